@@ -94,7 +94,7 @@ def entry(host: Host, one: Found, key: str) -> dict[str, Any]:
         "process_count": len(one.members),
         "client_count": one.engine.count_clients(one.server) if one.engine.count_clients else None,
         "unit": units.placement(host).unit_of_pid.get(main.pid),
-        "port": facts.port,
+        "port": facts.port if facts.listens_on is None else facts.listens_on,
         "settings": facts.settings.found,
         "settings_complete": facts.settings.complete,
         "settings_note": "; ".join(facts.settings.notes)[:1000] or None,

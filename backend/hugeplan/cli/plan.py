@@ -21,11 +21,13 @@ examples:
   hugeplan plan --prometheus http://prometheus.example:9090
   hugeplan plan --node this
   hugeplan plan --node this --postgresql shared_buffers=8GB,max_connections=200 --tenant "app:6GiB x 4"
+  hugeplan plan --node this --postgresql port=5433,shared_buffers=8GB
 
 --node this starts from what runs on this machine. Without a database it plans those that run, with the settings that
 could be read. A tenant with the name of a workload that runs replaces it; others are added.
-An engine's option takes its settings; name, version, connections, numa_node, page_size and runs_as (the key of the
-running database that it describes) describe the instance.
+An engine's option takes its settings; name, version, connections, numa_node and page_size describe the instance.
+Whatever it does not name (version, connections, every other setting) is taken from the server that runs here. Where
+several run, choose with port=5433, pid=812 or data_directory=/srv/pg; server=new describes one that does not run yet.
 
 exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit, 5 it fits and a finding says wrong.
 """

@@ -25,10 +25,10 @@ _RESTARTS = {
 }
 
 
-def plan_answer(plan: Plan, artifacts: Sequence[Artifact]) -> str:
-    """The short form of a plan for a reader at a terminal."""
+def plan_answer(plan: Plan, artifacts: Sequence[Artifact], *, basis: Sequence[str] = ()) -> str:
+    """The short form of a plan for a reader at a terminal; ``basis`` says what its counts rest on."""
     sections = [
-        ("", [plan.headline, *_shortfall(plan), *_cost(plan), *_benefit(plan), _risk(plan)]),
+        ("", [plan.headline, *basis, *_shortfall(plan), *_cost(plan), *_benefit(plan), _risk(plan)]),
         ("Now -> plan", _change(plan)),
         ("Needs action", _findings(plan)),
     ]

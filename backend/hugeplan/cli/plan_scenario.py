@@ -14,7 +14,9 @@ from hugeplan.artifacts import Artifact, render, withheld
 from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, EXIT_WRONG_INPUT, InputError
 from hugeplan.cli.files import read_run
 from hugeplan.cli.plan_answer import plan_answer
+from hugeplan.cli.plan_basis import basis_document, basis_lines
 from hugeplan.cli.plan_text import plan_text
+from hugeplan.cli.running_server import Basis, Choice, Described, basis_of_running, over_running
 from hugeplan.cli.this_node import observe
 from hugeplan.documents.plans import SCHEMA_VERSION
 from hugeplan.planner.demand import ENGINES, DemandContext, engine_named
@@ -33,13 +35,14 @@ from hugeplan.scenario_file import ScenarioFileError, line_of, load, to_request
 from hugeplan.scenario_file.quantities import parse_page_choice, parse_quantity
 
 _INSTANCE_KEYS: Final = ("name", "version", "connections", "numa_node", "page_size", "runs_as")
+_CHOICE_KEYS: Final = ("port", "pid", "data_directory", "server")
 _TENANT: Final = re.compile(r"^(?P<name>[^:]+):\s*(?P<size>[^x]+?)\s*(?:x\s*(?P<count>\d+))?$")
 
 
 def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
     """Print the plan of a scenario's text, or of this machine where there is none; the exit status."""
     try:
-        request = _request(arguments, text)
+        request, basis = _request(arguments, text)
     except ScenarioFileError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"hugeplan plan: {line}\n")
@@ -55,10 +58,13 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
             "request": asdict(request),
             "artifacts": [asdict(artifact) for artifact in artifacts],
             "artifacts_withheld": None if arguments.force else withheld(found),
+            "basis": basis_document(request, found, basis),
         }
         print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        sys.stdout.write((plan_text if arguments.verbose else plan_answer)(found, artifacts))
+        lines = basis_lines(request, found, basis)
+        text_of = plan_text(found, artifacts) if arguments.verbose else plan_answer(found, artifacts, basis=lines)
+        sys.stdout.write(text_of if not arguments.verbose else text_of + "\n" + "\n".join(lines) + "\n")
         if not arguments.force and (reason := withheld(found)) is not None:
             sys.stdout.write("\n" + reason + "\n")
     return exit_status(found)
@@ -71,24 +77,25 @@ def exit_status(found: Plan) -> int:
     return EXIT_FINDING_WRONG if any(f.state is State.WRONG for f in found.findings) else 0
 
 
-def _request(arguments: argparse.Namespace, text: str | None) -> PlanRequest:
+def _request(arguments: argparse.Namespace, text: str | None) -> tuple[PlanRequest, dict[str, Basis]]:
     databases = _databases(arguments)
     if text is not None:
         if arguments.node is not None or databases or arguments.tenant:
             raise InputError("give a scenario file, or --node this with databases and tenants, not both")
-        return _from_file(arguments.scenario, text, arguments.tlbbench)
+        return _from_file(arguments.scenario, text, arguments.tlbbench), {}
     if arguments.node is None:
         raise InputError("give a scenario file, or --node this")
     if arguments.node != "this":
         raise InputError(f"--node: {arguments.node!r} is not valid; expected this")
     tenants = tuple(parse_tenant(text) for text in arguments.tenant)
     node, sample = observe(hardware=None if arguments.tlbbench is None else read_run(arguments.tlbbench))
-    return PlanRequest(
-        node=node,
-        tenants=tenants,
-        databases=databases or as_it_runs(sample, DemandContext.of_node(node)),
-        sample=sample,
-    )
+    context = DemandContext.of_node(node)
+    if databases:
+        instances, basis = over_running(databases, sample, context)
+    else:
+        instances = as_it_runs(sample, context)
+        basis = basis_of_running(instances, sample)
+    return PlanRequest(node=node, tenants=tenants, databases=instances, sample=sample), basis
 
 
 def _from_file(path: str, text: str, run: str | None) -> PlanRequest:
@@ -115,18 +122,11 @@ def _with_line(path: str, text: str, error: PlannerError) -> str:
     return f"{path}: {error}" if line is None else f"{path}:{line}: {error}"
 
 
-def _databases(arguments: argparse.Namespace) -> tuple[DatabaseInstance, ...]:
-    found: list[DatabaseInstance] = []
-    for name in ENGINES:
-        for text in getattr(arguments, f"engine_{name}"):
-            instance = parse_database(name, text)
-            if any(other.name == instance.name for other in found):
-                instance = replace(instance, name=f"{instance.name}-{len(found) + 1}")
-            found.append(instance)
-    return tuple(found)
+def _databases(arguments: argparse.Namespace) -> tuple[Described, ...]:
+    return tuple(parse_database(name, text) for name in ENGINES for text in getattr(arguments, f"engine_{name}"))
 
 
-def parse_database(engine: str, text: str) -> DatabaseInstance:
+def parse_database(engine: str, text: str) -> Described:
     """``shared_buffers=8GB,max_connections=200`` as an instance; commas inside quotes belong to the value."""
     option = f"--{engine}"
     settings: dict[str, str] = {}
@@ -135,8 +135,10 @@ def parse_database(engine: str, text: str) -> DatabaseInstance:
         if not separator or not name.strip():
             raise PlannerError(option, part, "SETTING=VALUE, such as shared_buffers=8GB")
         settings[name.strip()] = value.strip().strip("'\"")
-    own = {key: settings.pop(key) for key in _INSTANCE_KEYS if key in settings}
-    return DatabaseInstance(
+    own = {key: settings.pop(key) for key in (*_INSTANCE_KEYS, *_CHOICE_KEYS) if key in settings}
+    if own.get("server") not in {None, "new"}:
+        raise PlannerError(f"{option} server", own["server"], "new, or port=, pid= or data_directory= of one that runs")
+    instance = DatabaseInstance(
         name=own.get("name", engine_named(engine).name),
         engine=engine,
         version=own.get("version"),
@@ -146,6 +148,15 @@ def parse_database(engine: str, text: str) -> DatabaseInstance:
         page_bytes=parse_page_choice(own.get("page_size")),
         runs_as=own.get("runs_as"),
     )
+    choice = Choice(
+        port=_count(own.get("port"), f"{option} port", 65_535),
+        pid=_count(own.get("pid"), f"{option} pid", 2**22),
+        data_directory=own.get("data_directory"),
+        is_new=own.get("server") == "new",
+    )
+    if choice.is_new and (choice.words or instance.runs_as):
+        raise PlannerError(option, text, "server=new, or port=, pid=, data_directory= or runs_as= of one that runs")
+    return Described(instance=instance, choice=choice, is_named="name" in own)
 
 
 def _count(text: str | None, field: str, most: int) -> int | None:

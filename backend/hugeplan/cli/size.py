@@ -155,7 +155,8 @@ def demand_document(demand: Demand) -> dict[str, object]:
     """The demand as plain data; the keys that scripts rely on come first."""
     first = ("engine", "version", "segment_bytes", "page_bytes", "pages", "error_pages", "notes")
     everything = asdict(demand)
-    return {key: everything[key] for key in first} | {k: v for k, v in everything.items() if k not in first}
+    head = {"enough_pages": demand.pages + demand.error_pages if demand.wants_pool else 0}
+    return head | {key: everything[key] for key in first} | {k: v for k, v in everything.items() if k not in first}
 
 
 def _text(engine: Engine, demand: Demand) -> str:
@@ -163,10 +164,12 @@ def _text(engine: Engine, demand: Demand) -> str:
     if not demand.wants_pool:
         lines.append("  No huge page pool is needed for this engine.")
     else:
-        error = f" (+- {demand.error_pages})" if demand.error_pages else ""
-        reserved = format_iec_bytes(demand.pages * demand.page_bytes)
+        enough = demand.pages + demand.error_pages
+        reserved = format_iec_bytes(enough * demand.page_bytes)
+        lines.append(f"  {counted_pages(enough, demand.page_bytes)} = {reserved}: always enough")
+        if demand.error_pages:
+            lines.append(f"  the rule's count is {demand.pages}, give or take {demand.error_pages}")
         lines += [
-            f"  {counted_pages(demand.pages, demand.page_bytes)}{error} = {reserved}",
             f"  shared memory {format_bytes(demand.segment_bytes)} ({demand.segment_bytes} bytes),"
             f" {format_bytes(demand.waste_bytes)} left unused by rounding",
         ]

@@ -7,15 +7,18 @@ the same functions that read a stored report. Nothing is written.
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import PurePosixPath
+from typing import Any
 
 from hugeplan.cli import InputError
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import Inventory, Sample
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.observation import node_sample
-from hugeplan.planner.model import HardwareFacts, NodeFacts, NodeSample
+from hugeplan.planner.model import HardwareFacts, NodeFacts, NodeSample, ServerPlace
 
 
 def observe(root: str = "/", hardware: HardwareFacts | None = None) -> tuple[NodeFacts, NodeSample]:
@@ -40,4 +43,30 @@ def observe(root: str = "/", hardware: HardwareFacts | None = None) -> tuple[Nod
         facts = node_facts(platform.node(), inventory, sample, measured=hardware)
     except IncompleteReportError as error:
         raise InputError(f"--node this: {error} Describe the node in a scenario file instead.") from error
-    return facts, node_sample(inventory, sample, sample.processes)
+    return facts, _with_places(node_sample(inventory, sample, sample.processes), host.Host(root))
+
+
+def _with_places(sample: NodeSample, host: Any) -> NodeSample:
+    """The sample with the folders of each server: no report holds them, because paths stay on their node."""
+    if not sample.databases:
+        return sample
+    servers = import_module("hugeplan_agent.collectors.servers")
+    places: dict[int, ServerPlace] = {}
+    for one in servers.servers_of(host).found:
+        facts, program = servers.facts_of(host, one), one.server.executable
+        if facts.instance is not None and _is_here(host, one.server.root, facts.instance):
+            places[one.server.main.pid] = ServerPlace(
+                data_directory=facts.instance,
+                config_file=facts.config_file,
+                socket_directory=facts.socket_folder,
+                programs_directory=str(PurePosixPath(program).parent) if program else None,
+            )
+    return replace(sample, databases=tuple(replace(d, place=places.get(d.pid or 0)) for d in sample.databases))
+
+
+def _is_here(host: Any, root: str, folder: str) -> bool:
+    """Whether a server's folder is the node's own folder of that name: in a container it is another one."""
+    try:
+        return folder.startswith("/") and bool(host.path(f"{root}{folder}").samefile(host.path(folder[1:])))
+    except OSError:
+        return False

@@ -162,6 +162,9 @@ def observed_database(database: observed.Database) -> planner.ObservedDatabase:
             )
             for limit in database.hugetlb_limits
         ),
+        port=database.port,
+        pid=database.main_pid,
+        sources={name: setting.source for name, setting in database.settings.items()},
     )
 
 

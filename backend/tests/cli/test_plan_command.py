@@ -84,7 +84,7 @@ class TestThisNode:
             "--node",
             "this",
             "--postgresql",
-            "shared_buffers=1GB,max_connections=50",
+            "server=new,shared_buffers=1GB,max_connections=50",
             "--tenant",
             "app:64MiB x 4",
         )["plan"]
@@ -97,7 +97,7 @@ class TestThisNode:
         assert sum(part["bytes"] for part in tenants if part["name"] != "app") > 0
 
     def test_two_instances_of_one_engine_get_two_names(self, capsys: pytest.CaptureFixture[str]) -> None:
-        both = ("--postgresql", "shared_buffers=128MB", "--postgresql", "shared_buffers=256MB")
+        both = ("--postgresql", "server=new,shared_buffers=128MB", "--postgresql", "server=new,shared_buffers=256MB")
         plan = run_json(capsys, "--node", "this", *both)["plan"]
         assert [instance["name"] for instance in plan["instances"]] == ["postgresql", "postgresql-2"]
 
@@ -311,7 +311,7 @@ class TestOptions:
     def test_a_database_with_commas_in_quotes(self) -> None:
         instance = parse_database(
             "postgresql", "name=main,version=17,shared_buffers=8GB,shared_preload_libraries='a,b',page_size=1GiB"
-        )
+        ).instance
         assert (instance.name, instance.version, instance.page_bytes) == ("main", "17", GIB)
         assert dict(instance.settings) == {"shared_buffers": "8GB", "shared_preload_libraries": "a,b"}
 

@@ -28,10 +28,22 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
     )  # fmt: skip
     document = json.loads(out)
     assert (status, err) == (0, "")
-    assert list(document)[:7] == ["engine", "version", "segment_bytes", "page_bytes", "pages", "error_pages", "notes"]
+    assert next(iter(document)) == "enough_pages"
+    assert document["enough_pages"] == document["pages"] + document["error_pages"]
+    assert list(document)[1:8] == ["engine", "version", "segment_bytes", "page_bytes", "pages", "error_pages", "notes"]
     assert (document["engine"], document["version"], document["page_bytes"]) == ("postgresql", "18", 2097152)
     assert document["pages"] == document["segment_bytes"] // 2097152 + 1
     assert isinstance(document["notes"], list)
+
+
+def test_the_count_that_is_always_enough_goes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("size", "postgresql", "--version", "16", "--set", "shared_preload_libraries=somebody_elses")
+    document = json.loads(run(capsys, *words, "--json")[1])
+    assert document["error_pages"] >= 4
+    lines = run(capsys, *words)[1].splitlines()
+    assert lines[1].startswith(f"  {document['enough_pages']} pages of 2M = ")
+    assert lines[1].endswith(": always enough")
+    assert lines[2] == f"  the rule's count is {document['pages']}, give or take {document['error_pages']}"
 
 
 def test_mysql_of_the_issue(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +57,7 @@ def test_mysql_of_the_issue(capsys: pytest.CaptureFixture[str]) -> None:
 def test_readable_form_puts_the_count_first(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "size", "postgresql", "--set", "shared_buffers=8GB", "--page-size", "1G")
     assert status == 0
-    assert out.splitlines()[:2] == ["PostgreSQL 18", "  9 pages of 1G = 9GiB"]
+    assert out.splitlines()[:2] == ["PostgreSQL 18", "  9 pages of 1G = 9GiB: always enough"]
     assert "shrink shared_buffers to" in out
     assert "set huge_pages = on" in out
 

@@ -98,6 +98,12 @@ class Facts:
     version: str | None = None
     version_source: str | None = None
     port: int | None = None
+    """As its settings name it: a part of the server's key, which stays when a default is written out."""
+    listens_on: int | None = None
+    """As the running server says; it goes before ``port`` wherever a person reads it."""
+    config_file: str | None = None
+    socket_folder: str | None = None
+    """These two and ``instance`` stay on the node: no report holds a path."""
     product: str | None = None
     instance: str | None = None
     """What tells this server from others of the same unit: a data folder, a SID."""

@@ -40,6 +40,7 @@ SETTINGS = frozenset(
         "multixact_offset_buffers",
         "notify_buffers",
         "old_snapshot_threshold",
+        "pg_stat_statements.max",
         "reserved_connections",
         "serializable_buffers",
         "shared_buffers",
@@ -120,6 +121,13 @@ def describe(server: Server) -> Facts:
     facts = Facts(settings, port=port_number(settings.value("port")), instance=folder)
     settings.found.pop("port", None)
     if folder is not None:
+        # Lines 4 and 5 of the lock file: the port that it listens on, whichever source named it, and the folder of its
+        # socket (miscinit.c).
+        lock = (server.try_read(f"{folder}/postmaster.pid", Settings(frozenset())) or "").splitlines()
+        if len(lock) > 4 and lock[0].strip().isdigit():
+            facts.listens_on, facts.socket_folder = port_number(lock[3]), lock[4].strip() or None
+        config = given.get("config_file") or "postgresql.conf"
+        facts.config_file = config if config.startswith("/") else f"{folder}/{config}"
         version = server.try_read(f"{folder}/PG_VERSION", Settings(frozenset()))
         if version and re.fullmatch(r"[\d.]{1,8}", version.strip()):
             facts.version, facts.version_source = version.strip(), "PG_VERSION"

@@ -8,7 +8,7 @@ from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, uniqu
 from hugeplan.artifacts.engines.in_pod import in_pod
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
 from hugeplan.planner.demand import engine_named
-from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
+from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
 Write = Callable[[str, DatabaseInstance, InstancePlan, tuple[SettingAdvice, ...]], Artifact]
 FREE_FALLS = "grep -E '^HugePages_(Total|Free|Rsvd)' /proc/meminfo  # free must fall when the server starts"
@@ -23,10 +23,35 @@ def per_instance(
     found = [(instance, planned) for instance, planned in pairs if planned.engine in wanted]
     kinds = unique_kinds(kind, (planned.name for _, planned in found))
     for own_kind, (instance, planned) in zip(kinds, found, strict=True):
-        advice = settings_to_write(instance, planned)
+        advice = settings_to_write(instance, planned) + changed_settings(instance, server_of(planned, request))
         if any(_changes(instance, item) for item in advice):
             artifact = write(own_kind, instance, planned, advice)
             yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
+
+
+#: Engines whose files take any of their settings by name.
+_TAKES_SETTINGS = frozenset({"postgresql", "mysql", "mariadb"})
+
+
+def server_of(planned: InstancePlan, request: PlanRequest) -> ObservedDatabase | None:
+    """The running server that an instance is planned for, None where none was observed."""
+    databases = () if request.sample is None else request.sample.databases or ()
+    return next((d for d in databases if d.key == planned.runs_as), None)
+
+
+def changed_settings(instance: DatabaseInstance, server: ObservedDatabase | None) -> tuple[SettingAdvice, ...]:
+    """Settings that the plan counts with and the running server does not have: without them its pages are wrong."""
+    if server is None or instance.engine not in _TAKES_SETTINGS:
+        return ()
+    return tuple(
+        SettingAdvice(name=name, value=value, reason=_change(server.settings.get(name)))
+        for name, value in instance.settings.items()
+        if value != server.settings.get(name) and name not in {"huge_pages", "large_pages"}
+    )
+
+
+def _change(now: str | None) -> str:
+    return "The plan counts with it; " + ("the server has its default." if now is None else f"the server has {now}.")
 
 
 _SAME = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}

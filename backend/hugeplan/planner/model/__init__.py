@@ -44,6 +44,7 @@ from hugeplan.planner.model.observed import (
     ObservedSegment,
     ObservedUnit,
     ProcessMemory,
+    ServerPlace,
 )
 from hugeplan.planner.model.request import (
     BenefitPoint,
@@ -145,6 +146,7 @@ __all__ = [
     "Reservations",
     "Risk",
     "Segment",
+    "ServerPlace",
     "SettingAdvice",
     "Shortfall",
     "Source",

@@ -115,11 +115,22 @@ class ObservedHugetlbLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPlace:
+    """Where a server of this very node lies: its folders, its main file of settings, and its programs."""
+
+    data_directory: str
+    config_file: str | None = None
+    socket_directory: str | None = None
+    programs_directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedDatabase:
     """A database server that runs on the node, with the settings that could be read.
 
     ``private_bytes`` and ``shared_bytes`` lie in the ordinary memory of ``unit``, ``hugetlb_bytes`` in the pools.
-    ``hugetlb_limits``: None is unknown, empty is known to be unlimited.
+    ``hugetlb_limits``: None is unknown, empty is known to be unlimited. ``port``, ``pid`` and ``place`` name it to
+    a person; its paths are known on its own node alone. ``sources``: where each setting was read.
     """
 
     key: str
@@ -136,6 +147,11 @@ class ObservedDatabase:
     segments: tuple[ObservedSegment, ...] = ()
     huge_pages_status: str | None = None  # on | off | partial, read from its mappings
     hugetlb_limits: tuple[ObservedHugetlbLimit, ...] | None = None
+    port: int | None = None
+    # Nodes that are alike but for these are alike: they are planned once.
+    pid: int | None = field(default=None, compare=False)
+    place: ServerPlace | None = field(default=None, compare=False)
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

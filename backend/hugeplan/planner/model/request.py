@@ -72,6 +72,7 @@ class DatabaseInstance:
     ``page_bytes``: None lets the planner choose; 0 forbids huge pages; else that size is used.
     ``pool_min_bytes``/``pool_max_bytes``: when both are set the optimiser may size the buffer pool between them.
     ``runs_as``: the key of the observed database that this instance describes; None lets the planner match them.
+    ``extension_bytes``: shared memory of preloaded libraries that no rule knows, as measured on the running server.
     ``stateful_set`` (``namespace/name``) and ``container`` are the Kubernetes objects it runs in, where they are known.
     """
 
@@ -88,6 +89,7 @@ class DatabaseInstance:
     workload: Workload = field(default_factory=Workload)
     pod_hugepages_limit_bytes: int | None = None
     runs_as: str | None = None
+    extension_bytes: int | None = None
     stateful_set: str | None = None
     container: str | None = None
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from hugeplan.planner.demand import ENGINES, DemandContext, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import DatabaseInstance, NodeSample, ObservedDatabase, Workload
+from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, Workload
 from hugeplan.planner.pages import ceil_pages
+
+_TELLING_PAGE_BYTES: Final = 2 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ def match_databases(
             names = ", ".join(unclear)
             notes.append(
                 f"{names}: counted beside the {engine} that runs; if one of them is it, say so with runs_as"
-                f" ({', '.join(d.key for d in running if d.key in left)})"
+                f" ({', '.join(f'{d.key}: {server_name(d)}' for d in running if d.key in left)})"
             )
     return Matches(
         matched=tuple(found[i.name] for i in instances if i.name in found),
@@ -133,16 +136,38 @@ def pages_as_set(database: ObservedDatabase, context: DemandContext) -> Mapping[
     return {size: demand.pages} if demand.wants_pool and demand.pages else {}
 
 
+def server_name(database: ObservedDatabase) -> str:
+    """A running server as a person calls it: ``PostgreSQL on port 5432 (PID 812, data directory /srv/pg)``."""
+    engine = canonical_engine(database.engine)
+    title = ENGINES[engine].title if engine in ENGINES else database.engine
+    on_port = "" if database.port is None else f" on port {database.port}"
+    known = [
+        "" if database.pid is None else f"PID {database.pid}",
+        "" if database.place is None else f"data directory {database.place.data_directory}",
+    ]
+    rest = ", ".join(part for part in known if part)
+    return f"{title}{on_port}{f' ({rest})' if rest else ''}"
+
+
 def as_it_runs(sample: NodeSample, context: DemandContext) -> tuple[DatabaseInstance, ...]:
     """The recognised databases of a sample as instances, ready to plan; engines without rules are left out."""
-    found: list[DatabaseInstance] = []
-    for database in sample.databases or ():
-        engine = canonical_engine(database.engine)
-        if engine not in ENGINES:
+    names = instance_names([d for d in sample.databases or () if canonical_engine(d.engine) in ENGINES])
+    return tuple(as_instance(d, names[d.key], context) for d in sample.databases or () if d.key in names)
+
+
+def instance_names(databases: Sequence[ObservedDatabase]) -> dict[str, str]:
+    """Names by key: the engine where one of it runs, else with its port, else with its PID, else with its place."""
+    names: dict[str, str] = {}
+    for engine in dict.fromkeys(canonical_engine(d.engine) for d in databases):
+        own = [d for d in databases if canonical_engine(d.engine) == engine]
+        if len(own) == 1:
+            names[own[0].key] = engine
             continue
-        count = sum(i.engine == engine for i in found)
-        found.append(as_instance(database, engine if count == 0 else f"{engine}-{count + 1}", context))
-    return tuple(found)
+        for place, database in enumerate(own, 1):
+            alone = database.port is not None and [d.port for d in own].count(database.port) == 1
+            tail = f"{database.port}" if alone else f"pid-{database.pid}" if database.pid is not None else f"{place}"
+            names[database.key] = f"{engine}-{tail}"
+    return names
 
 
 def as_instance(database: ObservedDatabase, name: str, context: DemandContext) -> DatabaseInstance:
@@ -154,11 +179,28 @@ def as_instance(database: ObservedDatabase, name: str, context: DemandContext) -
         name=name,
         engine=engine,
         version=database.version,
-        settings={key: value for key, value in database.settings.items() if key in known},
+        # A name with a dot is an extension's: the rule knows some of them, and refuses the others below.
+        settings={key: value for key, value in database.settings.items() if key in known or "." in key},
         workload=Workload(active_connections=database.clients),
         runs_as=database.key,
     )
-    return _accepted(instance, context)
+    accepted = _accepted(instance, context)
+    return replace(accepted, extension_bytes=_extension_bytes(database, accepted, context))
+
+
+def _extension_bytes(database: ObservedDatabase, instance: DatabaseInstance, context: DemandContext) -> int | None:
+    """What the running segment holds beyond the rule: libraries of others. None where it was not read, or is less.
+
+    The kernel rounds a mapping up to its page size, so one on gigantic pages says nothing of a few MiB.
+    """
+    known = [s.bytes for s in database.segments if (s.page_bytes or 0) <= _TELLING_PAGE_BYTES]
+    if not known or not instance.settings.get("shared_preload_libraries"):
+        return None
+    try:
+        beyond = max(known) - demand_of(instance, context.base_page_bytes, context).segment_bytes
+    except PlannerError:
+        return None
+    return beyond if beyond > 0 else None
 
 
 def _accepted(instance: DatabaseInstance, context: DemandContext) -> DatabaseInstance:

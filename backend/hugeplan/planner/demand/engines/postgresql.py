@@ -81,9 +81,12 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     capped = checkpoint_queue_is_capped(major, minor)
     layout_major = layout_of(major)
     require_possible_processes(shmem.max_backends(layout_major, settings), settings)
+    unknown = tuple(name for name in libraries if library_bytes(name, major, values) is None)
+    if unknown and instance.extension_bytes is not None:  # measured on the running server, so no longer unknown
+        settings = replace(settings, addin_bytes=settings.addin_bytes + instance.extension_bytes)
+        unknown = ()
     size_bytes, terms = _segment_terms(layout_major, settings, capped=capped)
     pages = huge_pages_needed(size_bytes, page_bytes, context.base_page_bytes)
-    unknown = tuple(name for name in libraries if library_bytes(name, major, values) is None)
     uncertainty = uncertainty_bytes((major, minor), settings, size_bytes, unknown)
     segment = Segment(
         name="main shared memory segment",

@@ -1,0 +1,228 @@
+"""Flags of ``--node this`` over the server that runs: it is the default for everything that a flag does not name.
+
+A server is chosen by ``port``, ``pid`` or ``data_directory``; ``server=new`` describes one that does not run yet. What
+was taken from where stands in :class:`Basis`, so that the plan can say it beside its page count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hugeplan.cli import InputError
+from hugeplan.planner.demand import ENGINES, DemandContext, demand_of
+from hugeplan.planner.errors import PlannerError, SettingValueError
+from hugeplan.planner.model import DatabaseInstance, NodeSample, ObservedDatabase
+from hugeplan.planner.observation.databases import as_instance, canonical_engine, instance_names, server_name
+
+_SWITCHES: Final = {
+    "postgresql": "huge_pages",
+    "mysql": "large_pages",
+    "mariadb": "large_pages",
+    "oracle": "use_large_pages",
+    "jvm": "UseLargePages",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which running server an option means: its words, all None where it names none."""
+
+    port: int | None = None
+    pid: int | None = None
+    data_directory: str | None = None
+    is_new: bool = False
+
+    @property
+    def words(self) -> str:
+        """As they were given; empty where nothing was."""
+        given = {"port": self.port, "pid": self.pid, "data_directory": self.data_directory}
+        return ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
+
+    def fits(self, database: ObservedDatabase) -> bool:
+        """Whether all that was given is true of a server; a folder may be written with a slash at its end."""
+        return (
+            (self.port is None or self.port == database.port)
+            and (self.pid is None or self.pid == database.pid)
+            and (
+                self.data_directory is None
+                or (database.place is not None and _same_path(database.place.data_directory, self.data_directory))
+            )
+        )
+
+
+def _same_path(one: str, other: str) -> bool:
+    return one.rstrip("/") == other.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """An instance as the flags say it, and the server that they choose."""
+
+    instance: DatabaseInstance
+    choice: Choice = field(default_factory=Choice)
+    is_named: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """Where an instance's values come from: ``given`` by flags or file, ``read`` from the server with its source.
+
+    ``server`` names the running server, None without one. ``complete``: whether all of its settings could be read.
+    """
+
+    given: Mapping[str, str]
+    read: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    server: str | None = None
+    complete: bool | None = None
+
+
+def over_running(
+    described: Sequence[Described], sample: NodeSample, context: DemandContext
+) -> tuple[tuple[DatabaseInstance, ...], dict[str, Basis]]:
+    """The described instances over the servers that run, and where each one's values come from.
+
+    InputError where a choice fits no server, or several servers run and none is chosen.
+    """
+    for one in described:
+        # A name or value that the engine does not have is said before the question which server is meant.
+        with suppress(SettingValueError):  # alone it may contradict a default that the server does not have
+            demand_of(one.instance, context.base_page_bytes, context)
+    running = [d for d in sample.databases or () if canonical_engine(d.engine) in ENGINES]
+    names = instance_names(running)
+    chosen = _chosen(described, running, context)
+    instances: list[DatabaseInstance] = []
+    basis: dict[str, Basis] = {}
+    for one, server in zip(described, chosen, strict=True):
+        name = one.instance.name
+        if not one.is_named and server is not None:
+            name = names[server.key]
+        while any(other.name == name for other in instances):
+            name = f"{one.instance.name}-{len(instances) + 1}"
+        instance = replace(one.instance, name=name)
+        given = dict(instance.settings)
+        if server is None:
+            instances.append(instance)
+            basis[name] = Basis(given=given)
+            continue
+        found = _without_refusal(as_instance(server, name, context))
+        instances.append(_merged(instance, found, server))
+        basis[name] = _basis(given, found.settings, server)
+    return tuple(instances), basis
+
+
+def basis_of_running(instances: Sequence[DatabaseInstance], sample: NodeSample) -> dict[str, Basis]:
+    """The same for instances that are servers as they run."""
+    by_key = {d.key: d for d in sample.databases or ()}
+    found = {}
+    for instance in instances:
+        server = by_key.get(instance.runs_as or "")
+        if server is not None:
+            found[instance.name] = _basis({}, instance.settings, server)
+    return found
+
+
+def _basis(given: Mapping[str, str], settings: Mapping[str, str], server: ObservedDatabase) -> Basis:
+    return Basis(
+        given=given,
+        read={n: (v, server.sources.get(n, "its files")) for n, v in settings.items() if n not in given},
+        server=server_name(server),
+        complete=server.settings_complete,
+    )
+
+
+def _without_refusal(instance: DatabaseInstance) -> DatabaseInstance:
+    """The server without the switch that keeps it off huge pages: the plan's own file sets that one."""
+    rules = ENGINES[instance.engine].ruled_out
+    switch = _SWITCHES.get(instance.engine)
+    if switch not in instance.settings or rules(instance) is None:
+        return instance
+    return replace(instance, settings={n: v for n, v in instance.settings.items() if n != switch})
+
+
+def _merged(instance: DatabaseInstance, found: DatabaseInstance, server: ObservedDatabase) -> DatabaseInstance:
+    """The flags over the server's own settings. A setting that the rule of a flag's version refuses is left out."""
+    return replace(
+        instance,
+        version=instance.version or found.version,
+        settings={**found.settings, **instance.settings},
+        workload=found.workload,
+        runs_as=server.key,
+        # It belongs to the libraries that run; flags that name others leave it unknown.
+        extension_bytes=None if "shared_preload_libraries" in instance.settings else found.extension_bytes,
+    )
+
+
+def _chosen(
+    described: Sequence[Described], running: Sequence[ObservedDatabase], context: DemandContext
+) -> list[ObservedDatabase | None]:
+    """The server of each instance, None where it is a new one."""
+    found: dict[int, ObservedDatabase | None] = {}
+    for index, one in enumerate(described):
+        own = _of_engine(running, one.instance.engine)
+        if one.choice.is_new:
+            found[index] = None
+        elif one.instance.runs_as is not None:
+            found[index] = next((d for d in own if d.key == one.instance.runs_as), None)
+            if found[index] is None:
+                raise _no_such(one, f"runs_as={one.instance.runs_as}", own)
+        elif one.choice.words:
+            fits = [d for d in own if one.choice.fits(d)]
+            if len(fits) != 1:
+                raise _no_such(one, one.choice.words, own)
+            found[index] = fits[0]
+    taken = {d.key for d in found.values() if d is not None}
+    for index, one in enumerate(described):
+        if index in found:
+            continue
+        left = [d for d in _of_engine(running, one.instance.engine) if d.key not in taken]
+        rivals = [i for i, d in enumerate(described) if i not in found and d.instance.engine == one.instance.engine]
+        if left and not len(left) == len(rivals) == 1:
+            left = _same_pool(one, left, described, rivals, context)
+        found[index] = left[0] if left else None
+        taken |= {d.key for d in left}
+    return [found[index] for index in range(len(described))]
+
+
+def _same_pool(
+    one: Described,
+    left: Sequence[ObservedDatabase],
+    described: Sequence[Described],
+    rivals: Sequence[int],
+    context: DemandContext,
+) -> list[ObservedDatabase]:
+    """The one server with the buffer pool of the flags, where no other option has it. InputError: the user chooses."""
+    size = _pool_bytes(one.instance, context)
+    same = [d for d in left if _pool_bytes(as_instance(d, d.key, context), context) == size]
+    alike = [i for i in rivals if _pool_bytes(described[i].instance, context) == size]
+    if size is not None and len(same) == len(alike) == 1:
+        return same
+    option = f"--{one.instance.engine}"
+    each = "; ".join(server_name(d) for d in left)
+    raise InputError(
+        f"{option}: which server is meant cannot be told ({each}): add port=, pid= or data_directory= to the option,"
+        f" or server=new for one that does not run yet"
+    )
+
+
+def _no_such(one: Described, words: str, own: Sequence[ObservedDatabase]) -> InputError:
+    title = ENGINES[one.instance.engine].title
+    runs = "; ".join(server_name(d) for d in own)
+    what = f"of {title} run here: {runs}" if runs else f"of {title} run here"
+    return InputError(
+        f"--{one.instance.engine} {words}: no such server; {'these' if runs else 'none'} {what}."
+        " server=new describes one that does not run yet"
+    )
+
+
+def _of_engine(running: Sequence[ObservedDatabase], engine: str) -> list[ObservedDatabase]:
+    return [d for d in running if canonical_engine(d.engine) == canonical_engine(engine)]
+
+
+def _pool_bytes(instance: DatabaseInstance, context: DemandContext) -> int | None:
+    try:
+        return demand_of(instance, context.base_page_bytes, context).pool_bytes
+    except PlannerError:
+        return None

@@ -1,0 +1,124 @@
+"""The server that runs is the default for everything that a flag does not name; a person can say which one it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hugeplan.artifacts.engines.common import changed_settings
+from hugeplan.cli import InputError
+from hugeplan.cli.plan_basis import assumed_values
+from hugeplan.cli.plan_scenario import parse_database
+from hugeplan.cli.running_server import Basis, basis_of_running, over_running
+from hugeplan.planner.demand import DemandContext, demand_of
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, ObservedSegment, ServerPlace
+from hugeplan.planner.observation.databases import as_it_runs
+
+CONTEXT = DemandContext()
+M2 = 2 * MIB
+
+
+def server(port: int, pid: int, **settings: str) -> ObservedDatabase:
+    return ObservedDatabase(
+        key=f"postgresql@/system.slice/x.service:{port}",
+        engine="postgresql",
+        version="15",
+        settings=settings,
+        settings_complete=True,
+        port=port,
+        pid=pid,
+        place=ServerPlace(data_directory=f"/srv/pg-{port}"),
+        sources=dict.fromkeys(settings, "postgresql.conf"),
+    )
+
+
+BUSY = server(5432, 812, shared_buffers="1GB", max_connections="1500", huge_pages="off")
+OTHER = server(5433, 900, shared_buffers="512MB", max_connections="50")
+
+
+def merged(text: str, *running: ObservedDatabase) -> tuple[DatabaseInstance, Basis]:
+    instances, basis = over_running([parse_database("postgresql", text)], NodeSample(databases=running), CONTEXT)
+    return instances[0], basis[instances[0].name]
+
+
+def test_the_page_count_of_the_issue() -> None:
+    """PostgreSQL 15 with 1,500 connections needs 570 pages where the flag names shared_buffers alone; it said 543."""
+    instance, basis = merged("shared_buffers=1GB", BUSY)
+    assert demand_of(instance, M2, CONTEXT).pages == 570
+    assert (instance.version, instance.runs_as, instance.name) == ("15", BUSY.key, "postgresql")
+    assert basis.given == {"shared_buffers": "1GB"}
+    assert basis.read == {"max_connections": ("1500", "postgresql.conf")}
+    assert basis.server == "PostgreSQL on port 5432 (PID 812, data directory /srv/pg-5432)"
+    assert assumed_values(instance, None, basis) == {}, "its files were all read: nothing is assumed"
+
+
+def test_what_keeps_the_server_off_huge_pages_is_the_plans_to_set() -> None:
+    assert "huge_pages" not in merged("shared_buffers=1GB", BUSY)[0].settings
+    assert merged("shared_buffers=1GB,huge_pages=off", BUSY)[0].settings["huge_pages"] == "off"
+
+
+@pytest.mark.parametrize("words", ["port=5433", "pid=900", "data_directory=/srv/pg-5433/", "shared_buffers=512MB"])
+def test_one_of_several_is_chosen(words: str) -> None:
+    instance, _ = merged(words, BUSY, OTHER)
+    assert (instance.runs_as, instance.name) == (OTHER.key, "postgresql-5433")
+    assert dict(instance.settings) == dict(OTHER.settings)
+
+
+def test_without_a_choice_the_candidates_are_named() -> None:
+    with pytest.raises(InputError) as refused:
+        merged("shared_buffers=2GB", BUSY, OTHER)
+    for needle in ("port 5432 (PID 812", "port 5433 (PID 900", "port=", "server=new"):
+        assert needle in str(refused.value)
+    assert "system.slice" not in str(refused.value), "a cgroup's path names no server to a person"
+
+
+def test_a_choice_that_fits_none() -> None:
+    with pytest.raises(InputError, match="no such server; these of PostgreSQL run here: PostgreSQL on port 5432"):
+        merged("port=1", BUSY)
+    with pytest.raises(InputError, match="none of PostgreSQL run here"):
+        merged("port=1")
+    with pytest.raises(PlannerError, match="did you mean shared_buffers"):
+        merged("shared_bufers=2GB", BUSY, OTHER)
+
+
+def test_a_new_server_takes_nothing_from_one_that_runs() -> None:
+    instance, basis = merged("server=new,shared_buffers=1GB", BUSY)
+    assert (instance.runs_as, dict(instance.settings)) == (None, {"shared_buffers": "1GB"})
+    assumed = assumed_values(instance, None, basis)
+    assert (assumed["max_connections"], "shared_buffers" in assumed) == ("100", False)
+
+
+def test_servers_are_named_by_their_port() -> None:
+    found = as_it_runs(NodeSample(databases=(BUSY, OTHER)), CONTEXT)
+    assert [one.name for one in found] == ["postgresql-5432", "postgresql-5433"]
+    assert basis_of_running(found, NodeSample(databases=(BUSY, OTHER)))["postgresql-5432"].server is not None
+    alike = (BUSY, replace(OTHER, port=5432))
+    assert [i.name for i in as_it_runs(NodeSample(databases=alike), CONTEXT)] == [
+        "postgresql-pid-812",
+        "postgresql-pid-900",
+    ]
+
+
+def test_libraries_without_a_rule_are_measured_on_the_running_segment() -> None:
+    plain = demand_of(DatabaseInstance(name="x", engine="postgresql", version="15"), 4096, CONTEXT).segment_bytes
+    running = ObservedDatabase(
+        key="postgresql@x",
+        engine="postgresql",
+        version="15",
+        settings={"shared_preload_libraries": "somebody_elses"},
+        segments=(ObservedSegment(bytes=plain + 64 * MIB, backing="base_pages", page_bytes=4096),),
+    )
+    instance, _ = merged("shared_buffers=256MB", running)
+    demand = demand_of(instance, M2, CONTEXT)
+    bare = demand_of(
+        DatabaseInstance(name="x", engine="postgresql", version="15", settings={"shared_buffers": "256MB"}), M2
+    )
+    assert demand.pages - bare.pages == 32
+    assert demand.error_pages <= 1, "what is measured is no longer in the error"
+
+
+def test_the_file_sets_what_the_plan_counts_with_and_the_server_does_not_have() -> None:
+    instance, _ = merged("port=5433,shared_buffers=2GB", BUSY, OTHER)
+    assert [(one.name, one.value) for one in changed_settings(instance, OTHER)] == [("shared_buffers", "2GB")]
