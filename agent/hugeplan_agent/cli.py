@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from hugeplan_agent import __version__
+from hugeplan_agent import __version__, health
 from hugeplan_agent.config import (
     NODE_OPTIONS,
     RUN_OPTIONS,
@@ -24,6 +24,7 @@ from hugeplan_agent.config import (
     Config,
     add_options,
     resolve,
+    with_system_settings,
 )
 from hugeplan_agent.doctor import WRONG
 from hugeplan_agent.doctor import checks as doctor_checks
@@ -31,6 +32,7 @@ from hugeplan_agent.enrolment import check_server_and_token, enrol, make_sender
 from hugeplan_agent.errors import AgentError, ConfigurationError
 from hugeplan_agent.idle import why_busy
 from hugeplan_agent.notify import notify
+from hugeplan_agent.privileges import step_down
 from hugeplan_agent.service import Agent, Log
 from hugeplan_agent.spool import Spool
 
@@ -66,6 +68,10 @@ def parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="check what works here and say what would help")
     add_options(doctor, (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS))
 
+    probe = commands.add_parser("health", help="whether the running agent of this machine works, for probes")
+    probe.add_argument("what", nargs="?", choices=("live", "ready"), default="ready", help="default: ready")
+    add_options(probe, SPOOL_OPTIONS[:1])
+
     spool = commands.add_parser("spool", help="show the waiting reports")
     actions = spool.add_subparsers(dest="action", required=True, metavar="ACTION")
     status = actions.add_parser("status", help="count waiting, refused and dropped reports")
@@ -83,7 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a known error becomes one line."""
     given = parser().parse_args(arguments)
     try:
-        config = resolve(vars(given), os.environ)
+        config = resolve(vars(given), with_system_settings(os.environ))
+        if given.command in AS_SERVICE_USER:
+            config = step_down(config)
         return COMMANDS[given.command](config, given)
     except ConfigurationError as error:
         print(f"hugeplan-agent: {error}", file=sys.stderr)
@@ -204,6 +212,14 @@ def enrol_node(config: Config, given: argparse.Namespace) -> int:
     return 0
 
 
+def say_health(config: Config, given: argparse.Namespace) -> int:
+    """Print one sentence; the status is 1 when the loop hangs, or no report has reached the server for minutes."""
+    return health.main([given.what], str(config.spool_dir))
+
+
+AS_SERVICE_USER = frozenset({"enrol", "enroll", "doctor", "spool", "health"})
+"""Commands about the service's folder: root runs them as the service's own user, who must be able to use it."""
+
 COMMANDS: Mapping[str, Callable[[Config, argparse.Namespace], int]] = {
     "observe": observe,
     "once": once,
@@ -211,6 +227,7 @@ COMMANDS: Mapping[str, Callable[[Config, argparse.Namespace], int]] = {
     "daemon": run,
     "doctor": doctor,
     "spool": spool_status,
+    "health": say_health,
     "enrol": enrol_node,
     "enroll": enrol_node,
 }

@@ -14,10 +14,14 @@ from pathlib import Path
 from hugeplan_agent.connection import is_loopback
 from hugeplan_agent.errors import ConfigurationError
 from hugeplan_agent.idle import Window, parse_window
+from hugeplan_agent.ownership import SYSTEM_SPOOL_DIR
 from hugeplan_agent.spool import Bounds
 from hugeplan_agent.tlbbench import LIMIT_SECONDS
 
 PREFIX = "HUGEPLAN_AGENT_"
+SYSTEM_SETTINGS = Path("/etc/hugeplan/agent.env")
+"""What the packages' units read; the commands that an administrator types read it too."""
+SYSTEM_ENROLMENT_TOKEN = Path("/etc/hugeplan/enrolment-token")
 PROFILES = ("none", "quick", "full")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
 SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?")
@@ -74,15 +78,21 @@ class Option:
 def default_spool_dir() -> str:
     """The system's place for a root service, the user's state folder for anybody else."""
     if os.geteuid() == 0:
-        return "/var/lib/hugeplan-agent"
+        return SYSTEM_SPOOL_DIR
     home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
     return f"{home}/hugeplan-agent"
 
 
 SEND_OPTIONS = (
     Option("server", None, "address of the hugeplan server, such as https://hugeplan.example", "URL"),
-    Option("token_file", None, "file with this node's agent token, readable by its owner only", "FILE"),
-    Option("enrolment_token_file", None, "file with an enrolment token, used when there is no agent token", "FILE"),
+    Option(
+        "token_file", None, "file with this node's agent token, readable by its owner only; default: token, in the"
+        " spool folder", "FILE",
+    ),
+    Option(
+        "enrolment_token_file", None, "file with an enrolment token, used while there is no good agent token;"
+        f" default: {SYSTEM_ENROLMENT_TOKEN} where it exists", "FILE",
+    ),
     Option(
         "allow_plain_http", None, "send to another machine without TLS: token and reports can be read on the way",
         is_switch=True,
@@ -131,7 +141,7 @@ class Config:
     """Everything a command needs to know; a command without a setting sees its default."""
 
     server: str | None
-    token_file: Path | None
+    token_file: Path
     enrolment_token_file: Path | None
     enrolment_token: str | None
     ca_file: str | None
@@ -190,15 +200,16 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
         value = text(name)
         return Path(value) if value else None
 
+    spool_dir = Path(text("spool_dir") or default_spool_dir())
     return Config(
         server=check_server(text("server"), allow_plain_http=bool(values["allow_plain_http"])),
-        token_file=path("token_file"),
-        enrolment_token_file=path("enrolment_token_file"),
+        token_file=path("token_file") or spool_dir / "token",
+        enrolment_token_file=path("enrolment_token_file") or _system_enrolment_token(),
         # A variable only: flags are readable by every user of the machine.
         enrolment_token=environment.get(f"{PREFIX}ENROLMENT_TOKEN") or None,
         ca_file=text("ca_file"),
         timeout_seconds=number("timeout"),
-        spool_dir=Path(text("spool_dir") or default_spool_dir()),
+        spool_dir=spool_dir,
         bounds=Bounds(int(number("spool_max_size")), number("spool_max_age")),
         root=Path(text("root") or "/"),
         node_name=text("node_name"),
@@ -212,6 +223,26 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
         measure_busy=bool(values["measure_busy"]),
         measure_window=window if isinstance(window := values["measure_window"], Window) else None,
     )
+
+
+def _system_enrolment_token() -> Path | None:
+    return SYSTEM_ENROLMENT_TOKEN if SYSTEM_ENROLMENT_TOKEN.exists() else None
+
+
+def with_system_settings(environment: Mapping[str, str], file: Path = SYSTEM_SETTINGS) -> dict[str, str]:
+    """The environment over the settings of the packages' units, so that a command sees what the service sees."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return dict(environment)
+    found = {}
+    for line in lines:
+        name, equals, value = line.strip().partition("=")
+        if equals and name.startswith(PREFIX):
+            text = value.strip()
+            is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+            found[name] = text[1:-1] if is_quoted else text
+    return {**found, **environment}
 
 
 def _value(option: Option, given: object, environment: Mapping[str, str]) -> object:
@@ -266,6 +297,15 @@ def check_server(server: str | None, *, allow_plain_http: bool = False) -> str |
     return server.rstrip("/")
 
 
+def _remedy(path: Path, flag: str, error: Exception) -> str:
+    """The command that helps, where there is one."""
+    if isinstance(error, FileNotFoundError) and flag == "--token-file":
+        return "; enrol this node: hugeplan-agent enrol --enrolment-token-file FILE"
+    if isinstance(error, PermissionError):
+        return f"; let its group read it: chgrp hugeplan-agent {path} && chmod 640 {path}"
+    return ""
+
+
 def read_token(path: Path, flag: str = "--token-file") -> str:
     """The token in a file that only its owner (and perhaps a group) may read. Raises ConfigurationError."""
     try:
@@ -273,7 +313,7 @@ def read_token(path: Path, flag: str = "--token-file") -> str:
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        raise ConfigurationError(f"{flag}: {path} cannot be read: {reason}") from error
+        raise ConfigurationError(f"{flag}: {path} cannot be read: {reason}{_remedy(path, flag, error)}") from error
     if mode & 0o037:
         raise ConfigurationError(f"{flag}: {path} has mode {mode:04o}, so others can use the token; chmod 600 it")
     if not token or len(token.split()) != 1:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from hugeplan_agent import __version__, tlbbench
 from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.config import Config, read_token
+from hugeplan_agent.enrolment import has_enrolment_token
 from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
 from hugeplan_agent.host import Host
 from hugeplan_agent.idle import why_busy
+from hugeplan_agent.ownership import service_user
 from hugeplan_agent.sender import Outcome, Sender
 from hugeplan_agent.service import MAX_CLOCK_OFFSET_SECONDS
 from hugeplan_agent.spool import Spool
@@ -35,6 +37,8 @@ class Check:
 def checks(config: Config) -> Iterator[Check]:
     """All checks, one after the other. Nothing is changed, but for one empty request to the server."""
     yield Check(OK, "agent", f"{__version__} on Python {platform.python_version()}, {platform.machine()}")
+    if (user := service_user()) is not None and user.pw_uid == os.geteuid():
+        yield Check(OK, "user", f"checked as {user.pw_name}, which the service runs as")
     yield from _collectors(config)
     yield from _spool(config)
     yield from _server(config)
@@ -89,12 +93,11 @@ def _server(config: Config) -> Iterator[Check]:
     if config.server is None:
         yield Check(NOTE, "server", "--server is not given: nothing can be sent")
         return
-    if config.token_file is None or not config.token_file.exists():
-        has_enrolment = config.enrolment_token is not None or config.enrolment_token_file is not None
-        words = "there is no agent token yet; the enrolment token will be exchanged for one"
-        yield Check(
-            NOTE if has_enrolment else WRONG, "token", words if has_enrolment else "there is no token: enrol first"
-        )
+    if not config.token_file.exists():
+        if has_enrolment_token(config):
+            yield Check(NOTE, "token", "there is no agent token yet; the enrolment token will be exchanged for one")
+        else:
+            yield Check(WRONG, "token", "there is none: hugeplan-agent enrol --enrolment-token-file FILE")
         return
     try:
         sender = Sender(config.server, read_token(config.token_file), config.timeout_seconds, config.ca_file)

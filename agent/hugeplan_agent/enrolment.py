@@ -1,24 +1,32 @@
-"""How a node comes to its own token: an enrolment token is exchanged for it once."""
+"""How a node comes to its own token: an enrolment token is exchanged for it.
+
+A claim, made up and kept before the first question, lets the node ask again when the answer is lost (ADR 0029).
+"""
 
 from __future__ import annotations
 
 import http
 import json
 import os
+import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hugeplan_agent import machine
-from hugeplan_agent.collectors import clone_hints
+from hugeplan_agent.collectors import clone_hints, cpu, meminfo
 from hugeplan_agent.config import Config, read_token
 from hugeplan_agent.errors import AgentError, ConfigurationError, NoData
 from hugeplan_agent.host import Host
+from hugeplan_agent.ownership import inherit
 from hugeplan_agent.sender import Answer, Outcome, Sender
 from hugeplan_agent.spool import Spool
 
 ENROLMENTS = "/api/v1/enrolments"
 UNPROCESSABLE = http.HTTPStatus.UNPROCESSABLE_ENTITY
+CLAIM = "enrolment-claim"
+SINCE_CLAIMS = ("claim", "cpu_brand", "mem_total_bytes")
+SINCE_PROOFS = ("boot_id", "clone_hints", "current_token")
 
 
 class EnrolmentError(AgentError):
@@ -32,9 +40,10 @@ class EnrolmentError(AgentError):
 def check_server_and_token(config: Config) -> tuple[str, Path]:
     """The server and the token file. Raises ConfigurationError when one is not given."""
     if config.server is None:
-        raise ConfigurationError("--server is missing: give the address of the hugeplan server")
-    if config.token_file is None:
-        raise ConfigurationError("--token-file is missing: give the file that holds this node's agent token")
+        raise ConfigurationError(
+            "--server is missing: give the address of the hugeplan server, for the service as"
+            " HUGEPLAN_AGENT_SERVER in /etc/hugeplan/agent.env, then: systemctl restart hugeplan-agent"
+        )
     return config.server, config.token_file
 
 
@@ -58,19 +67,34 @@ def enrol(config: Config) -> None:
     enrolment_token = _enrolment_token(config)
     Spool(config.spool_dir, config.bounds)  # an id made here must be the one that reports carry
     host = Host(config.root)
-    body = {
+    body: dict[str, Any] = {
         "machine_id": machine.machine_id(host, config.spool_dir),
         "node_name": machine.node_name(host, config.node_name),
+        "claim": _claim(config.spool_dir / CLAIM),
+        **_proof(config, host),
     }
     with _sender(config, server, enrolment_token) as sender:
-        answer = sender.post(ENROLMENTS, json.dumps({**body, **_proof(config, host)}).encode())
-        if answer.status == UNPROCESSABLE:
-            # A server from before these fields refuses what it does not know.
-            answer = sender.post(ENROLMENTS, json.dumps(body).encode())
+        answer = sender.post(ENROLMENTS, json.dumps(body).encode())
+        for newer in (SINCE_CLAIMS, SINCE_PROOFS):
+            if answer.status == UNPROCESSABLE:
+                # A server from before these fields refuses what it does not know.
+                body = {name: value for name, value in body.items() if name not in newer}
+                answer = sender.post(ENROLMENTS, json.dumps(body).encode())
     token = answer.document.get("token")
     if answer.outcome is not Outcome.DELIVERED or not isinstance(token, str):
         raise EnrolmentError(answer)
     write_token(token_file, token)
+
+
+def _claim(path: Path) -> str:
+    """What tells this asker from any other: made once, and on the disk before the server hears of it."""
+    with suppress(OSError, UnicodeDecodeError):
+        kept = path.read_text(encoding="ascii").strip()
+        if kept:
+            return kept
+    made = secrets.token_urlsafe(32)
+    write_token(path, made)
+    return made
 
 
 def _proof(config: Config, host: Host) -> dict[str, Any]:
@@ -78,7 +102,11 @@ def _proof(config: Config, host: Host) -> dict[str, Any]:
     found: dict[str, Any] = {"boot_id": (machine.boot_id(host) or "").strip() or None}
     with suppress(NoData, OSError):
         found["clone_hints"] = clone_hints.collect(host).inventory["clone_hints"]
-    if config.token_file is not None and config.token_file.exists():
+    with suppress(NoData, OSError, KeyError, TypeError):
+        found["cpu_brand"] = cpu.collect(host).inventory["cpu"]["brand"]
+    with suppress(NoData, OSError, KeyError, TypeError):
+        found["mem_total_bytes"] = meminfo.collect(host).sample["memory"]["mem_total_bytes"]
+    if config.token_file.exists():
         with suppress(ConfigurationError):
             found["current_token"] = read_token(config.token_file)
     return {name: value for name, value in found.items() if value is not None}
@@ -95,10 +123,20 @@ def _enrolment_token(config: Config) -> str:
     )
 
 
-def can_enrol(config: Config) -> bool:
-    """Whether an enrolment token was given and there is no agent token yet."""
-    has_enrolment = config.enrolment_token_file is not None or config.enrolment_token is not None
-    return has_enrolment and config.token_file is not None and not config.token_file.exists()
+def has_enrolment_token(config: Config) -> bool:
+    """Whether this node may ask for a token."""
+    return config.enrolment_token is not None or (
+        config.enrolment_token_file is not None and config.enrolment_token_file.exists()
+    )
+
+
+def must_enrol(config: Config, refused_token: str | None) -> bool:
+    """Whether to ask for a token: one can be asked for, and there is none, or it is the one that the server refused."""
+    if not has_enrolment_token(config):
+        return False
+    if not config.token_file.exists():
+        return True
+    return refused_token is not None and refused_token == read_token(config.token_file)
 
 
 def _sender(config: Config, server: str, token: str) -> Sender:
@@ -113,11 +151,14 @@ def write_token(path: Path, token: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A process with this id that was killed may have left one.
+        temporary.unlink(missing_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(f"{token}\n")
             file.flush()
             os.fsync(file.fileno())
+        inherit(temporary)
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

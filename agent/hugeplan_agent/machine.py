@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 
 from hugeplan_agent.host import Host
+from hugeplan_agent.ownership import inherit
 
 HEX_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -28,6 +29,7 @@ def machine_id(host: Host, state_dir: Path) -> str:
         return kept.read_text(encoding="ascii").strip()
     made = uuid.uuid4().hex
     kept.write_text(f"{made}\n", encoding="ascii")
+    inherit(kept)
     return made
 
 

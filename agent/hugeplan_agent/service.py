@@ -10,17 +10,25 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from hugeplan_agent import machine, report, tlbbench
+from hugeplan_agent import health, machine, report, tlbbench
 from hugeplan_agent.backoff import delay_seconds
 from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.config import Config
 from hugeplan_agent.delivery import Pass, deliver
-from hugeplan_agent.enrolment import EnrolmentError, can_enrol, current_token, enrol, make_sender
-from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
+from hugeplan_agent.enrolment import (
+    EnrolmentError,
+    current_token,
+    enrol,
+    has_enrolment_token,
+    make_sender,
+    must_enrol,
+)
+from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError, SpoolError
 from hugeplan_agent.host import Host
 from hugeplan_agent.idle import why_busy
 from hugeplan_agent.notify import notify, watchdog_seconds
@@ -31,6 +39,11 @@ RETRY_MEASURE_SECONDS = 3600.0
 """After a benchmark that gave no document: the reason may pass, but a loop of failures must not load the node."""
 
 SAME_LINE_SECONDS = 600.0
+UNAUTHORIZED = 401
+NOT_ENROLLED = (
+    "this node is not enrolled: there is no token in {}. Run: hugeplan-agent enrol --enrolment-token-file FILE,"
+    " or write an enrolment token to /etc/hugeplan/enrolment-token. Reports wait meanwhile; no restart is needed"
+)
 MAX_CLOCK_OFFSET_SECONDS = 60.0
 
 
@@ -63,6 +76,12 @@ class Agent:
         self.host = Host(self.config.root)
         self.spool = Spool(self.config.spool_dir, self.config.bounds)
         self._sender: Sender | None = None
+        self._refused_token: str | None = None
+        self._health: dict[str, Any] = {
+            "started_at": health.now(),
+            "interval_seconds": self.config.interval_seconds,
+            "measure_limit_seconds": self.config.measure_limit_seconds,
+        }
 
     def build_report(self, profile: str) -> dict[str, Any]:
         """Observe the node, measure it when a profile other than ``none`` is given, and make the report."""
@@ -144,7 +163,11 @@ class Agent:
                 if sender is not None:
                     blocked = self.send(sender).stopped_by
                     self.say_when_clocks_differ(sender)
+                    is_refused = blocked is not None and blocked.status == UNAUTHORIZED
+                    self._refused_token = sender.token if is_refused else None
+                self._health["why"] = None if blocked is None else blocked.detail
                 if blocked is None:
+                    self._health["delivered_at"] = health.now()
                     failures, next_send = 0, 0.0
                 else:
                     failures += 1
@@ -154,12 +177,20 @@ class Agent:
 
     def _rest(self, until: float) -> None:
         """Wait for the next thing to do, telling the service manager now and then that all is well."""
-        status = f"STATUS={len(self.spool.entries())} reports wait"
+        why = self._health.get("why")
+        status = f"STATUS={len(self.spool.entries())} reports wait" + (f": {why}" if why else "")
         notify("WATCHDOG=1", status)
+        self._write_health()
         beat_seconds = watchdog_seconds() or math.inf
         while not self.stop.is_set() and (left := until - time.monotonic()) > 0:
             self.stop.wait(min(left, beat_seconds))
             notify("WATCHDOG=1")
+
+    def _write_health(self) -> None:
+        """For probes (hugeplan_agent.health). A full disk must not end the agent."""
+        self._health["round_at"] = health.now()
+        with suppress(SpoolError):
+            self.spool.keep(health.FILE, self._health)
 
     def _is_time_to_measure(self) -> bool:
         """Whether the window is open and the node is idle; says why not."""
@@ -185,9 +216,11 @@ class Agent:
         """
         config = self.config
         try:
-            if can_enrol(config):
+            if must_enrol(config, self._refused_token):
                 enrol(config)
                 self.log.line(f"enrolled; the agent token is in {config.token_file}")
+            elif not config.token_file.exists() and config.server is not None and not has_enrolment_token(config):
+                raise ConfigurationError(NOT_ENROLLED.format(config.token_file))
             if self._sender is None:
                 self._sender = make_sender(config)
             else:
@@ -247,9 +280,9 @@ class Agent:
             "hypervisor": report.hypervisor_of(document),
         }
         try:
-            (self.config.spool_dir / "measured.json").write_text(json.dumps(memory), encoding="ascii")
-        except OSError as error:
-            self.log.line(f"the time of the measurement cannot be kept: {error.strerror}")
+            self.spool.keep("measured.json", memory)
+        except SpoolError as error:
+            self.log.line(f"the time of the measurement cannot be kept: {error}")
 
 
 def next_tick(last: float, interval_seconds: float, now: float) -> float:

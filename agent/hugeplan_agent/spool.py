@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from hugeplan_agent.errors import SpoolError
+from hugeplan_agent.ownership import adopt, inherit
 
 NAME = re.compile(r"(\d{13})-([0-9a-f-]{36})-(sample|run)\.json")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -62,7 +63,9 @@ class Spool:
         self.rejected = folder / "rejected"
         try:
             for place in (folder, self.pending, self.rejected):
-                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if not place.is_dir():
+                    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    (adopt if place is folder else inherit)(place)
             if not os.access(self.pending, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
@@ -163,6 +166,7 @@ class Spool:
     def sending(self) -> Iterator[bool]:
         """Hold the right to send. Yields False when another process holds it."""
         with (self.folder / "lock").open("a") as lock:
+            inherit(self.folder / "lock")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -177,6 +181,13 @@ class Spool:
                 owner = path.name.rsplit(".", 2)[-2]
                 if not (owner.isdecimal() and Path(f"/proc/{owner}").exists()):
                     path.unlink(missing_ok=True)
+
+    def keep(self, name: str, document: Mapping[str, Any]) -> None:
+        """Replace a small file beside the reports. Raises SpoolError."""
+        try:
+            self._write(self.folder / name, json.dumps(document).encode())
+        except OSError as error:
+            raise SpoolError(f"{self.folder}/{name} cannot be written: {error.strerror}") from error
 
     def _drop(self, entry: Entry, cause: str) -> None:
         entry.path.unlink(missing_ok=True)
@@ -200,6 +211,7 @@ class Spool:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            inherit(temporary)
             temporary.replace(target)
         except OSError:
             temporary.unlink(missing_ok=True)

@@ -340,6 +340,30 @@ class TestRun:
         assert server.tokens[0] == "Bearer secret"
         assert server.tokens[-1] == "Bearer fresh"
 
+    def test_a_refused_token_is_exchanged_when_an_enrolment_token_is_there(
+        self, node: Node, server: MisbehavingServer
+    ) -> None:
+        server.script.append(problem(401, "Unauthorised", "This token is unknown, expired or revoked."))
+        node.environment["HUGEPLAN_AGENT_ENROLMENT_TOKEN"] = "enrolment"
+        process = node.start("run", "--interval", "1s")
+        until(lambda: len(server.stored) >= 1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert server.tokens[:3] == ["Bearer secret", "Bearer enrolment", "Bearer hp_agent_secret"]
+        assert server.bodies[1]["current_token"] == "secret"
+
+    def test_a_node_that_is_not_enrolled_says_so_and_what_to_do(self, node: Node, server: MisbehavingServer) -> None:
+        node.token_file.unlink()
+        process = node.start("daemon", "--interval", "1s")
+        until(lambda: len(node.waiting()) >= 1)
+        status, said, _ = node.call("health", "live")
+        assert (status, said.split()[:3]) == (0, ["the", "last", "round"])
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+        assert "this node is not enrolled" in errors
+        assert "hugeplan-agent enrol --enrolment-token-file FILE" in errors
+        assert server.attempts == []
+
     def test_a_daemon_waits_for_its_settings(self, node: Node, server: MisbehavingServer) -> None:
         token = node.token_file.read_text()
         node.token_file.unlink()
@@ -408,9 +432,19 @@ class TestEnrol:
         assert len(body["clone_hints"]["mac_sha256"]) == 1
 
     def test_a_server_that_knows_no_proof_is_asked_without(self, node: Node, server: MisbehavingServer) -> None:
-        server.script.append(problem(422, "Invalid", "body.current_token: unknown field"))
+        server.script.extend([problem(422, "Invalid", "body.current_token: unknown field")] * 2)
         assert node.call("enrol", "--enrolment-token-file", str(node.token_file))[0] == 0
-        assert set(server.bodies[1]) == {"machine_id", "node_name"}
+        assert set(server.bodies[1]) == {"machine_id", "node_name", "current_token"}
+        assert set(server.bodies[2]) == {"machine_id", "node_name"}
+
+    def test_the_same_claim_is_sent_until_the_answer_comes(self, node: Node, server: MisbehavingServer) -> None:
+        server.script.append(Behaviour(drop=True))
+        words = ("enrol", "--enrolment-token-file", str(node.token_file))
+        assert [node.call(*words)[0] for _ in range(2)] == [1, 0]
+        first, second = (body["claim"] for body in server.bodies)
+        assert first == second == (node.spool / "enrolment-claim").read_text().strip()
+        assert len(first) >= 43
+        assert stat.S_IMODE((node.spool / "enrolment-claim").stat().st_mode) == 0o600
 
     def test_the_token_is_kept_private(self, node: Node, server: MisbehavingServer) -> None:
         enrolment = node.folder / "enrolment"

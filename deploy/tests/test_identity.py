@@ -1,0 +1,371 @@
+"""An agent's identity over the years: real service, real database, real agent processes.
+
+Replaced with an empty folder, upgraded, cloned, renamed, killed at each step of enrolment and of a token's rotation.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.server import Server, serving
+
+from hugeplan.db import migrate
+from hugeplan.embedded import TEST_SETTINGS, running
+from hugeplan.settings import Settings
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SILENCE_SECONDS = 3.0
+WAIT_SECONDS = 60.0
+FILES = ("proc/cpuinfo", "proc/meminfo", "proc/stat", "proc/vmstat", "proc/loadavg", "proc/sys/kernel/osrelease")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The service over an empty database; who is silent for three seconds may be replaced."""
+    folder = tmp_path_factory.mktemp("service")
+    with running(folder / "data", TEST_SETTINGS) as postgres:
+        postgres.ensure_database("identity")
+        url = postgres.url("identity")
+        migrate.upgrade(Settings(database_url=url).sqlalchemy_url(), REPOSITORY / "migrations")  # type: ignore[arg-type]
+        seconds = str(SILENCE_SECONDS)
+        with serving(url, folder, HUGEPLAN_REENROLMENT_SILENCE_SECONDS=seconds) as server:
+            yield server
+
+
+class Api:
+    """The service as an administrator reaches it."""
+
+    def __init__(self, server: Server) -> None:
+        self.url, self.token = server.url, server.admin_token
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        request = urllib.request.Request(
+            f"{self.url}/api/v1{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def nodes(self, name: str) -> list[dict[str, Any]]:
+        return [node for node in self.call("GET", "/nodes?limit=200")["items"] if node["name"] == name]
+
+    def asked(self, name: str) -> list[dict[str, Any]]:
+        return [one for one in self.call("GET", "/enrolments/requests")["items"] if one["node_name"] == name]
+
+
+@pytest.fixture(scope="module")
+def api(service: Server) -> Api:
+    return Api(service)
+
+
+class Machine:
+    """A made-up machine: this one's /proc, with an id, a boot, a name and one network card of its own."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.folder = folder
+        self.root = folder / "root"
+        self.name = f"node-{number}"
+        self.write("etc/machine-id", f"{number:032x}\n")
+        for file in FILES:
+            text = Path("/", file).read_text()
+            self.write(file, text)
+        self.reboot(1)
+        self.card(f"52:54:00:00:{number >> 8:02x}:{number & 255:02x}")
+
+    def write(self, path: str, text: str) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def reboot(self, count: int) -> None:
+        self.write("proc/sys/kernel/random/boot_id", f"11111111-0000-4000-8000-{count:012}\n")
+
+    def card(self, address: str) -> None:
+        self.write("sys/class/net/eth0/address", f"{address}\n")
+        self.write("sys/class/net/eth0/addr_assign_type", "0\n")
+        (self.root / "sys/class/net/eth0/device").mkdir(exist_ok=True)
+
+
+class Pod:
+    """An agent process with a state folder that it loses when it is replaced."""
+
+    def __init__(self, machine: Machine, server: str, enrolment: str, state: str = "state") -> None:
+        self.machine = machine
+        self.state = machine.folder / state
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY / "agent"),
+            "HUGEPLAN_AGENT_ROOT": str(machine.root),
+            "HUGEPLAN_AGENT_NODE_NAME": machine.name,
+            "HUGEPLAN_AGENT_SPOOL_DIR": str(self.state),
+            "HUGEPLAN_AGENT_SERVER": server,
+            "HUGEPLAN_AGENT_ENROLMENT_TOKEN": enrolment,
+            "HUGEPLAN_AGENT_INTERVAL": "1s",
+        }
+        self.log = machine.folder / f"{state}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Pod:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "hugeplan_agent", "run"], env=self.environment, stdout=log, stderr=log
+            )
+        return self
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(WAIT_SECONDS)
+            self.process = None
+
+    def said(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
+    def health(self) -> str:
+        words = [sys.executable, "-m", "hugeplan_agent.health", "ready"]
+        return subprocess.run(words, env=self.environment, capture_output=True, text=True, check=False).stdout
+
+
+def until(is_true: Callable[[], Any], what: str, pod: Pod | None = None) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not is_true():
+        assert time.monotonic() < deadline, f"{what} did not come about; {pod.said() if pod else ''}"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def pods(request: pytest.FixtureRequest, tmp_path: Path, service: Server, api: Api) -> Iterator[Callable[..., Pod]]:
+    """Makes pods on machines; each test has machines of its own."""
+    base = (abs(hash(request.node.name)) % 200 + 1) << 8
+    enrolment = api.call("POST", "/tokens", {"name": "nodes", "role": "enrolment"})["token"]
+    made: list[Pod] = []
+
+    def make(machine: Machine | None = None, server: str = service.url, state: str = "state") -> Pod:
+        number = base + len(made)
+        (tmp_path / str(number)).mkdir()
+        pod = Pod(machine or Machine(tmp_path / str(number), number), server, enrolment, state)
+        made.append(pod)
+        return pod
+
+    yield make
+    for pod in made:
+        if pod.process is not None:
+            pod.process.kill()
+            pod.process.wait()
+
+
+def reports(api: Api, pod: Pod) -> str | None:
+    """When the newest report of the pod's node arrived."""
+    found = api.nodes(pod.machine.name)
+    return found[0]["last_report_at"] if found else None
+
+
+def goes_on(api: Api, pod: Pod) -> None:
+    """Wait for a report that was not there before."""
+    before = reports(api, pod)
+    until(lambda: reports(api, pod) not in {None, before}, "a new report", pod)
+
+
+def test_a_replaced_pod_enrols_again_by_itself(api: Api, pods: Callable[..., Pod]) -> None:
+    first = pods().start()
+    goes_on(api, first)
+    first.end()
+    second = pods(first.machine, state="replaced").start()
+    until(lambda: "can enrol in" in second.said(), "the wait for silence", second)
+    goes_on(api, second)
+    assert len(api.nodes(first.machine.name)) == 1
+    assert api.asked(first.machine.name) == []
+    assert second.health() == "reports reach the server\n"
+    events = api.call("GET", "/audit?action=enrolments_create")["items"]
+    assert events[0]["detail"]["how"] == "recognised by boot id and hardware addresses"
+
+
+def test_a_replaced_pod_after_a_reboot_is_known_by_its_hardware(api: Api, pods: Callable[..., Pod]) -> None:
+    first = pods().start()
+    goes_on(api, first)
+    first.end()
+    first.machine.reboot(2)
+    second = pods(first.machine, state="replaced").start()
+    goes_on(api, second)
+    assert len(api.nodes(first.machine.name)) == 1
+
+
+def test_an_upgrade_keeps_the_folder_and_needs_nothing(api: Api, pods: Callable[..., Pod]) -> None:
+    pod = pods().start()
+    goes_on(api, pod)
+    token = (pod.state / "token").read_text()
+    pod.end()
+    pod.start()
+    goes_on(api, pod)
+    assert (pod.state / "token").read_text() == token
+
+
+def test_a_living_agent_is_not_displaced(api: Api, pods: Callable[..., Pod]) -> None:
+    first = pods().start()
+    goes_on(api, first)
+    thief = pods(first.machine, state="thief").start()
+    until(lambda: "was heard a moment ago" in thief.said(), "the refusal", thief)
+    for _ in range(4):
+        goes_on(api, first)
+    assert not (thief.state / "token").exists()
+    assert len(api.asked(first.machine.name)) == 1
+    # The administrator's word is stronger.
+    (asked,) = api.asked(first.machine.name)
+    first.end()
+    api.call("POST", f"/enrolments/requests/{asked['id']}/decision", {"decision": "approved"})
+    until((thief.state / "token").exists, "the approved enrolment", thief)
+
+
+def test_a_clone_on_other_hardware_gets_nothing_of_the_known_machine(api: Api, pods: Callable[..., Pod]) -> None:
+    first = pods().start()
+    goes_on(api, first)
+    first.end()
+    clone = pods()
+    clone.machine.write("etc/machine-id", (first.machine.root / "etc/machine-id").read_text())
+    # The whole disk was cloned, the state folder with the token too.
+    shutil.copytree(first.state, clone.state)
+    clone.start()
+    goes_on(api, clone)
+    ids = {node["machine_id"] for name in (first, clone) for node in api.nodes(name.machine.name)}
+    plain = (first.machine.root / "etc/machine-id").read_text().strip()
+    assert plain in ids
+    assert any(one.startswith(f"{plain}~") for one in ids)
+
+
+def test_a_renamed_node_goes_on_with_its_token_and_waits_without_it(api: Api, pods: Callable[..., Pod]) -> None:
+    pod = pods().start()
+    goes_on(api, pod)
+    pod.end()
+    former = pod.machine.name
+    pod.machine.name = pod.environment["HUGEPLAN_AGENT_NODE_NAME"] = f"{former}-renamed"
+    pod.start()
+    goes_on(api, pod)
+    assert api.nodes(former) == []
+    pod.end()
+    pod.machine.name = f"{former}-again"
+    replaced = pods(pod.machine, state="replaced").start()
+    until(lambda: "its name is" in "".join(one["reason"] for one in api.asked(pod.machine.name)), "a request", replaced)
+    (asked,) = api.asked(pod.machine.name)
+    api.call("POST", f"/enrolments/requests/{asked['id']}/decision", {"decision": "approved"})
+    goes_on(api, replaced)
+
+
+def test_a_revoked_machine_stays_out_until_somebody_lets_it_in(api: Api, pods: Callable[..., Pod]) -> None:
+    pod = pods().start()
+    goes_on(api, pod)
+    machine_id = (pod.machine.root / "etc/machine-id").read_text().strip()
+    (token,) = [one for one in api.call("GET", "/tokens?limit=200")["items"] if one["machine_id"] == machine_id]
+    api.call("DELETE", f"/tokens/{token['id']}")
+    until(lambda: api.asked(pod.machine.name), "the request", pod)
+    assert "revoked" in api.asked(pod.machine.name)[0]["reason"]
+
+
+class Line:
+    """A line to the service that kills the agent at a moment of its enrolment, and then works."""
+
+    def __init__(self, service: Server, moment: str) -> None:
+        self.moment, self.service, self.pod = moment, service, None
+        self.killed = threading.Event()
+        line = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                line.pass_on(self)
+
+            def log_message(self, *_: object) -> None:
+                """Keep the test output quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.pod: Pod | None
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _kill(self, at: str, path: str) -> bool:
+        """Whether this is the moment; the agent is dead when this returns True."""
+        if self.killed.is_set() or at != self.moment or not path.endswith(("/enrolments", "/token/rotate")):
+            return False
+        assert self.pod is not None
+        assert self.pod.process is not None
+        self.pod.process.kill()
+        self.pod.process.wait(WAIT_SECONDS)
+        self.killed.set()
+        return True
+
+    def pass_on(self, request: BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers["Content-Length"]))
+        if self._kill("before the server hears of it", request.path):
+            return
+        to = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=30)
+        to.request("POST", request.path, body, dict(request.headers.items()))
+        answer = to.getresponse()
+        content = answer.read()
+        to.close()
+        if self._kill("when the server has answered", request.path):
+            return
+        request.send_response(answer.status)
+        for name in ("Content-Type", "Retry-After"):
+            if answer.headers[name]:
+                request.send_header(name, answer.headers[name])
+        request.send_header("Content-Length", str(len(content)))
+        request.end_headers()
+        request.wfile.write(content)
+
+
+@pytest.mark.parametrize("moment", ["before the server hears of it", "when the server has answered"])
+@pytest.mark.parametrize("what", ["first enrolment", "refused token"])
+def test_killed_while_it_enrols_it_comes_back_by_itself(
+    api: Api, service: Server, pods: Callable[..., Pod], moment: str, what: str
+) -> None:
+    line = Line(service, moment)
+    try:
+        pod = pods(server=line.url)
+        line.pod = pod
+        if what == "refused token":
+            pod.state.mkdir(mode=0o700)
+            (pod.state / "token").write_text("hp_of_another_service\n")
+            (pod.state / "token").chmod(0o600)
+        pod.start()
+        assert line.killed.wait(WAIT_SECONDS), pod.said()
+        pod.process = None
+        pod.start()
+        goes_on(api, pod)
+        assert api.asked(pod.machine.name) == []
+        assert list(pod.state.glob(".*.tmp")) == []
+    finally:
+        line.close()
+
+
+def test_a_rotated_token_is_taken_up_from_the_file(api: Api, pods: Callable[..., Pod]) -> None:
+    pod = pods().start()
+    goes_on(api, pod)
+    machine_id = (pod.machine.root / "etc/machine-id").read_text().strip()
+    (token,) = [one for one in api.call("GET", "/tokens?limit=200")["items"] if one["machine_id"] == machine_id]
+    fresh = api.call("POST", f"/tokens/{token['id']}/rotate", {"overlap_seconds": 0})["token"]
+    # Written beside and renamed, as a provisioning tool does; killed in between, the former file stands.
+    beside = pod.state / "token.new"
+    beside.write_text(f"{fresh}\n")
+    beside.chmod(0o600)
+    pod.end(signal.SIGKILL)
+    beside.replace(pod.state / "token")
+    pod.start()
+    goes_on(api, pod)
