@@ -280,7 +280,8 @@ class Line:
     """A line to the service that kills the agent at a moment of its enrolment, and then works."""
 
     def __init__(self, service: Server, moment: str) -> None:
-        self.moment, self.service, self.pod = moment, service, None
+        self.moment, self.service = moment, service
+        self.pod: Pod | None = None
         self.killed = threading.Event()
         line = self
 
@@ -293,7 +294,6 @@ class Line:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self.pod: Pod | None
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
