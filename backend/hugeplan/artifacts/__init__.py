@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from hugeplan.artifacts.base import Artifact, Renderer, Restart
+from hugeplan.artifacts.outside import refused
 from hugeplan.artifacts.registry import KINDS, PATHS, ROWS, Platform, platform_of, render, withheld
 
-__all__ = ["KINDS", "PATHS", "ROWS", "Artifact", "Platform", "Renderer", "Restart", "platform_of", "render", "withheld"]
+__all__ = [
+    "KINDS",
+    "PATHS",
+    "ROWS",
+    "Artifact",
+    "Platform",
+    "Renderer",
+    "Restart",
+    "platform_of",
+    "refused",
+    "render",
+    "withheld",
+]

@@ -6,17 +6,30 @@ from collections.abc import Iterable
 from typing import Any
 
 from hugeplan.artifacts import kernel_command_line, numa_files, systemd_unit
-from hugeplan.artifacts.base import Artifact, Restart, all_of, planned_pools, pool_checks, restore_counts, yaml_text
+from hugeplan.artifacts.base import (
+    Artifact,
+    Restart,
+    Verbatim,
+    all_of,
+    planned_pools,
+    pool_checks,
+    restore_counts,
+    yaml_text,
+)
+from hugeplan.artifacts.outside import is_plain_host
 from hugeplan.planner.model import Plan, PlanRequest
 
-#: Jinja would read these in a copied text.
-_RAW = ("{% raw %}", "{% endraw %}")
+#: A group of the inventory may have the node's name: its other hosts are not the planned ones.
+_ONLY_PLANNED = {
+    "name": "Only the planned hosts, even where a group has the same name",
+    "ansible.builtin.assert": {"that": "inventory_hostname in planned_hosts", "quiet": True},
+}
 
 
 def _copy(title: str, path: str, content: str, mode: str, register: str) -> dict[str, Any]:
     return {
         "name": title,
-        "ansible.builtin.copy": {"dest": path, "content": f"{_RAW[0]}{content}{_RAW[1]}", "mode": mode},
+        "ansible.builtin.copy": {"dest": path, "content": Verbatim(content), "mode": mode},
         "register": register,
     }
 
@@ -56,8 +69,8 @@ def _run_time_tasks(plan: Plan, request: PlanRequest) -> list[dict[str, Any]]:
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """The playbook, when the plan changes any pool."""
-    if not planned_pools(plan):
+    """The playbook, when the plan changes any pool; none for a node whose name Ansible reads in a way of its own."""
+    if not planned_pools(plan) or not is_plain_host(plan.node):
         return
     at_boot = request.policy.reserve_at == "boot" and kernel_command_line.has_pages(plan)
     tasks = _boot_tasks(plan, request) if at_boot else _run_time_tasks(plan, request)
@@ -68,7 +81,14 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             "changed_when": False,
         }
     )
-    play = {"name": "Huge pages", "hosts": plan.node, "become": True, "gather_facts": False, "tasks": tasks}
+    play = {
+        "name": "Huge pages",
+        "hosts": plan.node,
+        "become": True,
+        "gather_facts": False,
+        "vars": {"planned_hosts": [plan.node]},
+        "tasks": [_ONLY_PLANNED, *tasks],
+    }
     remove = (
         f"rm -f {kernel_command_line.PATH} && {{ {kernel_command_line.UPDATE}; }} && reboot"
         if at_boot
@@ -78,7 +98,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="ansible_playbook",
         filename="hugeplan-playbook.yaml",
         media_type="application/yaml",
-        content=yaml_text(["hosts names the planned node: widen it to a group of like nodes."], [play]),
+        content=yaml_text(["hosts and planned_hosts name the planned node: widen both to like nodes."], [play]),
         summary="Installs the recommended file on hosts, restarts what must be, and checks every count.",
         install="ansible-playbook hugeplan-playbook.yaml",
         verify=all_of(pool_checks(plan)),

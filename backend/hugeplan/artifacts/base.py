@@ -12,8 +12,10 @@ from typing import Any
 
 import yaml
 
+from hugeplan.artifacts.outside import sql_comment
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, PoolPlan
 from hugeplan.planner.pages import kubernetes_resource_name, sysfs_directory_name
+from hugeplan.planner.printable import printable
 from hugeplan.planner.units import format_kubernetes_bytes
 
 
@@ -96,17 +98,17 @@ def is_kernel_setting(name: str) -> bool:
 
 def one_line(text: str) -> str:
     """``text`` safe inside a comment: printable, on one line."""
-    return re.sub(r"[^\x20-\x7e\u00a0-\uffff]", "?", text)
+    return printable(text, 2000)
 
 
 def slug(text: str) -> str:
-    """``text`` as part of a file name: lower-case letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "instance"
+    """``text`` as part of a file name: at most 50 lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:50].strip("-") or "instance"
 
 
 def object_name(text: str) -> str:
     """``text`` as the name of a cluster object: a DNS label of at most 50 characters."""
-    return slug(text)[:50].strip("-") or "node"
+    return slug(text)
 
 
 def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
@@ -165,7 +167,7 @@ def with_warning(artifact: Artifact, warning: str) -> Artifact:
 
     Grafana and the Azure command line read the members that they know and pass over others.
     """
-    text = f"WARNING: {one_line(warning)}"
+    text = f"WARNING: {sql_comment(warning) if artifact.media_type == 'application/sql' else one_line(warning)}"
     mark = _COMMENTS.get(artifact.media_type, "#")
     content = artifact.content
     if mark is None:
@@ -199,7 +201,18 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
+class Verbatim(str):
+    """Text that Ansible copies as it is: the tag ``!unsafe`` keeps its templating away."""
+
+    __slots__ = ()
+
+
+def _verbatim(dumper: yaml.SafeDumper, text: Verbatim) -> yaml.Node:
+    return dumper.represent_scalar("!unsafe", str(text), style="|" if "\n" in text else '"')
+
+
 _Dumper.add_representer(str, _text)
+_Dumper.add_representer(Verbatim, _verbatim)
 
 
 def yaml_text(comments: Sequence[str], *documents: Any) -> str:

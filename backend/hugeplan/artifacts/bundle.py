@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hugeplan.artifacts.base import Artifact, Restart, one_line
+from hugeplan.artifacts.base import Artifact, Restart
+from hugeplan.artifacts.outside import markdown, require_sound
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _RESTARTS = {
@@ -51,7 +52,8 @@ class Change:
 
 
 def bundle(node: str, headline: str, artifacts: Sequence[Artifact]) -> tuple[BundleFile, ...]:
-    """The files of a bundle, sorted by path."""
+    """The files of a bundle, sorted by path. PlannerError for a file that may not be handed out."""
+    require_sound(artifacts)
     files = [BundleFile(path_of(a), a.content, a.media_type == "text/x-shellscript") for a in artifacts]
     recommended = [a for a in artifacts if a.recommended]
     files += [
@@ -105,9 +107,9 @@ def changes(old: Sequence[BundleFile], new: Sequence[BundleFile]) -> tuple[Chang
 def _readme(node: str, headline: str, artifacts: Sequence[Artifact]) -> str:
     recommended = [a for a in artifacts if a.recommended]
     lines = [
-        f"# Huge pages of {one_line(node)}",
+        f"# Huge pages of {markdown(node)}",
         "",
-        one_line(headline),
+        markdown(headline),
         "",
         "Apply the recommended files in the order of their numbers; each row says what must be restarted. Then run",
         "`sh verify.sh` on the node: it only reads, and it fails while the pools or an installed file are not in",
@@ -123,7 +125,7 @@ def _readme(node: str, headline: str, artifacts: Sequence[Artifact]) -> str:
         where = (
             f"`{a.path}`" if a.path else "the cluster" if a.content and "kubectl" in a.install else "see its commands"
         )
-        lines.append(f"| {a.step} | `{path_of(a)}` | {a.summary} | {where} | {_RESTARTS[a.restart]} |")
+        lines.append(f"| {a.step} | `{path_of(a)}` | {markdown(a.summary)} | {where} | {_RESTARTS[a.restart]} |")
     for a in recommended:
         lines += ["", f"### {a.step}. {a.kind}", "", *_commands(a)]
     others = [a for a in artifacts if not a.recommended]
@@ -136,14 +138,16 @@ def _readme(node: str, headline: str, artifacts: Sequence[Artifact]) -> str:
             "|---|---|---|---|",
         ]
         for a in others:
-            lines.append(f"| `{path_of(a)}` | {a.summary} | {a.avoid_when} | {_RESTARTS[a.restart]} |")
+            lines.append(
+                f"| `{path_of(a)}` | {markdown(a.summary)} | {markdown(a.avoid_when)} | {_RESTARTS[a.restart]} |"
+            )
         for a in others:
             lines += ["", f"### {a.kind}", "", *_commands(a)]
     return "\n".join([*lines, ""])
 
 
 def _commands(artifact: Artifact) -> list[str]:
-    lines = [f"Not to be used when: {artifact.avoid_when}"] if artifact.avoid_when else []
+    lines = [f"Not to be used when: {markdown(artifact.avoid_when)}"] if artifact.avoid_when else []
     for title, text in (("Install", artifact.install), ("Verify", artifact.verify), ("Roll back", artifact.rollback)):
         if text:
             lines += ["", f"{title}:", "", *(f"    {line}" for line in text.splitlines())]

@@ -20,6 +20,7 @@ from hugeplan.artifacts import (
     node_label,
     numa_files,
     openshift,
+    outside,
     pod,
     sysctl,
     systemd_boot,
@@ -177,15 +178,21 @@ def render(
 
     Each kind occurs once. ``platform`` None is told by the request. A platform of Kubernetes on a node without it, or
     one that contradicts the provider, is a PlannerError. A plan that does not fit has no files without ``force``;
-    with it each starts with a warning.
+    with it each starts with a warning. A plan whose names :func:`outside.refused` refuses has none at all.
     """
     where = platform_of(request) if platform is None else platform
     _require_possible(where, request)
-    if withheld(plan) is not None and not force:
+    if (withheld(plan) is not None and not force) or outside.refused(plan, request) is not None:
         return ()
+    if where is Platform.ANSIBLE and not outside.is_plain_host(plan.node):
+        raise PlannerError(
+            "node.name", plan.node, "a host's own name: Ansible takes this one for a group or for itself"
+        )
+    plan, request = outside.tamed(plan, request)
     rendered = [artifact for row in ROWS for artifact in row.render(plan, request)]
     if not plan.feasible:
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
+    outside.require_sound(rendered)
     path = PATHS[where][request.policy.reserve_at]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TextIO, cast
 
+from hugeplan.cli.terminal import TameText
 from hugeplan.planner.errors import PlannerError
 
 EXIT_FAILED: Final = 1
@@ -90,6 +91,15 @@ class _ShowVersion(argparse.Action):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the process's exit status."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast(TextIO, TameText(sys.stdout)), cast(TextIO, TameText(sys.stderr))
+    try:
+        return _main(arguments)
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     given = _with_settings_joined(list(sys.argv[1:] if arguments is None else arguments))
     parser = _parser(given)
     parsed = parser.parse_args(given)

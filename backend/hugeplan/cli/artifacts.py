@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from hugeplan.artifacts import Artifact, Platform, render, withheld
+from hugeplan.artifacts import Artifact, Platform, outside, refused, render, withheld
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
@@ -48,6 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
     if reason is not None and not arguments.force:
         sys.stderr.write(f"hugeplan artifacts: {reason} --force writes them all the same.\n")
         return EXIT_FAILED
+    reason = _refused(document)
+    if reason is not None:
+        sys.stderr.write(f"hugeplan artifacts: {reason}\n")
+        return EXIT_FAILED
     artifacts = rendered(document, arguments.platform, force=arguments.force)
     files = bundle(document.plan.node, document.plan.headline, artifacts)
     if arguments.out is not None:
@@ -61,6 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
             mark = f"{artifact.step:>2}." if artifact.step is not None else "   "
             print(f"{mark} {artifact.kind}: {artifact.filename}: {artifact.summary}")
     return 0
+
+
+def _refused(document: PlanDocument) -> str | None:
+    """Why the names of a plan keep its files back, whoever rendered them."""
+    if document.request is not None:
+        return refused(document.plan, document.request)
+    return outside.refused_names(document.plan.node, ())
 
 
 def rendered(document: PlanDocument, platform: str | None, *, force: bool) -> tuple[Artifact, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from hugeplan.artifacts.outside import folder_name
 from hugeplan.cli import InputError
 from hugeplan.cli.files import decode_text, read_bytes
 from hugeplan.cli.plan_inventory import prometheus_inventory
@@ -35,7 +35,6 @@ examples:
 --to needs a planner's token in HUGEPLAN_TOKEN. A node's scenario is replaced when it is imported again.
 """
 _BATCH: Final = 100
-_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,10 +88,11 @@ _READERS: Final[dict[str, Callable[[str], Inventory]]] = {
 
 
 def _write(folder: Path, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
+    taken: set[str] = set()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, document in scenarios:
-            path = folder / f"{_NOT_IN_A_NAME.sub('-', name)}.json"
+            path = folder / f"{folder_name(name, taken)}.json"
             path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
             print(path)
     except OSError as error:

@@ -6,11 +6,9 @@ import argparse
 import gc
 import json
 import os
-import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
 
 from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, InputError
 from hugeplan.cli.inventory_text import inventory_text
@@ -20,8 +18,6 @@ from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory
 from hugeplan.planner.model import State
-
-_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def plan_kubernetes(data: bytes, path: str, arguments: argparse.Namespace) -> int:
@@ -61,12 +57,17 @@ def exit_status(found: FleetAnswer) -> int:
 
 def write_artifacts(found: FleetAnswer, folder: Path) -> None:
     """One folder per planned node: its whole plan as JSON, and the files that apply it where it fits."""
-    from hugeplan.artifacts import render  # noqa: PLC0415 - most answers are only printed
+    from hugeplan.artifacts import refused, render  # noqa: PLC0415 - most answers are only printed
+    from hugeplan.artifacts.outside import folder_name  # noqa: PLC0415
 
+    taken: set[str] = set()
     for node in found.nodes:
         if node.plan is None:
             continue
-        own = folder / _NOT_IN_A_NAME.sub("-", node.node.facts.name)
+        reason = refused(node.plan, node.request) if node.fits else None
+        if reason is not None:
+            sys.stderr.write(f"hugeplan plan: {reason}\n")
+        own = folder / folder_name(node.node.facts.name, taken)
         try:
             own.mkdir(parents=True, exist_ok=True)
             (own / "plan.json").write_text(

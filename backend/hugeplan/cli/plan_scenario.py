@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
-from hugeplan.artifacts import Artifact, render, withheld
+from hugeplan.artifacts import Artifact, refused, render, withheld
 from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, EXIT_WRONG_INPUT, InputError
 from hugeplan.cli.files import read_run
 from hugeplan.cli.plan_answer import plan_answer
@@ -48,8 +48,9 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
             sys.stderr.write(f"hugeplan plan: {line}\n")
         return EXIT_WRONG_INPUT
     found = plan(request) if text is None else _plan_of_file(arguments.scenario, text, request)
+    why_not = refused(found, request) or (None if arguments.force else withheld(found))
     artifacts = render(found, request, force=arguments.force)
-    if arguments.artifacts is not None and (found.feasible or arguments.force):
+    if arguments.artifacts is not None and why_not is None:
         _write(artifacts, Path(arguments.artifacts))
     if arguments.json:
         document = {
@@ -57,7 +58,7 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
             "plan": asdict(found),
             "request": asdict(request),
             "artifacts": [asdict(artifact) for artifact in artifacts],
-            "artifacts_withheld": None if arguments.force else withheld(found),
+            "artifacts_withheld": why_not,
             "basis": basis_document(request, found, basis),
         }
         print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
@@ -65,8 +66,8 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
         lines = basis_lines(request, found, basis)
         text_of = plan_text(found, artifacts) if arguments.verbose else plan_answer(found, artifacts, basis=lines)
         sys.stdout.write(text_of if not arguments.verbose else text_of + "\n" + "\n".join(lines) + "\n")
-        if not arguments.force and (reason := withheld(found)) is not None:
-            sys.stdout.write("\n" + reason + "\n")
+        if why_not is not None:
+            sys.stdout.write("\n" + why_not + "\n")
     return exit_status(found)
 
 

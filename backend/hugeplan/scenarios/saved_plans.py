@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from hugeplan import __version__
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
-from hugeplan.artifacts import Artifact, Restart, withheld
+from hugeplan.artifacts import Artifact, Restart, outside, withheld
 from hugeplan.artifacts.bundle import as_zip, bundle, changes
 from hugeplan.db.models import PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -152,6 +152,19 @@ def _require_fit(row: PlanRow, *, force: bool) -> None:
     """PlanDoesNotFitError for a plan that does not fit, unless the caller insists."""
     if not force and not row.plan.get("feasible", True):
         raise PlanDoesNotFitError(f"{row.headline} {withheld(_saved_plan(row).plan)}")
+    _require_sound(row)
+
+
+def _require_sound(row: PlanRow) -> None:
+    """ConflictError for files with names that a file may not use; an older version may have rendered and kept some."""
+    # A plan of another version's form has its files alone.
+    node, databases = row.plan.get("node"), (row.request or {}).get("databases")
+    found = None if node is None else outside.refused_names(str(node), databases or ())
+    if found is None:
+        flaws = (outside.flaw(artifact) for artifact in _rendered(row))
+        found = next((f"{flaw}; plan the scenario again." for flaw in flaws if flaw is not None), None)
+    if found is not None:
+        raise ConflictError(found)
 
 
 async def list_artifacts(session: ReadSession, plan_id: UUID, *, force: bool = False) -> PlanArtifacts:
@@ -198,6 +211,8 @@ async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID | No
     if against is None:
         against = await _in_force_beside(session, plan_id)
     new, old = await _stored_plan(session, plan_id), await _stored_plan(session, against)
+    for row in (new, old):
+        _require_sound(row)
     found = changes(
         bundle(str(old.plan["node"]), old.headline, _rendered(old)),
         bundle(str(new.plan["node"]), new.headline, _rendered(new)),

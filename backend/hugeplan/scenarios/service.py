@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from hugeplan.api.json_body import JsonLimits, parse_json
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, page_of
 from hugeplan.api.schemas import JsonObject
-from hugeplan.artifacts import render, withheld
+from hugeplan.artifacts import refused, render, withheld
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import (
@@ -92,7 +92,7 @@ def _with_files(computed: Plan, request: PlanRequest, files: Files) -> PlanPrevi
     if files.are_wanted:
         rendered = render(computed, request, force=files.force)
         artifacts = [PlanArtifact.model_validate(artifact) for artifact in rendered]
-    why_not = None if files.force else withheld(computed)
+    why_not = refused(computed, request) or (None if files.force else withheld(computed))
     return PlanPreview(plan=computed, artifacts=artifacts, artifacts_withheld=why_not)
 
 

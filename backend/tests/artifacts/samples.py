@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import yaml
+
 from hugeplan.artifacts import Artifact, render
 from hugeplan.planner.model import (
     GIB,
@@ -72,3 +76,13 @@ EVERYTHING = (
     request_of("mariadb", kubernetes=True, provider="gke"),
     request_of("mysql", "mariadb", nodes=1, reserve_at="runtime"),
 )  # fmt: skip
+
+
+def loaded(text: str) -> list[Any]:
+    """YAML as its readers load it; ``!unsafe`` is Ansible's."""
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_constructor("!unsafe", Loader.construct_scalar)
+    return list(yaml.load_all(text, Loader))

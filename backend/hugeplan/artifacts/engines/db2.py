@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
@@ -26,11 +27,11 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
     for item in advice:
         lines.append(f"# {one_line(item.reason)}")
         if item.name.startswith("DB2_"):
-            lines.append(f"db2set {item.name}={item.value}")
-            checks.append(f'test "$(db2set {item.name})" = {item.value}')
+            lines.append(f"db2set {shlex.quote(f'{item.name}={item.value}')}")
+            checks.append(f'test "$(db2set {item.name})" = {shlex.quote(item.value)}')
             undo.append(f"db2set {item.name}=")
         else:
-            lines.append(f'db2 update database configuration for "$DB" using {item.name} {item.value}')
+            lines.append(f'db2 update database configuration for "$DB" using {item.name} {shlex.quote(item.value)}')
             undo.append(f'db2 update database configuration for "$DB" using {item.name} AUTOMATIC')
     return Artifact(
         kind=kind,

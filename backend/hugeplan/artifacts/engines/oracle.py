@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
 from hugeplan.artifacts.engines.common import per_instance
+from hugeplan.artifacts.outside import sql_comment
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
 
@@ -17,12 +18,12 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
     name = f"{slug(planned.name)}-parameters.sql"
     lines = [
-        f"-- {one_line(planned.name)}: settings of its plan; SQL*Plus as sysdba",
+        f"-- {sql_comment(planned.name)}: settings of its plan; SQL*Plus as sysdba",
         "CREATE PFILE='before-hugeplan.ora' FROM SPFILE;",
     ]
     for item in advice:
         lines += [
-            f"-- {one_line(item.reason)}",
+            f"-- {sql_comment(item.reason)}",
             f"ALTER SYSTEM SET {item.name} = {one_line(item.value)} SCOPE = SPFILE;",
         ]
     return Artifact(

@@ -9,6 +9,7 @@ from typing import Any
 from hugeplan.artifacts import pod
 from hugeplan.artifacts.base import Artifact, Restart, all_of, object_name, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
+from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.planner.model import InstancePlan, Plan, PlanRequest
 
 
@@ -41,7 +42,10 @@ def patches(operator: Operator, plan: Plan, request: PlanRequest) -> Iterable[Ar
         amounts, missing = pod.resources(plan, planned)
         settings = {item.name: item.value for item in settings_to_write(instance, planned)}
         # An operator's check against the limit needs the buffer pool in the object; it is in the scenario's settings.
-        settings = {**_given(instance.settings, operator.engine), **settings}
+        given = _given(instance.settings, operator.engine)
+        missing += [f"{name}: left out, its value cannot be written here." for name, value in given.items()
+                    if not is_setting_value(value)]  # fmt: skip
+        settings = {**{name: value for name, value in given.items() if is_setting_value(value)}, **settings}
         for name in operator.left_out:
             settings.pop(name, None)
         yield _artifact(operator, kind, planned, (amounts, settings), missing)
@@ -49,7 +53,7 @@ def patches(operator: Operator, plan: Plan, request: PlanRequest) -> Iterable[Ar
 
 def _given(settings: Mapping[str, str], engine: str) -> dict[str, str]:
     wanted = {"postgresql": ("shared_buffers",), "mariadb": ("innodb_buffer_pool_size",)}.get(engine, ())
-    return {name: settings[name] for name in wanted if name in settings}
+    return {name: settings[name].strip().strip("'\"") for name in wanted if name in settings}
 
 
 def _artifact(

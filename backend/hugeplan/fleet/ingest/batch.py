@@ -34,6 +34,7 @@ from hugeplan.fleet.ingest.incoming import Incoming, is_same_content, lenient
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node
 from hugeplan.fleet.ingest.writes import NEWER, PARSED, Judged, State, to_json, writes_of
 from hugeplan.fleet.schemas import ReportReceipt
+from hugeplan.planner.printable import printable
 
 _findings = msgspec.json.Decoder(list[KeptFinding])
 _planned = msgspec.json.Decoder(tuple[PlannedPool, ...])
@@ -270,7 +271,7 @@ def _node(row: Row) -> tuple[str, Node]:
 def _new_node(report: Report) -> Node:
     return Node(
         id=uuid.uuid4(),
-        name=report.node_name,
+        name=printable(report.node_name),
         is_new=True,
         sampled_at=None,
         labels_set={},

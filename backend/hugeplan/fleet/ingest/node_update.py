@@ -20,6 +20,7 @@ from hugeplan.fleet.hardware_state import MeasuredState, packed, with_run
 from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, Verification, labelled_plan, pools_of, verified
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.processes import keep_processes
+from hugeplan.planner.printable import printable
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 """Reports that arrive together are taken in any order; a step of the clock is more than this."""
@@ -120,7 +121,7 @@ class Node:
         self._event(run.stored_at, "run_added", text=f"Results of tlbbench {run.command} were stored.")
 
     def _apply_sample(self, incoming: Incoming, report: Report) -> None:
-        self.name, self.sampled_at = report.node_name, incoming.taken_at
+        self.name, self.sampled_at = printable(report.node_name), incoming.taken_at
         self.columns |= node_columns(incoming, report, self.labels_set)
         processes, report.sample.processes = report.sample.processes, []
         self.state["inventory"] = report.inventory
@@ -128,7 +129,7 @@ class Node:
         self.state["processes_kept"] = keep_processes(processes)
         self.state["collectors"] = report.collectors
         observed = Observed(
-            name=report.node_name,
+            name=printable(report.node_name),
             inventory=report.inventory,
             sample=report.sample,
             collectors=report.collectors,
@@ -185,7 +186,7 @@ def node_columns(incoming: Incoming, report: Report, labels_set: dict[str, str])
     pools = pool_summaries(sample)
     machine = machine_type(inventory)
     return {
-        "name": report.node_name,
+        "name": printable(report.node_name),
         "synthetic": report.synthetic,
         "architecture": inventory.architecture,
         "cpu_brand": inventory.cpu.brand if inventory.cpu else None,

@@ -69,19 +69,25 @@ export function ApplyCard({ fits, withheld, input }: ApplyCardProps) {
   return (
     // Nobody takes the files of an older answer away.
     <div inert={isOutOfDate || files.isPlaceholderData}>
-      <Files artifacts={artifacts} fits={fits} />
+      <Files artifacts={artifacts} fits={fits} withheld={files.data?.artifacts_withheld ?? null} />
     </div>
   );
 }
 
-function Files({ artifacts, fits }: { artifacts: readonly PlanArtifact[]; fits: boolean }) {
+interface FilesProps {
+  artifacts: readonly PlanArtifact[];
+  fits: boolean;
+  withheld: string | null;
+}
+
+function Files({ artifacts, fits, withheld }: FilesProps) {
   const [chosen, choose] = useState<string | null>(null);
   const ordered = [...artifacts].sort(byRecommendation);
   const [first] = ordered;
   if (!first) {
     return (
       <QuestionCard title="How is the plan applied?">
-        <StateText>This plan changes nothing, so there is no file to apply.</StateText>
+        <StateText>{withheld ?? "This plan changes nothing, so there is no file to apply."}</StateText>
       </QuestionCard>
     );
   }

@@ -1,0 +1,173 @@
+"""Text from outside into a file: the one place that says which names a file may use, and how all others are shown.
+
+Names of nodes, StatefulSets and containers come from reports, imports and scenarios: from strangers. An operator
+applies the files with the rights of root. So a name that a file uses (a host of a playbook, an object of ``kubectl``)
+has the form that such names have, or no file is handed out; every other text stands in a comment, printable and on one
+line; and no rendered file leaves with a control, format or separator character, or with a name that is a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from hugeplan.planner.errors import PlannerError, shown_value
+from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.printable import printable
+
+if TYPE_CHECKING:
+    from hugeplan.artifacts.base import Artifact
+
+T = TypeVar("T")
+
+#: RFC 1123, and the underscores and capitals that machines have all the same.
+_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*")
+#: Kubernetes' DNS subdomain and DNS label (apimachinery pkg/util/validation).
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
+_LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_MOST_OF_A_HOST: Final = 253
+#: What Ansible reads in a way of its own: groups of all hosts, and the machine that it runs on.
+_ANSIBLE_WORDS: Final = frozenset({"all", "ungrouped", "localhost"})
+#: A setting's name and value, as the planner's engines write them: nothing that a shell, SQL or an option file reads.
+_SETTING_NAME: Final = re.compile(r"[A-Za-z0-9_.:+/-]{1,128}")
+_SETTING_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=%@*-]*(?: [A-Za-z0-9_.,:+/=%@*-]+)*")
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,199}")
+_KIND: Final = re.compile(r"[a-z0-9_-]{1,100}")
+_COMMENT_OF_SQL: Final = re.compile(r"[^A-Za-z0-9 ,._:/()%+=]")
+
+
+def is_host_name(name: str) -> bool:
+    """Whether ``name`` has the form of a host's name: letters, digits, dashes, underscores and dots."""
+    return len(name) <= _MOST_OF_A_HOST and _HOST.fullmatch(name) is not None
+
+
+def is_plain_host(name: str) -> bool:
+    """Whether Ansible reads ``name`` as one host of the inventory, and not as a group or as the machine it runs on."""
+    low = name.lower()
+    return is_host_name(name) and low not in _ANSIBLE_WORDS and not low.startswith(("localhost.", "127."))
+
+
+def _is_stateful_set(name: str) -> bool:
+    namespace, separator, own = name.rpartition("/")
+    right = _SUBDOMAIN.fullmatch(own) is not None and len(own) <= _MOST_OF_A_HOST
+    return right and (not separator or _LABEL.fullmatch(namespace) is not None)
+
+
+def refused_names(node: str, databases: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why no file is handed out: the first name that a file would use and that does not have the form of its kind.
+
+    ``databases`` are mappings with ``stateful_set`` and ``container``, None where unknown. None when all names will do.
+    """
+    found = [("node", node, is_host_name(node), "a host name: letters, digits, dashes, underscores and dots")]
+    for database in databases:
+        stateful_set, container = database.get("stateful_set"), database.get("container")
+        if stateful_set is not None:
+            right = _is_stateful_set(stateful_set)
+            found.append(("StatefulSet", stateful_set, right, "NAMESPACE/NAME as Kubernetes spells them"))
+        if container is not None:
+            right = _LABEL.fullmatch(container) is not None
+            found.append(("container", container, right, "a name as Kubernetes spells it"))
+    for what, name, is_right, expected in found:
+        if not is_right:
+            return (
+                f"The {what}'s name {_quoted(name)} is not {expected}, so no file is handed out: files are applied as "
+                "root and use the name. Give it another name."
+            )
+    return None
+
+
+def refused(plan: Plan, request: PlanRequest) -> str | None:
+    """:func:`refused_names` of a plan, and a setting that some reader of a file would take for something else."""
+    databases = [{"stateful_set": each.stateful_set, "container": each.container} for each in request.databases]
+    for instance in plan.instances:
+        for advice in instance.demand.settings:
+            if not (_SETTING_NAME.fullmatch(advice.name) and is_setting_value(advice.value)):
+                setting = f"{_quoted(advice.name)} = {_quoted(advice.value)}"
+                return f"The setting {setting} of {_quoted(instance.name)} cannot be written, so no file is handed out."
+    return refused_names(plan.node, databases)
+
+
+def is_setting_value(value: str) -> bool:
+    """Whether a shell, SQL and every option file read ``value`` as one value."""
+    return len(value) <= 200 and _SETTING_VALUE.fullmatch(value) is not None
+
+
+def _quoted(name: str) -> str:
+    return shown_value(printable(name, 80)) if name.isprintable() else f'"{printable(name, 80)}"'
+
+
+def tamed(plan: Plan, request: PlanRequest) -> tuple[Plan, PlanRequest]:
+    """Both as renderers take them: every text printable and on one line, the mode of THP one that the kernel has."""
+    thp = request.node.thp_enabled
+    node = replace(request.node, thp_enabled=thp if thp in {"always", "madvise", "never"} else None)
+    return (
+        replace(plan, headline=printable(plan.headline, 2000), instances=_printable(plan.instances)),
+        replace(request, node=node, databases=_printable(request.databases)),
+    )
+
+
+def _printable(value: T) -> T:
+    """``value`` with every text in it printable: of tuples, mappings and dataclasses, however deep."""
+    if type(value) is str:  # not a StrEnum, whose members are ours
+        return cast(T, printable(cast(str, value), 2000))
+    if isinstance(value, tuple):
+        return tuple(_printable(item) for item in value)  # type: ignore[return-value]
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(item) for key, item in value.items()}  # type: ignore[return-value]
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        new = ((name, item, _printable(item)) for name, item in own.items())
+        changed = {name: shown for name, item, shown in new if shown != item}
+        return replace(value, **changed) if changed else value
+    return value
+
+
+def sql_comment(text: str) -> str:
+    """``text`` in a comment that SQL*Plus reads: no ``&`` it would ask for, no ``;``, no dash at the line's end."""
+    return _COMMENT_OF_SQL.sub("?", text)
+
+
+def markdown(text: str) -> str:
+    """``text`` inside a Markdown line, table cells included: printable, nothing of it a link, a tag or a new cell."""
+    return re.sub(r"([\\`<>\[\]|&])", r"\\\1", printable(text, 2000))
+
+
+def folder_name(name: str, taken: set[str]) -> str:
+    """A name from outside as one folder or file name, never a path, and not one of ``taken``; it joins those."""
+    own = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:100].strip(".-") or "node"
+    found, number = own, 2
+    while found in taken:
+        found, number = f"{own}-{number}", number + 1
+    taken.add(found)
+    return found
+
+
+def flaw(artifact: Artifact) -> str | None:
+    """Why a file is not handed out whoever rendered it: a name that is a path, or a character that has no place there.
+
+    None for a sound one. Stored files and those of a plan document are asked too: an older renderer made them.
+    """
+    if not _KIND.fullmatch(artifact.kind):
+        return f"the kind {_quoted(artifact.kind)} is not lower-case letters, digits, - and _"
+    if not _FILE_NAME.fullmatch(artifact.filename):
+        return f"{artifact.kind}: the file name {_quoted(artifact.filename)} is not one of letters, digits, . - and _"
+    texts = (
+        artifact.content, artifact.install, artifact.verify, artifact.rollback, artifact.summary, artifact.avoid_when,
+        artifact.path or "", artifact.media_type,
+    )  # fmt: skip
+    for text in texts:
+        for line in text.split("\n"):
+            if not line.replace("\t", " ").isprintable():
+                bad = next(c for c in line if not c.isprintable() and c != "\t")
+                return f"{artifact.kind}: the file holds the character U+{ord(bad):04X}"
+    return None
+
+
+def require_sound(artifacts: Iterable[Artifact]) -> None:
+    """PlannerError for the first file with a :func:`flaw`."""
+    for artifact in artifacts:
+        found = flaw(artifact)
+        if found is not None:
+            raise PlannerError("artifacts", found, "files without control characters, in their own folder")

@@ -1,0 +1,45 @@
+r"""Standard output and error without terminal codes: names that a command prints come from strangers.
+
+A name with an escape sequence could recolour, hide or retype lines of the terminal, or rename its window. What is not a
+printable character leaves as JSON writes it (``\u001b``), which a JSON document reads back as the same character.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TextIO
+
+from hugeplan.planner.printable import escaped
+
+#: New lines and tabs lay a table out; everything else that is not printable is looked at one by one.
+_PLAIN = str.maketrans("", "", "\n\t")
+_SUSPECT = re.compile(r"[^\x20-\x7e\n\t]")
+
+
+def tame(text: str) -> str:
+    """``text`` with every control, format and separator character but new line and tab escaped. U+00A0 is a blank."""
+    if text.isascii() and text.translate(_PLAIN).isprintable():
+        return text
+    return _SUSPECT.sub(
+        lambda found: found[0] if found[0].isprintable() or found[0] == "\xa0" else escaped(found[0]), text
+    )
+
+
+class TameText:
+    """A text stream that tames what is written to it, and is the stream in everything else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write ``text``, tamed."""
+        self._stream.write(tame(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write each line, tamed."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

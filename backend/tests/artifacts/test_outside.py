@@ -1,0 +1,428 @@
+"""Names from strangers in every file: refused where a file uses them, harmless where it only shows them.
+
+The files are read back by the programs that they are for: what a name smuggled in, such a program would say or run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from artifacts.samples import EVERYTHING, loaded, request_of
+from artifacts.test_kinds import needs, run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hugeplan.artifacts import Artifact, Platform, refused, render
+from hugeplan.artifacts.bundle import as_zip, bundle
+from hugeplan.artifacts.outside import flaw, folder_name, is_plain_host
+from hugeplan.cli import main
+from hugeplan.cli.terminal import tame
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.plan import plan
+
+MARK = "hugeplan_was_here"
+#: What each would do where it is not taken for a name.
+HOSTILE = (
+    "{{ lookup('pipe', 'touch hugeplan_was_here') }}",
+    "{% set x = lookup('pipe', 'touch hugeplan_was_here') %}",
+    "x{% endraw %}{{ lookup('pipe', 'touch hugeplan_was_here') }}{% raw %}",
+    "x\u2028runcmd: [touch hugeplan_was_here]",
+    "x\u2029runcmd: [touch hugeplan_was_here]",
+    "x\u0085runcmd: [touch hugeplan_was_here]",
+    "x\nruncmd: [touch hugeplan_was_here]",
+    "x\r\nruncmd: [touch hugeplan_was_here]",
+    "x\n[Service]\nExecStartPre=/usr/bin/touch hugeplan_was_here",
+    "x\n...\n---\n- hosts: all",
+    "x: {a: &a [*a]}",
+    "!!python/object/apply:os.system ['touch hugeplan_was_here']",
+    "$(touch hugeplan_was_here)",
+    "`touch hugeplan_was_here`",
+    "'; touch hugeplan_was_here; '",
+    '"; touch hugeplan_was_here; "',
+    "x; touch hugeplan_was_here #",
+    "x && touch hugeplan_was_here",
+    "${IFS}$HOME",
+    "\\",
+    "x \\",
+    "%s%n%p%i%%",
+    "&name",
+    "x;\nDROP TABLE t;",
+    "x -",
+    "--flag=-rf",
+    "-rf",
+    "..",
+    "../../../etc/cron.d/x",
+    "/etc/passwd",
+    "..\n",
+    "a\x00b",
+    "\x1b]0;title\x07\x1b[31mred",
+    "\u202egnp.exe\u202c",
+    "\ufeffx",
+    "\U000e0001x",
+    "all",
+    "*",
+    "!db",
+    "~.*",
+    "| <img src=x> | [a](javascript:b) | `c`",
+    "--hugeplan\nContent-Type: text/x-shellscript\n\n#!/bin/sh\ntouch hugeplan_was_here",
+    "x" * 100_000,
+    "é" * 300,
+    "",
+    " ",
+    ".",
+)
+TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=60), st.from_regex(r"\A[\x00-\x7f\u2028\u0085]{1,20}\Z"))
+
+
+def named(request: PlanRequest, name: str) -> PlanRequest:
+    """The request with ``name`` for each of its databases and tenants, and in what was observed of them."""
+    databases = tuple(
+        replace(each, name=f"{name}{i or ''}", settings={**each.settings, **_observed(each.engine, name)})
+        for i, each in enumerate(request.databases)
+    )
+    return replace(request, databases=databases)
+
+
+def _observed(engine: str, name: str) -> dict[str, str]:
+    return {"listen_addresses": name} if engine == "postgresql" else {}
+
+
+def planned(request: PlanRequest) -> Plan | None:
+    try:
+        return plan(request)
+    except PlannerError:  # a setting or a name that the planner itself refuses
+        return None
+
+
+def all_files(request: PlanRequest) -> tuple[Artifact, ...]:
+    found = planned(request)
+    return () if found is None else render(found, request, force=True)
+
+
+def hostile_requests(name: str) -> Iterator[PlanRequest]:
+    for request in EVERYTHING:
+        yield named(request, name)
+
+
+def shape(value: Any) -> Any:
+    """A document without its texts: what a name may not change."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shape(item) for item in value]
+    return type(value).__name__
+
+
+def lines_that_count(text: str) -> list[str]:
+    """The lines of a file with comments, without them: what every reader of such a file sees, and none of the names."""
+    return [line for line in text.splitlines() if not line.startswith(("#", "--"))]
+
+
+def check_files(harmless: tuple[Artifact, ...], hostile: tuple[Artifact, ...]) -> None:
+    """The hostile files say what the harmless ones say: only comments, names and values in quotes differ."""
+    assert [a.path is None for a in harmless] == [a.path is None for a in hostile]
+    for mild, wild in zip(harmless, hostile, strict=True):
+        assert flaw(wild) is None
+        if "yaml" in mild.media_type or mild.media_type == "text/cloud-config":
+            assert shape(loaded(mild.content)) == shape(loaded(wild.content)), wild.kind
+        elif mild.media_type == "application/json":
+            assert shape(json.loads(mild.content)) == shape(json.loads(wild.content))
+        elif mild.media_type == "application/toml":
+            assert tomllib.loads(mild.content) == tomllib.loads(wild.content)
+        else:
+            assert lines_that_count(mild.content) == lines_that_count(wild.content), wild.kind
+
+
+PLAIN = [all_files(named(request, "plain")) for request in EVERYTHING]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TEXTS)
+def test_no_name_of_a_database_changes_what_a_file_says(name: str) -> None:
+    for harmless, request in zip(PLAIN, hostile_requests(name), strict=True):
+        files = all_files(request)
+        if files:
+            check_files(harmless, files)
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_every_known_trick_in_a_databases_name(name: str) -> None:
+    rendered_any = False
+    for harmless, request in zip(PLAIN, hostile_requests(name), strict=True):
+        files = all_files(request)
+        rendered_any = rendered_any or bool(files)
+        if files:
+            check_files(harmless, files)
+    assert rendered_any or name in {"", " "}
+
+
+NOT_HOSTS = [name for name in HOSTILE if name != "all"]
+
+
+@pytest.mark.parametrize("name", NOT_HOSTS, ids=range(len(NOT_HOSTS)))
+def test_a_nodes_name_that_is_no_hosts_name_has_no_file_and_a_sentence(name: str) -> None:
+    for request in EVERYTHING:
+        own = replace(request, node=replace(request.node, name=name))
+        found = planned(own)
+        if found is None:
+            continue
+        assert render(found, own, force=True) == ()
+        why = refused(found, own)
+        assert why is not None
+        assert why.isprintable()
+        assert len(why) < 400
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_a_host_name_is_one_word_in_every_language(name: str) -> None:
+    if is_plain_host(name):
+        assert name.isascii()
+        assert not set(name) & set(" \t\n'\"`$\\{}[]()<>|&;:,!*?~#%=@/^+")
+        assert name[0].isalnum()
+        assert ".." not in name
+
+
+@pytest.mark.parametrize("field", ["stateful_set", "container"])
+@pytest.mark.parametrize("name", [*NOT_HOSTS, "a/b/c", "UPPER", "a_b"], ids=range(len(NOT_HOSTS) + 3))
+def test_a_kubernetes_name_that_is_none_has_no_file_and_a_sentence(field: str, name: str) -> None:
+    request = request_of("postgresql", kubernetes=True)
+    own = replace(request, databases=tuple(replace(each, **{field: name}) for each in request.databases))
+    found = plan(own)
+    assert render(found, own) == ()
+    assert refused(found, own) is not None
+
+
+@pytest.mark.parametrize("name", ["all", "ungrouped", "localhost", "LocalHost", "127.0.0.1", "localhost.localdomain"])
+def test_a_playbook_never_means_all_hosts_or_the_machine_it_runs_on(name: str) -> None:
+    request = request_of("postgresql", name=name)
+    found = plan(request)
+    assert "ansible_playbook" not in {a.kind for a in render(found, request)}
+    with pytest.raises(PlannerError, match=r"node\.name"):
+        render(found, request, Platform.ANSIBLE)
+
+
+def playbook(name: str, database: str = "main", **fields: Any) -> str:
+    request = named(request_of("postgresql", name=name, **fields), database)
+    return next(a.content for a in render(plan(request), request) if a.kind == "ansible_playbook")
+
+
+@pytest.mark.parametrize("reserve_at", ["boot", "runtime"])
+def test_ansible_lists_the_one_host_and_runs_nothing(tmp_path: Path, reserve_at: str) -> None:
+    program = needs("ansible-playbook")
+    path = tmp_path / "playbook.yaml"
+    path.write_text(playbook("db-7", HOSTILE[0], reserve_at=reserve_at))
+    done = run(program, "--list-hosts", "-i", "db-7,db-8,db-9", str(path), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "hosts (1):" in done.stdout
+    assert "db-8" not in done.stdout
+    assert not (tmp_path / MARK).exists()
+
+
+def test_ansible_changes_no_other_host_of_a_group_with_the_nodes_name(tmp_path: Path) -> None:
+    """A node that calls itself like a group of the inventory is not the whole group."""
+    program = needs("ansible-playbook")
+    path = tmp_path / "playbook.yaml"
+    path.write_text(playbook("databases").replace("become: true", "become: false"))
+    hosts = tmp_path / "inventory.ini"
+    python = needs("python3")
+    hosts.write_text(f"[databases]\nother ansible_connection=local ansible_python_interpreter={python}\n")
+    done = run(program, "--check", "-i", str(hosts), str(path), cwd=tmp_path)
+    assert done.returncode != 0
+    assert "Only the planned hosts" in done.stdout
+    assert "Kernel command line" not in done.stdout
+
+
+def test_ansible_copies_a_text_with_braces_as_it_is(tmp_path: Path) -> None:
+    """``!unsafe`` is what keeps templating away, whatever a later renderer puts into a copied file."""
+    program = needs("ansible-playbook")
+    text = playbook("db-7").replace("Remove other", "{{ lookup('pipe', 'touch hugeplan_was_here') }} Remove other")
+    documents = loaded(text)
+    copied = next(t for t in documents[0][0]["tasks"] if t["name"] == "Kernel command line")["ansible.builtin.copy"]
+    assert "{{" in copied["content"]
+    start = text.index("- name: Kernel command line")
+    end = text.index("- name: Write GRUB")
+    own = f"- hosts: db-7\n  gather_facts: false\n  connection: local\n  tasks:\n  {text[start:end].strip()}\n"
+    own = own.replace("/etc/default/grub.d/60-hugeplan.cfg", str(tmp_path / "copied"), 1)
+    path = tmp_path / "one.yaml"
+    path.write_text(own)
+    done = run(program, "-i", "db-7,", str(path), cwd=tmp_path)
+    assert not (tmp_path / MARK).exists()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "{{ lookup" in (tmp_path / "copied").read_text()
+
+
+@pytest.mark.parametrize("name", HOSTILE[:10], ids=range(10))
+def test_cloud_init_sees_three_keys(tmp_path: Path, name: str) -> None:
+    program = needs("cloud-init")
+    request = named(request_of("postgresql"), name)
+    text = next(a.content for a in render(plan(request), request) if a.kind == "cloud_config")
+    assert set(yaml.safe_load(text)) == {"write_files", "runcmd", "power_state"}
+    path = tmp_path / "user-data.yaml"
+    path.write_text(text)
+    done = run(program, "schema", "--config-file", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+STUBBED = (
+    "kubectl", "oc", "systemctl", "systemd-tmpfiles", "sysctl", "install", "rm", "reboot", "psql", "pg_ctl", "postgres",
+    "mysql", "mariadb", "sqlplus", "db2set", "db2", "db2stop", "db2start", "redis-cli", "tuned-adm", "kernel-install",
+    "update-grub", "grub2-mkconfig", "apiclient", "gcloud", "az", "cloud-init", "promtool", "mv", "cp", "tee", "kill",
+    "pidof", "cat", "sed", "shutdown", "nsenter", "ansible-playbook", "ulimit", "grep", "tr", "awk", "uname", "test",
+)  # fmt: skip
+
+
+@pytest.fixture
+def stubs(tmp_path: Path) -> Path:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in STUBBED:
+        (folder / name).write_text("#!/bin/sh\nexit 0\n")
+        (folder / name).chmod(0o755)
+    # What a name would run.
+    (folder / "touch").write_text(f'#!/bin/sh\n: > {tmp_path}/"$1"\n')
+    (folder / "touch").chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("name", HOSTILE[:30], ids=range(30))
+def test_no_command_runs_a_part_of_a_name(tmp_path: Path, stubs: Path, name: str) -> None:
+    """Every verify and every script of a bundle runs in bash, with every program but the shell a stub."""
+    bash = needs("bash")
+    work = tmp_path / "work"
+    work.mkdir()
+    for request in hostile_requests(name):
+        found = planned(request)
+        if found is None:
+            continue
+        files = render(found, request)
+        scripts = [f.text for f in bundle(found.node, found.headline, files) if f.path.endswith(".sh")]
+        # Each in a shell of its own, so that an exit ends no other; redirections go nowhere, which -r sees to.
+        texts = [*(a.verify for a in files), *scripts]
+        own = "\n".join(f"(\n{text}\n)" for text in texts)
+        own = own.replace("/sys/", f"{work}/none/sys/").replace("/proc/", f"{work}/none/proc/")
+        words, own_path = [bash, "-r", "-c", own], {"PATH": str(stubs)}
+        subprocess.run(words, cwd=work, env=own_path, capture_output=True, check=False, timeout=60)
+        every = "\n".join(f"(\n:\n{text}\n)" for a in files for text in (a.verify, a.install, a.rollback))
+        checked = run(bash, "-n", "-c", every)
+        assert checked.returncode == 0, checked.stderr
+    assert not (tmp_path / MARK).exists()
+    assert not list(work.rglob(MARK))
+
+
+def test_systemd_reads_one_start_of_the_unit(tmp_path: Path) -> None:
+    program = needs("systemd-analyze")
+    for name in HOSTILE[:12]:
+        request = named(request_of("oracle", reserve_at="runtime"), name)
+        files = {a.kind: a for a in render(plan(request), request)}
+        unit = tmp_path / files["systemd_unit"].filename
+        unit.write_text(files["systemd_unit"].content.replace("/usr/local/sbin/hugeplan-reserve", "/bin/true"))
+        done = run(program, "verify", str(unit))
+        assert [line for line in done.stderr.splitlines() if unit.name in line] == []
+        assert MARK not in "\n".join(lines_that_count(unit.read_text()))
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_bundle_stays_in_its_folder(name: str) -> None:
+    for request in hostile_requests(name):
+        found = planned(request)
+        if found is None:
+            continue
+        files = bundle(found.node, found.headline, render(found, request))
+        with zipfile.ZipFile(io.BytesIO(as_zip(files))) as archive:
+            names = archive.namelist()
+        assert len(set(names)) == len(names)
+        for each in names:
+            assert all(part not in {"", ".", ".."} for part in each.split("/")), each
+            assert each.isascii()
+            assert all(len(part) < 255 for part in each.split("/"))
+        readme = next(f.text for f in files if f.path == "README.md")
+        assert all(line.isprintable() for line in readme.split("\n"))
+        assert "<img" not in readme.replace("\\<img", "")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"filename": "../../etc/cron.d/x"}, {"filename": "/etc/passwd"}, {"filename": "..", }, {"filename": "a/b"},
+        {"filename": ""}, {"filename": "a\nb"}, {"kind": "../x"}, {"kind": "a/b"}, {"content": "a\u2028b"},
+        {"content": "a\u0085b"}, {"verify": "true\x1b[2J"}, {"path": "/etc/\u202ex"}, {"install": "x\x00y"},
+    ],
+)  # fmt: skip
+def test_a_file_of_a_plan_document_is_asked_too(tmp_path: Path, changed: dict[str, str], capsys: Any) -> None:
+    """``hugeplan artifacts`` writes the files that a document of the service holds: whoever made the document."""
+    request = request_of("postgresql")
+    found = plan(request)
+    first, *rest = render(found, request)
+    artifacts = [replace(first, **changed), *rest]
+    with pytest.raises(PlannerError, match="artifacts"):
+        bundle(found.node, found.headline, artifacts)
+    document = tmp_path / "plan.json"
+    document.write_text(json.dumps({"plan": asdict(found), "artifacts": [asdict(a) for a in artifacts]}))
+    out = tmp_path / "inner" / "out"
+    assert main(["artifacts", str(document), "--out", str(out)]) == 2
+    assert not out.exists()
+    assert capsys.readouterr().err.replace("\n", "").isprintable()
+
+
+def test_a_folder_of_a_node_is_a_folder() -> None:
+    taken: set[str] = set()
+    for name in HOSTILE:
+        found = folder_name(name, taken)
+        assert found not in {"", ".", ".."}
+        assert "/" not in found
+        assert found.isascii()
+        assert len(found) < 130
+    assert len(taken) == len(HOSTILE)
+
+
+def test_no_terminal_code_reaches_the_terminal(tmp_path: Path, capsys: Any) -> None:
+    """Node, pods and databases of an inventory with names that are terminal codes, through commands that print."""
+    code = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e"
+    items = [
+        {"kind": "Node", "metadata": {"name": f"n{code}"},
+         "status": {"capacity": {"memory": "32Gi", "cpu": "4", "hugepages-2Mi": "2Gi"},
+                    "allocatable": {"memory": "29Gi", "hugepages-2Mi": "2Gi"}}},
+        {"kind": "Pod", "metadata": {"name": f"p{code}", "namespace": "d"},
+         "spec": {"nodeName": f"n{code}", "containers": [{
+             "name": f"c{code}", "image": "postgres:17", "args": ["-c", "shared_buffers=4GB"],
+             "resources": {"limits": {"hugepages-2Mi": "1Gi", "memory": "1Gi"}}}]},
+         "status": {"phase": "Running"}},
+    ]  # fmt: skip
+    source = tmp_path / "objects.json"
+    source.write_text(json.dumps({"kind": "List", "items": items}))
+    out = tmp_path / "out"
+    for words in (
+        ["plan", str(source)], ["plan", str(source), "--verbose"], ["plan", str(source), "--json"],
+        ["plan", str(source), "--artifacts", str(out)], ["import", "kubernetes", str(source), "--all"],
+        ["import", "kubernetes", str(source), "--all", "--out", str(out)], ["lint", str(source)],
+        ["plan", f"{tmp_path}/{code}"],
+    ):  # fmt: skip
+        main(words)
+        shown = capsys.readouterr()
+        for line in (shown.out + shown.err).split("\n"):
+            assert line.replace("\t", " ").isprintable(), (words, line[:200])
+        assert shown.out + shown.err
+    assert all(p.name.isascii() for p in out.rglob("*"))
+
+
+def test_json_on_standard_output_keeps_its_characters() -> None:
+    text = 'é\u2028\x9b\U000e0001\u202e"\\'
+    assert json.loads(tame(json.dumps(text, ensure_ascii=False))) == text
+
+
+def test_the_shells_of_this_test_run_what_a_name_would_run(tmp_path: Path, stubs: Path) -> None:
+    """The proof above can fail: the same stub makes the mark when it is run."""
+    subprocess.run([needs("bash"), "-r", "-c", f"$(touch {MARK})"], cwd=tmp_path, env={"PATH": str(stubs)}, check=False)
+    assert (tmp_path / MARK).exists()
