@@ -41,7 +41,8 @@ def memory_limit_bytes(planned: InstancePlan) -> int | None:
 
 def resources(plan: Plan, planned: InstancePlan) -> tuple[dict[str, Any], list[str]]:
     """``resources`` of the container, and what had to be left out."""
-    pages = {name: format_kubernetes_bytes(size) for name, size in huge_page_limits(planned.demand, plan.pools).items()}
+    limits = huge_page_limits(planned, plan.pools, plan.instances)
+    pages = {name: format_kubernetes_bytes(size) for name, size in limits.items()}
     memory = memory_limit_bytes(planned)
     amounts = pages if memory is None else {**pages, "memory": format_kubernetes_bytes(memory)}
     return {"requests": dict(amounts), "limits": dict(amounts)}, [_NO_MEMORY] if memory is None else []

@@ -12,6 +12,7 @@ from hugeplan.artifacts.base import Restart
 from hugeplan.cli.plan_text import table, wrapped
 from hugeplan.planner.model import Finding, Gain, Plan, State
 from hugeplan.planner.pages import page_label
+from hugeplan.planner.sentences import heavy_tables
 from hugeplan.planner.units import format_bytes, format_chance
 
 #: Findings that fit before a reader stops reading.
@@ -28,7 +29,18 @@ _RESTARTS = {
 def plan_answer(plan: Plan, artifacts: Sequence[Artifact], *, basis: Sequence[str] = ()) -> str:
     """The short form of a plan for a reader at a terminal; ``basis`` says what its counts rest on."""
     sections = [
-        ("", [plan.headline, *basis, *_shortfall(plan), *_cost(plan), *_benefit(plan), _risk(plan)]),
+        (
+            "",
+            [
+                plan.headline,
+                *basis,
+                *_shortfall(plan),
+                *_tables(plan),
+                *_cost(plan),
+                *_benefit(plan),
+                _risk(plan),
+            ],
+        ),
         ("Now -> plan", _change(plan)),
         ("Needs action", _findings(plan)),
     ]
@@ -59,6 +71,12 @@ def _shortfall(plan: Plan) -> list[str]:
     said = {"pool"} if len(plan.instances) == 1 else set()
     options = [option for option in plan.shortfall.options if option.kind not in said]
     return [plan.shortfall.reason, *(f"- {option.text}" for option in options)]
+
+
+def _tables(plan: Plan) -> list[str]:
+    """Page tables that take more than a tenth of the node."""
+    found = (heavy_tables(planned, plan.ledger.mem_total_bytes) for planned in plan.instances)
+    return [sentence for sentence in found if sentence is not None]
 
 
 def _cost(plan: Plan) -> list[str]:

@@ -40,6 +40,8 @@ def headline(
     return f"Reserve no huge pages on {node.name}: no instance is better off with a pool."
 
 
+#: Page tables above this part of the node are named in the short answer.
+HEAVY_TABLES = 10
 #: Above so many NUMA nodes the headline gives the least and the most of a node; the pools list every count.
 _NODES_IN_WORDS = 4
 
@@ -95,6 +97,18 @@ def why_instance(
         f"{_label(c)} is not available: {c.obstacle}." for c in p.candidates if c.obstacle and c is not chosen
     ]
     return " ".join(sentences)
+
+
+def heavy_tables(planned: InstancePlan, mem_total_bytes: int) -> str | None:
+    """What an instance's page tables take, where that is more than a tenth of the node; None where it is not."""
+    size = planned.page_tables_huge_bytes
+    if size * HEAVY_TABLES <= mem_total_bytes:
+        return None
+    page = page_label(planned.demand.page_bytes)
+    share = 100 * size / mem_total_bytes
+    return (
+        f"Page tables of {planned.name} on {page} pages take {format_bytes(size)}, {share:.0f} % of the node's memory."
+    )
 
 
 def _label(candidate: Candidate) -> str:

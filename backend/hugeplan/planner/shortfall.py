@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from hugeplan.planner.choice.candidates import demand_at
 from hugeplan.planner.choice.pool_sizes import with_pool
-from hugeplan.planner.demand import engine_named
+from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kubernetes import gke_huge_page_cap_bytes
 from hugeplan.planner.memory.ledger import free_bytes_by_node
+from hugeplan.planner.memory.page_tables import instance_tables
 from hugeplan.planner.model import (
     GIB,
     MIB,
@@ -110,7 +112,8 @@ def _options(
     """Changes of one instance that make the plan fit."""
     pairs = list(zip(request.databases, instances, strict=True))
     bound = [pair for pair in pairs if numa_node is None or pair[0].numa_node == numa_node] or pairs
-    for instance, _ in bound:
+    for instance, planned in bound:
+        yield from _on_huge_pages(request, instance, planned, missing)
         if instance.page_bytes and _fits(request, replace(instance, page_bytes=None), missing):
             text = f"{instance.name} fits with another page size than {page_label(instance.page_bytes)}: leave it open."
             yield FitOption(kind="page_size", text=text, instance=instance.name)
@@ -122,6 +125,38 @@ def _options(
         option = _largest_pool(chosen, next(d for d in chosen.databases if d.name == instance.name), planned, missing)
         if option is not None:
             yield option
+
+
+def _on_huge_pages(
+    request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, missing: Missing
+) -> Iterator[FitOption]:
+    """Huge pages for an instance whose settings or whose scenario exclude them, where that is what fits."""
+    engine = engine_named(instance.engine)
+    if planned.page_bytes or not planned.demand.wants_pool:
+        return
+    context = DemandContext.of_node(request.node)
+    size = request.node.default_huge_page_bytes
+    if size not in context.huge_page_sizes_bytes:
+        return
+    known = {spec.name for spec in engine.settings}
+    advice = [item for item in demand_at(instance, size, context).settings if item.name in known]
+    settings = {**instance.settings, **{item.name: item.value for item in advice}}
+    changed = replace(instance, settings=settings, page_bytes=None)
+    if not advice or engine.ruled_out(changed) is not None or not _fits(request, changed, missing):
+        return
+    tables = instance_tables(request.node, demand_at(changed, size, context), instance.workload).bytes
+    first = advice[0]
+    yield FitOption(
+        kind="page_size",
+        text=(
+            f"{instance.name} fits with {first.name}{f' = {first.value}' if first.value else ''}: its page tables then"
+            f" take {format_bytes(tables)}, not {format_bytes(planned.page_tables_base_bytes)}."
+        ),
+        instance=instance.name,
+        setting=first.name,
+        value=first.value,
+        page_bytes=size,
+    )
 
 
 def _as_chosen(request: PlanRequest, instances: Sequence[InstancePlan]) -> PlanRequest:

@@ -11,11 +11,11 @@ from hugeplan.planner.choice.page_size_candidate import (
     CandidateSetting,
     candidate_at,
     candidate_sizes,
-    tables_bytes,
 )
 from hugeplan.planner.demand import DemandContext, Engine, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.gain.page_size_gain import gains_of_all
+from hugeplan.planner.memory.page_tables import InstanceTables, instance_tables
 from hugeplan.planner.model import DatabaseInstance, Demand, Gain, NodeFacts, Policy, Workload
 
 
@@ -129,7 +129,7 @@ class _Prepared:
     instance: DatabaseInstance
     engine: Engine
     demands: Mapping[int, Demand]
-    tables: Mapping[int, int]
+    tables: Mapping[int, InstanceTables]
 
 
 def _prepared(weighing: _Weighing, instance: DatabaseInstance) -> _Prepared:
@@ -140,7 +140,7 @@ def _prepared(weighing: _Weighing, instance: DatabaseInstance) -> _Prepared:
     demands = {node.base_page_bytes: base}
     if base.wants_pool:
         demands |= {size: demand_at(instance, size, context) for size in sizes}
-    tables = {size: tables_bytes(node, demand, instance.workload) for size, demand in demands.items()}
+    tables = {size: instance_tables(node, demand, instance.workload) for size, demand in demands.items()}
     return _Prepared(instance, engine, demands, tables)
 
 
@@ -167,7 +167,7 @@ def _all_candidates(weighing: _Weighing, one: _Prepared, gains: tuple[Gain, ...]
         instance=instance,
         engine=one.engine,
         base_demand=base,
-        base_tables_bytes=one.tables[node.base_page_bytes],
+        base_tables_bytes=one.tables[node.base_page_bytes].bytes,
         candidates=tuple(candidates),
         gains=gains,
     )

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from hugeplan.planner.choice.candidates import InstanceCandidates, candidates_of_all, demand_at
 from hugeplan.planner.choice.instance_claims import fixed_claim, private_claim
 from hugeplan.planner.choice.optimiser import Budgets, Option, OptionSet, Selection, select
-from hugeplan.planner.choice.page_size_candidate import Candidate, tables_bytes
+from hugeplan.planner.choice.page_size_candidate import Candidate
 from hugeplan.planner.choice.pool_sizes import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools, with_pool
 from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.claims import Claims, shared_claims
 from hugeplan.planner.memory.kubernetes import NodeReserved, gke_huge_page_cap_bytes, resolve_reservations
 from hugeplan.planner.memory.ledger import Claim
+from hugeplan.planner.memory.page_tables import instance_tables
 from hugeplan.planner.memory.pools import held_pages
 from hugeplan.planner.model import DatabaseInstance, LedgerKind, NodeFacts, PlanRequest, Policy
 from hugeplan.planner.observation.pools import PoolKey
@@ -154,7 +155,8 @@ def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Se
     sets = []
     for p in prospects:
         # An option that is not available costs more than there is, so that it is taken only when nothing else is open.
-        closed = inputs.node.mem_total_bytes * 2 if any(c.obstacle is None for c in p.candidates) else 0
+        most = max(c.cost_bytes for c in p.candidates)
+        closed = inputs.node.mem_total_bytes * 2 + most if any(c.obstacle is None for c in p.candidates) else 0
         sets.append(
             OptionSet(
                 tuple(Option(c.cost_bytes + (closed if c.obstacle else 0), c.score) for c in p.candidates),
@@ -214,7 +216,7 @@ def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: 
         own = demand.segment_bytes + sum(size * pages for size, pages in demand.also_pages)
         own += max(0, demand.waste_bytes - page_bytes)  # of many mappings; of the last page of one, a page is held back
         slack = max(int(own * inputs.policy.slack_fraction), page_bytes if demand.error_pages else 0)
-        return own + slack + tables_bytes(inputs.node, demand, instance.workload)
+        return own + slack + instance_tables(inputs.node, demand, instance.workload).bytes
 
     answers, _ = size_pools(ranged, cost, by_node, total)
     return {item.instance.name: answer for item, answer in zip(ranged, answers, strict=True)}

@@ -130,8 +130,7 @@ def _outside_claim(name: str, numa_node: int | None, size: int) -> Claim:
 
 
 def _tables_claim(name: str, numa_node: int | None, candidate: Candidate) -> Claim:
-    demand = candidate.demand
-    processes = (demand.connections or 1) if demand.process_per_connection else 1
+    demand, tables = candidate.demand, candidate.tables
     return Claim(
         kind=LedgerKind.PAGE_TABLES,
         name=f"{name}: page tables",
@@ -141,11 +140,12 @@ def _tables_claim(name: str, numa_node: int | None, candidate: Candidate) -> Cla
         explanation=Explanation(
             "processes x tables of every level over the segment",
             (
-                Term("processes", str(processes), Source.GIVEN),
+                Term("processes", str(tables.processes), Source.GIVEN),
+                Term("touched by each", f"{100 * tables.touched_fraction:.3g} %", Source.ASSUMED),
                 Term("segment", format_bytes(demand.segment_bytes), Source.COMPUTED),
                 Term("page size", page_label(candidate.page_bytes), Source.COMPUTED),
             ),
-            "upper bound: every process touches the whole segment",
+            "every process has touched that share of the segment; active connections where they are known",
         ),
     )
 

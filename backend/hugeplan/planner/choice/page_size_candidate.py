@@ -14,7 +14,7 @@ from typing import Any
 from hugeplan.planner.demand import Engine, PageChoice
 from hugeplan.planner.errors import PageSizeError
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
-from hugeplan.planner.memory.page_tables import page_table_bytes
+from hugeplan.planner.memory.page_tables import InstanceTables, returned_tables_bytes
 from hugeplan.planner.memory.pools import most_slack_pages, present_pages
 from hugeplan.planner.model import (
     GIB,
@@ -26,7 +26,6 @@ from hugeplan.planner.model import (
     Gain,
     NodeFacts,
     Policy,
-    Workload,
 )
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
@@ -52,7 +51,7 @@ class Candidate:
     page_bytes: int
     is_pool: bool
     demand: Demand
-    page_tables_bytes: int
+    tables: InstanceTables
     cost_bytes: int
     gain_score: float
     memory_score: float
@@ -60,6 +59,11 @@ class Candidate:
     obstacle: str | None
     smaller: tuple[Demand, ...] = ()
     left_on_base_bytes: int = 0
+
+    @property
+    def page_tables_bytes(self) -> int:
+        """Page tables of all its processes."""
+        return self.tables.bytes
 
     @property
     def score(self) -> float:
@@ -119,33 +123,6 @@ def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy)
     return have if allowed is None else tuple(size for size in have if size in allowed)
 
 
-def tables_bytes(node: NodeFacts, demand: Demand, workload: Workload) -> int:
-    """Page tables of an instance's segments: one set per process for process-per-connection engines.
-
-    Processes are the active connections where they are known, else all connections; each has touched the working set
-    where it is known, else the whole segment. Never more than what the segments leave of the node: tables beyond that
-    cannot be built, so no plan can give them back.
-    """
-    connections = max(1, demand.connections or 1)
-    active = connections if workload.active_connections is None else min(connections, workload.active_connections)
-    processes = max(1, active) if demand.process_per_connection else 1
-    touched = 1.0
-    if workload.working_set_bytes is not None and demand.pool_bytes:
-        touched = min(1.0, workload.working_set_bytes / demand.pool_bytes)
-    tables = sum(
-        page_table_bytes(
-            segment.segment_bytes * segment.count,  # equal mappings are made one after another and lie side by side
-            demand.page_bytes,
-            node.base_page_bytes,
-            processes,
-            touched_fraction=touched,
-            arch=node.arch,
-        )
-        for segment in demand.segments
-    )
-    return min(tables, max(0, node.mem_total_bytes - demand.segment_bytes))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateSetting:
     """What all candidates of one instance share."""
@@ -154,20 +131,20 @@ class CandidateSetting:
     instance: DatabaseInstance
     engine: Engine
     policy: Policy
-    tables: Mapping[int, int]
+    tables: Mapping[int, InstanceTables]
     gains: tuple[Gain, ...]
 
 
 def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
-    node, tables = setting.node, setting.tables
-    size = demand.page_bytes
+    node, size = setting.node, demand.page_bytes
+    tables, base_tables = setting.tables[size], setting.tables[node.base_page_bytes]
     if size == node.base_page_bytes:
         return Candidate(
             page_bytes=size,
             is_pool=False,
             demand=demand,
-            page_tables_bytes=tables[size],
-            cost_bytes=demand.segment_bytes + tables[size],
+            tables=tables,
+            cost_bytes=demand.segment_bytes + tables.bytes,
             gain_score=0.0,
             memory_score=0.0,
             operation_score=0.0,
@@ -175,7 +152,8 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
         )
     smaller = smaller_demands(node, setting.policy, demand)
     on_base = sum(page * pages for page, pages in demand.also_pages) - sum(d.segment_bytes for d in smaller)
-    returned = tables[node.base_page_bytes] - tables[size]
+    room = node.mem_total_bytes - demand.segment_bytes
+    returned = returned_tables_bytes(base_tables.bytes, tables.bytes, room)
     if node.hvo_enabled:
         returned += sum(hvo_returned_bytes(d.pages, d.page_bytes, node.base_page_bytes) for d in (demand, *smaller))
     nodes = 1 if setting.instance.numa_node is not None else len(node.numa)
@@ -189,8 +167,8 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
         page_bytes=size,
         is_pool=True,
         demand=demand,
-        page_tables_bytes=tables[size],
-        cost_bytes=pools + on_base + tables[size],
+        tables=tables,
+        cost_bytes=pools + on_base + tables.bytes,
         gain_score=gain_score(setting.instance, size, setting.gains),
         memory_score=100.0 * (returned - demand.waste_bytes - slack) / node.mem_total_bytes,
         operation_score=operation,

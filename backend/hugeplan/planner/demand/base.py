@@ -151,8 +151,13 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remarks:
-    """What a rule says beside its count: its error bar, settings to write, sizes that fit whole pages, notes."""
+    """What a rule says beside its count: its error bar, settings to write, sizes that fit whole pages, notes.
 
+    ``error_bytes``: by how much the segments may be larger; pages follow from it last, and the room in the last page is
+    used first. ``error_pages``: further pages, of rules whose mappings are rounded one by one.
+    """
+
+    error_bytes: int = 0
     error_pages: int = 0
     settings: tuple[SettingAdvice, ...] = ()
     fits: tuple[FitSuggestion, ...] = ()
@@ -191,7 +196,8 @@ def build_demand(instance: DatabaseInstance, page_bytes: int, parts: DemandParts
         segments=parts.segments,
         segment_bytes=segment_bytes,
         pages=pages,
-        error_pages=parts.remarks.error_pages,
+        error_pages=parts.remarks.error_pages
+        + pages_for_error(pages, segment_bytes, parts.remarks.error_bytes, page_bytes),
         waste_bytes=pages * page_bytes - segment_bytes,
         pool_bytes=parts.pool_bytes,
         private_bytes_per_connection=parts.private_bytes_per_connection,
@@ -204,6 +210,11 @@ def build_demand(instance: DatabaseInstance, page_bytes: int, parts: DemandParts
         also_pages=parts.also_pages,
         private_fixed_bytes=parts.private_fixed_bytes,
     )
+
+
+def pages_for_error(pages: int, segment_bytes: int, error_bytes: int, page_bytes: int) -> int:
+    """Pages beyond ``pages`` that a segment larger by its error needs: ``ceil((segment + error) / page) - pages``."""
+    return max(0, ceil_pages(segment_bytes + error_bytes, page_bytes) - pages) if error_bytes else 0
 
 
 def whole_mapping(name: str, size_bytes: int, page_bytes: int, explanation: Explanation, count: int = 1) -> Segment:

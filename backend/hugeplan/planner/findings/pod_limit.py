@@ -18,7 +18,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         return
     for instance, planned in inputs.with_pool:
         demand = planned.demand
-        limits = huge_page_limits(demand, inputs.pools)
+        limits = huge_page_limits(planned, inputs.pools, inputs.instances)
         resource, need = next(iter(limits.items()))
         limit = instance.pod_hugepages_limit_bytes
         wanted = ", ".join(f"{name}: {format_kubernetes_bytes(size)}" for name, size in limits.items())

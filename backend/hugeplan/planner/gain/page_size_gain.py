@@ -24,7 +24,7 @@ from hugeplan.planner.gain.translation_saving import (
     savings,
 )
 from hugeplan.planner.gain.walk_cost import Reach, WalkCost, granule_of, table_line_bytes, walk_cost
-from hugeplan.planner.memory.page_tables import page_table_bytes
+from hugeplan.planner.memory.page_tables import instance_tables
 from hugeplan.planner.model import (
     GIB,
     KIB,
@@ -109,12 +109,6 @@ def active_processes(instance: DatabaseInstance, demand: Demand) -> tuple[int, S
     return min(address_spaces(instance, demand), 64), Source.ASSUMED
 
 
-def _tables(node: NodeFacts, instance: DatabaseInstance, demand: Demand, page_bytes: int) -> int:
-    return page_table_bytes(
-        demand.segment_bytes, page_bytes, node.base_page_bytes, address_spaces(instance, demand), arch=node.arch
-    )
-
-
 def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> Gain:
     return Gain(
         instance=instance.name,
@@ -122,7 +116,7 @@ def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> G
         page_bytes=node.base_page_bytes,
         saving_ns_per_operation=Range(0.0, 0.0, 0.0),
         speedup=Range(1.0, 1.0, 1.0),
-        page_tables_bytes=_tables(node, instance, demand, node.base_page_bytes),
+        page_tables_bytes=instance_tables(node, demand, instance.workload).bytes,
         confidence=Confidence.HIGH,
         inputs=(),
         statement="The base page size: what the others are compared with.",
@@ -317,7 +311,7 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
         page_bytes=page_bytes,
         saving_ns_per_operation=saving,
         speedup=speedup,
-        page_tables_bytes=_tables(node, instance, case.demand, page_bytes),
+        page_tables_bytes=instance_tables(node, case.demand, instance.workload).bytes,
         confidence=Confidence.LOW
         if saving.likely < found.ns.likely
         else _confidence(scenarios, _is_described(instance), basis.source, speedup),

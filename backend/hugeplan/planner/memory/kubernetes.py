@@ -15,6 +15,7 @@ from hugeplan.planner.model import (
     MIB,
     Demand,
     Explanation,
+    InstancePlan,
     KubernetesView,
     NodeFacts,
     PoolPlan,
@@ -191,19 +192,40 @@ def regular_room_bytes(mem_bytes: int, pool_bytes: int) -> int:
     return mem_bytes - pool_bytes
 
 
-def huge_page_limits(demand: Demand, pools: Sequence[PoolPlan]) -> dict[str, int]:
+def huge_page_limits(
+    planned: InstancePlan, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan]
+) -> dict[str, int]:
     """Limits of one instance's pod in bytes by resource: its own size with the rule's error bar, then smaller ones.
 
-    The smaller huge pages are those that it takes too and that the plan reserves: a size without a limit in the pod
-    cannot be used there, even when the node has free pages of it.
+    The error bar is covered as far as the pools hold pages beyond all demands; they are granted in the order of
+    ``instances``, so that the pods together never ask for more than the plan reserves for them. The smaller huge pages
+    are those that it takes too and that the plan reserves: a size without a limit in the pod cannot be used there, even
+    when the node has free pages of it.
     """
-    reserved = {pool.page_bytes for pool in pools if pool.pages}
-    own = (demand.pages + demand.error_pages) * demand.page_bytes
-    limits = {kubernetes_resource_name(demand.page_bytes): own}
+    demand = planned.demand
+    reserved: dict[int, int] = {}
+    for pool in pools:
+        reserved[pool.page_bytes] = reserved.get(pool.page_bytes, 0) + pool.pages - pool.held_pages
+    pooled = [item.demand for item in instances if item.page_bytes]
+    spare = reserved.get(demand.page_bytes, 0) - sum(_pages_of(own, demand.page_bytes) for own in pooled)
+    granted = 0
+    for item in instances:
+        if item.page_bytes == demand.page_bytes:
+            granted = max(0, min(item.demand.error_pages, spare))
+            spare -= granted
+        if item.name == planned.name:
+            break
+    limits = {kubernetes_resource_name(demand.page_bytes): (demand.pages + granted) * demand.page_bytes}
     for size, pages in demand.also_pages:
-        if size in reserved:
+        if reserved.get(size):
             limits[kubernetes_resource_name(size)] = size * pages
     return limits
+
+
+def _pages_of(demand: Demand, page_bytes: int) -> int:
+    """Pages of one size that an instance takes, for its largest mappings or for smaller ones."""
+    own = demand.pages if demand.page_bytes == page_bytes else 0
+    return own + sum(pages for size, pages in demand.also_pages if size == page_bytes)
 
 
 def kubernetes_view(node: NodeFacts, reservations: Reservations, pools: Sequence[PoolPlan]) -> KubernetesView:

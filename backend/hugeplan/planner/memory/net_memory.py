@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
+from hugeplan.planner.memory.page_tables import returned_tables_bytes
 from hugeplan.planner.model import Demand, Explanation, InstancePlan, NetMemory, NodeFacts, PoolPlan, Source, Term
 from hugeplan.planner.units import format_bytes
 
@@ -25,7 +26,10 @@ def net_memory(
     used = sum(plan.demand.segment_bytes for plan in instances if plan.page_bytes)
     used += sum(part.segment_bytes for part in smaller) + sum(pool.held_pages * pool.page_bytes for pool in pools)
     idle = locked - used
-    tables = sum(plan.page_tables_base_bytes - plan.page_tables_huge_bytes for plan in instances if plan.page_bytes)
+    room = node.mem_total_bytes - sum(plan.demand.segment_bytes for plan in instances)
+    pooled = [plan for plan in instances if plan.page_bytes]
+    base, huge = (sum(getattr(plan, f"page_tables_{of}_bytes") for plan in pooled) for of in ("base", "huge"))
+    tables = returned_tables_bytes(base, huge, room)
     hvo: int | None = None
     if node.hvo_enabled is not None:
         hvo = sum(hvo_returned_bytes(p.pages, p.page_bytes, node.base_page_bytes) for p in pools) * node.hvo_enabled

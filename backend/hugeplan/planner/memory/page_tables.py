@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import Demand, NodeFacts, Workload
 
 ENTRY_BYTES = 8
 """Size of one page-table entry on every 64-bit architecture planned for."""
@@ -129,3 +130,46 @@ def page_table_bytes(
     levels = [level.tables * level.table_bytes for level in table_levels(touched, page_bytes, base_page_bytes, arch)]
     leaf, upper = levels[0], sum(levels[1:])
     return leaf * (1 if shared_leaf else processes) + upper * processes
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceTables:
+    """Page tables of one instance: all its processes', each having touched ``touched_fraction`` of the segments."""
+
+    processes: int
+    touched_fraction: float
+    bytes: int
+
+
+def instance_tables(node: NodeFacts, demand: Demand, workload: Workload) -> InstanceTables:
+    """Page tables of an instance's segments, for ledger, choice, gains, findings and files alike.
+
+    One set per process for process-per-connection engines: the active connections where they are known, else all that
+    may connect; each has touched the working set where it is known, else the whole segment. Never capped: what a node
+    has no room for is what the plan lacks.
+    """
+    processes = 1
+    if demand.process_per_connection:
+        connections = max(1, demand.connections or workload.active_connections or 1)
+        active = workload.active_connections
+        processes = connections if active is None else max(1, min(connections, active))
+    touched = 1.0
+    if workload.working_set_bytes is not None and demand.pool_bytes:
+        touched = min(1.0, workload.working_set_bytes / demand.pool_bytes)
+    size = sum(
+        page_table_bytes(
+            segment.segment_bytes * segment.count,  # equal mappings are made one after another and lie side by side
+            demand.page_bytes,
+            node.base_page_bytes,
+            processes,
+            touched_fraction=touched,
+            arch=node.arch,
+        )
+        for segment in demand.segments
+    )
+    return InstanceTables(processes, touched, size)
+
+
+def returned_tables_bytes(base_bytes: int, huge_bytes: int, room_bytes: int) -> int:
+    """Page tables that huge pages give back: never more than ``room_bytes``, which is all that could be built."""
+    return max(0, min(base_bytes, max(0, room_bytes)) - huge_bytes)

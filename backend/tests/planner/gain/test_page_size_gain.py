@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hugeplan.planner.demand.accesses import CLIENT_OPERATION_DIFFERS, CLIENT_OPERATION_NS, operation_ns
+from hugeplan.planner.demand.base import whole_mapping
 from hugeplan.planner.gain.page_size_gain import gains, shared_table_copies
 from hugeplan.planner.gain.translation_saving import LARGEST_COMPARED_GAIN, NESTED_BOUND
 from hugeplan.planner.memory.page_tables import page_table_bytes
@@ -21,6 +22,7 @@ from hugeplan.planner.model import (
     DatabaseInstance,
     Demand,
     EffectiveGranule,
+    Explanation,
     Gain,
     HardwareFacts,
     LatencyCurve,
@@ -87,7 +89,7 @@ def demand(page_bytes: int, *, pool: int = 8 * GIB, connections: int = 8, engine
         version="17",
         page_bytes=page_bytes,
         wants_pool=True,
-        segments=(),
+        segments=(whole_mapping("segment", pool + 200 * MIB, page_bytes, Explanation("", (), None)),),
         segment_bytes=pool + 200 * MIB,
         pages=-(-(pool + 200 * MIB) // page_bytes),
         error_pages=0,

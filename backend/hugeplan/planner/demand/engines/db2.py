@@ -133,15 +133,15 @@ def _remarks(values: Mapping[str, Value], memory_bytes: int, page_bytes: int, co
     aix = values.get("platform") == "aix"
     regions = str(values.get("db2_large_page_mem", "DB"))
     return Remarks(
-        error_pages=_error_pages(regions, page_bytes),
+        error_bytes=_error_bytes(regions),
         settings=_advice(memory_bytes, page_bytes, context, aix=aix),
         notes=_notes(regions, memory_bytes, page_bytes, context, aix=aix),
     )
 
 
-def _error_pages(regions: str, page_bytes: int) -> int:
+def _error_bytes(regions: str) -> int:
     """The vendor does not publish every region: 64 MiB for the named database, 256 MiB for all regions."""
-    return ceil_pages((256 if "*" in regions else 64) * MIB, page_bytes)
+    return (256 if "*" in regions else 64) * MIB
 
 
 def _advice(memory_bytes: int, page_bytes: int, context: DemandContext, *, aix: bool) -> tuple[SettingAdvice, ...]:

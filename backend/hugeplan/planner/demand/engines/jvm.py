@@ -59,6 +59,7 @@ _SEGMENTED_CODE_CACHE_BYTES: Final = 240 * MIB
 _NON_METHOD_CODE_BYTES: Final = 5_826_188
 _NO_CARD_COUNTS_SINCE: Final = 21  # G1 dropped the hot card cache (JDK-8225409)
 _THREAD_STACK_BYTES: Final = MIB
+_READ_ONLY_ERROR_BYTES: Final = 4 * MIB
 _REFERENCE: Final = "OpenJDK src/hotspot, Universe::reserve_heap, CodeCache::page_size, g1CollectedHeap.cpp"
 _TRACED_MAJORS: Final = frozenset({17, 21, 25})
 
@@ -167,7 +168,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         default_version=DEFAULT_VERSION,
         pool_bytes=heap_bytes,
         remarks=Remarks(
-            error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes),
+            error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes, sizes),
             settings=_advice(page_bytes, heap_bytes),
             fits=_fits(heap_bytes, page_bytes),
             notes=_notes(collector, also, page_bytes),
@@ -208,12 +209,18 @@ def _heap_bytes(values: Mapping[str, Value], context: DemandContext) -> int:
     return context.mem_total_bytes // 4
 
 
-def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int) -> int:
-    """None for what was traced (17, 21 and 25); two pages for what was only read."""
-    base = 0 if major in _TRACED_MAJORS else 2
+def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int, sizes_bytes: tuple[int, ...]) -> int:
+    """Pages of this size that side tables may take: none where each of them lies on smaller huge pages.
+
+    Nothing for what was traced (17, 21 and 25); two pages of 2M for what was only read.
+    """
+    side = {0 if major in _TRACED_MAJORS else _READ_ONLY_ERROR_BYTES}
     if collector == "Parallel":
-        return base + ceil_pages(heap_bytes // 512, page_bytes)  # block table of the summary data
-    return base + (1 if collector == "Shenandoah" else 0)
+        side.add(heap_bytes // 512)  # block table of the summary data
+    if collector == "Shenandoah" and page_bytes == min(sizes_bytes, default=page_bytes):
+        side.add(page_bytes)
+    smaller = any(size < page_bytes for size in sizes_bytes)
+    return sum(ceil_pages(size, page_bytes) for size in side if size >= page_bytes or not smaller)
 
 
 def _advice(page_bytes: int, heap_bytes: int) -> tuple[SettingAdvice, ...]:

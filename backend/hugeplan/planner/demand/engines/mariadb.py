@@ -25,6 +25,7 @@ from hugeplan.planner.demand.base import (
     Remarks,
     build_demand,
     equal_mappings,
+    pages_for_error,
     require_version,
     whole_page_fits,
 )
@@ -57,6 +58,7 @@ _EXTENT_BYTES: Final = 8 * MIB
 _POOL_BYTES: Final = 128 * MIB
 _OLD_CHUNK_BYTES: Final = 128 * MIB
 _CACHE_BYTES: Final = 128 * MIB
+_CACHE_ERROR_BYTES: Final = 2 * MIB  # what measured caches differed by at most
 _LOG_BUFFER_BYTES: Final = 16 * MIB
 _LOG_BUFFER_MIN_BYTES: Final = 2 * MIB
 _LOG_BUFFERS: Final = 2
@@ -204,8 +206,12 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
 
 
 def _error_pages(mappings: tuple[LargeMapping, ...], page_bytes: int) -> int:
-    """A page for each cache whose overhead was measured, and up to 8 MiB of alignment for the pool."""
-    caches = sum(mapping.size_bytes >= page_bytes for mapping in mappings[2:])
+    """Overhead of each cache, measured to 2 MiB, and up to 8 MiB of alignment for the pool; each rounded by itself."""
+    caches = sum(
+        pages_for_error(ceil_pages(mapping.size_bytes, page_bytes), mapping.size_bytes, _CACHE_ERROR_BYTES, page_bytes)
+        for mapping in mappings[2:]
+        if mapping.size_bytes >= page_bytes
+    )
     return caches + (3 if page_bytes < _EXTENT_BYTES else 0)
 
 

@@ -114,7 +114,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         default_version=DEFAULT_VERSION,
         pool_bytes=integer(values, "db_cache_size", 0) or sga_bytes,
         remarks=Remarks(
-            error_pages=_error_pages(sga_bytes, granule, page_bytes),
+            error_bytes=_error_bytes(sga_bytes, granule),
             settings=_advice(rounded, context),
             notes=_notes(version, values, rounded, page_bytes),
         )
@@ -132,9 +132,9 @@ def release_of(version: str | None) -> str | None:
     return None if version is None else re.sub(r"^(\d+(?:\.\d+)?)(?:c|g|i|ai)$", r"\1", version.strip().lower())
 
 
-def _error_pages(sga_bytes: int, granule: int, page_bytes: int) -> int:
-    """Two pages; a granule more where the SGA is not whole granules, because components are rounded one by one."""
-    return 2 + (ceil_pages(granule, page_bytes) if sga_bytes % granule else 0)
+def _error_bytes(sga_bytes: int, granule: int) -> int:
+    """Two pages of 2M; a granule more where the SGA is not whole granules: components are rounded one by one."""
+    return 4 * MIB + (granule if sga_bytes % granule else 0)
 
 
 def sga_of(values: Mapping[str, Value]) -> int:
