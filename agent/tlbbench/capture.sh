@@ -104,33 +104,46 @@ by_depth() {
     printf '%s\n' "$1" | awk -F / '{ out = ""; for (i = 2; i <= NF; i++) if ($i != "") out = out "/" (i - 1); print out }'
 }
 
-group_file() {
-    [ -r "$1/$3" ] || return 0
-    printf '=== %s/%s\n|%s\n' "${2#/}" "$3" "$(head -n 1 "$1/$3")"
+# The first lines of the files of one group, and of those above it, as they are found below the mount point.
+group_files() {
+    path=$2
+    while :; do
+        for pattern in $3; do
+            for file in "$1$path"/$pattern; do
+                [ -r "$file" ] || continue
+                printf '=== %s/%s\n|%s\n' "${1#/}$(by_depth "$path")" "${file##*/}" "$(head -n 1 "$file")"
+            done
+        done
+        [ -n "$path" ] || break
+        path=${path%/*}
+    done
+}
+
+# A group outside this namespace has no files that are visible here.
+visible_path() {
+    case $1 in */..*) ;; *) printf '%s\n' "${1%/}" ;; esac
+}
+
+v1_path() {
+    sed -n "s/^[0-9]*:\([^:]*,\)\{0,1\}$1\(,[^:]*\)\{0,1\}:\(.*\)/\3/p" /proc/self/cgroup | head -n 1
 }
 
 capture_cgroup() {
     [ -r /proc/self/cgroup ] || return 0
-    memory_path=$(sed -n 's/^[0-9]*:\([^:]*,\)\{0,1\}memory\(,[^:]*\)\{0,1\}:\(.*\)/\3/p' /proc/self/cgroup | head -n 1)
-    mount=/sys/fs/cgroup/memory
-    names='memory.limit_in_bytes memory.usage_in_bytes'
-    line='1:memory:'
-    if [ -z "$memory_path" ]; then
-        memory_path=$(sed -n 's/^0:://p' /proc/self/cgroup | head -n 1)
-        mount=/sys/fs/cgroup
-        names='memory.max memory.current'
-        line='0::'
-    fi
-    [ -n "$memory_path" ] || return 0
-    case $memory_path in */..*) memory_path=/ ;; esac # a group outside this namespace, whose files are not visible
-    path=${memory_path%/}
-    depths=$(by_depth "$path")
-    printf '=== proc/self/cgroup\n|%s%s\n' "$line" "${depths:-/}"
-    while :; do
-        for name in $names; do group_file "$mount$path" "$mount$(by_depth "$path")" "$name"; done
-        [ -n "$path" ] || break
-        path=${path%/*}
+    unified=$(sed -n 's/^0:://p' /proc/self/cgroup | head -n 1)
+    printf '=== proc/self/cgroup\n'
+    for controller in memory hugetlb cpu; do
+        found=$(v1_path "$controller")
+        [ -z "$found" ] || printf '|1:%s:/%s\n' "$controller" "$(by_depth "$(visible_path "$found")" | cut -c 2-)"
     done
+    [ -z "$unified" ] || printf '|0::/%s\n' "$(by_depth "$(visible_path "$unified")" | cut -c 2-)"
+    for controller in memory hugetlb cpu; do
+        found=$(v1_path "$controller")
+        [ -z "$found" ] || group_files "/sys/fs/cgroup/$controller" "$(visible_path "$found")" \
+            'memory.limit_in_bytes memory.usage_in_bytes hugetlb.*.limit_in_bytes hugetlb.*.usage_in_bytes cpu.cfs_*_us'
+    done
+    [ -z "$unified" ] || group_files /sys/fs/cgroup "$(visible_path "$unified")" \
+        'memory.max memory.high memory.current hugetlb.*.max hugetlb.*.current cpu.max'
 }
 
 # Only the lines that are needed: status also names the user and the groups.

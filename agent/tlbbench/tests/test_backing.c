@@ -21,10 +21,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB (1ull << 20)
+#define GIB (1ull << 30)
 
 static const char SMAPS[] = "7f0000000000-7f0000400000 rw-p 00000000 00:00 0 \n"
                             "Size:               4096 kB\n"
@@ -67,13 +69,66 @@ static void smaps_of_a_range(struct harness *h)
     CHECK_U64(none.rss_bytes + none.anon_huge_bytes + none.hugetlb_bytes, 0);
 }
 
+static struct arena_request request_arena(const struct backing *backing, uint64_t bytes)
+{
+    return (struct arena_request){
+        .backing = backing, .bytes = bytes, .node = -1, .seconds = INFINITY, .budget_bytes = UINT64_MAX};
+}
+
+/* Whatever a page size rounds it up to: 4 MiB of transparent huge pages of 512M are 512 MiB. */
+static void no_arena_passes_its_budget(struct harness *h)
+{
+    struct backing huge = {.kind = BACKING_THP, .page_bytes = 512 * MIB, .name = "THP"};
+    struct backing base = {.kind = BACKING_BASE, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), .name = "base"};
+    struct arena_request rounded = request_arena(&huge, 4 * MIB);
+    struct arena_request beside = request_arena(&base, 4 * MIB);
+    struct verdict verdict;
+    struct arena arena;
+
+    rounded.budget_bytes = 511 * MIB;
+    CHECK_I64(arena_open(&arena, &rounded, &verdict), -1);
+    CHECK(verdict.status == STATUS_MEMORY_LIMIT && arena.base == NULL);
+    beside.budget_bytes = 6 * MIB;
+    beside.mapped_bytes = 3 * MIB;
+    CHECK_I64(arena_open(&arena, &beside, &verdict), -1);
+    CHECK(verdict.status == STATUS_MEMORY_LIMIT && strstr(verdict.reason, "of which 3 MiB are mapped") != NULL);
+    beside.mapped_bytes = 2 * MIB;
+    CHECK_I64(arena_open(&arena, &beside, &verdict), 0);
+    arena_close(&arena);
+    beside.bytes = UINT64_MAX - 1;
+    CHECK_I64(arena_open(&arena, &beside, &verdict), -1);
+}
+
+/* Memory is preferred from a node, so the kernel gives it from elsewhere where the node is full, or is not there. */
+static void memory_of_another_node_is_refused(struct harness *h)
+{
+    struct backing base = {.kind = BACKING_BASE, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), .name = "base"};
+    struct arena_request request = request_arena(&base, 4 * MIB);
+    struct verdict verdict;
+    struct arena arena;
+
+    CHECK_I64(arena_open(&arena, &request, &verdict), 0);
+    double here = backing_share_on_node(arena.base, arena.bytes, 0);
+
+    arena_close(&arena);
+    if (isnan(here)) {
+        harness_skip(h, "move_pages(2) does not tell where pages lie");
+        return;
+    }
+    request.node = 63;
+    CHECK_I64(arena_open(&arena, &request, &verdict), -1);
+    CHECK(verdict.status == STATUS_NO_MEMORY && strstr(verdict.reason, "NUMA node 63 has no room") != NULL);
+}
+
 static void base_pages_are_proved(struct harness *h)
 {
     struct backing backing = {.kind = BACKING_BASE, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), .name = "base"};
     struct verdict verdict;
     struct arena arena;
 
-    if (arena_open(&arena, &backing, 4 * MIB, -1, &verdict) != 0) {
+    struct arena_request request = request_arena(&backing, 4 * MIB);
+
+    if (arena_open(&arena, &request, &verdict) != 0) {
         harness_fail(h, __FILE__, __LINE__, "%s", verdict.reason);
         return;
     }
@@ -101,12 +156,34 @@ static void touching_stops_in_time(struct harness *h)
     struct verdict verdict;
     struct arena arena;
 
-    CHECK_I64(arena_open_within(&arena, &backing, 256 * MIB, -1, 0, &verdict), 0);
+    struct arena_request request = request_arena(&backing, 256 * MIB);
+
+    request.seconds = 0;
+    CHECK_I64(arena_open(&arena, &request, &verdict), 0);
     CHECK_I64(verdict.status, STATUS_OK);
     CHECK(arena.bytes > 0 && arena.bytes < 256 * MIB && arena.bytes % page == 0);
     CHECK_U64(*(uint64_t *)(arena.base + arena.bytes - page), (arena.bytes - page) % (64 * MIB) + 1);
     CHECK(arena.granted_fraction == 1);
     arena_close(&arena);
+}
+
+/* The kernel lets a process send itself a signal with any si_code. */
+static void send_bus(void *context)
+{
+    siginfo_t info = {.si_signo = SIGBUS, .si_code = *(const int *)context};
+
+    (void)syscall(SYS_rt_sigqueueinfo, getpid(), SIGBUS, &info);
+}
+
+static void a_bus_error_says_why(struct harness *h)
+{
+    int poison = BUS_MCEERR_AR;
+    int shortage = BUS_ADRERR;
+
+    CHECK_I64(signals_guard_bus(send_bus, &poison), -1);
+    CHECK(strstr(signals_bus_reason(), "damaged") != NULL);
+    CHECK_I64(signals_guard_bus(send_bus, &shortage), -1);
+    CHECK(strstr(signals_bus_reason(), "not available") != NULL);
 }
 
 static void sigbus_becomes_a_value(struct harness *h)
@@ -164,13 +241,14 @@ static void address_space_limit_is_named(struct harness *h)
     if (child == 0) {
         uint64_t mapped = process_own_status_bytes("VmSize");
         struct rlimit limit = {mapped + 8 * MIB, mapped + 8 * MIB};
+        struct arena_request request = request_arena(&backing, 64 * MIB);
         struct verdict verdict;
         struct arena arena;
 
         if (mapped == UINT64_MAX || setrlimit(RLIMIT_AS, &limit) != 0 ||
             mmap(NULL, 64 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
             _exit(77); /* an emulator takes the limit and does not keep it */
-        _exit(arena_open(&arena, &backing, 64 * MIB, -1, &verdict) == -1 && verdict.status == STATUS_ADDRESS_SPACE_LIMIT
+        _exit(arena_open(&arena, &request, &verdict) == -1 && verdict.status == STATUS_ADDRESS_SPACE_LIMIT
                   ? 0
                   : (int)verdict.status + 1);
     }
@@ -188,25 +266,59 @@ static void address_space_limit_is_named(struct harness *h)
 #endif
 }
 
+/* The budget of a machine with so much available and this cgroup limit. */
+static uint64_t budget(uint64_t max_bytes, uint64_t available, int64_t limit, int64_t current, struct verdict *verdict)
+{
+    static struct environment environment;
+
+    environment.memory.mem_available_bytes = (int64_t)available;
+    environment.cgroup.memory_limit_bytes = limit;
+    environment.cgroup.memory_current_bytes = current;
+    (void)snprintf(environment.cgroup.memory_limit_name, sizeof(environment.cgroup.memory_limit_name), "memory.high");
+    return budget_memory_bytes(&environment, max_bytes, -1, verdict);
+}
+
+/* 512 GiB in all say nothing of the node that the memory comes from. */
+static void a_full_numa_node_has_a_small_budget(struct harness *h)
+{
+    static struct environment environment;
+    struct verdict verdict;
+
+    environment.memory.mem_available_bytes = (int64_t)(512 * GIB);
+    environment.cgroup.memory_limit_bytes = UNKNOWN;
+    environment.node_count = 2;
+    environment.nodes[0] = (struct numa_node){0, "0-31", (int64_t)(512 * GIB), (int64_t)(300 * GIB), 0};
+    environment.nodes[1] =
+        (struct numa_node){1, "32-63", (int64_t)(512 * GIB), (int64_t)(40 * MIB), (int64_t)(80 * MIB)};
+    CHECK_U64(budget_memory_bytes(&environment, 0, -1, &verdict), 128 * GIB);
+    CHECK_U64(budget_memory_bytes(&environment, 0, 1, &verdict), 20 * MIB);
+    CHECK(verdict.status == STATUS_OK);
+    CHECK_U64(budget_memory_bytes(&environment, GIB, 1, &verdict), 70 * MIB);
+    environment.nodes[1].mem_free_bytes = 0;
+    (void)budget_memory_bytes(&environment, 0, 1, &verdict);
+    CHECK(verdict.status == STATUS_MEMORY_LIMIT && strstr(verdict.reason, "NUMA node 1") != NULL);
+    environment.nodes[1].mem_free_bytes = UNKNOWN; /* then the machine's figure is all there is */
+    CHECK_U64(budget_memory_bytes(&environment, 0, 1, &verdict), 128 * GIB);
+}
+
 static void memory_budgets(struct harness *h)
 {
     struct verdict verdict;
 
     /* A quarter of what is available. */
-    CHECK_U64(budget_memory_bytes(0, (int64_t)(4096 * MIB), -1, -1, &verdict), 1024 * MIB);
+    CHECK_U64(budget(0, 4096 * MIB, -1, -1, &verdict), 1024 * MIB);
     CHECK(verdict.status == STATUS_OK);
     /* --max-memory is an upper bound, and cannot take what is not there. */
-    CHECK_U64(budget_memory_bytes(100 * MIB, (int64_t)(4096 * MIB), -1, -1, &verdict), 100 * MIB);
-    CHECK_U64(budget_memory_bytes(8192 * MIB, (int64_t)(4096 * MIB), -1, -1, &verdict), 3584 * MIB);
+    CHECK_U64(budget(100 * MIB, 4096 * MIB, -1, -1, &verdict), 100 * MIB);
+    CHECK_U64(budget(8192 * MIB, 4096 * MIB, -1, -1, &verdict), 3584 * MIB);
     /* The cgroup binds, less a margin for page tables. */
-    CHECK_U64(budget_memory_bytes(0, (int64_t)(4096 * MIB), (int64_t)(208 * MIB), (int64_t)(40 * MIB), &verdict),
-              140 * MIB);
+    CHECK_U64(budget(0, 4096 * MIB, (int64_t)(208 * MIB), (int64_t)(40 * MIB), &verdict), 140 * MIB);
     CHECK(verdict.status == STATUS_OK);
-    (void)budget_memory_bytes(0, (int64_t)(4096 * MIB), (int64_t)(24 * MIB), (int64_t)(10 * MIB), &verdict);
+    (void)budget(0, 4096 * MIB, (int64_t)(24 * MIB), (int64_t)(10 * MIB), &verdict);
     CHECK(verdict.status == STATUS_CGROUP_LIMIT);
-    (void)budget_memory_bytes(0, (int64_t)(4096 * MIB), (int64_t)(24 * MIB), (int64_t)(30 * MIB), &verdict);
+    (void)budget(0, 4096 * MIB, (int64_t)(24 * MIB), (int64_t)(30 * MIB), &verdict);
     CHECK(verdict.status == STATUS_CGROUP_LIMIT);
-    (void)budget_memory_bytes(0, (int64_t)(32 * MIB), -1, -1, &verdict);
+    (void)budget(0, 32 * MIB, -1, -1, &verdict);
     CHECK(verdict.status == STATUS_MEMORY_LIMIT);
 }
 
@@ -258,7 +370,7 @@ static void workers_that_die_are_told(struct harness *h)
         .environment = &environment, .base_page_bytes = page, .memory_bytes = 64 * MIB, .numa_node = -1};
     struct backing backing = {.kind = BACKING_BASE, .page_bytes = page, .name = "base"};
 
-    cpus_list_allowed(&session.cpus, &session.cpus);
+    (void)cpus_get_affinity(&session.cpus);
     for (unsigned mode = MODE_THREADS; mode <= MODE_PROCESSES; mode++) {
         struct rows_spec spec = {.row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
         struct row_measurement measurement = {.verdict.status = STATUS_NOISY};
@@ -381,6 +493,10 @@ static void scatter_crossings(struct harness *h)
 
 static const struct harness_case CASES[] = {
     {"smaps of a range", smaps_of_a_range},
+    {"no arena passes its budget", no_arena_passes_its_budget},
+    {"memory of another NUMA node is refused", memory_of_another_node_is_refused},
+    {"a full NUMA node has a small budget", a_full_numa_node_has_a_small_budget},
+    {"a SIGBUS says why", a_bus_error_says_why},
     {"base pages are proved", base_pages_are_proved},
     {"touching stops in time", touching_stops_in_time},
     {"SIGBUS becomes a value", sigbus_becomes_a_value},

@@ -52,18 +52,18 @@ static void cgroups(struct harness *h)
 {
     struct cgroup_place place;
 
-    cgroup_parse("0::/user.slice\n", &place);
+    cgroup_parse("0::/user.slice\n", "memory", &place);
     CHECK_I64(place.version, 2);
     CHECK_TEXT(place.path, "/user.slice");
-    cgroup_parse("12:cpu,cpuacct:/a\n9:hugetlb,memory:/docker/4f5e\n0::/\n", &place);
+    cgroup_parse("12:cpu,cpuacct:/a\n9:hugetlb,memory:/docker/4f5e\n0::/\n", "memory", &place);
     CHECK_I64(place.version, 1); /* hybrid: the memory controller's hierarchy counts */
     CHECK_TEXT(place.path, "/docker/4f5e");
-    cgroup_parse("0::/\n9:memory:/late", &place);
+    cgroup_parse("0::/\n9:memory:/late", "memory", &place);
     CHECK_I64(place.version, 1);
     CHECK_TEXT(place.path, "/late");
-    cgroup_parse("3:cpu,memoryless:/a\n", &place);
+    cgroup_parse("3:cpu,memoryless:/a\n", "memory", &place);
     CHECK_I64(place.version, UNKNOWN);
-    cgroup_parse("nonsense\n::\n:", &place);
+    cgroup_parse("nonsense\n::\n:", "memory", &place);
     CHECK_I64(place.version, UNKNOWN);
 }
 

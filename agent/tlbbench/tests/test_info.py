@@ -58,17 +58,37 @@ def unknown_is_null() -> None:
     assert made["huge_pages"] == {"default_bytes": None, "sizes": []}
     assert made["thp"] == {"enabled": None, "defrag": None, "shmem_enabled": None, "page_bytes": None}
     assert made["memory"]["hugetlb_bytes"] is None
-    assert made["cgroup"] == {"version": None, "memory_limit_bytes": None, "memory_current_bytes": None}
+    assert set(made["cgroup"].values()) == {None}
     assert made["numa_nodes"] == []
 
 
 def hierarchical_limit() -> None:
     """A limit on a parent binds: the container itself has none."""
-    assert environment("cgroup-v1")["cgroup"] == {
+    made = environment("cgroup-v1")
+    assert made["cgroup"] == {
         "version": 1,
         "memory_limit_bytes": 4 << 30,
         "memory_current_bytes": 3 << 30,
+        "memory_limit_name": "memory.limit_in_bytes",
+        "cpu_quota": 1.5,
     }
+    # Of the parent's gigabyte of promises four megabytes are left.
+    assert made["huge_pages"]["sizes"][0]["cgroup_left_bytes"] == 4 << 20
+
+
+def high_binds_before_max() -> None:
+    """Past memory.high a group is throttled until it makes no progress; a page may not even be promised here."""
+    made = environment("cgroup-v2")
+    assert made["cgroup"] == {
+        "version": 2,
+        "memory_limit_bytes": 6 << 30,
+        "memory_current_bytes": 2 << 30,
+        "memory_limit_name": "memory.high",
+        "cpu_quota": 0.5,
+    }
+    left = {pool["page_bytes"]: pool["cgroup_left_bytes"] for pool in made["huge_pages"]["sizes"]}
+    assert left[2 << 20] == 0
+    assert left.get(1 << 30) is None
 
 
 def hidden_geometry_is_named() -> None:
@@ -338,6 +358,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     *((f"tree {name} matches its golden output", partial(compare, name)) for name in NAMES),
     ("what is absent is null", unknown_is_null),
     ("a limit on a parent group binds", hierarchical_limit),
+    ("memory.high and promises bind", high_binds_before_max),
     ("hidden geometry is named", hidden_geometry_is_named),
     ("a masked multiplier is a disagreement", masked_multiplier_is_a_disagreement),
     ("trees without capture.sh's facts replay", trees_of_others_replay),

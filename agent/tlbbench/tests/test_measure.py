@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -200,12 +201,60 @@ def pressure_points() -> None:
     assert base[1024] > base[0], base
 
 
+def children(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def workers_take_what_is_idle() -> None:
+    """Workers are of the idle class, and the program is the first that goes when memory runs out."""
+    arguments = ["rows", "--mode", "processes", "--workers", "4", "--time-limit", "20", "--json"]
+    running = subprocess.Popen([*suite.tlbbench(), *arguments], stdout=subprocess.DEVNULL)
+    try:
+        policies: set[int] = set()
+        while running.poll() is None and os.SCHED_IDLE not in policies:
+            with suppress(ProcessLookupError, FileNotFoundError):
+                policies |= {os.sched_getscheduler(child) for child in children(running.pid)}
+        assert os.SCHED_IDLE in policies, policies
+        assert Path(f"/proc/{running.pid}/oom_score_adj").read_text() == "1000\n"
+    finally:
+        running.terminate()
+        running.wait(30)
+
+
+def starved_workers_do_not_hold_the_program() -> None:
+    """Every CPU is busy with others' work: workers of the idle class hardly run, and the time limit still ends it."""
+    busy = [
+        subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"])
+        for cpu in os.sched_getaffinity(0)
+    ]
+    try:
+        begun = time.monotonic()
+        made = suite.document("rows", "--mode", "processes", "--workers", "16", "--time-limit", "3", timeout=60)
+        seconds = time.monotonic() - begun
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait(10)
+    # Without an end to the wait it takes minutes. The load is that of this machine, so the bound is wide.
+    assert seconds < 40, seconds
+    assert {item["status"] for item in made["rows"]["measurements"]} <= {
+        "ok",
+        "noisy",
+        "stopped",
+        "thp_not_granted",
+        "no_free_hugepages",
+        "memory_limit",
+    }
+
+
 CASES: list[tuple[str, Callable[[], None]]] = [
     ("geometry agrees with the catalogue", geometry_agrees_with_the_catalogue),
     ("geometry stays small", geometry_stays_small),
     ("page tables of processes are right to 2 percent", page_tables_of_processes),
     ("page tables as others see them", page_tables_as_others_see_them),
     ("a worker that is killed is named", worker_that_is_killed),
+    ("workers take what is idle", workers_take_what_is_idle),
+    ("starved workers do not hold the program", starved_workers_do_not_hold_the_program),
     ("latency curves", latency_curves),
     ("latency under pressure", pressure_points),
 ]

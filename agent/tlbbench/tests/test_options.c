@@ -131,7 +131,7 @@ static struct environment *machine(void)
     e->node_count = 2;
     e->memory.mem_total_bytes = INT64_C(16) << 30;
     e->memory.mem_available_bytes = INT64_C(8) << 30;
-    e->cgroup = (struct cgroup){UNKNOWN, UNKNOWN, UNKNOWN};
+    e->cgroup = (struct cgroup){.version = UNKNOWN, .memory_limit_bytes = UNKNOWN, .memory_current_bytes = UNKNOWN};
     return e;
 }
 

@@ -220,6 +220,10 @@ def measured() -> Any:
 
 # Fields that documents of this schema_version may lack: they came later, or depend on something else.
 MAY_LACK = {
+    "cgroup.memory_limit_name",
+    "cgroup.cpu_quota",
+    "sizes.cgroup_left_bytes",
+    "numa_nodes.mem_reclaimable_bytes",
     "ways_max",
     "latency.pressure",
     "environment.processes",

@@ -16,8 +16,13 @@ static void handle_stop(int number)
     stop_signal = number;
 }
 
-static void handle_bus(int number)
+/* si_code of the latest SIGBUS of this thread. */
+static _Thread_local volatile sig_atomic_t bus_code;
+
+static void handle_bus(int number, siginfo_t *info, void *context)
 {
+    (void)context;
+    bus_code = info->si_code;
     if (bus_return != NULL)
         siglongjmp(*bus_return, 1);
     signal(number, SIG_DFL); /* unexpected: returning repeats the access, which now ends the process */
@@ -38,8 +43,8 @@ int signals_install(void)
     action.sa_handler = SIG_IGN; /* a closed reader must not leave pools reserved; writes report the error instead */
     if (sigaction(SIGPIPE, &action, NULL) != 0 || sigaction(SIGXFSZ, &action, NULL) != 0) /* RLIMIT_FSIZE: EFBIG */
         return -1;
-    action.sa_handler = handle_bus;
-    action.sa_flags = (int)SA_NODEFER;
+    action.sa_sigaction = handle_bus;
+    action.sa_flags = (int)SA_NODEFER | SA_SIGINFO;
     return sigaction(SIGBUS, &action, NULL);
 }
 
@@ -66,4 +71,11 @@ int signals_guard_bus(void (*body)(void *context), void *context)
     body(context);
     bus_return = outer;
     return 0;
+}
+
+const char *signals_bus_reason(void)
+{
+    return bus_code == BUS_MCEERR_AR || bus_code == BUS_MCEERR_AO
+               ? "the memory under it is damaged (a hardware memory error)"
+               : "a reserved page was not available";
 }

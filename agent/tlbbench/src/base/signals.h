@@ -21,3 +21,6 @@ int signals_stop_signal(void);
  * promised was not available. Locals that body changed are lost then; only what it wrote through `context` counts.
  * Nests. */
 int signals_guard_bus(void (*body)(void *context), void *context);
+
+/* Why the latest SIGBUS that signals_guard_bus() caught in this thread came. */
+const char *signals_bus_reason(void);

@@ -23,6 +23,12 @@ void text_clean(char *text)
             *p = '?';
 }
 
+const char *text_next_line(const char *line)
+{
+    line += strcspn(line, "\n");
+    return *line == '\n' ? line + 1 : line;
+}
+
 char *text_without_end(char *text)
 {
     size_t length = strlen(text);

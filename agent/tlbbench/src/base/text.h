@@ -9,6 +9,9 @@
 /* Appends to the NUL-terminated `text` in a buffer of `size` bytes. */
 void text_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* The line after this one; the end of the text after the last. */
+const char *text_next_line(const char *line);
+
 /* Cuts the blanks at the end of `text`, which it returns. */
 char *text_without_end(char *text);
 

@@ -3,12 +3,12 @@
 #include "base/text.h"
 #include "cli/option_spec.h"
 #include "cli/options.h"
+#include "engine/cpus.h"
 #include "latency/result.h"
 #include "machine/environment.h"
 #include "rows/result.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -276,21 +276,21 @@ static enum options_status check_numa_node(const struct options *options, const 
 static enum options_status check_cpus(const struct options *options, const struct environment *environment,
                                       char error[OPTIONS_ERROR_BYTES])
 {
-    cpu_set_t allowed;
+    struct cpu_list allowed;
     int first = -1;
     int last = -1;
 
     (void)environment;
-    if (options->cpus.count == 0 || sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+    if (options->cpus.count == 0 || cpus_get_affinity(&allowed) != 0)
         return OPTIONS_OK;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (CPU_ISSET(cpu, &allowed)) {
-            first = first < 0 ? (int)cpu : first;
-            last = (int)cpu;
+    for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++) {
+        if (cpu_list_has(&allowed, cpu)) {
+            first = first < 0 ? cpu : first;
+            last = cpu;
         }
     }
     for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++)
-        if (cpu_list_has(&options->cpus, cpu) && (cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &allowed)))
+        if (cpu_list_has(&options->cpus, cpu) && !cpu_list_has(&allowed, cpu))
             return options_fail(error,
                                 "--cpus: CPU %d is not online or not allowed; valid: CPUs allowed between %d and %d",
                                 cpu, first, last);

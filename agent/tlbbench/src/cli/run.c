@@ -85,7 +85,7 @@ static int run_section(const struct section *section, struct session *session, c
         /* The jump out of the section left its mappings and children behind. They end with the process, which must
          * not measure anything beside them. */
         result->stopped_by_bus = true;
-        verdict_set(section_verdict(section, result), STATUS_SIGBUS, "SIGBUS: a reserved page was not available");
+        verdict_set(section_verdict(section, result), STATUS_SIGBUS, "SIGBUS: %s", signals_bus_reason());
     }
     record->verdict = *section_verdict(section, result);
     if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result))
@@ -97,10 +97,22 @@ static int run_section(const struct section *section, struct session *session, c
     return 0;
 }
 
+/* Where memory runs out, this process goes first, and no database. Raising needs no rights; children inherit it. */
+static void offer_to_oom_killer(void)
+{
+    FILE *file = fopen("/proc/self/oom_score_adj", "we");
+
+    if (file == NULL)
+        return;
+    (void)fputs("1000", file);
+    (void)fclose(file);
+}
+
 static void lower_priority(const struct options *options)
 {
     struct sched_param parameters = {.sched_priority = 0};
 
+    offer_to_oom_killer();
     if (options->keep_priority || sched_getscheduler(0) != SCHED_OTHER)
         return; /* a scheduling class that someone chose is theirs */
     (void)setpriority(PRIO_PROCESS, 0, LOW_PRIORITY_NICE);
@@ -244,6 +256,38 @@ static void list_backings(struct session *session, const struct options *options
             add_backing(session, BACKING_HUGETLB, environment->pools[index].page_bytes);
 }
 
+/* Leaves the CPUs of the NUMA node, where any of them may be used. */
+static void keep_cpus_of(struct session *session, int node)
+{
+    struct cpu_list cpus;
+    struct cpu_list left = session->cpus;
+
+    if (!environment_cpus_of_node(session->environment, node, &cpus))
+        return;
+    cpus_keep(&left, &cpus);
+    if (left.count > 0)
+        session->cpus = left;
+}
+
+/* CPU and memory of one NUMA node, unless both were named. Rows' workers stay there, too. */
+static void choose_place(struct session *session, const struct options *options)
+{
+    const struct environment *environment = session->environment;
+
+    (void)cpus_get_affinity(&session->cpus);
+    if (options->cpus.count > 0)
+        cpus_keep(&session->cpus, &options->cpus);
+    else
+        keep_cpus_of(session, options->numa_node);
+    session->cpu = cpus_choose(&session->cpus);
+    (void)cpus_pin(session->cpu);
+    if (options->numa_node >= 0 || environment->node_count < 2)
+        return;
+    session->numa_node = environment_node_of_cpu(environment, session->cpu);
+    if (options->cpus.count == 0)
+        keep_cpus_of(session, session->numa_node);
+}
+
 int run_measure(const struct options *options, const struct environment *environment, FILE *progress_out,
                 struct run_result *result)
 {
@@ -258,23 +302,20 @@ int run_measure(const struct options *options, const struct environment *environ
         .full = options->profile == PROFILE_FULL,
         .seed = options->seed,
         .numa_node = options->numa_node,
+        .keep_priority = options->keep_priority,
         .progress = progress_report,
         .progress_context = &progress,
     };
 
     *result = (struct run_result){0};
     progress_start(&progress, progress_out);
-    session.memory_bytes =
-        budget_memory_bytes(options->max_memory_bytes, environment->memory.mem_available_bytes,
-                            environment->cgroup.memory_limit_bytes, environment->cgroup.memory_current_bytes, &verdict);
+    lower_priority(options);
+    choose_place(&session, options);
+    session.memory_bytes = budget_memory_bytes(environment, options->max_memory_bytes, session.numa_node, &verdict);
     if (verdict.status != STATUS_OK)
         return skip_sections(options, &verdict, result);
     environment_tlb_levels(environment, &priors, &cpuid_verdict);
     list_backings(&session, options);
-    lower_priority(options);
-    cpus_list_allowed(&options->cpus, &session.cpus);
-    session.cpu = cpus_choose(&session.cpus);
-    (void)cpus_pin(session.cpu);
     if (options->reserve && reserve_pages(&session, options, result) != 0)
         return -1;
     int status = run_sections(&session, options, &progress, result);

@@ -3,8 +3,10 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,18 +68,28 @@ int cpus_idlest(const struct idle_sample *since, const struct cpu_list *allowed,
 /* Four ticks at the usual 100 Hz of /proc/stat. */
 #define CPU_SAMPLE_NS 40000000
 
-void cpus_list_allowed(const struct cpu_list *wanted, struct cpu_list *allowed)
+/* The bits are the kernel's: unsigned long words of 64 bits. glibc's cpu_set_t ends at 1,024 CPUs. */
+int cpus_get_affinity(struct cpu_list *cpus)
 {
-    cpu_set_t mask;
+    memset(cpus, 0, sizeof(*cpus));
+    if (syscall(SYS_sched_getaffinity, 0, sizeof(cpus->bits), cpus->bits) < 0)
+        return -1;
+    for (size_t word = 0; word < CPU_LIST_MAX / 64; word++)
+        cpus->count += __builtin_popcountll(cpus->bits[word]);
+    return 0;
+}
 
-    memset(allowed, 0, sizeof(*allowed));
-    if (sched_getaffinity(0, sizeof(mask), &mask) != 0)
-        return;
-    for (int cpu = 0; cpu < CPU_SETSIZE && cpu < CPU_LIST_MAX; cpu++) {
-        if (CPU_ISSET((size_t)cpu, &mask) && (wanted->count == 0 || cpu_list_has(wanted, cpu))) {
-            allowed->bits[cpu / 64] |= 1ull << (cpu % 64);
-            allowed->count++;
-        }
+int cpus_set_affinity(const struct cpu_list *cpus)
+{
+    return syscall(SYS_sched_setaffinity, 0, sizeof(cpus->bits), cpus->bits) < 0 ? -1 : 0;
+}
+
+void cpus_keep(struct cpu_list *cpus, const struct cpu_list *wanted)
+{
+    cpus->count = 0;
+    for (size_t word = 0; word < CPU_LIST_MAX / 64; word++) {
+        cpus->bits[word] &= wanted->bits[word];
+        cpus->count += __builtin_popcountll(cpus->bits[word]);
     }
 }
 
@@ -96,9 +108,12 @@ int cpus_choose(const struct cpu_list *allowed)
 
 int cpus_pin(int cpu)
 {
-    cpu_set_t mask;
+    struct cpu_list only = {.count = 1};
 
-    CPU_ZERO(&mask);
-    CPU_SET((size_t)cpu, &mask);
-    return sched_setaffinity(0, sizeof(mask), &mask);
+    if (cpu < 0 || cpu >= CPU_LIST_MAX) {
+        errno = EINVAL;
+        return -1;
+    }
+    only.bits[cpu / 64] = 1ull << (cpu % 64);
+    return cpus_set_affinity(&only);
 }

@@ -7,8 +7,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The cores that this thread may run on now and that are in `wanted` (empty = all). */
-void cpus_list_allowed(const struct cpu_list *wanted, struct cpu_list *allowed);
+/* The CPUs that this thread may run on now; and makes them these. Returns 0 or -1 (errno). */
+int cpus_get_affinity(struct cpu_list *cpus);
+int cpus_set_affinity(const struct cpu_list *cpus);
+
+/* Leaves in `cpus` those that are in `wanted`, too. */
+void cpus_keep(struct cpu_list *cpus, const struct cpu_list *wanted);
 
 /* How long every CPU had idled at a moment. */
 struct idle_sample {

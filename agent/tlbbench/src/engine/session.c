@@ -4,6 +4,7 @@
 #include "base/signals.h"
 #include "base/units.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,8 +32,18 @@ uint64_t session_pool_bytes(const struct session *session, const struct backing 
 {
     if (backing->kind != BACKING_HUGETLB)
         return UINT64_MAX;
+    const struct pool *pool = environment_pool(session->environment, backing->page_bytes);
     int64_t free_pages = backing_free_pages("/sys", backing->page_bytes, session->numa_node);
+    int64_t left = pool != NULL ? pool->cgroup_left_bytes : UNKNOWN;
+    uint64_t allowed = left == UNKNOWN ? UINT64_MAX : (uint64_t)left / backing->page_bytes * backing->page_bytes;
 
+    if (free_pages > 0 && allowed == 0) {
+        verdict_set(verdict, STATUS_CGROUP_LIMIT, "the hugetlb cgroup leaves no page of %s; the pool has %lld free",
+                    backing->name, (long long)free_pages);
+        return 0;
+    }
+    if (free_pages > 0 && (uint64_t)free_pages * backing->page_bytes > allowed)
+        return allowed;
     if (free_pages > 0)
         return (uint64_t)free_pages * backing->page_bytes;
     verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
@@ -42,18 +53,20 @@ uint64_t session_pool_bytes(const struct session *session, const struct backing 
 bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
                     struct verdict *verdict)
 {
-    if (mapped_bytes <= session->memory_bytes && bytes <= session->memory_bytes - mapped_bytes)
-        return true;
-    if (backing->page_bytes > session->memory_bytes) {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %llu MiB", backing->name,
-                    (unsigned long long)session->memory_bytes / MIB);
-    } else {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT,
-                    "%llu MiB in %s pages exceed the memory budget: %llu MiB, of which %llu MiB are mapped",
-                    (unsigned long long)bytes / MIB, backing->name, (unsigned long long)session->memory_bytes / MIB,
-                    (unsigned long long)mapped_bytes / MIB);
-    }
-    return false;
+    struct arena_request request = session_arena(session, backing, bytes, mapped_bytes);
+
+    return arena_is_allowed(&request, verdict);
+}
+
+struct arena_request session_arena(const struct session *session, const struct backing *backing, uint64_t bytes,
+                                   uint64_t mapped_bytes)
+{
+    return (struct arena_request){.backing = backing,
+                                  .bytes = bytes,
+                                  .node = session->numa_node,
+                                  .seconds = INFINITY,
+                                  .budget_bytes = session->memory_bytes,
+                                  .mapped_bytes = mapped_bytes};
 }
 
 /* --- how much memory a measurement may take ----------------------------------------------------------------------- */
@@ -75,11 +88,27 @@ static uint64_t cgroup_headroom(int64_t limit_bytes, int64_t current_bytes)
     return left > CGROUP_MARGIN_BYTES ? (left - CGROUP_MARGIN_BYTES) / KEPT_FREE_SHARE * (KEPT_FREE_SHARE - 1) : 0;
 }
 
-uint64_t budget_memory_bytes(uint64_t max_memory_bytes, int64_t mem_available_bytes, int64_t cgroup_limit_bytes,
-                             int64_t cgroup_current_bytes, struct verdict *verdict)
+/* What the machine has, or the NUMA node where that has less. */
+static uint64_t available_bytes(const struct environment *environment, int numa_node, char name[64])
 {
-    uint64_t available = mem_available_bytes < 0 ? 4 * BUDGET_MIN_BYTES : (uint64_t)mem_available_bytes;
-    uint64_t headroom = cgroup_headroom(cgroup_limit_bytes, cgroup_current_bytes);
+    int64_t bytes = environment->memory.mem_available_bytes;
+    int64_t on_node = numa_node < 0 ? UNKNOWN : environment_node_available_bytes(environment, numa_node);
+
+    (void)snprintf(name, 64, "MemAvailable");
+    if (on_node != UNKNOWN && (bytes == UNKNOWN || on_node < bytes)) {
+        (void)snprintf(name, 64, "available on NUMA node %d:", numa_node);
+        bytes = on_node;
+    }
+    return bytes == UNKNOWN ? 4 * BUDGET_MIN_BYTES : (uint64_t)bytes;
+}
+
+uint64_t budget_memory_bytes(const struct environment *environment, uint64_t max_memory_bytes, int numa_node,
+                             struct verdict *verdict)
+{
+    const struct cgroup *cgroup = &environment->cgroup;
+    char name[64];
+    uint64_t available = available_bytes(environment, numa_node, name);
+    uint64_t headroom = cgroup_headroom(cgroup->memory_limit_bytes, cgroup->memory_current_bytes);
     uint64_t allowed =
         max_memory_bytes > 0 ? available / KEPT_FREE_SHARE * (KEPT_FREE_SHARE - 1) : available / DEFAULT_SHARE;
 
@@ -89,13 +118,13 @@ uint64_t budget_memory_bytes(uint64_t max_memory_bytes, int64_t mem_available_by
     if (headroom < allowed) {
         allowed = headroom;
         if (allowed < BUDGET_MIN_BYTES) {
-            verdict_set(verdict, STATUS_CGROUP_LIMIT, "the memory cgroup leaves %llu MiB; %llu MiB are needed",
-                        (unsigned long long)(headroom >> 20), BUDGET_MIN_BYTES >> 20);
+            verdict_set(verdict, STATUS_CGROUP_LIMIT, "the memory cgroup (%s) leaves %llu MiB; %llu MiB are needed",
+                        cgroup->memory_limit_name, (unsigned long long)(headroom >> 20), BUDGET_MIN_BYTES >> 20);
         }
     } else if (allowed < BUDGET_MIN_BYTES) {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT,
-                    "%llu MiB of memory may be used (MemAvailable %llu MiB); %llu MiB are needed",
-                    (unsigned long long)(allowed >> 20), (unsigned long long)(available >> 20), BUDGET_MIN_BYTES >> 20);
+        verdict_set(verdict, STATUS_MEMORY_LIMIT, "%llu MiB of memory may be used (%s %llu MiB); %llu MiB are needed",
+                    (unsigned long long)(allowed >> 20), name, (unsigned long long)(available >> 20),
+                    BUDGET_MIN_BYTES >> 20);
     }
     return allowed;
 }

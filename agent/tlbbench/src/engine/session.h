@@ -7,6 +7,7 @@
 #include "base/verdict.h"
 #include "machine/environment.h"
 #include "machine/tlb_levels.h"
+#include "memory/arena.h"
 #include "memory/backing.h"
 
 #include <stdbool.h>
@@ -30,6 +31,7 @@ struct session {
     struct deadline deadline; /* of the section that runs */
     struct cpu_list cpus;     /* that may be used */
     int cpu;                  /* the core measured on */
+    bool keep_priority;       /* of all threads and processes, as the user started them */
     /* Tells how far the section is, 0 .. 1. May be NULL. */
     void (*progress)(void *context, double fraction);
     void *progress_context;
@@ -47,13 +49,17 @@ uint64_t session_pool_bytes(const struct session *session, const struct backing 
 bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,
                     struct verdict *verdict);
 
+/* What arena_open() needs for `bytes` of a backing beside the `mapped_bytes` that are, on the session's NUMA node. */
+struct arena_request session_arena(const struct session *session, const struct backing *backing, uint64_t bytes,
+                                   uint64_t mapped_bytes);
+
 /* --- how much memory a measurement may take, from what the environment says --------------------------------------- */
 
 /* Below this nothing useful can be measured: the geometry alone maps about 10 MiB with its page tables. */
 #define BUDGET_MIN_BYTES (16ull << 20)
 
-/* Bytes that may be mapped at once: min(25 % of MemAvailable, cgroup headroom less a margin), or `max_memory_bytes`
- * when that is set and lower than what is free. Below BUDGET_MIN_BYTES `verdict` names the limit; else it is STATUS_OK.
- */
-uint64_t budget_memory_bytes(uint64_t max_memory_bytes, int64_t mem_available_bytes, int64_t cgroup_limit_bytes,
-                             int64_t cgroup_current_bytes, struct verdict *verdict);
+/* Bytes that may be mapped at once: min(25 % of what is available, cgroup headroom less a margin), or
+ * `max_memory_bytes` (0 = not set) when that is lower than what is available. With memory of one NUMA node (-1 = any)
+ * that is what this node has available. Below BUDGET_MIN_BYTES `verdict` names the limit; else it is STATUS_OK. */
+uint64_t budget_memory_bytes(const struct environment *environment, uint64_t max_memory_bytes, int numa_node,
+                             struct verdict *verdict);

@@ -102,8 +102,8 @@ int window_open(struct window *window, const struct window_request *request, str
         return -1;
     window->packed = backing_map_file(window->fd, window->packed_bytes, verdict);
     if (window->packed != NULL && signals_guard_bus(touch_frames, window) != 0) {
-        verdict_set(verdict, STATUS_SIGBUS, "a reserved page of %llu bytes was not available",
-                    (unsigned long long)request->page_bytes);
+        verdict_set(verdict, STATUS_SIGBUS, "SIGBUS on a page of %llu bytes: %s",
+                    (unsigned long long)request->page_bytes, signals_bus_reason());
     } else if (window->packed != NULL) {
         /* Spread pages lie where the slots of large pages would. */
         window->view = backing_reserve_range(window->view_bytes,

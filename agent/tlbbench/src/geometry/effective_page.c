@@ -171,17 +171,17 @@ static uint64_t measure_huge(struct geometry_work *work, const struct arena *are
 static void measure_backing(struct geometry_work *work, const struct backing *backing, struct effective_page *page)
 {
     uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
-    int64_t free_pages = backing->kind == BACKING_HUGETLB ? backing_free_pages("/sys", backing->page_bytes, -1) : 1;
+    uint64_t pool_bytes = session_pool_bytes(work->session, backing, &page->verdict);
     struct verdict verdict;
     struct arena arena;
-    size_t bytes = (size_t)wanted;
     int64_t knee = 0;
 
-    if (free_pages == 1)
-        bytes = backing->kind == BACKING_HUGETLB ? (size_t)backing->page_bytes : bytes;
-    if (!session_allows(work->session, backing, 0, bytes, &page->verdict))
+    if (pool_bytes == 0)
         return;
-    if (arena_open(&arena, backing, bytes, work->session->numa_node, &verdict) != 0) {
+    size_t bytes = (size_t)(pool_bytes < wanted ? backing->page_bytes : wanted);
+    struct arena_request request = session_arena(work->session, backing, bytes, 0);
+
+    if (arena_open(&arena, &request, &verdict) != 0) {
         page->verdict = verdict;
         return;
     }
@@ -211,10 +211,16 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
 static void measure_coalescing(struct geometry_work *work, const struct backing *base, const struct backing *thp,
                                struct effective_page *page)
 {
+    struct arena_request request = session_arena(work->session, base, AREA_BYTES, 0);
     struct verdict verdict;
     struct arena arena;
 
-    if (arena_open(&arena, thp != NULL ? thp : base, AREA_BYTES, work->session->numa_node, &verdict) != 0) {
+    /* Transparent huge pages of 512M, as arm64 with 64K pages has them, are rarely worth their memory here. */
+    if (thp != NULL && session_allows(work->session, thp, 0, AREA_BYTES, &verdict))
+        request.backing = thp;
+    else
+        thp = NULL;
+    if (arena_open(&arena, &request, &verdict) != 0) {
         page->verdict = verdict;
         return;
     }

@@ -37,7 +37,8 @@ int geometry_open_window(const struct geometry_work *work, const struct backing 
                                      .pages_max = pages_max,
                                      .slots = work->slots};
 
-    if (window_open(window, &request, verdict) != 0)
+    if (session_pool_bytes(work->session, backing, verdict) < backing->page_bytes ||
+        window_open(window, &request, verdict) != 0)
         return -1;
     if (window_frame_bytes(window) > work->result->peak_mapped_bytes)
         work->result->peak_mapped_bytes = window_frame_bytes(window);

@@ -87,13 +87,10 @@ static int open_arena(struct latency_run *run, size_t index, uint64_t bytes, str
 
     if (series->bytes == 0)
         return 0;
-    if (!session_allows(run->session, &series->backing, mapped_bytes(run),
-                        latency_round_up(bytes, series->backing.page_bytes), &series->verdict)) {
-        series->bytes = 0;
-        return 0;
-    }
-    if (arena_open_within(arena, &series->backing, (size_t)bytes, run->session->numa_node, touch_seconds(run, series),
-                          &found) != 0) {
+    struct arena_request request = session_arena(run->session, &series->backing, bytes, mapped_bytes(run));
+
+    request.seconds = touch_seconds(run, series);
+    if (arena_open(arena, &request, &found) != 0) {
         if (found.status == STATUS_STOPPED) {
             *verdict = found;
             return -1;

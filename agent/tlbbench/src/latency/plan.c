@@ -106,8 +106,9 @@ static double touch_seconds_per_byte(const struct session *session, const struct
     for (unsigned touch = 0; touch < 2; touch++) {
         struct verdict verdict;
         struct arena arena;
+        struct arena_request request = session_arena(session, base, PROBE_BYTES, 0);
 
-        if (arena_open(&arena, base, PROBE_BYTES, session->numa_node, &verdict) != 0)
+        if (arena_open(&arena, &request, &verdict) != 0)
             return 0;
         seconds = arena.touch_seconds / (double)arena.bytes;
         arena_close(&arena);

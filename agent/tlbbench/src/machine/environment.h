@@ -2,6 +2,7 @@
 /* What the machine is and how its memory stands: the document's `environment`. Reading changes nothing. */
 #pragma once
 
+#include "base/parse.h"
 #include "base/verdict.h"
 #include "machine/catalogue.h"
 #include "machine/cpuid.h"
@@ -19,6 +20,7 @@ enum {
     ENV_MAX_PAGE_SIZES = 16, /* arm64 with all contiguous sizes has 4; POWER and x86 fewer */
     ENV_MAX_NODES = 64,      /* larger machines are cut and say so (numa_truncated) */
     ENV_TEXT_BYTES = 128,
+    ENV_CPUS_BYTES = 2048,         /* every other CPU of 800: some firmware numbers sockets in turn */
     ENV_COMMAND_LINE_BYTES = 4096, /* COMMAND_LINE_SIZE is at most 4096 on these architectures */
 };
 
@@ -49,14 +51,17 @@ struct pool_node {
 struct pool {
     uint64_t page_bytes;
     int64_t nr, free, reserved, surplus, overcommit;
+    /* What the hugetlb limits of this process's cgroups leave it, rsvd included; UNKNOWN = no limit or not readable. */
+    int64_t cgroup_left_bytes;
     struct pool_node numa[ENV_MAX_NODES];
     size_t numa_count;
 };
 
 struct numa_node {
     int id;
-    char cpus[ENV_TEXT_BYTES];
+    char cpus[ENV_CPUS_BYTES]; /* cpulist; "" = none */
     int64_t mem_total_bytes, mem_free_bytes;
+    int64_t mem_reclaimable_bytes; /* file pages and reclaimable slab */
 };
 
 /* The bracketed choice of each file; "" = the file is absent. */
@@ -72,8 +77,10 @@ struct memory_state {
 
 struct cgroup {
     int version;                /* 1, 2 or UNKNOWN */
-    int64_t memory_limit_bytes; /* UNKNOWN = no limit or not readable */
+    int64_t memory_limit_bytes; /* the tightest on the way up; UNKNOWN = no limit or not readable */
     int64_t memory_current_bytes;
+    char memory_limit_name[32]; /* its file: "memory.max", "memory.high", "memory.limit_in_bytes"; "" = no limit */
+    double cpu_quota;           /* CPUs that cpu.max leaves; NAN = no quota or not readable */
 };
 
 struct environment {
@@ -102,6 +109,16 @@ void environment_free(struct environment *environment);
 
 /* Largest data cache that the core reaches, from the kernel; 32 MiB when it says nothing. */
 uint64_t cache_last_level_bytes(void);
+
+/* What a measurement can take on this NUMA node: free memory, and half of what can be reclaimed, as MemAvailable is
+ * made at worst. UNKNOWN where the kernel does not say. */
+int64_t environment_node_available_bytes(const struct environment *environment, int node);
+
+/* The NUMA node of a CPU; UNKNOWN where the kernel has none. */
+int environment_node_of_cpu(const struct environment *environment, int cpu);
+
+/* The CPUs of a NUMA node; false where it has none, or is not known. */
+bool environment_cpus_of_node(const struct environment *environment, int node, struct cpu_list *cpus);
 
 /* Pool of this page size, or NULL. */
 const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes);

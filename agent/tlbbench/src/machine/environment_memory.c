@@ -14,22 +14,14 @@
 
 enum {
     MEMINFO_BYTES = 16384, /* /proc/meminfo is about 2 KiB; a node's is smaller */
-    /* cgroup v1 prints "no limit" as the largest page-aligned number; nothing real is above this. */
-    CGROUP_NO_LIMIT_SHIFT = 60,
 };
-
-static const char *next_line(const char *line)
-{
-    line += strcspn(line, "\n");
-    return *line == '\n' ? line + 1 : line;
-}
 
 bool colon_value(const char *text, const char *key, char *value, size_t size)
 {
     size_t key_length = strlen(key);
 
     value[0] = '\0';
-    for (const char *line = text; *line != '\0'; line = next_line(line)) {
+    for (const char *line = text; *line != '\0'; line = text_next_line(line)) {
         if (strncmp(line, key, key_length) != 0)
             continue;
         const char *colon = line + key_length + strspn(line + key_length, " \t");
@@ -112,7 +104,6 @@ void environment_clear_memory(struct environment *environment)
 {
     environment->memory = (struct memory_state){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
                                                 UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-    environment->cgroup = (struct cgroup){UNKNOWN, UNKNOWN, UNKNOWN};
 }
 
 void environment_read_memory(struct environment *environment)
@@ -130,85 +121,6 @@ void environment_read_memory(struct environment *environment)
     int64_t bytes = tree_read_number(environment->root, "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
 
     environment->thp_bytes = bytes > 0 ? (uint64_t)bytes : 0;
-}
-
-/* Lines of "N:controllers:path". */
-void cgroup_parse(const char *text, struct cgroup_place *place)
-{
-    place->version = UNKNOWN;
-    place->path[0] = '\0';
-    for (const char *line = text; *line != '\0'; line = next_line(line)) {
-        size_t length = strcspn(line, "\n");
-        const char *first = memchr(line, ':', length);
-        const char *second = first != NULL ? memchr(first + 1, ':', (size_t)(line + length - first) - 1) : NULL;
-
-        if (second == NULL)
-            continue;
-        size_t controllers_length = (size_t)(second - first) - 1;
-        size_t path_length = (size_t)(line + length - second) - 1;
-        bool is_v1 = text_has_word(first + 1, controllers_length, ",", "memory", strlen("memory"));
-        bool is_v2 = controllers_length == 0 && line[0] == '0';
-
-        /* On a hybrid system the memory controller sits in a version 1 hierarchy: that one counts. */
-        if ((is_v1 || (is_v2 && place->version != 1)) && path_length < sizeof(place->path)) {
-            place->version = is_v1 ? 1 : 2;
-            (void)snprintf(place->path, sizeof(place->path), "%.*s", (int)path_length, second + 1);
-        }
-    }
-}
-
-static void read_limit(struct environment *environment, const struct cgroup_place *place)
-{
-    const char *mount = place->version == 1 ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
-    const char *limit_name = place->version == 1 ? "memory.limit_in_bytes" : "memory.max";
-    const char *usage_name = place->version == 1 ? "memory.usage_in_bytes" : "memory.current";
-    char path[sizeof(place->path) + 64]; /* tree_read refuses what is longer than a path may be */
-    struct cgroup *cgroup = &environment->cgroup;
-
-    (void)snprintf(path, sizeof(path), "%s%s/%s", mount, place->path, limit_name);
-    int64_t limit = tree_read_number(environment->root, path);
-
-    (void)snprintf(path, sizeof(path), "%s%s/%s", mount, place->path, usage_name);
-    int64_t usage = tree_read_number(environment->root, path);
-
-    if (limit >= INT64_C(1) << CGROUP_NO_LIMIT_SHIFT)
-        limit = UNKNOWN;
-    if (cgroup->memory_current_bytes == UNKNOWN)
-        cgroup->memory_current_bytes = usage; /* the innermost group's, unless an outer limit is tighter */
-    if (limit == UNKNOWN)
-        return;
-    int64_t headroom = limit - (usage == UNKNOWN ? 0 : usage);
-
-    if (cgroup->memory_limit_bytes == UNKNOWN || headroom < cgroup->memory_limit_bytes - cgroup->memory_current_bytes) {
-        cgroup->memory_limit_bytes = limit;
-        cgroup->memory_current_bytes = usage;
-    }
-}
-
-void environment_read_cgroup(struct environment *environment)
-{
-    struct cgroup_place place;
-    char text[MEMINFO_BYTES];
-
-    environment->cgroup = (struct cgroup){UNKNOWN, UNKNOWN, UNKNOWN};
-    if (tree_read(environment->root, "/proc/self/cgroup", text, sizeof(text)) < 0)
-        return;
-    cgroup_parse(text, &place);
-    environment->cgroup.version = place.version;
-    if (place.version == UNKNOWN)
-        return;
-    /* "/.." stands for a group outside this cgroup namespace, whose files are not visible here. */
-    if (strcmp(place.path, "/") == 0 || strstr(place.path, "/..") != NULL)
-        place.path[0] = '\0';
-    /* A limit anywhere above this group binds it too, and inside a container the path may start at the mount point. */
-    for (;;) {
-        read_limit(environment, &place);
-        char *slash = strrchr(place.path, '/');
-
-        if (slash == NULL)
-            break;
-        *slash = '\0';
-    }
 }
 
 uint64_t cache_last_level_bytes(void)
@@ -329,12 +241,23 @@ void environment_read_pools(struct environment *environment)
 
 void node_meminfo_parse(const char *text, struct numa_node *node)
 {
+    /* What MemAvailable counts beside free memory; kernels before 4.20 have no KReclaimable. */
+    static const char *const RECLAIMABLE[] = {"Active(file)", "Inactive(file)", "SReclaimable"};
     char key[48];
 
     (void)snprintf(key, sizeof(key), "Node %d MemTotal", node->id);
     node->mem_total_bytes = colon_kilobytes(text, key);
     (void)snprintf(key, sizeof(key), "Node %d MemFree", node->id);
     node->mem_free_bytes = colon_kilobytes(text, key);
+    node->mem_reclaimable_bytes = UNKNOWN;
+    for (size_t index = 0; index < sizeof(RECLAIMABLE) / sizeof(RECLAIMABLE[0]); index++) {
+        (void)snprintf(key, sizeof(key), "Node %d %s", node->id, RECLAIMABLE[index]);
+        int64_t bytes = colon_kilobytes(text, key);
+
+        if (bytes != UNKNOWN)
+            node->mem_reclaimable_bytes =
+                bytes + (node->mem_reclaimable_bytes == UNKNOWN ? 0 : node->mem_reclaimable_bytes);
+    }
 }
 
 static void read_node(const struct environment *environment, struct numa_node *node)
@@ -347,6 +270,7 @@ static void read_node(const struct environment *environment, struct numa_node *n
     (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", node->id);
     node->mem_total_bytes = UNKNOWN;
     node->mem_free_bytes = UNKNOWN;
+    node->mem_reclaimable_bytes = UNKNOWN;
     if (tree_read(environment->root, path, text, sizeof(text)) >= 0)
         node_meminfo_parse(text, node);
 }
@@ -374,4 +298,36 @@ void environment_read_nodes(struct environment *environment)
         node->id = id;
         read_node(environment, node);
     }
+}
+
+int64_t environment_node_available_bytes(const struct environment *environment, int node)
+{
+    for (size_t index = 0; index < environment->node_count; index++) {
+        const struct numa_node *found = &environment->nodes[index];
+
+        if (found->id == node && found->mem_free_bytes != UNKNOWN)
+            return found->mem_free_bytes + (found->mem_reclaimable_bytes > 0 ? found->mem_reclaimable_bytes / 2 : 0);
+    }
+    return UNKNOWN;
+}
+
+bool environment_cpus_of_node(const struct environment *environment, int node, struct cpu_list *cpus)
+{
+    for (size_t index = 0; index < environment->node_count; index++)
+        if (environment->nodes[index].id == node)
+            return parse_cpu_list(environment->nodes[index].cpus, cpus) && cpus->count > 0;
+    return false;
+}
+
+int environment_node_of_cpu(const struct environment *environment, int cpu)
+{
+    struct cpu_list cpus;
+
+    for (size_t index = 0; index < environment->node_count; index++) {
+        int node = environment->nodes[index].id;
+
+        if (environment_cpus_of_node(environment, node, &cpus) && cpu_list_has(&cpus, cpu))
+            return node;
+    }
+    return UNKNOWN;
 }

@@ -16,8 +16,9 @@ uint64_t base_page_inferred(const struct environment *environment);
 
 /* Processor, hypervisor and catalogue entry as far as environment->cpuid tells. */
 void environment_identify(struct environment *environment);
-/* Makes memory and cgroup unknown. */
+/* Make memory and cgroup unknown. */
 void environment_clear_memory(struct environment *environment);
+void environment_clear_cgroup(struct environment *environment);
 
 /* /proc/version: "Linux version 6.1.0-28-amd64 (...) ..." -> "6.1.0-28-amd64"; "" when it is of another form. */
 void kernel_version_parse(const char *text, char *release, size_t size);
@@ -37,12 +38,15 @@ void cpuinfo_parse(const char *text, struct processor *processor, struct hypervi
 /* "hugepages-2048kB" -> 2097152; 0 when the name is of another form. */
 uint64_t pool_directory_bytes(const char *name);
 
-/* /proc/self/cgroup: where this process's memory is accounted. */
+/* /proc/self/cgroup: where a controller ("memory", "hugetlb", "cpu") accounts this process. */
 struct cgroup_place {
     int version;                       /* 1, 2 or UNKNOWN */
     char path[ENV_COMMAND_LINE_BYTES]; /* below the hierarchy's mount point */
 };
-void cgroup_parse(const char *text, struct cgroup_place *place);
+void cgroup_parse(const char *text, const char *controller, struct cgroup_place *place);
+
+/* cpu.max of version 2, "50000 100000" or "max 100000": CPUs; NAN = no quota. */
+double cgroup_cpu_max_parse(const char *text);
 
 /* A big-endian 32-bit cell of the device tree; 0 when `length` is not 4. */
 uint32_t device_tree_cell(const char *bytes, size_t length);

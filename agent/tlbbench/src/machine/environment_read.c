@@ -160,6 +160,7 @@ void environment_from_dump(struct environment *environment, const struct cpuid_d
     memset(environment, 0, sizeof(*environment));
     environment->cpuid = *dump;
     environment_clear_memory(environment);
+    environment_clear_cgroup(environment);
     environment_identify(environment);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,6 +13,9 @@
 #include <unistd.h>
 
 enum { TOUCH_PART_BYTES = 64 << 20 }; /* how long a stop request waits at most: some tens of milliseconds */
+
+/* Of an arena's pages, on the NUMA node that was named. */
+#define ON_NODE_MIN 0.95
 
 static double granted_fraction(const struct arena *arena)
 {
@@ -77,7 +81,7 @@ int memory_touch(const struct touch_request *request, size_t *touched_bytes, str
             return -1;
         }
         if (signals_guard_bus(touch_part, &touch) != 0) {
-            verdict_set(verdict, STATUS_SIGBUS, "SIGBUS: a reserved page of %s was not available", request->name);
+            verdict_set(verdict, STATUS_SIGBUS, "SIGBUS on a page of %s: %s", request->name, signals_bus_reason());
             return -1;
         }
         *touched_bytes += part;
@@ -101,31 +105,65 @@ static int touch_arena(struct arena *arena, double seconds, struct verdict *verd
     return 0;
 }
 
-int arena_open(struct arena *arena, const struct backing *backing, size_t bytes, int node, struct verdict *verdict)
+bool arena_is_allowed(const struct arena_request *request, struct verdict *verdict)
 {
-    return arena_open_within(arena, backing, bytes, node, INFINITY, verdict);
+    const struct backing *backing = request->backing;
+    uint64_t page = backing->page_bytes;
+    uint64_t bytes = request->bytes / page * page + (request->bytes % page > 0 ? page : 0);
+
+    if (request->mapped_bytes <= request->budget_bytes && bytes <= request->budget_bytes - request->mapped_bytes)
+        return true;
+    if (page > request->budget_bytes) {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %llu MiB", backing->name,
+                    (unsigned long long)request->budget_bytes / MIB);
+    } else {
+        verdict_set(verdict, STATUS_MEMORY_LIMIT,
+                    "%llu MiB in %s pages exceed the memory budget: %llu MiB, of which %llu MiB are mapped",
+                    (unsigned long long)bytes / MIB, backing->name, (unsigned long long)request->budget_bytes / MIB,
+                    (unsigned long long)request->mapped_bytes / MIB);
+    }
+    return false;
 }
 
-int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
-                      struct verdict *verdict)
+/* Memory is preferred from the node, not bound to it: a full node must not bring the OOM killer. So what came is
+ * looked up; a few pages that the kernel had to take elsewhere do not move a median. */
+static bool is_on_node(const struct arena *arena, int node, struct verdict *verdict)
 {
+    double share = node < 0 ? NAN : backing_share_on_node(arena->base, arena->bytes, node);
+
+    if (isnan(share) || share >= ON_NODE_MIN)
+        return true;
+    verdict_set(verdict, STATUS_NO_MEMORY, "NUMA node %d has no room: %.0f %% of the %s pages lie on other nodes", node,
+                100 * (1 - share), arena->backing.name);
+    return false;
+}
+
+int arena_open(struct arena *arena, const struct arena_request *request, struct verdict *verdict)
+{
+    const struct backing *backing = request->backing;
     size_t page = (size_t)backing->page_bytes;
 
     *arena = (struct arena){.backing = *backing, .granted_fraction = NAN};
     *verdict = (struct verdict){.status = STATUS_OK};
-    arena->bytes = (bytes + page - 1) / page * page;
+    if (!arena_is_allowed(request, verdict))
+        return -1;
+    arena->bytes = ((size_t)request->bytes + page - 1) / page * page;
     arena->base = backing_map(backing, arena->bytes, verdict);
     if (arena->base == NULL)
         return -1;
-    backing_bind(arena->base, arena->bytes, node);
-    if (touch_arena(arena, seconds, verdict) != 0) {
+    backing_prefer(arena->base, arena->bytes, request->node);
+    if (touch_arena(arena, request->seconds, verdict) != 0 || !is_on_node(arena, request->node, verdict)) {
         arena_close(arena);
         return -1;
     }
     arena->granted_fraction = granted_fraction(arena);
-    if (backing->kind == BACKING_THP && arena->granted_fraction < 1.0)
-        verdict_set(verdict, STATUS_THP_NOT_GRANTED, "the kernel gave huge pages for %.0f %% of the mapping",
-                    100 * arena->granted_fraction);
+    if (backing->kind == BACKING_THP && !(arena->granted_fraction >= 1.0)) {
+        if (isnan(arena->granted_fraction))
+            verdict_set(verdict, STATUS_THP_NOT_GRANTED, "/proc/self/smaps cannot be read: page sizes are unknown");
+        else
+            verdict_set(verdict, STATUS_THP_NOT_GRANTED, "the kernel gave huge pages for %.0f %% of the mapping",
+                        100 * arena->granted_fraction);
+    }
     return 0;
 }
 

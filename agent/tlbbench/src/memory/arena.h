@@ -30,15 +30,26 @@ struct arena {
     double touch_seconds;    /* the first touch of it all */
 };
 
-/* Maps and touches `bytes`. Rounds hugetlb up to whole pages. Base pages are requested with MADV_NOHUGEPAGE. `node` >=
- * 0 binds the memory to that NUMA node. On failure returns -1 with the reason and leaves nothing mapped. THP that was
- * not granted in full succeeds with STATUS_THP_NOT_GRANTED in `verdict`. */
-int arena_open(struct arena *arena, const struct backing *backing, size_t bytes, int node, struct verdict *verdict);
+/* What to map, and what it may take. No arena is mapped past its budget, whatever its page size rounds it up to. */
+struct arena_request {
+    const struct backing *backing;
+    uint64_t bytes; /* rounded up to whole pages */
+    int node;       /* NUMA node that the memory is taken from; -1 = any */
+    /* Touching stops after about so long, and arena->bytes is what was touched by then, some tens of MiB at least:
+     * memory that the host of a guest has not given yet is slow to touch, and only touching it tells. INFINITY = never.
+     */
+    double seconds;
+    uint64_t budget_bytes; /* that may be mapped in all */
+    uint64_t mapped_bytes; /* of it that are */
+};
 
-/* The same, but touching stops after about `seconds`: arena->bytes is what was touched by then, some tens of MiB at
- * least. Memory that the host of a guest has not given yet is slow to touch, and only touching it tells. */
-int arena_open_within(struct arena *arena, const struct backing *backing, size_t bytes, int node, double seconds,
-                      struct verdict *verdict);
+/* True when the request's whole pages fit into its budget; else `verdict` says why not. */
+bool arena_is_allowed(const struct arena_request *request, struct verdict *verdict);
+
+/* Maps and touches what is requested. Base pages are requested with MADV_NOHUGEPAGE. On failure returns -1 with the
+ * reason and leaves nothing mapped; memory that the kernel put on another NUMA node than the named one is a failure,
+ * where the kernel tells. THP that was not granted in full succeeds with STATUS_THP_NOT_GRANTED in `verdict`. */
+int arena_open(struct arena *arena, const struct arena_request *request, struct verdict *verdict);
 
 void arena_close(struct arena *arena);
 

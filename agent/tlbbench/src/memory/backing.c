@@ -20,7 +20,8 @@
 #define HUGE_SIZE_SHIFT 26
 #define MEMFD_CLOSE_ON_EXEC 1u
 #define MEMFD_HUGE_PAGES 4u
-#define NUMA_POLICY_BIND 2 /* MPOL_BIND of linux/mempolicy.h */
+#define MEMFD_NO_EXEC 8u        /* MFD_NOEXEC_SEAL: hardened kernels refuse memfds without it */
+#define NUMA_POLICY_PREFERRED 1 /* MPOL_PREFERRED of linux/mempolicy.h */
 
 void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict)
 {
@@ -85,8 +86,10 @@ static unsigned size_flag(uint64_t page_bytes)
 int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
 {
     unsigned flags = MEMFD_CLOSE_ON_EXEC | (page_bytes > 0 ? MEMFD_HUGE_PAGES | size_flag(page_bytes) : 0);
-    int fd = (int)syscall(SYS_memfd_create, "tlbbench", flags);
+    int fd = (int)syscall(SYS_memfd_create, "tlbbench", flags | MEMFD_NO_EXEC);
 
+    if (fd < 0 && errno == EINVAL) /* kernels before 6.3 do not know that flag */
+        fd = (int)syscall(SYS_memfd_create, "tlbbench", flags);
     if (fd < 0) {
         backing_explain_errno(errno, "memfd_create", bytes, verdict);
         return -1;
@@ -161,7 +164,7 @@ char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct 
 
 /* --- arenas --------------------------------------------------------------------------------------------------- */
 
-void backing_bind(char *base, size_t bytes, int node)
+void backing_prefer(char *base, size_t bytes, int node)
 {
     enum { MASK_WORDS = 16, WORD_BITS = 64 };
     unsigned long mask[MASK_WORDS] = {0};
@@ -169,7 +172,28 @@ void backing_bind(char *base, size_t bytes, int node)
     if (node < 0 || node >= MASK_WORDS * WORD_BITS)
         return;
     mask[node / WORD_BITS] = 1ul << (node % WORD_BITS);
-    (void)syscall(SYS_mbind, base, bytes, NUMA_POLICY_BIND, mask, (unsigned long)MASK_WORDS * WORD_BITS, 0u);
+    (void)syscall(SYS_mbind, base, bytes, NUMA_POLICY_PREFERRED, mask, (unsigned long)MASK_WORDS * WORD_BITS, 0u);
+}
+
+double backing_share_on_node(char *base, size_t bytes, int node)
+{
+    enum { SAMPLE = 256 };
+    void *pages[SAMPLE];
+    int places[SAMPLE];
+    size_t step = bytes / SAMPLE + 1;
+    unsigned long count = 0;
+    unsigned known = 0;
+    unsigned here = 0;
+
+    for (size_t offset = 0; offset < bytes && count < SAMPLE; offset += step)
+        pages[count++] = base + offset;
+    if (syscall(SYS_move_pages, 0, count, pages, NULL, places, 0) != 0)
+        return NAN;
+    for (unsigned long index = 0; index < count; index++) {
+        known += places[index] >= 0 ? 1 : 0; /* else an errno: a page that is not there, or of another kind */
+        here += places[index] == node ? 1 : 0;
+    }
+    return known == 0 ? NAN : (double)here / known;
 }
 
 char *backing_map(const struct backing *backing, size_t bytes, struct verdict *verdict)

@@ -35,8 +35,12 @@ char *backing_map_file(int fd, size_t bytes, struct verdict *verdict);
 /* The same at a multiple of `alignment`, so that the kernel can use large pages and page-table sizes do not vary. */
 char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict);
 
-/* Takes the pages of a mapping that nobody has touched yet from this NUMA node; -1 = from any. */
-void backing_bind(char *base, size_t bytes, int node);
+/* Takes the pages of a mapping that nobody has touched yet from this NUMA node while it has room; -1 = from any. */
+void backing_prefer(char *base, size_t bytes, int node);
+
+/* Share of a touched mapping's pages that lie on this NUMA node, 0 .. 1, from a sample spread over it; NAN where the
+ * kernel does not tell (move_pages(2) refused or absent). */
+double backing_share_on_node(char *base, size_t bytes, int node);
 
 /* Addresses only, aligned; pages are mapped over them later. Returns NULL with the reason on failure. */
 char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *verdict);

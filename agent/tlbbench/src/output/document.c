@@ -130,6 +130,7 @@ static void pool_to_json(const struct pool *pool, struct json *j)
     json_i64_or_null(j, "reserved", pool->reserved);
     json_i64_or_null(j, "surplus", pool->surplus);
     json_i64_or_null(j, "overcommit", pool->overcommit);
+    json_i64_or_null(j, "cgroup_left_bytes", pool->cgroup_left_bytes);
     json_begin_array(j, "numa");
     for (size_t i = 0; i < pool->numa_count; i++) {
         json_begin_object(j, NULL);
@@ -163,6 +164,7 @@ static void nodes_to_json(const struct environment *e, struct json *j)
         json_string(j, "cpus", e->nodes[i].cpus);
         json_i64_or_null(j, "mem_total_bytes", e->nodes[i].mem_total_bytes);
         json_i64_or_null(j, "mem_free_bytes", e->nodes[i].mem_free_bytes);
+        json_i64_or_null(j, "mem_reclaimable_bytes", e->nodes[i].mem_reclaimable_bytes);
         json_end_object(j);
     }
     json_end_array(j);
@@ -208,6 +210,8 @@ void environment_to_json(const struct environment *e, struct json *j)
     json_i64_or_null(j, "version", e->cgroup.version);
     json_i64_or_null(j, "memory_limit_bytes", e->cgroup.memory_limit_bytes);
     json_i64_or_null(j, "memory_current_bytes", e->cgroup.memory_current_bytes);
+    json_text_or_null(j, "memory_limit_name", e->cgroup.memory_limit_name);
+    json_double(j, "cpu_quota", e->cgroup.cpu_quota);
     json_end_object(j);
 }
 

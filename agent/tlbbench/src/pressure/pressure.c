@@ -201,17 +201,28 @@ static void lose_series(struct pressure_run *run, struct pressure_series *series
     weigh_again(run);
 }
 
+/* Beside what is mapped already. */
+static struct arena_request request_arena(const struct pressure_run *run, const struct backing *backing, uint64_t bytes)
+{
+    uint64_t mapped = (run->base_arena.base != NULL ? run->base_arena.bytes : 0) +
+                      (run->region_arena.base != NULL ? run->region_arena.bytes : 0);
+    struct arena_request request = session_arena(run->session, backing, bytes, mapped);
+
+    request.seconds = touch_seconds(run);
+    return request;
+}
+
 /* A backing that is not available is lost with its reason, the others go on; -1 = stop. */
 static int measure_series(struct pressure_run *run, struct pressure_series *series, unsigned mapping,
                           struct verdict *verdict)
 {
+    struct arena_request request = request_arena(run, &series->backing, series->bytes);
     struct verdict found;
     struct arena arena;
     int status = 0;
 
     series->is_pending = false;
-    if (arena_open_within(&arena, &series->backing, (size_t)series->bytes, run->session->numa_node, touch_seconds(run),
-                          &found) != 0) {
+    if (arena_open(&arena, &request, &found) != 0) {
         lose_series(run, series, &found);
         *verdict = found.status == STATUS_STOPPED ? found : *verdict;
         return found.status == STATUS_STOPPED ? -1 : 0;
@@ -241,11 +252,11 @@ static void limit_to_base(struct pressure_run *run, unsigned mapping)
 
 static int measure_mapping(struct pressure_run *run, unsigned mapping, struct verdict *verdict)
 {
+    struct arena_request request = request_arena(run, &run->base, run->plan.base_bytes);
     int status = 0;
 
     run->mappings_left--;
-    if (arena_open_within(&run->base_arena, &run->base, (size_t)run->plan.base_bytes, run->session->numa_node,
-                          touch_seconds(run), verdict) != 0)
+    if (arena_open(&run->base_arena, &request, verdict) != 0)
         return -1;
     limit_to_base(run, mapping);
     for (size_t index = 0; index < run->series_count; index++)
@@ -300,9 +311,9 @@ static int open_region(struct pressure_run *run, struct verdict *verdict)
     tries[count++] = run->base;
     for (size_t index = 0; index < count; index++) {
         struct arena *arena = &run->region_arena;
+        struct arena_request request = request_arena(run, &tries[index], run->plan.region_bytes);
 
-        if (arena_open_within(arena, &tries[index], (size_t)run->plan.region_bytes, node, touch_seconds(run),
-                              verdict) != 0) {
+        if (arena_open(arena, &request, verdict) != 0) {
             if (verdict->status == STATUS_STOPPED)
                 return -1;
             continue;

@@ -35,13 +35,15 @@ static void check_shared_thp(struct rows_segment *segment, const char *view, con
 }
 
 /* Private memory for threads, where shared THP is refused. */
-static int open_private_thp(struct rows_segment *segment, const struct session *session, struct verdict *verdict)
+static int open_private_thp(struct rows_segment *segment, const struct session *session, uint64_t taken_bytes,
+                            struct verdict *verdict)
 {
+    struct arena_request request = session_arena(session, &segment->backing, segment->bytes, taken_bytes);
     struct verdict found;
 
     (void)close(segment->fd);
     segment->fd = -1;
-    if (arena_open(&segment->arena, &segment->backing, segment->bytes, session->numa_node, &found) != 0) {
+    if (arena_open(&segment->arena, &request, &found) != 0) {
         if (found.status == STATUS_STOPPED) {
             *verdict = found;
             return -1;
@@ -70,10 +72,11 @@ int rows_segment_open(struct rows_segment *segment, const struct backing *backin
     *segment = (struct rows_segment){.backing = *backing, .fd = -1, .bytes = bytes};
     segment->mapped_bytes = (bytes + page - 1) / page * page;
     uint64_t pages = segment->mapped_bytes / page;
-    int64_t free_pages = is_hugetlb ? backing_free_pages("/sys", page, session->numa_node) : 0;
+    uint64_t pool_bytes = session_pool_bytes(session, backing, &segment->verdict);
 
-    if (is_hugetlb && free_pages < (int64_t)pages) {
-        backing_explain_pool(page, pages, free_pages, &segment->verdict);
+    if (pool_bytes < segment->mapped_bytes) {
+        if (pool_bytes > 0)
+            backing_explain_pool(page, pages, (int64_t)(pool_bytes / page), &segment->verdict);
         return 0;
     }
     if (!session_allows(session, backing, taken_bytes, segment->mapped_bytes, &segment->verdict))
@@ -86,14 +89,14 @@ int rows_segment_open(struct rows_segment *segment, const struct backing *backin
 
     if (view == NULL)
         return 0;
-    backing_bind(view, segment->mapped_bytes, session->numa_node);
+    backing_prefer(view, segment->mapped_bytes, session->numa_node);
     int status = fill_segment(view, session->base_page_bytes, segment, verdict);
 
     if (status == 0 && segment->verdict.status == STATUS_OK && backing->kind == BACKING_THP)
         check_shared_thp(segment, view, session);
     rows_segment_unmap(segment, view);
     if (status == 0 && segment->verdict.status == STATUS_THP_NOT_GRANTED)
-        return open_private_thp(segment, session, verdict);
+        return open_private_thp(segment, session, taken_bytes, verdict);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "base/signals.h"
 #include "base/verdict.h"
+#include "engine/cpus.h"
 #include "machine/processes.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +28,7 @@
 enum {
     WORKER_STACK_BYTES = 128 << 10,
     POLL_MILLISECONDS = 50,
+    LOWEST_NICE = 19,
 };
 
 /* Shared by all workers of a measurement, also by forked ones. */
@@ -103,25 +106,27 @@ static int touch_segment(const struct worker_group *group, struct rows_counters 
     return 0;
 }
 
-static void use_all_cpus(const struct session *session)
-{
-    cpu_set_t mask;
-
-    CPU_ZERO(&mask);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (cpu_list_has(&session->cpus, cpu))
-            CPU_SET((size_t)cpu, &mask);
-    (void)sched_setaffinity(0, sizeof(mask), &mask);
-}
-
-/* Real-time workers on every core would keep the parent of their own class from ever stopping them. */
-static void leave_real_time(void)
+/* On all CPUs of the session. As many workers as there are connections would take a node from its own work at any
+ * ordinary priority: they touch their segment at the lowest one, and then get what is idle. Real-time workers on every
+ * core would keep the parent of their own class from ever stopping them. */
+static void yield_to_others(const struct session *session)
 {
     struct sched_param parameters = {.sched_priority = 0};
     int policy = sched_getscheduler(0);
 
+    (void)cpus_set_affinity(&session->cpus);
     if (policy == SCHED_FIFO || policy == SCHED_RR)
         (void)sched_setscheduler(0, SCHED_OTHER, &parameters);
+    if (!session->keep_priority)
+        (void)setpriority(PRIO_PROCESS, 0, LOWEST_NICE);
+}
+
+static void take_what_is_idle(const struct session *session)
+{
+    struct sched_param parameters = {.sched_priority = 0};
+
+    if (!session->keep_priority)
+        (void)sched_setscheduler(0, SCHED_IDLE, &parameters);
 }
 
 static void wait_for_start(const struct worker_group *group)
@@ -144,8 +149,8 @@ static void *run_thread(void *context)
 {
     struct worker *worker = context;
 
-    use_all_cpus(worker->group->session);
-    leave_real_time();
+    yield_to_others(worker->group->session);
+    take_what_is_idle(worker->group->session);
     tell_ready(worker->group);
     wait_for_start(worker->group);
     read_guarded(worker);
@@ -162,9 +167,9 @@ _Noreturn static void run_process(struct worker *worker)
         _exit(1);
     (void)close(group->start_pipe[1]);
     (void)close(group->ready_pipe[0]);
-    use_all_cpus(group->session);
-    leave_real_time();
+    yield_to_others(group->session);
     if (touch_segment(group, counters_of(worker)) == 0) {
+        take_what_is_idle(group->session);
         tell_ready(group);
         (void)close(group->ready_pipe[1]);
         wait_for_start(group);
@@ -235,7 +240,8 @@ static unsigned start_workers(struct worker_group *group, struct worker *workers
     return started;
 }
 
-/* Waits until every started worker is ready or dead. Returns how many are ready. */
+/* Waits until every started worker is ready or dead, or the section's time is over: workers of the idle class start
+ * only when the node's own work leaves a CPU. Returns how many are ready. */
 static unsigned await_ready(struct worker_group *group, unsigned started)
 {
     unsigned ready = 0;
@@ -244,7 +250,7 @@ static unsigned await_ready(struct worker_group *group, unsigned started)
         (void)close(group->ready_pipe[1]);
         group->ready_pipe[1] = -1;
     }
-    while (ready < started && !signals_stop_requested()) {
+    while (ready < started && !signals_stop_requested() && !deadline_passed(group->session->deadline)) {
         struct pollfd waiting = {.fd = group->ready_pipe[0], .events = POLLIN};
         char bytes[ROWS_WORKERS_MAX];
 
@@ -322,6 +328,14 @@ static void collect_figures(const struct worker_group *group, double elapsed_sec
     measurement->first_touch_cpu_seconds = touch_cpu_seconds / touching;
 }
 
+/* Of forked workers that are still touching the segment; threads have touched it and end by the flag. */
+static void end_processes(const struct worker *workers, unsigned started)
+{
+    for (unsigned number = 0; number < started; number++)
+        if (workers[number].process > 0)
+            (void)kill(workers[number].process, SIGKILL);
+}
+
 static void run_group(struct worker_group *group, struct worker *workers, double seconds,
                       struct row_measurement *measurement)
 {
@@ -336,6 +350,10 @@ static void run_group(struct worker_group *group, struct worker *workers, double
     unsigned started = start_workers(group, workers, &measurement->verdict);
     unsigned ready = await_ready(group, started);
     bool complete = ready == group->spec->workers && !signals_stop_requested();
+    bool late = !complete && deadline_passed(group->session->deadline);
+
+    if (late)
+        end_processes(workers, started);
     double elapsed = run_for(group, complete ? seconds : 0);
     unsigned bad = join_workers(group, workers, started);
 
@@ -343,6 +361,9 @@ static void run_group(struct worker_group *group, struct worker *workers, double
         (void)close(group->ready_pipe[1]);
     if (signals_stop_requested()) {
         verdict_set(&measurement->verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
+    } else if (late) {
+        verdict_set(&measurement->verdict, STATUS_NOISY, "%u of %u workers were ready in time: others had the CPUs",
+                    ready, group->spec->workers);
     } else if (group->killer != 0) {
         verdict_set(&measurement->verdict, STATUS_FAILED, "%u of %u workers were ended by signal %d%s", bad, started,
                     group->killer, group->killer == SIGKILL ? ": memory ran out, or somebody killed them" : "");

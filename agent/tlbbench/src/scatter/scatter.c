@@ -184,9 +184,10 @@ static struct chase link_arena(void *context, bool packed, size_t count, struct 
 static int measure_thp(struct scatter_run *run, const struct backing *backing, struct verdict *verdict)
 {
     size_t pages = (size_t)run->huge->cells[run->huge->count - 1].pages;
+    struct arena_request request = session_arena(run->session, backing, pages * backing->page_bytes, 0);
     struct arena arena;
 
-    if (arena_open(&arena, backing, pages * (size_t)backing->page_bytes, run->session->numa_node, verdict) != 0)
+    if (arena_open(&arena, &request, verdict) != 0)
         return -1;
     struct sweep_source source = {.link = link_arena, .context = &arena};
 
@@ -275,7 +276,9 @@ static int measure_backing(struct scatter_run *run, const struct backing *backin
         keep_curve(run, NULL, backing, backing, &verdict);
         return 0;
     }
-    if (backing->kind == BACKING_HUGETLB && !session_allows(run->session, backing, 0, backing->page_bytes, &verdict)) {
+    if (backing->kind == BACKING_HUGETLB &&
+        (session_pool_bytes(run->session, backing, &verdict) < backing->page_bytes ||
+         !session_allows(run->session, backing, 0, backing->page_bytes, &verdict))) {
         keep_curve(run, NULL, backing, backing, &verdict);
         return 0;
     }
