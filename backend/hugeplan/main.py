@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
@@ -34,6 +36,7 @@ from hugeplan.documents.report import Report
 from hugeplan.events.delivery import deliver_forever
 from hugeplan.events.feed import EventFeed
 from hugeplan.events.router import router as events_router
+from hugeplan.events.sending import Sender
 from hugeplan.evidence.router import router as evidence_router
 from hugeplan.fleet.ingest.door import answer_report
 from hugeplan.fleet.ingest.reader import ReportReader
@@ -50,6 +53,10 @@ from hugeplan.reference.router import router as reference_router
 from hugeplan.scenarios.router import router as scenarios_router
 from hugeplan.settings import Settings
 from hugeplan.warm import warm
+
+RESTART_SECONDS = 5.0
+
+_logger = logging.getLogger(__name__)
 
 ROUTERS = (
     fleet_router,
@@ -106,6 +113,18 @@ def _routes() -> Iterator[tuple[str, set[str]]]:
                     yield prefix + route.path, set(route.methods or ())
 
 
+async def _kept_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
+    """Run background work until it has ended well; an error that nobody foresaw is logged, and it begins anew."""
+    while True:
+        try:
+            await run()
+        except Exception:
+            _logger.exception("background work failed and begins anew", extra={"work": name})
+            await asyncio.sleep(RESTART_SECONDS)
+        else:
+            return
+
+
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Run the background work while the application serves, and close the connections at the end."""
@@ -115,15 +134,17 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     reader: ReportReader = app.state.report_reader
     runner: FleetPlanRunner = app.state.fleet_plan_runner
     await writer.open()
-    tasks = [
-        asyncio.create_task(app.state.event_feed.run_forever(), name="events"),
-        asyncio.create_task(deliver_forever(database), name="webhooks"),
-        asyncio.create_task(maintain_forever(database, settings), name="maintenance"),
-        asyncio.create_task(watch_forever(database), name="silent nodes"),
-        asyncio.create_task(runner.end_abandoned_forever(), name="abandoned fleet plans"),
-        asyncio.create_task(bootstrap.register_enrolment_token(database, settings), name="bootstrap"),
-        asyncio.create_task(bootstrap.remember_tokens(app.state.door.gate), name="tokens"),
-    ]
+    sender = Sender(settings.webhook_allowed_networks)
+    work: dict[str, Callable[[], Awaitable[None]]] = {
+        "events": app.state.event_feed.run_forever,
+        "webhooks": partial(deliver_forever, database, sender.post),
+        "maintenance": partial(maintain_forever, database, settings),
+        "silent nodes": partial(watch_forever, database),
+        "abandoned fleet plans": runner.end_abandoned_forever,
+        "bootstrap": partial(bootstrap.register_enrolment_token, database, settings),
+        "tokens": partial(bootstrap.remember_tokens, app.state.door.gate),
+    }
+    tasks = [asyncio.create_task(_kept_running(name, run), name=name) for name, run in work.items()]
     try:
         yield
     finally:

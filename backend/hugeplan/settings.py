@@ -6,6 +6,7 @@ docs/settings.md is generated from this class; a test fails when it is stale.
 from __future__ import annotations
 
 import ipaddress
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -147,6 +148,13 @@ class Settings(BaseSettings):
         dict[str, Literal["viewer", "planner", "admin"]],
         Field(description="Role of each group, as JSON; of several the highest counts. Others may not log in."),
     ] = {}
+    webhook_allowed_networks: Annotated[
+        tuple[IPv4Network | IPv6Network, ...],
+        Field(
+            description="Networks that webhooks may reach although they are loopback, link-local or a cloud's metadata,"
+            ' as JSON: `["127.0.0.0/8"]`. All others but those are reached without it.'
+        ),
+    ] = ()
     metrics_public: Annotated[bool, Field(description="Answer `/metrics` without a credential.")] = False
     bootstrap_enrolment_token: Annotated[
         SecretStr | None,

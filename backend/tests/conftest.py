@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from ipaddress import ip_network
 from pathlib import Path
 
 import httpx
@@ -63,6 +64,7 @@ def settings(worker_database: str, tmp_path_factory: pytest.TempPathFactory) -> 
     """Settings of the service under test."""
     state = tmp_path_factory.mktemp("state")
     return Settings(
+        webhook_allowed_networks=(ip_network("127.0.0.0/8"),),
         database_url=worker_database,
         state_dir=state,
         ui_dir=state / "ui",

@@ -1,6 +1,7 @@
 """Sending events to webhooks: queued once, signed, tried again with growing pauses, given up after a day.
 
-Any replica may send: rows are taken with SKIP LOCKED, and a sender that dies leaves its row to the next.
+Any replica may send: rows are taken with SKIP LOCKED, and a sender that dies leaves its row to the next. Each receiver
+has a task of its own, so that one which is slow or away keeps no other waiting.
 """
 
 from __future__ import annotations
@@ -9,26 +10,30 @@ import asyncio
 import hashlib
 import hmac
 import logging
-from dataclasses import dataclass
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
+from uuid import UUID
 
-import httpx
 import msgspec
 from sqlalchemy import Row, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.db.session import Database, WriteSession
+from hugeplan.events.sending import TIMEOUT_SECONDS, Outcome
+from hugeplan.planner.printable import printable
 
 POLL_SECONDS: Final = 1.0
-TIMEOUT_SECONDS: Final = 10.0
-# httpx counts connecting, sending and each wait for an answer on its own.
-LEASE_SECONDS: Final = 6 * TIMEOUT_SECONDS
 FIRST_PAUSE: Final = timedelta(seconds=5)
 LONGEST_PAUSE: Final = timedelta(hours=1)
 GIVEN_UP_AFTER: Final = timedelta(days=1)
 SIGNATURE_HEADER: Final = "Hugeplan-Signature"
 _BATCH = 20
+# One after the other, each for as long as an attempt may last.
+LEASE_SECONDS: Final = _BATCH * TIMEOUT_SECONDS + 60
+
+Send = Callable[[str, bytes, Mapping[str, str]], Awaitable[Outcome]]
 
 _logger = logging.getLogger(__name__)
 
@@ -44,12 +49,16 @@ new AS (
 UPDATE webhooks w SET last_event_id = greatest(w.last_event_id, (SELECT coalesce(max(id), 0) FROM events))
 FROM due WHERE due.id = w.id
 """
+_DUE = """
+SELECT DISTINCT webhook_id FROM webhook_deliveries WHERE finished_at IS NULL AND next_attempt_at <= now()
+"""
 # Taken for as long as an attempt may last, in a transaction that ends before the attempt: a receiver that hangs holds
 # no connection and no lock. A sender that dies leaves its rows to the next when their lease has run out.
 _TAKE = """
 WITH due AS (
-    SELECT webhook_id, event_id FROM webhook_deliveries WHERE finished_at IS NULL AND next_attempt_at <= now()
-    ORDER BY next_attempt_at, event_id LIMIT :limit FOR UPDATE SKIP LOCKED
+    SELECT webhook_id, event_id FROM webhook_deliveries
+    WHERE webhook_id = :webhook_id AND finished_at IS NULL AND next_attempt_at <= now()
+    ORDER BY attempts, event_id LIMIT :limit FOR UPDATE SKIP LOCKED
 ), taken AS (
     UPDATE webhook_deliveries d SET next_attempt_at = now() + make_interval(secs => :lease) FROM due
     WHERE d.webhook_id = due.webhook_id AND d.event_id = due.event_id
@@ -58,21 +67,17 @@ WITH due AS (
 SELECT d.webhook_id, d.event_id, d.attempts, w.url, w.secret, w.format, e.at, e.kind, e.node_id, e.node_name, e.code,
     e.subject, e.state, e.previous_state, e.text
 FROM taken d JOIN webhooks w ON w.id = d.webhook_id JOIN events e ON e.id = d.event_id
-ORDER BY d.event_id
+ORDER BY d.attempts, d.event_id
+"""
+_RELEASE = """
+UPDATE webhook_deliveries SET next_attempt_at = now()
+WHERE webhook_id = :webhook_id AND event_id = ANY(:event_ids) AND finished_at IS NULL
 """
 _NOTE = """
 UPDATE webhook_deliveries SET attempts = attempts + 1, next_attempt_at = :next, finished_at = :finished,
     delivered = :delivered, last_status = :status, last_error = :error
 WHERE webhook_id = :webhook_id AND event_id = :event_id
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How one attempt ended. ``error`` is None when the receiver took the event."""
-
-    status: int | None
-    error: str | None
 
 
 def signature(secret: str, body: bytes, at: datetime) -> str:
@@ -94,35 +99,95 @@ def body_of(row: Row[tuple[object, ...]]) -> bytes:
     return msgspec.json.encode({"id": row.event_id, **{name: getattr(row, name) for name in names}})
 
 
-async def deliver_once(database: Database, client: httpx.AsyncClient) -> int:
-    """Queue what is new, and try what is due. How many were tried."""
-    async with database.write() as session:
-        await session.execute(text(_QUEUE))
-    async with database.write() as session:
-        rows = (await session.execute(text(_TAKE), {"limit": _BATCH, "lease": LEASE_SECONDS})).all()
-    if not rows:
-        return 0
-    outcomes = await asyncio.gather(*(_send(client, row) for row in rows))
-    async with database.write() as session:
-        for row, outcome in zip(rows, outcomes, strict=True):
-            await _note(session, row, outcome)
-    return len(rows)
+class Courier:
+    """Brings events to their receivers, each in a task of its own. ``send`` makes one attempt and never raises."""
 
+    def __init__(self, database: Database, send: Send) -> None:
+        self._database = database
+        self._send = send
+        self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        #: Receivers that were away: failures in a row, and when they are asked again.
+        self._away: dict[UUID, tuple[int, float]] = {}
 
-async def _send(client: httpx.AsyncClient, row: Row[tuple[object, ...]]) -> Outcome:
-    body = body_of(row)
-    headers = {
-        "Content-Type": "application/json",
-        "Hugeplan-Event": str(row.event_id),
-        SIGNATURE_HEADER: signature(row.secret, body, datetime.now(UTC)),
-    }
-    try:
-        answer = await client.post(row.url, content=body, headers=headers)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return Outcome(None, f"{type(error).__name__}: {error}"[:500])
-    if answer.is_success:
-        return Outcome(answer.status_code, None)
-    return Outcome(answer.status_code, f"answered {answer.status_code}")
+    async def round(self) -> None:
+        """Queue what is new, and start what is due at receivers that have no task and no pause."""
+        async with self._database.write() as session:
+            await session.execute(text(_QUEUE))
+        async with self._database.read() as session:
+            due = (await session.scalars(text(_DUE))).all()
+        for webhook_id in due:
+            if webhook_id not in self._tasks and self._away.get(webhook_id, (0, 0.0))[1] <= time.monotonic():
+                task = asyncio.create_task(self._serve(webhook_id), name=f"webhook {webhook_id}")
+                self._tasks[webhook_id] = task
+                task.add_done_callback(lambda _, done=webhook_id: self._tasks.pop(done))  # type: ignore[misc]
+
+    async def settle(self) -> None:
+        """Wait until no attempt is under way."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    async def close(self) -> None:
+        """Break off what is under way; the next sender tries it again."""
+        for task in [*self._tasks.values()]:
+            task.cancel()
+        await self.settle()
+
+    async def _serve(self, webhook_id: UUID) -> None:
+        try:
+            while await self._batch(webhook_id):
+                pass
+        except (SQLAlchemyError, OSError) as error:
+            _logger.warning("events cannot be delivered", extra={"error": str(error).splitlines()[0]})
+        except Exception:  # whatever it is, the other receivers and the next round go on
+            _logger.exception("delivery to a webhook failed", extra={"webhook_id": str(webhook_id)})
+            self._pause(webhook_id)
+
+    async def _batch(self, webhook_id: UUID) -> bool:
+        """Try what is due at one receiver, one after the other. Whether more may be due."""
+        # A receiver that was away is asked with one event first.
+        limit = 1 if webhook_id in self._away else _BATCH
+        values = {"webhook_id": webhook_id, "limit": limit, "lease": LEASE_SECONDS}
+        async with self._database.write() as session:
+            rows = (await session.execute(text(_TAKE), values)).all()
+        left = [row.event_id for row in rows]
+        try:
+            while left:
+                row = rows[len(rows) - len(left)]
+                outcome = await self._attempt(row)
+                async with self._database.write() as session:
+                    await _note(session, row, outcome)
+                left.pop(0)
+                if outcome.is_of_receiver:
+                    self._pause(webhook_id)
+                    return False
+                self._away.pop(webhook_id, None)
+        finally:
+            # Also when this sender is broken off: the next one does not wait for the lease to run out.
+            if left:
+                async with self._database.write() as session:
+                    await session.execute(text(_RELEASE), {"webhook_id": webhook_id, "event_ids": left})
+        return bool(rows)
+
+    def _pause(self, webhook_id: UUID) -> None:
+        failures = self._away.get(webhook_id, (0, 0.0))[0]
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(failures, 20))
+        self._away[webhook_id] = failures + 1, time.monotonic() + pause.total_seconds()
+
+    async def _attempt(self, row: Row[tuple[object, ...]]) -> Outcome:
+        try:
+            body = body_of(row)
+            headers = {
+                "Content-Type": "application/json",
+                "Hugeplan-Event": str(row.event_id),
+                SIGNATURE_HEADER: signature(row.secret, body, datetime.now(UTC)),
+            }
+            outcome = await self._send(row.url, body, headers)
+        except Exception as error:  # an attempt that fails in a way of its own is a failed attempt, and is shown
+            outcome = Outcome(None, printable(f"{type(error).__name__}: {error}", 500))
+        if outcome.error is not None:
+            told = {"webhook_id": str(row.webhook_id), "event_id": row.event_id, "error": outcome.error}
+            _logger.warning("a webhook did not take an event", extra=told)
+        return outcome
 
 
 async def _note(session: WriteSession, row: Row[tuple[object, ...]], outcome: Outcome) -> None:
@@ -142,14 +207,17 @@ async def _note(session: WriteSession, row: Row[tuple[object, ...]], outcome: Ou
     await session.execute(text(_NOTE), values)
 
 
-async def deliver_forever(database: Database) -> None:
-    """Deliver until cancelled. A database that is away is asked again."""
-    async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=False) as client:
+async def deliver_forever(database: Database, send: Send) -> None:
+    """Deliver until cancelled. A database that is away is asked again; no failure ends it."""
+    courier = Courier(database, send)
+    try:
         while True:
-            tried = 0
             try:
-                tried = await deliver_once(database, client)
+                await courier.round()
             except (SQLAlchemyError, OSError) as error:
                 _logger.warning("events cannot be delivered", extra={"error": str(error).splitlines()[0]})
-            if tried < _BATCH:
-                await asyncio.sleep(POLL_SECONDS)
+            except Exception:
+                _logger.exception("a round of deliveries failed")
+            await asyncio.sleep(POLL_SECONDS)
+    finally:
+        await courier.close()

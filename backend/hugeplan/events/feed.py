@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 
+from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.db.models import EventRow
 from hugeplan.db.session import Database
 from hugeplan.events import repository
 from hugeplan.events.schemas import FleetEvent
+from hugeplan.planner.printable import printable
 
 POLL_SECONDS = 0.5
 REMEMBERED = 2000
@@ -21,9 +23,15 @@ _BATCH = 500
 _logger = logging.getLogger(__name__)
 
 
-def event_of(row: EventRow) -> FleetEvent:
-    """A stored event as it is answered."""
-    return FleetEvent.model_validate(row)
+def events_of(rows: Iterable[EventRow]) -> list[FleetEvent]:
+    """Stored events as they are answered. One that only a newer version knows is logged and left out."""
+    found = []
+    for row in rows:
+        try:
+            found.append(FleetEvent.model_validate(row))
+        except ValidationError:
+            _logger.warning("an event cannot be read", extra={"event_id": row.id, "kind": printable(row.kind)})
+    return found
 
 
 class EventFeed:
@@ -62,7 +70,7 @@ class EventFeed:
             rows = await repository.events_after(session, self._last_id, _BATCH)
         if rows:
             async with self._news:
-                self._events.extend(event_of(row) for row in rows)
+                self._events.extend(events_of(rows))
                 self._last_id = rows[-1].id
                 self._news.notify_all()
 
@@ -98,8 +106,8 @@ class EventFeed:
         while True:
             async with self._database.read() as session:
                 rows = await repository.events_after(session, position, _BATCH)
-            for row in rows:
-                position = row.id
-                yield event_of(row)
+            for event in events_of(rows):
+                yield event
+            position = rows[-1].id if rows else position
             if len(rows) < _BATCH:
                 return

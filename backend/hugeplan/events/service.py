@@ -13,7 +13,7 @@ from hugeplan.db.models import WebhookRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import NotFoundError
 from hugeplan.events import repository, webhook_repository
-from hugeplan.events.feed import event_of
+from hugeplan.events.feed import events_of
 from hugeplan.events.schemas import FleetEvent, Webhook, WebhookCreated, WebhookWrite
 from hugeplan.events.webhook_repository import WebhookCounts
 
@@ -40,7 +40,7 @@ async def list_events(
         limit=limit + 1,
     )
     next_cursor = encode_cursor(str(rows[limit - 1].id), "") if len(rows) > limit else None
-    return Page(items=[event_of(row) for row in rows[:limit]], next_cursor=next_cursor)
+    return Page(items=events_of(rows[:limit]), next_cursor=next_cursor)
 
 
 def _webhook(row: WebhookRow, counts: WebhookCounts) -> Webhook:

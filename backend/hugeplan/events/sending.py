@@ -1,0 +1,217 @@
+"""One HTTP POST to an address that a person typed in: bounded in time, bytes and places it may go.
+
+Not a general client: no redirect is followed, no body is decoded, no connection is kept. At most ANSWER_BYTES of the
+answer are read, whatever it says of its own length. The address is judged after the name is resolved and is the one
+that is connected to, so a name that resolves differently a moment later leads nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote, unquote, urlsplit
+
+from hugeplan.planner.printable import printable
+
+ANSWER_BYTES: Final = 4096
+TIMEOUT_SECONDS: Final = 10.0
+MOST_ADDRESSES: Final = 4
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: Addresses that clouds answer their machines' credentials on, beside link-local 169.254.169.254.
+_METADATA: Final = frozenset(
+    map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"))
+)
+_NAT64: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+
+
+class RefusedError(ValueError):
+    """The request is not made: its URL cannot be read, or its address is not allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one attempt ended. ``error`` is None when the receiver took the event."""
+
+    status: int | None
+    error: str | None
+
+    @property
+    def is_of_receiver(self) -> bool:
+        """Whether the receiver itself is away or busy, so that the next event would not fare better."""
+        return self.error is not None and (self.status is None or self.status == 429 or self.status >= 500)
+
+
+def why_refused(address: Address, allowed: Sequence[Network] = ()) -> str | None:
+    """Why nothing is sent to an address: loopback, link-local, metadata and such. None where it may be.
+
+    Private addresses are allowed: that is where the receivers of most installations are.
+    """
+    plain = _plain(address)
+    if any(each in network for network in allowed for each in {address, plain} if each.version == network.version):
+        return None
+    named = (
+        ("loopback", plain.is_loopback),
+        ("link-local", plain.is_link_local),
+        ("a cloud's metadata", plain in _METADATA),
+        ("unspecified", plain.is_unspecified or (plain.version == 4 and plain.packed[0] == 0)),
+        ("multicast", plain.is_multicast),
+        ("reserved", plain.is_reserved or getattr(plain, "is_site_local", False)),
+    )
+    what = next((name for name, found in named if found), None)
+    if what is None:
+        return None
+    return f"{address} is {what}: HUGEPLAN_WEBHOOK_ALLOWED_NETWORKS does not allow it"
+
+
+def _plain(address: Address) -> Address:
+    """The IPv4 address that an IPv6 one stands for: mapped, 6to4 or NAT64; else the address itself."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return address
+    inner = address.ipv4_mapped or address.sixtofour
+    if inner is None and (any(address in network for network in _NAT64) or int(address) >> 32 == 0):
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+        return address if int(address) in {0, 1} else inner
+    return inner or address
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    host: str
+    port: int
+    is_tls: bool
+    path: str
+    headers: Mapping[str, str]
+
+
+def _target(url: str) -> _Target:
+    """A URL taken apart. RefusedError names what cannot be read."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        if ":" not in host:
+            host = host.encode("idna").decode("ascii")
+    except ValueError as error:  # UnicodeError is one
+        raise RefusedError(f"the URL cannot be read: {error}") from error
+    if parts.scheme not in {"http", "https"} or not host or not all(c.isalnum() or c in "-._:%" for c in host):
+        raise RefusedError("the URL has no host that can be asked, such as https://host.example/path")
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    if parts.query:
+        path += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
+    is_tls = parts.scheme == "https"
+    usual = 443 if is_tls else 80
+    named = f"[{host}]" if ":" in host else host
+    headers = {"Host": named if port in {None, usual} else f"{named}:{port}"}
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
+    return _Target(host, usual if port is None else port, is_tls, path, headers)
+
+
+class Sender:
+    """Sends, to addresses that are allowed. ``allowed``: networks that an administrator opened."""
+
+    def __init__(self, allowed: Iterable[Network] = (), timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._allowed = tuple(allowed)
+        self._timeout_seconds = timeout_seconds
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
+        """POST ``body``; what went wrong is in the outcome, whatever it was."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                status = await self._post(_target(url), body, headers)
+        except TimeoutError:
+            return Outcome(None, f"no answer within {self._timeout_seconds:g} s")
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            return Outcome(None, printable(f"{type(error).__name__}: {error}", 500))
+        if 200 <= status < 300:
+            return Outcome(status, None)
+        return Outcome(status, f"answered {status}" + (" (redirects are not followed)" if 300 <= status < 400 else ""))
+
+    async def _post(self, target: _Target, body: bytes, headers: Mapping[str, str]) -> int:
+        reader, writer = await self._connect(target)
+        try:
+            lines = [f"POST {target.path} HTTP/1.1"]
+            own = {**target.headers, **headers, "Content-Length": str(len(body)), "Connection": "close"}
+            lines += [f"{name}: {value}" for name, value in own.items()]
+            writer.write("\r\n".join([*lines, "", ""]).encode("ascii") + body)
+            await writer.drain()
+            return await _status(reader)
+        finally:
+            # Not closed in order: a receiver that reads and writes nothing would be waited for.
+            writer.transport.abort()
+
+    async def _connect(self, target: _Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        # One bad address of several is a name that somebody else steers.
+        for each in found:
+            why = why_refused(ipaddress.ip_address(str(each[4][0]).partition("%")[0]), self._allowed)
+            if why is not None:
+                raise RefusedError(why)
+        failed = OSError(f"{target.host} has no address")
+        for family, kind, protocol, _, where in found[:MOST_ADDRESSES]:
+            opened = socket.socket(family, kind, protocol)
+            try:
+                opened.setblocking(False)
+                # What waits unread is bounded too: a receiver may send for as long as the attempt lasts.
+                opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * ANSWER_BYTES)
+                await loop.sock_connect(opened, where)
+                return await asyncio.open_connection(
+                    sock=opened,
+                    limit=ANSWER_BYTES,
+                    ssl=_tls() if target.is_tls else None,
+                    server_hostname=target.host if target.is_tls else None,
+                )
+            except OSError as error:
+                opened.close()
+                failed = error
+            except BaseException:
+                opened.close()
+                raise
+        raise failed
+
+
+async def _status(reader: asyncio.StreamReader) -> int:
+    """The status of the answer. ValueError for what is no HTTP, and for ANSWER_BYTES without a status."""
+    held = b""
+    while len(held) < ANSWER_BYTES:
+        more = await reader.read(ANSWER_BYTES - len(held))
+        if not more:
+            raise ValueError("the connection ended before an answer")
+        held += more
+        status = _status_in(held.replace(b"\r\n", b"\n"))
+        if status is not None:
+            return status
+    raise ValueError(f"no status in the first {ANSWER_BYTES} bytes")
+
+
+def _status_in(held: bytes) -> int | None:
+    """The final status in what was read so far; interim answers (100 Continue) are passed over. None: read on."""
+    while True:
+        line, ended, rest = held.partition(b"\n")
+        if not ended:
+            return None
+        words = line.split(None, 2)
+        if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or len(words[1]) != 3 or not words[1].isdigit():
+            raise ValueError(f"not an HTTP answer: {line[:40]!r}")
+        if words[1] >= b"200":
+            return int(words[1])
+        # Its headers end with an empty line, and another status follows.
+        _, ended, held = (b"\n" + rest).partition(b"\n\n")
+        if not ended:
+            return None
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
