@@ -141,7 +141,7 @@ def _cpu_seconds(pid: int, *, with_children: bool = False) -> float:
     for one in (*map(int, children), pid):
         try:
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # it ended, before the file was opened or after
             continue
         ticks += sum(int(field) for field in fields[11 : 15 if with_children else 13])
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Finds a tool that must be on the machine, or says in one sentence what to install.
 #   preflight.sh python [CANDIDATE]   prints the interpreter's path (Python 3.11+ with venv)
-#   preflight.sh node                 Node 20+ with npm
+#   preflight.sh node                 Node 20.19+ with npm
 #   preflight.sh cc                   a C compiler
 #   preflight.sh kubernetes           Kubernetes 1.34 for tests: built within its time limit, or in the cache
 set -u
@@ -38,9 +38,10 @@ find_python() {
 check_node() {
   local found
   command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 ||
-    fail "Node 20 or newer with npm is needed to build the user interface; install it (Debian and Ubuntu: apt-get install nodejs npm)."
+    fail "Node 20.19 or newer with npm is needed to build the user interface; install it (Debian and Ubuntu: apt-get install nodejs npm)."
   found=$(node -p 'process.versions.node')
-  [ "${found%%.*}" -ge 20 ] || fail "Node 20 or newer is needed to build the user interface, but node is $found."
+  IFS=. read -r major minor _ <<<"$found"
+  [ "$major" -gt 20 ] || { [ "$major" -eq 20 ] && [ "$minor" -ge 19 ]; } || fail "Node 20.19 or newer is needed to build the user interface, but node is $found."
 }
 
 check_cc() {

@@ -47,9 +47,10 @@ NO_VENV = 'case "$2" in *version_info*) exit 0 ;; *venv*) exit 1 ;; esac'
         ("python", {}, "Python 3.11 or newer is needed; install it"),
         ("python", {"python3": OLD_PYTHON}, "only python3 (Python 3.9.2) was found"),
         ("python", {"python3": NO_VENV}, "has no venv module; install it"),
-        ("node", {}, "Node 20 or newer with npm is needed to build the user interface; install it"),
-        ("node", {"node": "echo 20.1.0"}, "Node 20 or newer with npm is needed"),
+        ("node", {}, "Node 20.19 or newer with npm is needed to build the user interface; install it"),
+        ("node", {"node": "echo 20.1.0"}, "Node 20.19 or newer with npm is needed"),
         ("node", {"node": "echo 18.19.0", "npm": ""}, "but node is 18.19.0"),
+        ("node", {"node": "echo 20.18.3", "npm": ""}, "but node is 20.18.3"),
         ("cc", {}, "a C compiler is needed to build tlbbench; install one"),
     ],
 )

@@ -75,7 +75,7 @@ class TestRunner:
         runner.environment["PATH"] = str(tmp_path)
         result = runner.run(Suite("web", ".", ("true",), 5, "Makefile", preflight=("node",)))
         assert result.skipped == 1
-        assert "Node 20 or newer" in result.skips[0]
+        assert "Node 20.19 or newer" in result.skips[0]
 
     def test_counts_come_from_the_closing_line(self, runner: Runner) -> None:
         result = runner.run(shell("echo 'SKIP a: b'; echo '4 passed, 0 failed, 1 skipped'"))

@@ -25,8 +25,8 @@ export function AddNode() {
   return (
     <>
       <StateText>
-        Run this on the machine you want to plan. It observes and measures for about a minute, and changes
-        nothing.
+        Run this on the machine you want to plan. It observes and measures for about a minute. It reserves no
+        page and changes no setting; the token lies in a file beside it.
       </StateText>
       <Box w="100%" maw={720}>
         <CommandLine command={addNodeCommand(window.location.origin)} />
