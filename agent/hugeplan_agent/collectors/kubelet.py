@@ -36,6 +36,7 @@ FIELDS = (
     "maxPods",
     "memoryManagerPolicy",
     "memorySwap",
+    "mergeDefaultEvictionSettings",
     "reservedMemory",
     "reservedSystemCPUs",
     "systemReserved",

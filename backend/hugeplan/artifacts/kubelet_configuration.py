@@ -45,7 +45,8 @@ def soft_eviction_bytes(plan: Plan, request: PlanRequest, reserved: NodeReserved
 
 def configuration(plan: Plan, request: PlanRequest) -> tuple[dict[str, Any], list[str]]:
     """The document and its comments."""
-    reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
+    kubelet = None if request.sample is None else request.sample.kubelet
+    reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes, kubelet)
     soft, why = soft_eviction_bytes(plan, request, reserved)
     comments = [f"{PATH}: {plan.node}; restart the kubelet after the pools are there.", why]
     document: dict[str, Any] = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from hugeplan.documents import observed
 from hugeplan.documents.report import GlobalPool, Inventory, ProcessMemory, Sample, SampleMemory
+from hugeplan.formats.kubelet import eviction_hard_bytes, reserved_bytes
+from hugeplan.formats.providers import provider_of
 from hugeplan.planner import model as planner
+from hugeplan.planner.memory.kubernetes import reserved_of_allocatable
 from hugeplan.planner.model import MemoryHistory
 
 _UNLIMITED = -1
@@ -17,10 +20,12 @@ def node_sample(
     sample: Sample,
     processes: Sequence[ProcessMemory],
     history: MemoryHistory | None = None,
+    labels: Mapping[str, str] = {},
 ) -> planner.NodeSample:
     """The newest sample as the planner takes it.
 
-    ``processes`` empty: the agent sent none, so unknown. ``history``: AnonPages + Shmem of earlier samples.
+    ``processes`` empty: the agent sent none, so unknown. ``history``: AnonPages + Shmem of earlier samples. ``labels``
+    of the node may tell whose Kubernetes it belongs to.
     """
     memory = sample.memory
     kubelet = sample.kubelet
@@ -35,6 +40,7 @@ def node_sample(
         numa=_numa(inventory, sample),
         thp_enabled=inventory.thp.enabled if inventory.thp else None,
         kubelet_capacity=None if kubelet is None else kubelet.capacity,
+        kubelet=observed_kubelet(kubelet, provider_of(labels), memory.mem_total_bytes),
         memory=meminfo(memory),
         units=None if sample.units is None else tuple(_unit(unit) for unit in sample.units),
         databases=None
@@ -42,6 +48,29 @@ def node_sample(
         else tuple(observed_database(database) for database in sample.databases),
         ordinary_history=history,
         watermark_low_bytes=None if sample.watermarks is None else sample.watermarks.low_bytes,
+    )
+
+
+def observed_kubelet(
+    kubelet: observed.Kubelet | None, provider: str | None, mem_total_bytes: int
+) -> planner.ObservedKubelet | None:
+    """What the kubelet sets aside, from its configuration and from what it reports. None where no kubelet runs.
+
+    A node of a ``provider`` runs one, whether or not the agent sees it.
+    """
+    if kubelet is None:
+        return None if provider is None else planner.ObservedKubelet(provider=provider)
+    config, capacity = kubelet.config, kubelet.capacity or {}
+    max_pods = (config or {}).get("maxPods")
+    return planner.ObservedKubelet(
+        version=kubelet.version,
+        kube_reserved_bytes=reserved_bytes(config, "kubeReserved") if config is not None else None,
+        system_reserved_bytes=reserved_bytes(config, "systemReserved") if config is not None else None,
+        eviction_hard_bytes=eviction_hard_bytes(config, mem_total_bytes) if config is not None else None,
+        reserved_bytes=reserved_of_allocatable(capacity, kubelet.allocatable or {}),
+        max_pods=max_pods if isinstance(max_pods, int) and max_pods > 0 else capacity.get("pods"),
+        source=kubelet.config_source,
+        provider=provider,
     )
 
 

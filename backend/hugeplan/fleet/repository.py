@@ -124,13 +124,15 @@ async def get_node_with_state(session: ReadSession, node_id: UUID) -> tuple[Node
     return None if row is None else (row[0], row[1])
 
 
-StateVersion = tuple[str, datetime, str]
-"""A node's name, when it last reported, and the transaction that wrote its state: what facts are told apart by."""
+StateVersion = tuple[str, str, datetime, str]
+"""A node's name and labels, when it last reported, and the transaction that wrote its state: what tells facts apart."""
 
 
 # Made once: a preview under a slider runs it at every step, and building a statement costs more than running it.
 _STATE_VERSION = (
-    select(NodeRow.name, NodeRow.last_report_at, cast(literal_column("node_states.xmin"), Text))
+    select(
+        NodeRow.name, cast(NodeRow.labels, Text), NodeRow.last_report_at, cast(literal_column("node_states.xmin"), Text)
+    )
     .join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
     .where(NodeRow.id == bindparam("node_id"))
 )
@@ -139,7 +141,7 @@ _STATE_VERSION = (
 async def get_state_version(session: ReadSession, node_id: UUID) -> StateVersion | None:
     """What changes whenever the node's state does, without the state."""
     row = (await session.execute(_STATE_VERSION, {"node_id": node_id})).one_or_none()
-    return None if row is None else (row[0], row[1], row[2])
+    return None if row is None else (row[0], row[1], row[2], row[3])
 
 
 async def get_processes(session: ReadSession, node_id: UUID) -> Any | None:

@@ -235,24 +235,6 @@ async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts,
         raise invalid_input([FieldProblem(field="node_id", value=str(node_id), expected=str(error))]) from error
 
 
-#: Providers by the label that only their nodes carry; an agent may also say it in the label ``provider``.
-_PROVIDER_LABELS: Final = {
-    "cloud.google.com/gke-nodepool": "gke",
-    "eks.amazonaws.com/nodegroup": "eks",
-    "kubernetes.azure.com/cluster": "aks",
-}
-_PROVIDERS: Final = frozenset(_PROVIDER_LABELS.values())
-
-
-async def get_cluster(session: ReadSession, node_id: UUID) -> tuple[bool, str | None]:
-    """Whether a kubelet runs on the node, from its newest report or its provider; the provider, None: not known."""
-    row, state = await _with_state(session, node_id)
-    named = row.labels.get("provider", "").lower()
-    own = (provider for label, provider in _PROVIDER_LABELS.items() if label in row.labels)
-    provider = named if named in _PROVIDERS else next(own, None)
-    return provider is not None or convert(Sample, state.sample).kubelet is not None, provider
-
-
 async def get_observation(session: ReadSession, node_id: UUID) -> tuple[datetime, Observation]:
     """When the node was last observed, and its newest report for the checks of a plan."""
     row, state = await _with_state(session, node_id)

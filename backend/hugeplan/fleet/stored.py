@@ -115,4 +115,4 @@ def as_observed(
     known = None if stored.measured is None else measured(stored.measured).hardware
     facts = node_facts(stored.name, inventory, sample, measured=known, hardware=hardware)
     processes = [convert(ProcessMemory, one) for one in kept_processes(stored.processes, stored.processes_kept)]
-    return facts, node_sample(inventory, sample, processes, stored.history)
+    return facts, node_sample(inventory, sample, processes, stored.history, stored.labels)

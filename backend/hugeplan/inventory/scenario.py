@@ -60,6 +60,7 @@ def _reservations(given: Reservations) -> Json:
         system_reserved=given.system_reserved_bytes,
         eviction_hard=given.eviction_hard_bytes,
         max_pods=given.max_pods,
+        kubelet_version=given.kubelet_version,
     )
 
 

@@ -185,7 +185,8 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
     )
     ledger, cache_demands = _ledger(inputs, chosen, own, pools)
     room_for_tenants = free_bytes(ledger) + sum_bytes(ledger, *_GIVES_WAY)
-    kubernetes = kubernetes_view(node, request.reservations, pools) if request.reservations.kubernetes else None
+    reservations = request.reservations
+    kubernetes = kubernetes_view(node, reservations, pools, inputs.reserved) if reservations.kubernetes else None
     verdict = risk_of(
         inputs.tenants,
         room_for_tenants,

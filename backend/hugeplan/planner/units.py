@@ -6,7 +6,7 @@ The same letters mean different things to different programs, so nothing here gu
 dialect         what it accepts                                          bare number
 ==============  =======================================================  =====================
 IEC             ``64GiB`` ``500 MiB`` ``1.5GiB``                         bytes
-Kubernetes      ``512Mi`` ``2Gi`` ``1G`` (decimal) ``1e9``               bytes
+Kubernetes      ``512Mi`` ``2Gi`` ``1G`` (decimal) ``1e9`` ``500m``      bytes
 PostgreSQL      ``8GB`` ``512MB`` ``64kB`` (powers of 1024, case counts) the setting's own unit
 MySQL/MariaDB   ``64G`` ``512m`` ``1T`` (powers of 1024)                 bytes
 JVM             ``8g`` ``512M`` (powers of 1024)                         bytes
@@ -25,6 +25,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from hugeplan.formats.quantities import parse_quantity
 from hugeplan.planner.errors import UnitError
 
 _NUMBER: Final = re.compile(
@@ -34,10 +35,6 @@ _BYTES_MAX: Final = 2**63 - 1
 _LENGTH_MAX: Final = 64
 
 _IEC: Final = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
-_KUBERNETES: Final = {
-    "": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
-    "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
-}  # fmt: skip
 _POSTGRESQL: Final = {"B": 1, "kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _MYSQL: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50, "e": 2**60}
 _JVM: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -81,8 +78,11 @@ def parse_iec_bytes(text: str | int, field: str) -> int:
 
 
 def parse_kubernetes_bytes(text: str | int, field: str) -> int:
-    """Bytes of a Kubernetes quantity (``512Mi`` binary, ``512M`` decimal)."""
-    return _scaled(text, _KUBERNETES, field, KUBERNETES_EXPECTED)
+    """Bytes of a Kubernetes quantity (``512Mi`` binary, ``512M`` decimal, ``512m`` thousandths: rounded up)."""
+    value = None if isinstance(text, bool) or not isinstance(text, str | int) else parse_quantity(text)
+    if value is None or value > _BYTES_MAX:
+        raise UnitError(field, text, KUBERNETES_EXPECTED)
+    return value
 
 
 def parse_mysql_bytes(text: str | int, field: str) -> int:

@@ -42,6 +42,7 @@ from hugeplan.scenario_file.documents import (
     NodeDocument,
     NumaNodeDocument,
     PolicyDocument,
+    ReservationsDocument,
     ScenarioDocument,
     TenantDocument,
     WorkloadDocument,
@@ -83,21 +84,26 @@ def to_request(
     databases = tuple(_database(database, i, ids) for i, database in enumerate(document.databases))
     return PlanRequest(
         node=node_facts,
-        reservations=Reservations(
-            kubernetes=document.reservations.kubernetes,
-            provider=document.reservations.provider,
-            kube_reserved_bytes=document.reservations.kube_reserved,
-            system_reserved_bytes=document.reservations.system_reserved,
-            eviction_hard_bytes=document.reservations.eviction_hard,
-            max_pods=document.reservations.max_pods,
-            hugepage_aware_eviction=document.reservations.hugepage_aware_eviction,
-            memory_manager_static=document.reservations.memory_manager_static,
-        ),
+        reservations=_reservations(document.reservations),
         tenants=tenants,
         databases=databases,
         policy=_policy(document.policy),
         sample=sample,
         observed=ObservedWorkloads(include=document.observed.workloads, exclude=tuple(document.observed.exclude)),
+    )
+
+
+def _reservations(said: ReservationsDocument) -> Reservations:
+    return Reservations(
+        kubernetes=said.kubernetes,
+        provider=said.provider,
+        kube_reserved_bytes=said.kube_reserved,
+        system_reserved_bytes=said.system_reserved,
+        eviction_hard_bytes=said.eviction_hard,
+        max_pods=said.max_pods,
+        hugepage_aware_eviction=said.hugepage_aware_eviction,
+        memory_manager_static=said.memory_manager_static,
+        kubelet_version=said.kubelet_version,
     )
 
 

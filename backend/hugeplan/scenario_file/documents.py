@@ -85,6 +85,7 @@ class ReservationsDocument(Document):
     max_pods: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None = None
     hugepage_aware_eviction: bool | None = None
     memory_manager_static: bool = False
+    kubelet_version: Annotated[str, Field(max_length=64)] | None = None
 
 
 class HistoryDocument(Document):

@@ -35,7 +35,8 @@ from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import Plan, PlanRequest, Reservations
+from hugeplan.planner.memory.kubernetes import observed_reservations
+from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.other_node import MOST_TRIED, with_other_node
 from hugeplan.planner.plan import plan
@@ -130,11 +131,10 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None, request: Plan
             continue
         try:
             facts, sample = await fleet.get_facts(session, item.id)
-            kubernetes, provider = await fleet.get_cluster(session, item.id)
         except InvalidInputError:  # its report lacks what a plan needs
             continue
         if facts.arch == request.node.arch:
-            reservations = Reservations(kubernetes=kubernetes, provider=provider)
+            reservations = observed_reservations(sample)
             others.append(PlanRequest(node=facts, reservations=reservations, policy=request.policy, sample=sample))
     return others
 
@@ -149,10 +149,12 @@ async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:
     """The first scenario of a node: its databases as they run today, and whether a kubelet runs there. Workloads come
     from the sample by themselves."""
     facts, sample = await fleet.get_facts(session, node_id)
-    kubernetes, provider = await fleet.get_cluster(session, node_id)
+    cluster = observed_reservations(sample)
     databases = as_it_runs(sample, DemandContext.of_node(facts))
     document = ScenarioDocument(
-        reservations=ReservationsDocument.model_validate({"kubernetes": kubernetes, "provider": provider}),
+        reservations=ReservationsDocument.model_validate(
+            {"kubernetes": cluster.kubernetes, "provider": cluster.provider}
+        ),
         databases=[
             DatabaseDocument(
                 name=database.name,

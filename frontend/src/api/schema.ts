@@ -5375,6 +5375,8 @@ export interface components {
              * @default false
              */
             memory_manager_static: boolean;
+            /** Kubelet Version */
+            kubelet_version?: string | null;
         };
         /**
          * Retention

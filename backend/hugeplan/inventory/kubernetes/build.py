@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from hugeplan.formats.quantities import parse_quantity
 from hugeplan.inventory.instances import database_instance
 from hugeplan.inventory.kubernetes.documents import Read, read_documents
 from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pools_of, resources, sample_of
@@ -20,7 +21,6 @@ from hugeplan.inventory.kubernetes.pods import (
     pod_view,
     refused_for_pages,
 )
-from hugeplan.inventory.kubernetes.quantities import parse_quantity
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
 from hugeplan.planner.model import MemoryHistory, Tenant
 from hugeplan.planner.units import format_bytes

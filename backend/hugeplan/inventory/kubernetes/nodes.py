@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from hugeplan.formats.providers import provider_of
+from hugeplan.formats.quantities import huge_page_size, parse_quantity
 from hugeplan.inventory.kubernetes.objects import Node, Resources
-from hugeplan.inventory.kubernetes.quantities import huge_page_size, parse_quantity
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.memory.kubernetes import KUBELET_EVICTION_BYTES
+from hugeplan.planner.memory.kubernetes import KUBELET_EVICTION_BYTES, reserved_of_allocatable
 from hugeplan.planner.model import KIB, NodeFacts, NodeSample, NumaNode, Pool, Reservations
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, usual_default_size
-
-#: Labels that only one provider's nodes carry.
-_PROVIDER_LABELS: Final = {
-    "cloud.google.com/gke-nodepool": "gke",
-    "eks.amazonaws.com/nodegroup": "eks",
-    "kubernetes.azure.com/cluster": "aks",
-}
 
 #: What a Node object never says, whatever the cluster.
 ALWAYS_UNKNOWN: Final = (
@@ -74,6 +69,7 @@ def node_facts(node: Node) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | 
         or (node.metadata.labels or {}).get("kubernetes.io/arch"),
         kernel_release=info.kernelVersion if info is not None else None,
         labels=node.metadata.labels or {},
+        kubelet_version=info.kubeletVersion if info is not None else None,
     )
 
 
@@ -85,6 +81,7 @@ def facts_of_resources(
     architecture: str | None,
     kernel_release: str | None,
     labels: Mapping[str, str],
+    kubelet_version: str | None = None,
 ) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | str:
     """The same from the two lists of resources, as kube-state-metrics has them too."""
     memory = capacity.get("memory")
@@ -123,36 +120,27 @@ def facts_of_resources(
         cpus=capacity.get("cpu"),
         kernel_release=kernel_release,
     )
-    reservations, doubt = _reservations(labels, capacity, allocatable, pools)
+    reservations, doubt = _reservations(labels, capacity, allocatable, kubelet_version)
     return facts, reservations, (*unknown, *doubt)
 
 
 def _reservations(
-    labels: Mapping[str, str], capacity: Mapping[str, int], allocatable: Mapping[str, int], pools: Mapping[int, int]
+    labels: Mapping[str, str], capacity: Mapping[str, int], allocatable: Mapping[str, int], kubelet_version: str | None
 ) -> tuple[Reservations, tuple[str, ...]]:
     """kubeReserved + systemReserved + evictionHard = capacity - pools - allocatable; only their sum can be told."""
-    provider = next((name for text, name in _PROVIDER_LABELS.items() if text in labels), None)
-    max_pods = capacity.get("pods")
-    offered = allocatable.get("memory")
-    if not offered:
-        return Reservations(kubernetes=True, provider=provider, max_pods=max_pods), (
-            "reservations of the kubelet: allocatable memory is not reported",
-        )
-    total = capacity["memory"] - sum(pools.values()) - offered
-    if total < 0:
-        # The pool shrank or grew after the kubelet had counted it.
-        return Reservations(kubernetes=True, provider=provider, max_pods=max_pods), (
-            "reservations of the kubelet: allocatable memory does not agree with capacity and pools",
-        )
-    eviction = min(total, KUBELET_EVICTION_BYTES)
-    return Reservations(
+    told = Reservations(
         kubernetes=True,
-        provider=provider,
-        kube_reserved_bytes=total - eviction,
-        system_reserved_bytes=0,
-        eviction_hard_bytes=eviction,
-        max_pods=max_pods,
-    ), (
+        provider=provider_of(labels),
+        max_pods=capacity.get("pods"),
+        kubelet_version=kubelet_version,
+    )
+    if not allocatable.get("memory"):
+        return told, ("reservations of the kubelet: allocatable memory is not reported",)
+    total = reserved_of_allocatable(capacity, allocatable)
+    if total is None:
+        return told, ("reservations of the kubelet: allocatable memory does not agree with capacity and pools",)
+    eviction = min(total, KUBELET_EVICTION_BYTES)
+    return replace(told, kube_reserved_bytes=total - eviction, system_reserved_bytes=0, eviction_hard_bytes=eviction), (
         "how the kubelet's reservation is divided into kubeReserved, systemReserved and evictionHard: only the sum is"
         " reported",
     )

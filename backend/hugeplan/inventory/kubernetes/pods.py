@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from hugeplan.formats.quantities import huge_page_size, parse_quantity
 from hugeplan.inventory.kubernetes.objects import (
     ConfigMap,
     ConfigMapVolume,
@@ -15,7 +16,6 @@ from hugeplan.inventory.kubernetes.objects import (
     Resources,
     Volume,
 )
-from hugeplan.inventory.kubernetes.quantities import huge_page_size, parse_quantity
 from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import ContainerView, MountedFile, PodView, may_hold_database

@@ -147,7 +147,13 @@ def _kubernetes_node(
 ) -> FoundNode | str:
     machine = None if host is None else host.machine
     built = facts_of_resources(
-        name, capacity, allocatable, architecture=machine, kernel_release=info.get("kernel_version"), labels={}
+        name,
+        capacity,
+        allocatable,
+        architecture=machine,
+        kernel_release=info.get("kernel_version"),
+        labels={},
+        kubelet_version=info.get("kubelet_version"),
     )
     if isinstance(built, str):
         return built

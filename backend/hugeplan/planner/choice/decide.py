@@ -77,7 +77,8 @@ def margin_bytes(request: PlanRequest) -> int:
 
 def choice_inputs(request: PlanRequest, start: Start | None = None, *, weigh_gains: bool = True) -> ChoiceInputs:
     """What a checked request brings to the choice; ``start`` is the observed node that it starts from."""
-    reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes)
+    kubelet = None if request.sample is None else request.sample.kubelet
+    reserved = resolve_reservations(request.reservations, request.node.mem_total_bytes, kubelet)
     shared, tenants = shared_claims(request, reserved, start), tenant_demand(request.tenants)
     return ChoiceInputs(
         request=request,

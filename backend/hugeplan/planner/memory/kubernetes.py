@@ -6,6 +6,7 @@ Sources: kubernetes v1.33 pkg/kubelet/nodestatus/setters.go (allocatable), pkg/k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from hugeplan.planner.model import (
     InstancePlan,
     KubernetesView,
     NodeFacts,
+    NodeSample,
+    ObservedKubelet,
     PoolPlan,
     Reservations,
     Source,
@@ -86,6 +89,14 @@ def aks_kube_reserved_bytes(mem_bytes: int) -> int:
     return tiered_reserve_bytes(mem_bytes)
 
 
+def aks_kube_reserved_since_1_29_bytes(mem_bytes: int, max_pods: int) -> int:
+    """AKS's kube-reserved memory since version 1.29: 20 MB per pod + 50 MB, a quarter of memory at most.
+
+    Source: AKS documentation, "Node reservations". 8 GB and 30 pods -> 650 MB.
+    """
+    return min((20 * max_pods + 50) * MIB, mem_bytes // 4)
+
+
 def eks_kube_reserved_bytes(max_pods: int) -> int:
     """EKS (AL2) kube-reserved memory: 11 MiB per pod + 255 MiB. 17 pods -> 442 MiB.
 
@@ -102,43 +113,110 @@ def gke_huge_page_cap_bytes(mem_bytes: int) -> int:
     return mem_bytes * (60 if mem_bytes < 30 * 10**9 else 80) // 100
 
 
-def resolve_reservations(reservations: Reservations, mem_bytes: int) -> NodeReserved:
-    """Every reservation with its source: what is given, else the provider's formula, else the kubelet's default.
+def observed_reservations(sample: NodeSample | None) -> Reservations:
+    """What is asked of a node that nobody described: to count its kubelet's reservations where one runs there."""
+    kubelet = None if sample is None else sample.kubelet
+    return Reservations() if kubelet is None else Reservations(kubernetes=True, provider=kubelet.provider)
+
+
+def resolve_reservations(
+    reservations: Reservations, mem_bytes: int, kubelet: ObservedKubelet | None = None
+) -> NodeReserved:
+    """Every reservation with its source: what is given, else what the node's kubelet says, else the provider's formula,
+    else the kubelet's default.
 
     Without Kubernetes only ``system_reserved_bytes`` counts. An unknown provider raises PlannerError.
     """
     if reservations.provider is not None and reservations.provider not in PROVIDERS:
         raise PlannerError("reservations.provider", reservations.provider, f"one of {', '.join(PROVIDERS)}, or none")
-    system = _given(reservations.system_reserved_bytes) or Reserved(0, Source.ASSUMED, "no systemReserved given: 0")
-    if not reservations.kubernetes:
+    given = reservations
+    system = _given(given.system_reserved_bytes) or Reserved(0, Source.ASSUMED, "no systemReserved given: 0")
+    if not given.kubernetes:
         nothing = Reserved(0, Source.GIVEN, "not a Kubernetes node")
         return NodeReserved(kube=nothing, system=system, eviction=nothing)
-    kube = _given(reservations.kube_reserved_bytes) or _provider_kube(reservations, mem_bytes)
-    eviction = _given(reservations.eviction_hard_bytes) or _provider_eviction(reservations.provider)
-    return NodeReserved(kube=kube, system=system, eviction=eviction)
+    said = _of_kubelet(given, kubelet)
+    kube, eviction = _by_provider(given, mem_bytes, kubelet) if said is None else (said.kube, said.eviction)
+    return NodeReserved(
+        kube=_given(given.kube_reserved_bytes) or kube,
+        system=_given(given.system_reserved_bytes) or (system if said is None else said.system),
+        eviction=_given(given.eviction_hard_bytes) or eviction,
+    )
 
 
 def _given(value: int | None) -> Reserved | None:
     return None if value is None else Reserved(value, Source.GIVEN, "given")
 
 
-def _provider_kube(reservations: Reservations, mem_bytes: int) -> Reserved:
+def _of_kubelet(reservations: Reservations, kubelet: ObservedKubelet | None) -> NodeReserved | None:
+    """What the kubelet runs with; None where it is not known. Its sum alone counts only while no part is given."""
+    if kubelet is None:
+        return None
+    parts = (kubelet.kube_reserved_bytes, kubelet.system_reserved_bytes, kubelet.eviction_hard_bytes)
+    kube, system, eviction = parts
+    if kube is not None and system is not None and eviction is not None:
+        reference = f"the kubelet's configuration ({kubelet.source or 'as reported'})"
+        return NodeReserved(*(Reserved(size, Source.MEASURED, reference) for size in (kube, system, eviction)))
+    given = (reservations.kube_reserved_bytes, reservations.system_reserved_bytes, reservations.eviction_hard_bytes)
+    if kubelet.reserved_bytes is None or any(size is not None for size in given):
+        return None
+    eviction = min(kubelet.reserved_bytes, KUBELET_EVICTION_BYTES)
+    reference = "capacity - pools - allocatable, as the kubelet reports them: the sum is known, its parts are not"
+    return NodeReserved(
+        kube=Reserved(kubelet.reserved_bytes - eviction, Source.MEASURED, reference),
+        system=Reserved(0, Source.MEASURED, reference),
+        eviction=Reserved(eviction, Source.MEASURED, reference),
+    )
+
+
+def reserved_of_allocatable(capacity: Mapping[str, int], allocatable: Mapping[str, int]) -> int | None:
+    """kubeReserved + systemReserved + evictionHard = capacity - pools - allocatable, from bytes by resource name.
+
+    None where memory is not reported, or the pool changed after the kubelet had counted it.
+    """
+    memory, offered = capacity.get("memory"), allocatable.get("memory")
+    if memory is None or not offered:
+        return None
+    total = memory - sum(size for name, size in capacity.items() if name.startswith("hugepages-")) - offered
+    return total if total >= 0 else None
+
+
+def _by_provider(
+    reservations: Reservations, mem_bytes: int, kubelet: ObservedKubelet | None
+) -> tuple[Reserved, Reserved]:
+    """kube-reserved and the eviction threshold by formula."""
     provider = reservations.provider
-    if provider == "gke":
-        return Reserved(gke_kube_reserved_bytes(mem_bytes), Source.COMPUTED, "GKE: tiers over MemTotal")
-    if provider == "aks":
-        return Reserved(aks_kube_reserved_bytes(mem_bytes), Source.COMPUTED, "AKS below 1.29: tiers over MemTotal")
-    if provider == "eks":
-        pods = DEFAULT_MAX_PODS if reservations.max_pods is None else reservations.max_pods
-        return Reserved(eks_kube_reserved_bytes(pods), Source.COMPUTED, f"EKS: 11 MiB x {pods} pods + 255 MiB")
-    return Reserved(0, Source.ASSUMED, "no kubeReserved given: the kubelet's default is none")
-
-
-def _provider_eviction(provider: str | None) -> Reserved:
-    if provider == "aks":
-        return Reserved(AKS_EVICTION_BYTES, Source.CATALOGUE, "AKS below 1.29: memory.available<750Mi")
+    max_pods = reservations.max_pods or (kubelet.max_pods if kubelet else None)
+    pods = DEFAULT_MAX_PODS if max_pods is None else max_pods
     source = Source.ASSUMED if provider is None else Source.CATALOGUE
-    return Reserved(KUBELET_EVICTION_BYTES, source, "kubelet default: memory.available<100Mi")
+    eviction = Reserved(KUBELET_EVICTION_BYTES, source, "kubelet default: memory.available<100Mi")
+    if provider == "gke":
+        return Reserved(gke_kube_reserved_bytes(mem_bytes), Source.COMPUTED, "GKE: tiers over MemTotal"), eviction
+    if provider == "eks":
+        reference = f"EKS: 11 MiB x {pods} pods + 255 MiB"
+        return Reserved(eks_kube_reserved_bytes(pods), Source.COMPUTED, reference), eviction
+    if provider == "aks":
+        return _aks(reservations.kubelet_version or (kubelet.version if kubelet else None), mem_bytes, pods, eviction)
+    return Reserved(0, Source.ASSUMED, "no kubeReserved given: the kubelet's default is none"), eviction
+
+
+def _aks(version: str | None, mem_bytes: int, pods: int, default: Reserved) -> tuple[Reserved, Reserved]:
+    """AKS by version; where it is not known, the older and larger of the two."""
+    minor = _minor(version)
+    if minor is not None and minor >= 29:
+        size = aks_kube_reserved_since_1_29_bytes(mem_bytes, pods)
+        reference = f"AKS since 1.29: 20 MiB x {pods} pods + 50 MiB, a quarter of MemTotal at most"
+        return Reserved(size, Source.COMPUTED, reference), default
+    known = "AKS below 1.29" if minor is not None else "AKS of an unknown version, as below 1.29"
+    return (
+        Reserved(aks_kube_reserved_bytes(mem_bytes), Source.COMPUTED, f"{known}: tiers over MemTotal"),
+        Reserved(AKS_EVICTION_BYTES, Source.CATALOGUE, f"{known}: memory.available<750Mi"),
+    )
+
+
+def _minor(version: str | None) -> int | None:
+    """29 of ``v1.29.4``; None for what is not a version of Kubernetes 1."""
+    found = re.match(r"v?1\.(\d+)", version or "")
+    return int(found[1]) if found else None
 
 
 def allocatable_memory_bytes(capacity_bytes: int, reserved_bytes: int, huge_page_bytes: int) -> int:
@@ -228,9 +306,10 @@ def _pages_of(demand: Demand, page_bytes: int) -> int:
     return own + sum(pages for size, pages in demand.also_pages if size == page_bytes)
 
 
-def kubernetes_view(node: NodeFacts, reservations: Reservations, pools: Sequence[PoolPlan]) -> KubernetesView:
+def kubernetes_view(
+    node: NodeFacts, reservations: Reservations, pools: Sequence[PoolPlan], reserved: NodeReserved
+) -> KubernetesView:
     """What the kubelet reports once ``pools`` stand and it was restarted."""
-    reserved = resolve_reservations(reservations, node.mem_total_bytes)
     by_size = dict.fromkeys(node.huge_page_sizes_bytes, 0)
     by_node = {numa.id: numa.mem_total_bytes for numa in node.numa}
     for pool in pools:
@@ -251,8 +330,18 @@ def kubernetes_view(node: NodeFacts, reservations: Reservations, pools: Sequence
             (
                 Term("capacity", format_bytes(node.mem_total_bytes), Source.GIVEN),
                 Term("kubeReserved", format_bytes(reserved.kube.bytes), reserved.kube.source, reserved.kube.reference),
-                Term("systemReserved", format_bytes(reserved.system.bytes), reserved.system.source),
-                Term("evictionHard", format_bytes(reserved.eviction.bytes), reserved.eviction.source),
+                Term(
+                    "systemReserved",
+                    format_bytes(reserved.system.bytes),
+                    reserved.system.source,
+                    reserved.system.reference,
+                ),
+                Term(
+                    "evictionHard",
+                    format_bytes(reserved.eviction.bytes),
+                    reserved.eviction.source,
+                    reserved.eviction.reference,
+                ),
                 Term("pools", format_bytes(pool_bytes), Source.COMPUTED),
             ),
             "kubernetes v1.33 pkg/kubelet/nodestatus/setters.go",

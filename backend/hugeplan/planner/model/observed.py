@@ -155,6 +155,25 @@ class ObservedDatabase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedKubelet:
+    """What the node's kubelet sets aside, in bytes; None is unknown, and 0 is known to be nothing.
+
+    ``reserved_bytes`` is the sum of all three, from what the kubelet reports: capacity less pools less allocatable.
+    ``source`` says where the three were read: ``api`` or ``file``, perhaps with ``command line``. ``provider`` is what
+    the node's labels tell.
+    """
+
+    version: str | None = None
+    kube_reserved_bytes: int | None = None
+    system_reserved_bytes: int | None = None
+    eviction_hard_bytes: int | None = None
+    reserved_bytes: int | None = None
+    max_pods: int | None = None
+    source: str | None = None
+    provider: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSample:
     """The memory state of a node at one moment. Every None is unknown; an empty tuple is known none.
 
@@ -172,6 +191,7 @@ class NodeSample:
     numa: tuple[NumaMemory, ...] | None = None
     thp_enabled: str | None = None
     kubelet_capacity: Mapping[str, int] | None = None  # node.status.capacity, bytes by resource name
+    kubelet: ObservedKubelet | None = None  # None: none runs here, as far as it is known
     non_default_pools_monitored: bool | None = None
     memory: Meminfo | None = None
     units: tuple[ObservedUnit, ...] | None = None

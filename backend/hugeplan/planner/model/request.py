@@ -13,7 +13,8 @@ from hugeplan.planner.model.observed import MemoryHistory, NodeSample
 class Reservations:
     """Memory set aside before any pod or database. Without Kubernetes only ``system_reserved_bytes`` counts.
 
-    ``provider`` (``gke``, ``eks``, ``aks`` or None) fills what is None by that provider's formula.
+    What is None is filled from the observed kubelet, else by the formula of ``provider`` (``gke``, ``eks``, ``aks`` or
+    None), which may depend on ``kubelet_version`` (``v1.31.2``).
     """
 
     kubernetes: bool = False
@@ -24,6 +25,7 @@ class Reservations:
     max_pods: int | None = None
     hugepage_aware_eviction: bool | None = None
     memory_manager_static: bool = False
+    kubelet_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

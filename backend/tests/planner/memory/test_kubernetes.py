@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kubernetes import (
+    Reserved,
     aks_kube_reserved_bytes,
     allocatable_memory_bytes,
     eks_kube_reserved_bytes,
@@ -17,10 +20,11 @@ from hugeplan.planner.memory.kubernetes import (
     memory_manager_allocatable_bytes,
     phantom_eviction_bytes,
     reserved_memory,
+    reserved_of_allocatable,
     resolve_reservations,
     tiered_reserve_bytes,
 )
-from hugeplan.planner.model import GIB, KIB, MIB, NodeFacts, NumaNode, PoolPlan, Reservations, Source
+from hugeplan.planner.model import GIB, KIB, MIB, NodeFacts, NumaNode, ObservedKubelet, PoolPlan, Reservations, Source
 
 
 class TestAllocatable:
@@ -43,7 +47,7 @@ class TestAllocatable:
         given_ = Reservations(
             kubernetes=True, kube_reserved_bytes=2 * GIB, system_reserved_bytes=GIB, eviction_hard_bytes=500 * MIB
         )
-        view = kubernetes_view(node, given_, [pool])
+        view = kubernetes_view(node, given_, [pool], resolve_reservations(given_, 32 * GIB))
         assert view.capacity == {"memory": 32 * GIB, "hugepages-2Mi": GIB, "hugepages-1Gi": 0}
         assert view.allocatable["memory"] == (29196 - 1024) * MIB
         assert view.phantom_eviction_bytes == GIB
@@ -66,6 +70,48 @@ class TestProviders:
         eviction = resolve_reservations(Reservations(kubernetes=True, provider="aks"), 7 * GIB).eviction.bytes
         # The documentation rounds 750Mi to 0.75 GB: (1.6 + 0.75) / 7 = 34 %.
         assert (reserved + eviction) / (7 * GIB) == pytest.approx(0.336, abs=0.004)
+
+    @pytest.mark.parametrize(
+        ("version", "kube", "eviction", "reference"),
+        [
+            ("v1.28.9", 2662 * MIB + 419430, 750 * MIB, "below 1.29"),
+            ("v1.29.0", 650 * MIB, 100 * MIB, "since 1.29"),
+            ("v1.34.2+k3s1", 650 * MIB, 100 * MIB, "since 1.29"),
+            (None, 2662 * MIB + 419430, 750 * MIB, "unknown version"),
+        ],
+    )
+    def test_aks_by_version(self, version: str | None, kube: int, eviction: int, reference: str) -> None:
+        """8 GB and 30 pods: 650 MB since 1.29, as its documentation counts. The larger where the version is unknown."""
+        wanted = Reservations(kubernetes=True, provider="aks", max_pods=30, kubelet_version=version)
+        found = resolve_reservations(wanted, 16 * GIB)
+        assert (found.kube.bytes, found.eviction.bytes) == (pytest.approx(kube, abs=MIB), eviction)
+        assert reference in found.kube.reference
+
+    def test_the_kubelets_own_figures_beat_every_formula(self) -> None:
+        said = ObservedKubelet(
+            version="v1.31.0", kube_reserved_bytes=3 * GIB, system_reserved_bytes=0, eviction_hard_bytes=GIB,
+            reserved_bytes=9 * GIB, source="api",
+        )  # fmt: skip
+        wanted = Reservations(kubernetes=True, provider="gke")
+        found = resolve_reservations(wanted, 64 * GIB, said)
+        assert (found.kube.bytes, found.system.bytes, found.eviction.bytes) == (3 * GIB, 0, GIB)
+        assert {part.source for part in (found.kube, found.system, found.eviction)} == {Source.MEASURED}
+        assert "configuration (api)" in found.kube.reference
+        given_ = dataclasses.replace(wanted, kube_reserved_bytes=5)
+        assert resolve_reservations(given_, 64 * GIB, said).kube == Reserved(5, Source.GIVEN, "given")
+
+    def test_where_only_allocatable_is_reported_the_sum_is_known(self) -> None:
+        total = reserved_of_allocatable(
+            {"memory": 64 * GIB, "hugepages-2Mi": 8 * GIB, "pods": 110}, {"memory": 52 * GIB}
+        )
+        assert total == 4 * GIB
+        found = resolve_reservations(
+            Reservations(kubernetes=True, provider="gke"), 64 * GIB, ObservedKubelet(reserved_bytes=total)
+        )
+        assert found.total_bytes == 4 * GIB
+        assert "its parts are not" in found.kube.reference
+        assert reserved_of_allocatable({"memory": GIB}, {"memory": 2 * GIB}) is None
+        assert reserved_of_allocatable({"memory": GIB}, {}) is None
 
     def test_eks_seventeen_pods(self) -> None:
         assert eks_kube_reserved_bytes(17) == 442 * MIB

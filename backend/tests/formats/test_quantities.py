@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hugeplan.inventory.kubernetes.quantities import huge_page_size, parse_quantity
+from hugeplan.formats.quantities import huge_page_size, parse_quantity
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,51 @@
+"""What a KubeletConfiguration sets aside, as the kubelet adds it up.
+
+Source: kubernetes v1.34 pkg/kubelet/apis/config/v1beta1/defaults.go, pkg/kubelet/eviction/helpers.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Final
+
+from hugeplan.formats.quantities import parse_quantity
+
+SIGNAL: Final = "memory.available"
+DEFAULT_EVICTION: Final = "100Mi"
+
+
+def reserved_bytes(config: Mapping[str, object], field: str) -> int | None:
+    """Memory in ``kubeReserved`` or ``systemReserved``: 0 where the field or its memory is not there, None where it is
+    not a quantity.
+    """
+    part = config.get(field)
+    if part is None:
+        return 0
+    if not isinstance(part, Mapping):
+        return None
+    return _quantity(part.get("memory", 0))
+
+
+def eviction_hard_bytes(config: Mapping[str, object], capacity_bytes: int) -> int | None:
+    """The hard threshold of memory.available, also as a percentage of capacity; None where it cannot be read.
+
+    Without ``evictionHard`` the kubelet's default holds; thresholds that leave memory.available out have none.
+    """
+    part = config.get("evictionHard")
+    if part is None:
+        return _quantity(DEFAULT_EVICTION)
+    if not isinstance(part, Mapping):
+        return None
+    default = DEFAULT_EVICTION if config.get("mergeDefaultEvictionSettings") is True else 0
+    value = part.get(SIGNAL, default)
+    if isinstance(value, str) and value.strip().endswith("%"):
+        try:
+            return int(Fraction(value.strip()[:-1]) * capacity_bytes / 100)
+        except (ValueError, ZeroDivisionError):
+            return None
+    return _quantity(value)
+
+
+def _quantity(value: object) -> int | None:
+    return parse_quantity(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
