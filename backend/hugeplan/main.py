@@ -214,6 +214,8 @@ def create_app(settings: Settings) -> Application:
         methods=app.state.methods,
         other=("/healthz", "/readyz", "/metrics", "/api/docs", "/api/docs/", "/api/openapi.json"),
         guarded=frozenset() if settings.metrics_public else frozenset({"/metrics"}),
+        # Prometheus comes directly; an ingress for browsers passes /metrics on as any other path.
+        direct_only=frozenset({"/metrics"}),
         direct=DIRECT,
     )
     app.front = RequestContext(doorkeeper, metrics=app.state.metrics, refusals=Refusals(settings, limiter))

@@ -6,16 +6,23 @@ docs/settings.md is generated from this class; a test fails when it is stale.
 from __future__ import annotations
 
 import ipaddress
+import os
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 ENV_PREFIX = "HUGEPLAN_"
+SECRETS_DIR_VARIABLE = ENV_PREFIX + "SECRETS_DIR"
 
 
 def is_loopback(host: str) -> bool:
@@ -155,7 +162,12 @@ class Settings(BaseSettings):
             ' as JSON: `["127.0.0.0/8"]`. All others but those are reached without it.'
         ),
     ] = ()
-    metrics_public: Annotated[bool, Field(description="Answer `/metrics` without a credential.")] = False
+    metrics_public: Annotated[
+        bool,
+        Field(
+            description="Answer `/metrics` without a credential to who comes directly; through a proxy it needs one."
+        ),
+    ] = False
     bootstrap_enrolment_token: Annotated[
         SecretStr | None,
         Field(description="An enrolment token (32 characters or more) to register at start, for unattended agents."),
@@ -214,6 +226,21 @@ class Settings(BaseSettings):
         if value is not None and len(value.get_secret_value()) < 32:
             raise ValueError("32 characters or more")
         return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What is given, then the environment, then the files of HUGEPLAN_SECRETS_DIR: in all processes alike."""
+        del dotenv_settings, file_secret_settings
+        given = os.environ.get(SECRETS_DIR_VARIABLE)
+        secrets_dir = given if given and Path(given).is_dir() else None  # commands refuse what is no folder
+        return init_settings, env_settings, SecretsSettingsSource(settings_cls, secrets_dir=secrets_dir)
 
     def browser_url(self) -> str:
         """The address that browsers use, without a slash at its end."""

@@ -113,7 +113,18 @@ def test_the_daemonsets_command_and_variables_are_valid(manifests: dict[str, Any
     assert config.server == "http://hugeplan.hugeplan.svc:8000"
     assert config.node_name == "x" * 40
     assert str(config.root) == "/host"
-    assert config.enrolment_token == "x" * 40
+    assert str(config.enrolment_token_file) == "/run/secrets/hugeplan/token"
+    assert config.enrolment_token is None, "a variable shows in more places than a file"
+
+
+def test_the_daemonset_is_probed(manifests: dict[str, Any]) -> None:
+    (container,) = manifests["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+    for probe, what in (("startupProbe", "live"), ("livenessProbe", "live"), ("readinessProbe", "ready")):
+        assert container[probe]["exec"]["command"] == ["python3", "-m", "hugeplan_agent.health", what]
+
+
+def test_the_agents_namespace_says_which_pod_security_it_needs(manifests: dict[str, Any]) -> None:
+    assert manifests["Namespace"]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
 def test_the_daemonset_mounts_the_host_read_only_and_runs_without_power(manifests: dict[str, Any]) -> None:

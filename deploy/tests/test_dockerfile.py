@@ -25,6 +25,7 @@ def test_no_instruction_needs_the_network_but_these() -> None:
     assert not any(instruction == "ADD" for stage in STAGES.values() for instruction, _ in stage.steps)
 
 
-@pytest.mark.parametrize("name", ["server", "agent"])
-def test_images_run_as_an_ordinary_user(name: str) -> None:
-    assert ("USER", "10001:10001") in STAGES[name].steps
+@pytest.mark.parametrize(("name", "user"), [("server", 10001), ("agent", 10002)])
+def test_images_run_as_an_ordinary_user_of_their_own(name: str, user: int) -> None:
+    """The agent sees the host's /proc: with the server's user it could read the server's environment there."""
+    assert ("USER", f"{user}:{user}") in STAGES[name].steps

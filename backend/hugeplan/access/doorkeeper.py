@@ -21,11 +21,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hugeplan.access.admission import Gate
 from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.schemas import Role
 from hugeplan.api.allow import Methods
 from hugeplan.api.problems import response_for
 
 Address = tuple[str, str]
 """Method and path."""
+
+READERS = frozenset({Role.VIEWER, Role.PLANNER, Role.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,18 @@ class _Known:
     needs_credential: bool
 
 
+def _came_by_proxy(request: Request) -> bool:
+    """Whether a reverse proxy or an ingress passed the request on: each of them says so in one of these."""
+    return any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"))
+
+
 class Doorkeeper:
     """ASGI application: it answers 401, 404, 405 and 429 itself, and passes on what is left.
 
     ``app`` is FastAPI's own stack, and ``routers`` are those of the API below ``prefix``, which ends with a slash.
     ``other`` are paths outside of the API that FastAPI knows; one that ends with a slash stands for all below it.
-    ``guarded`` are those of them that need a credential. ``pages`` takes what is no route.
+    ``guarded`` are those of them that need a credential, ``direct_only`` those that need one unless the request came
+    without a proxy. ``pages`` takes what is no route.
     """
 
     def __init__(
@@ -61,11 +70,12 @@ class Doorkeeper:
         methods: Methods,
         other: Iterable[str],
         guarded: frozenset[str],
+        direct_only: frozenset[str],
         direct: Mapping[Address, Direct],
     ) -> None:
         self._app, self._pages, self._gate, self._methods, self._prefix = app, pages, gate, methods, prefix
         self._other = tuple(other)
-        self._guarded = guarded
+        self._guarded, self._direct_only = guarded, direct_only
         self._direct = dict(direct)
         # A path without parameters is found at once; the others are few.
         self._plain: dict[Address, _Known] = {}
@@ -118,6 +128,8 @@ class Doorkeeper:
                 self._gate.refuse_guessing(request)
         elif path in self._guarded and method != "OPTIONS":
             await self._gate.identify(request)
+        elif path in self._direct_only and _came_by_proxy(request):
+            await self._gate.admit(request, READERS)
         return None
 
     def _find(self, method: str, path: str) -> _Known | None:

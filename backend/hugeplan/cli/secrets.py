@@ -40,8 +40,18 @@ def run(arguments: argparse.Namespace) -> int:
     # libpq's form: host:port:database:user:password, where a colon or backslash of the password is escaped.
     escaped = password.replace("\\", "\\\\").replace(":", "\\:")
     _write(database / PASSFILE, f"*:*:*:*:{escaped}")
-    _kept_or_made(enrolment / ENROLMENT_TOKEN_FILE, _given(ENROLMENT_TOKEN_VARIABLE, SHORTEST_TOKEN_CHARACTERS))
+    token = enrolment / ENROLMENT_TOKEN_FILE
+    _kept_or_made(token, _given(ENROLMENT_TOKEN_VARIABLE, SHORTEST_TOKEN_CHARACTERS))
+    _let_group_read(token)
     return 0
+
+
+def _let_group_read(path: Path) -> None:
+    """The agent's user is another than the server's, and reads this one file by the server's group."""
+    try:
+        path.chmod(0o640)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
 
 
 def _given(variable: str, at_least_characters: int) -> str | None:

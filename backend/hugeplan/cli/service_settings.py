@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from hugeplan.cli import InputError
-from hugeplan.settings import ENV_PREFIX, Settings
+from hugeplan.settings import ENV_PREFIX, SECRETS_DIR_VARIABLE, Settings
 
-SECRETS_DIR_VARIABLE = ENV_PREFIX + "SECRETS_DIR"
+__all__ = ["SECRETS_DIR_VARIABLE", "load_settings"]
 
 
 def load_settings(**given: Any) -> Settings:
@@ -27,7 +27,12 @@ def load_settings(**given: Any) -> Settings:
     if secrets_dir is not None and not Path(secrets_dir).is_dir():
         raise InputError(f"{SECRETS_DIR_VARIABLE} is {secrets_dir!r}: expected a folder")
     try:
-        return Settings(**{**given, "_secrets_dir": secrets_dir})
+        return Settings(**given)
+    except OSError as error:
+        raise InputError(
+            f"{SECRETS_DIR_VARIABLE}: {error.filename} cannot be read: {error.strerror}; it must be readable for the"
+            f" user {os.geteuid()}: chown {os.geteuid()} {error.filename}"
+        ) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         variable = ENV_PREFIX + "_".join(str(part) for part in first["loc"]).upper()

@@ -8,6 +8,7 @@ import pytest
 
 from hugeplan.cli import main
 from hugeplan.cli.service_settings import load_settings
+from hugeplan.settings import Settings
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_a_second_start_keeps_what_the_first_made(
     first = contents(folders)
     assert set(first) == {"database-password", "passfile", "hugeplan_bootstrap_enrolment_token"}
     assert first["passfile"].strip() == f"*:*:*:*:{first['database-password'].strip()}"
-    assert all(path.stat().st_mode & 0o077 == 0 for folder in folders for path in folder.iterdir())
+    assert all(path.stat().st_mode & 0o037 == 0 for folder in folders for path in folder.iterdir())
     assert make(folders) == 0
     assert contents(folders) == first
     printed = capsys.readouterr()
@@ -76,3 +77,22 @@ def test_the_service_reads_the_token_from_the_folder(
     found = load_settings().bootstrap_enrolment_token
     assert found is not None
     assert found.get_secret_value() == contents(folders)["hugeplan_bootstrap_enrolment_token"].strip()
+
+
+def test_every_process_of_the_service_reads_the_folder(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Worker processes make their settings themselves; they used to read the environment alone."""
+    make(folders)
+    monkeypatch.setenv("HUGEPLAN_SECRETS_DIR", str(folders[1]))
+    assert Settings().bootstrap_enrolment_token == load_settings().bootstrap_enrolment_token
+    (folders[1] / "hugeplan_database_url").write_text("postgresql://u:p@h/d\n")
+    assert Settings().psycopg_url() == "postgresql://u:p@h/d"
+    monkeypatch.setenv("HUGEPLAN_DATABASE_URL", "postgresql:///mine")
+    assert Settings().psycopg_url() == "postgresql:///mine"
+
+
+def test_the_enrolment_token_is_for_the_group_and_the_password_is_not(folders: tuple[Path, Path]) -> None:
+    make(folders)
+    modes = {path.name: path.stat().st_mode & 0o777 for folder in folders for path in folder.iterdir()}
+    assert modes == {"database-password": 0o600, "passfile": 0o600, "hugeplan_bootstrap_enrolment_token": 0o640}

@@ -48,17 +48,23 @@ capabilities:
 {{- if .Values.database.external.existingSecret }}{{ .Values.database.external.key }}{{ else }}url{{ end -}}
 {{- end }}
 
+{{- define "hugeplan.serverSecrets" -}}
+- name: secrets
+  projected:
+    defaultMode: 0440
+    sources:
+      - secret:
+          name: {{ include "hugeplan.databaseSecret" . }}
+          items: [{key: {{ include "hugeplan.databaseKey" . }}, path: hugeplan_database_url}]
+      - secret:
+          name: {{ include "hugeplan.enrolmentSecret" . }}
+          items: [{key: {{ .Values.enrolment.key }}, path: hugeplan_bootstrap_enrolment_token}]
+{{- end }}
+
 {{- define "hugeplan.serverEnv" -}}
-- name: HUGEPLAN_DATABASE_URL
-  valueFrom:
-    secretKeyRef:
-      name: {{ include "hugeplan.databaseSecret" . }}
-      key: {{ include "hugeplan.databaseKey" . }}
-- name: HUGEPLAN_BOOTSTRAP_ENROLMENT_TOKEN
-  valueFrom:
-    secretKeyRef:
-      name: {{ include "hugeplan.enrolmentSecret" . }}
-      key: {{ .Values.enrolment.key }}
+# Files, not variables: a process's environment shows in more places than a file that its user alone reads.
+- name: HUGEPLAN_SECRETS_DIR
+  value: /run/secrets/hugeplan
 {{- if .Values.monitoring.serviceMonitor.enabled }}
 - name: HUGEPLAN_METRICS_PUBLIC
   value: "true"
