@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -12,6 +12,7 @@ from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
+from hugeplan.inventory.prometheus.clusters import Tables, clusters_of, refuse_mixed
 from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant
 from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
@@ -45,25 +46,21 @@ def read_prometheus(
     """The inventory that a Prometheus server holds. InventoryError where it cannot be asked or knows no node."""
     with PrometheusClient(url, token) as client:
         end = client.now()
-        start = end - days * 86_400
-        hosts = read_hosts(client)
-        capacity = _by_node(client.query(queries.CAPACITY))
+        span = _Span(end - days * 86_400, end, step_seconds)
         notes: list[str] = []
         nodes: list[FoundNode] = []
-        if capacity:
-            history = _histories(client.query_range(queries.POD_USE, start, end, step_seconds))
-            nodes += _kubernetes_nodes(client, capacity, hosts, history, notes)
-        known = {node.facts.name for node in nodes}
-        alone = [host for host in hosts if host.name not in known and not _is_kubernetes(host, capacity, client)]
-        if alone:
-            use = client.query_range(queries.HOST_USE, start, end, step_seconds)
-            nodes += [host_node(host, use) for host in alone]
+        known: set[str] = set()
+        for cluster, tables in clusters_of(client):
+            refuse_mixed(tables, client.shown)
+            found = _nodes_of(tables, span, known, notes)
+            known |= {node.facts.name for node in found} | _addresses(tables)
+            nodes += [_in_cluster(node, cluster) for node in found] if cluster else found
         if not nodes:
             raise InventoryError(
                 f"{client.shown}: no node: neither kube_node_status_capacity (kube-state-metrics) nor"
                 " node_memory_MemTotal_bytes (node_exporter) has a series"
             )
-        unknown = (*(_POD_UNKNOWN if capacity else ()), *_ALWAYS_UNKNOWN)
+        unknown = (*(_POD_UNKNOWN if client.query(queries.CAPACITY) else ()), *_ALWAYS_UNKNOWN)
         return Inventory(
             source=f"Prometheus {client.shown}",
             nodes=tuple(sorted(nodes, key=lambda node: node.facts.name)),
@@ -73,12 +70,44 @@ def read_prometheus(
         )
 
 
-def _is_kubernetes(host: Host, capacity: Mapping[str, Mapping[str, int]], client: PrometheusClient) -> bool:
-    """Whether an exporter's host is a node that kube-state-metrics knows under another name, by its address."""
-    if not capacity:
-        return False
-    addresses = {one.labels.get("internal_ip") for one in client.query(queries.NODE_INFO)}
-    return host.address in addresses
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The time that histories are asked for, in seconds since the epoch."""
+
+    start: float
+    end: float
+    step_seconds: float
+
+    def of(self, tables: Tables, expression: str) -> list[Series]:
+        """The series of an expression over this time."""
+        return tables.query_range(expression, self.start, self.end, self.step_seconds)
+
+
+def _nodes_of(tables: Tables, span: _Span, known: Collection[str], notes: list[str]) -> list[FoundNode]:
+    """The nodes of one cluster, and hosts beside it. ``known``: names and addresses of nodes that were found before."""
+    hosts = read_hosts(tables)
+    capacity = _by_node(tables.query(queries.CAPACITY))
+    nodes: list[FoundNode] = []
+    if capacity:
+        nodes += _kubernetes_nodes(tables, capacity, hosts, _histories(span.of(tables, queries.POD_USE)), notes)
+    seen = {*known, *_addresses(tables), *(node.facts.name for node in nodes)}
+    alone = [host for host in hosts if host.name not in seen and host.address not in seen]
+    if alone:
+        use = {one.labels.get("instance"): one for one in span.of(tables, queries.HOST_USE)}
+        nodes += [host_node(host, use.get(host.instance)) for host in alone]
+    return nodes
+
+
+def _addresses(tables: Tables) -> set[str]:
+    """By address an exporter's host is a node that kube-state-metrics knows under another name."""
+    return {one.labels["internal_ip"] for one in tables.query(queries.NODE_INFO) if one.labels.get("internal_ip")}
+
+
+def _in_cluster(node: FoundNode, cluster: str) -> FoundNode:
+    """The node under a name that no other cluster has."""
+    name = f"{cluster}/{node.facts.name}"
+    databases = tuple(replace(found, node=name) for found in node.databases)
+    return replace(node, facts=replace(node.facts, name=name), databases=databases)
 
 
 def _by_node(series: Iterable[Series]) -> dict[str, dict[str, int]]:
@@ -113,22 +142,25 @@ def history_of(series: Series) -> MemoryHistory:
 
 
 def _kubernetes_nodes(
-    client: PrometheusClient,
+    tables: Tables,
     capacity: Mapping[str, Mapping[str, int]],
     hosts: Iterable[Host],
     history: Mapping[PodKey, MemoryHistory],
     notes: list[str],
 ) -> list[FoundNode]:
-    allocatable = _by_node(client.query(queries.ALLOCATABLE))
-    infos = {one.labels.get("node", ""): one.labels for one in client.query(queries.NODE_INFO)}
-    pods = _pods(client)
-    settings = _exported_settings(client)
+    allocatable = _by_node(tables.query(queries.ALLOCATABLE))
+    infos = {one.labels.get("node", ""): one.labels for one in tables.query(queries.NODE_INFO)}
+    pods = _pods(tables)
+    settings = _exported_settings(tables)
     by_address = {host.address: host for host in hosts}
     by_name = {host.name: host for host in hosts}
+    by_node: dict[str, dict[PodKey, _Pod]] = {}
+    for key, pod in pods.items():
+        by_node.setdefault(pod.node, {})[key] = pod
     found: list[FoundNode] = []
     for name, held in sorted(capacity.items()):
         info = infos.get(name, {})
-        own = {key: pod for key, pod in pods.items() if pod.node == name}
+        own = by_node.get(name, {})
         host = by_name.get(name) or by_address.get(info.get("internal_ip", ""))
         node = _kubernetes_node(name, held, allocatable.get(name, {}), info, host)
         if isinstance(node, str):
@@ -194,20 +226,20 @@ def _fresher(kubelet: Pool, kernel: Pool) -> Pool:
     return kernel if kernel.page_bytes == kubelet.page_bytes else kubelet
 
 
-def _pods(client: PrometheusClient) -> dict[PodKey, _Pod]:
+def _pods(tables: Tables) -> dict[PodKey, _Pod]:
     """Pods that hold memory, with what their containers ask for."""
-    ended = {_key(one) for one in client.query(queries.ENDED)}
+    ended = {_key(one) for one in tables.query(queries.ENDED)}
     pods: dict[PodKey, _Pod] = {}
-    for one in client.query(queries.PODS):
+    for one in tables.query(queries.PODS):
         if one.labels.get("node") and _key(one) not in ended:
             pods[_key(one)] = _Pod(node=one.labels["node"])
-    for one in client.query(queries.CONTAINERS):
+    for one in tables.query(queries.CONTAINERS):
         pod = pods.get(_key(one))
         if pod is not None:
             image = one.labels.get("image_spec") or one.labels.get("image", "")
             pod.images[one.labels.get("container", "")] = image
     for expression, field_name in ((queries.REQUESTS, "requests"), (queries.LIMITS, "limits")):
-        for one in client.query(expression):
+        for one in tables.query(expression):
             pod = pods.get(_key(one))
             if pod is None:
                 continue
@@ -223,12 +255,12 @@ def _key(one: Series) -> PodKey:
     return one.labels.get("namespace", ""), one.labels.get("pod", "")
 
 
-def _exported_settings(client: PrometheusClient) -> dict[tuple[PodKey, str], dict[str, str]]:
+def _exported_settings(tables: Tables) -> dict[tuple[PodKey, str], dict[str, str]]:
     """Settings that a database's exporter reports, by pod and engine."""
     names = "|".join(metric for metric, *_ in queries.SETTINGS)
     rows = {metric: (engine, setting, suffix) for metric, engine, setting, suffix in queries.SETTINGS}
     found: dict[tuple[PodKey, str], dict[str, str]] = {}
-    for one in client.query(f'{{__name__=~"{names}"}}'):
+    for one in tables.query(f'{{__name__=~"{names}"}}'):
         engine, setting, suffix = rows[one.labels["__name__"]]
         key = (one.labels.get("exported_namespace") or one.labels.get("namespace", ""),
                one.labels.get("exported_pod") or one.labels.get("pod", ""))  # fmt: skip

@@ -30,9 +30,16 @@ class Series:
 
 
 class PrometheusClient:
-    """A connection to one server; a context manager. ``token`` is sent as a bearer token."""
+    """A connection to one server; a context manager. ``token`` is sent as a bearer token.
 
-    def __init__(self, url: str, token: str | None = None, timeout_seconds: float = 60) -> None:
+    A query is asked once: the same expression again is answered from before.
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, timeout_seconds: float = 60, body_max: int = _BODY_MAX
+    ) -> None:
+        self._body_max = body_max
+        self._known: dict[str, list[Series]] = {}
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.url = url.rstrip("/")
         try:
@@ -55,10 +62,18 @@ class PrometheusClient:
 
     def query(self, expression: str) -> list[Series]:
         """The newest point of every series that an expression selects."""
-        return self._ask("/api/v1/query", {"query": expression})
+        if expression not in self._known:
+            self._known[expression] = self._ask("/api/v1/query", {"query": expression})
+        return self._known[expression]
 
     def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
         """Points of every series from ``start`` to ``end``, seconds since the epoch."""
+        known = f"{expression} from {start} to {end} by {step_seconds}"
+        if known not in self._known:
+            self._known[known] = self._range(expression, start, end, step_seconds)
+        return self._known[known]
+
+    def _range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
         parameters = {"query": expression, "start": f"{start:.0f}", "end": f"{end:.0f}", "step": f"{step_seconds:g}"}
         return self._ask("/api/v1/query_range", parameters)
 
@@ -67,21 +82,16 @@ class PrometheusClient:
         return self._ask("/api/v1/query", {"query": "time()"}, scalar=True)[0].value
 
     def _ask(self, path: str, parameters: Mapping[str, str], *, scalar: bool = False) -> list[Series]:
+        status, content = self._answer(path, parameters)
         try:
-            answer = self._client.post(f"{self.url}{path}", data=dict(parameters))
-        except httpx.HTTPError as error:
-            raise InventoryError(f"{self.shown}: no answer: {error or type(error).__name__}") from error
-        if len(answer.content) > _BODY_MAX:
-            raise InventoryError(f"{self.shown}: an answer of more than {_BODY_MAX} bytes")
-        try:
-            body = msgspec.json.decode(answer.content)
+            body = msgspec.json.decode(content)
         except msgspec.DecodeError as error:
             raise InventoryError(
-                f"{self.shown}: HTTP {answer.status_code}, and the answer is not JSON: is this a Prometheus server?"
+                f"{self.shown}: HTTP {status}, and the answer is not JSON: is this a Prometheus server?"
             ) from error
         if not isinstance(body, dict) or body.get("status") != "success":
             reason = body.get("error") if isinstance(body, dict) else None
-            raise InventoryError(f"{self.shown}: HTTP {answer.status_code}: {reason or 'not an answer of Prometheus'}")
+            raise InventoryError(f"{self.shown}: HTTP {status}: {reason or 'not an answer of Prometheus'}")
         data = body.get("data")
         result = data.get("result") if isinstance(data, dict) else None
         if not isinstance(result, list):
@@ -89,6 +99,19 @@ class PrometheusClient:
         if scalar:
             return [Series({}, _points([result]))]
         return [found for one in result if (found := _series(one)) is not None]
+
+    def _answer(self, path: str, parameters: Mapping[str, str]) -> tuple[int, bytearray]:
+        """Status and body; a body that goes past the bound is not read on."""
+        content = bytearray()
+        try:
+            with self._client.stream("POST", f"{self.url}{path}", data=dict(parameters)) as answer:
+                for chunk in answer.iter_bytes():
+                    content += chunk
+                    if len(content) > self._body_max:
+                        raise InventoryError(f"{self.shown}: an answer of more than {self._body_max} bytes")
+                return answer.status_code, content
+        except httpx.HTTPError as error:
+            raise InventoryError(f"{self.shown}: no answer: {error or type(error).__name__}") from error
 
 
 def _series(one: Any) -> Series | None:

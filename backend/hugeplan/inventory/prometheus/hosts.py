@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hugeplan.inventory.model import FoundNode
 from hugeplan.inventory.prometheus import queries
-from hugeplan.inventory.prometheus.client import PrometheusClient, Series
+from hugeplan.inventory.prometheus.client import Series
+from hugeplan.inventory.prometheus.clusters import Tables
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     KIB,
@@ -72,33 +73,33 @@ class Host:
         return Source.GIVEN if self.kernel_used_bytes is None else Source.MEASURED
 
 
-def read_hosts(client: PrometheusClient) -> list[Host]:
+def read_hosts(tables: Tables) -> list[Host]:
     """Every host that node_exporter reports MemTotal of."""
     hosts: dict[str, Host] = {}
-    for one in client.query(queries.UNAME):
+    for one in tables.query(queries.UNAME):
         instance = one.labels.get("instance", "")
         name = one.labels.get("nodename") or instance
         hosts[instance] = Host(
             instance=instance, name=name, machine=one.labels.get("machine"), release=one.labels.get("release")
         )
-    for one in client.query(queries.MEMINFO):
+    for one in tables.query(queries.MEMINFO):
         instance = one.labels.get("instance", "")
         entry = one.labels["__name__"].removeprefix("node_memory_").removesuffix("_bytes")
         named = one.labels.get("node") or one.labels.get("nodename") or instance
         hosts.setdefault(instance, Host(instance=instance, name=named)).values[entry] = int(one.value)
-    for one in client.query(queries.NUMA):
+    for one in tables.query(queries.NUMA):
         node, entry = one.labels.get("node", ""), one.labels["__name__"].removeprefix("node_memory_numa_")
         host = hosts.get(one.labels.get("instance", ""))
         if host is not None and node.isdigit():
             host.numa.setdefault(int(node), {})[entry] = int(one.value)
-    for one in client.query(queries.CPUS):
+    for one in tables.query(queries.CPUS):
         host = hosts.get(one.labels.get("instance", ""))
         if host is not None:
             host.cpus = int(one.value)
     return [host for host in hosts.values() if host.values.get("MemTotal")]
 
 
-def host_node(host: Host, use: Iterable[Series]) -> FoundNode:
+def host_node(host: Host, history: Series | None) -> FoundNode:
     """A host outside Kubernetes: what is in use, with its history, is one tenant."""
     unknown = list(_UNKNOWN)
     try:
@@ -112,7 +113,6 @@ def host_node(host: Host, use: Iterable[Series]) -> FoundNode:
     if len(base_page_sizes(arch)) > 1:
         unknown.append(f"base page size: {base // KIB} KiB is assumed from the default huge page size")
     numa = _numa(host, unknown)
-    history = next((one for one in use if one.labels.get("instance") == host.instance), None)
     tenants: tuple[Tenant, ...] = ()
     if history is None:
         unknown.append("memory in use: MemAvailable is not recorded")

@@ -21,11 +21,12 @@ MEMINFO: Final = (
     '|node_memory_HugePages_(Total|Free|Rsvd|Surp)"}'
 )
 NUMA: Final = '{__name__=~"node_memory_numa_(MemTotal|HugePages_Total|HugePages_Free)"}'
-CPUS: Final = 'count by (instance, job) (node_cpu_seconds_total{mode="idle"})'
+CPUS: Final = 'count by (cluster, instance, job) (node_cpu_seconds_total{mode="idle"})'
 
 #: cAdvisor, per pod: the largest working set of each hour, which is what evictions look at.
 POD_USE: Final = (
-    'sum by (namespace, pod) (max_over_time(container_memory_working_set_bytes{container!="",container!="POD"}[1h]))'
+    "sum by (cluster, namespace, pod)"
+    ' (max_over_time(container_memory_working_set_bytes{container!="",container!="POD"}[1h]))'
 )
 #: A host without kube-state-metrics: the most of each hour that was in use and is not a huge page pool.
 HOST_USE: Final = (

@@ -1,0 +1,75 @@
+"""Several clusters in one Prometheus: kept apart by the label that federation adds, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.prometheus import queries
+from hugeplan.inventory.prometheus.client import Series
+
+LABEL: Final = "cluster"
+#: What a machine has one of, in ``kube_node_info``.
+_IDENTITY: Final = ("system_uuid", "provider_id", "internal_ip")
+
+
+class Tables(Protocol):
+    """Series by expression: of a whole server, or of one cluster."""
+
+    def query(self, expression: str) -> list[Series]:
+        """The newest point of every series."""
+
+    def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
+        """Points of every series."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfCluster:
+    """The series of one cluster; ``name`` empty: those that name none."""
+
+    tables: Tables
+    name: str
+
+    def query(self, expression: str) -> list[Series]:
+        """The newest point of every series of the cluster."""
+        return self._own(self.tables.query(expression))
+
+    def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
+        """Points of every series of the cluster."""
+        return self._own(self.tables.query_range(expression, start, end, step_seconds))
+
+    def _own(self, series: Iterable[Series]) -> list[Series]:
+        return [one for one in series if one.labels.get(LABEL, "") == self.name]
+
+
+def clusters_of(tables: Tables) -> list[tuple[str, Tables]]:
+    """Each cluster with its series; all of them under no name where they name at most one cluster.
+
+    Series that name none come last, so that exporters of nodes of which a cluster has told are not hosts again.
+    """
+    named = {one.labels.get(LABEL, "") for table in (queries.CAPACITY, queries.UNAME) for one in tables.query(table)}
+    if len(named - {""}) < 2:
+        return [("", tables)]
+    return [(name, OfCluster(tables, name)) for name in sorted(named, key=lambda name: (name == "", name))]
+
+
+def refuse_mixed(tables: Tables, shown: str) -> None:
+    """InventoryError where two machines have one node's name, so that pods of one would be counted on the other."""
+    machines: dict[tuple[str, str], set[str]] = {}
+    for one in tables.query(queries.NODE_INFO):
+        for label in _IDENTITY:
+            if one.labels.get(label):
+                machines.setdefault((one.labels.get("node", ""), label), set()).add(one.labels[label])
+    sizes: dict[str, set[int]] = {}
+    for one in tables.query(queries.CAPACITY):
+        if one.labels.get("resource") == "memory":
+            sizes.setdefault(one.labels.get("node", ""), set()).add(int(one.value))
+    twice = {node for (node, _), found in machines.items() if len(found) > 1}
+    twice |= {node for node, found in sizes.items() if len(found) > 1}
+    if twice:
+        raise InventoryError(
+            f"{shown}: {len(twice)} nodes are two machines under one name, {min(twice)} for one, so this server holds"
+            f" several clusters; give their series the label {LABEL}, or ask each cluster's own server"
+        )

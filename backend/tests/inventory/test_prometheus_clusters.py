@@ -1,0 +1,136 @@
+"""One Prometheus with several clusters, as Thanos and federation make them. The server is a stand-in that answers each
+expression with recorded series: what is tested is what is asked, and what is made of the answers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import parse_qs
+
+import pytest
+
+from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.prometheus import queries, read_prometheus
+from hugeplan.inventory.prometheus.client import PrometheusClient
+from hugeplan.planner.model import GIB
+
+Lines = list[tuple[str, dict[str, str], float]]
+
+
+def cluster(labels: dict[str, str], *, address: str, memory: int = 64 * GIB, pods: int = 1) -> Lines:
+    """A cluster of one node named worker-1."""
+    lines: Lines = [
+        ("kube_node_info", {"node": "worker-1", "internal_ip": address}, 1),
+        ("kube_node_status_capacity", {"node": "worker-1", "resource": "memory"}, memory),
+        ("kube_node_status_allocatable", {"node": "worker-1", "resource": "memory"}, memory - GIB),
+    ]
+    for index in range(pods):
+        pod = {"namespace": "web", "pod": f"shop-{index}"}
+        lines.append(("kube_pod_info", {**pod, "node": "worker-1"}, 1))
+        lines.append(("kube_pod_container_info", {**pod, "container": "app", "image": "shop:v1"}, 1))
+    lines += [
+        ("node_uname_info", {"instance": f"{address}:9100", "nodename": "ip-node", "machine": "x86_64"}, 1),
+        ("node_memory_MemTotal_bytes", {"instance": f"{address}:9100"}, memory),
+    ]
+    return [(name, {**own, **labels}, value) for name, own, value in lines]
+
+
+def selects(expression: str, name: str) -> bool:
+    """Whether an expression's metric is this one; what it filters by is in the recorded series already."""
+    pattern = re.search(r'__name__=~"([^"]+)"', expression)
+    return re.fullmatch(pattern[1], name) is not None if pattern else expression.partition("{")[0] == name
+
+
+@contextmanager
+def serving(lines: Lines, asked: list[str]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            expression = body["query"][0]
+            asked.append(expression)
+            if expression == "time()":
+                result: object = [time.time(), str(time.time())]
+            else:
+                result = [
+                    {"metric": {"__name__": name, **labels}, "value": [time.time(), str(value)]}
+                    for name, labels, value in lines
+                    if selects(expression, name)
+                ]
+            answer = json.dumps({"status": "success", "data": {"result": result}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_clusters_are_kept_apart_by_their_label() -> None:
+    lines = [
+        *cluster({"cluster": "east"}, address="10.0.0.1", pods=2),
+        *cluster({"cluster": "west"}, address="10.0.0.1", memory=128 * GIB, pods=3),
+    ]
+    asked: list[str] = []
+    with serving(lines, asked) as url:
+        found = read_prometheus(url)
+    assert [(node.facts.name, node.facts.mem_total_bytes, node.pods) for node in found.nodes] == [
+        ("east/worker-1", 64 * GIB, 2),
+        ("west/worker-1", 128 * GIB, 3),
+    ]
+    assert len(asked) == len(set(asked)), "a table was asked for twice"
+
+
+def test_a_label_of_one_cluster_changes_no_name() -> None:
+    with serving(cluster({"cluster": "east"}, address="10.0.0.1"), []) as url:
+        assert [node.facts.name for node in read_prometheus(url).nodes] == ["worker-1"]
+
+
+def test_exporters_without_the_label_are_no_hosts_of_their_own() -> None:
+    """kube-state-metrics has the label, node_exporter has not: its hosts are the clusters' nodes all the same."""
+    lines = [*cluster({"cluster": "east"}, address="10.0.0.1"), *cluster({"cluster": "west"}, address="10.0.0.2")]
+    bare = [(name, {k: v for k, v in labels.items() if k != "cluster" or not name.startswith("node_")}, value)
+            for name, labels, value in lines]  # fmt: skip
+    with serving(bare, []) as url:
+        assert [node.facts.name for node in read_prometheus(url).nodes] == ["east/worker-1", "west/worker-1"]
+
+
+@pytest.mark.parametrize("memory", [64 * GIB, 128 * GIB])
+def test_without_the_label_two_clusters_are_refused(memory: int) -> None:
+    lines = [*cluster({}, address="10.0.0.1"), *cluster({}, address="10.0.0.2", memory=memory)]
+    with (
+        serving(lines, []) as url,
+        pytest.raises(InventoryError, match="worker-1 for one, so this server holds several clusters"),
+    ):
+        read_prometheus(url)
+
+
+def test_the_same_series_twice_is_one_node() -> None:
+    """Two replicas of kube-state-metrics say the same."""
+    lines = [*cluster({"instance": "a"}, address="10.0.0.1"), *cluster({"instance": "b"}, address="10.0.0.1")]
+    with serving([line for line in lines if line[0].startswith("kube")], []) as url:
+        assert [node.pods for node in read_prometheus(url).nodes] == [1]
+
+
+def test_an_answer_is_bounded_while_it_is_read() -> None:
+    lines = cluster({}, address="10.0.0.1", pods=500)
+    with serving(lines, []) as url, PrometheusClient(url, body_max=10_000) as client:
+        assert client.query(queries.NODE_INFO)
+        with pytest.raises(InventoryError, match="more than 10000 bytes"):
+            client.query(queries.PODS)
