@@ -175,6 +175,11 @@ capture() {
         /sys/kernel/mm/hugepages/hugepages-*/*_hugepages \
         /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag \
         /sys/kernel/mm/transparent_hugepage/shmem_enabled /sys/kernel/mm/transparent_hugepage/hpage_pmd_size \
+        /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor /sys/devices/system/cpu/cpufreq/boost \
+        /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/smt/active \
+        /sys/devices/system/cpu/vulnerabilities/meltdown /sys/devices/system/cpu/cpu0/cache/index[0-9]/level \
+        /sys/devices/system/cpu/cpu0/cache/index[0-9]/type /sys/devices/system/cpu/cpu0/cache/index[0-9]/size \
+        /sys/devices/system/clocksource/clocksource0/current_clocksource /proc/sys/kernel/numa_balancing \
         /sys/hypervisor/type /sys/class/dmi/id/sys_vendor; do
         text_file "$file"
     done

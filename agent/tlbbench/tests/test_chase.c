@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "base/verdict.h"
 #include "engine/chase.h"
+#include "engine/guard.h"
 #include "engine/window.h"
 #include "harness.h"
 #include "latency/result.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void shuffle_is_a_permutation(struct harness *h)
@@ -208,7 +210,37 @@ static void zipf_has_the_right_popularity(struct harness *h)
     }
 }
 
+/* NUMA balancing takes pages out of the page tables to see who faults; such a fault is the kernel's time. */
+static void a_fault_disturbs_a_batch(struct harness *h)
+{
+    enum { TRIES = 50 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    volatile char *pages = mmap(NULL, TRIES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct noise_guard guard;
+    double wall_ns;
+    bool quiet = false;
+
+    if (pages == MAP_FAILED) {
+        harness_fail(h, __FILE__, __LINE__, "no memory");
+        return;
+    }
+    for (unsigned try = 0; try < TRIES; try++) {
+        guard_begin(&guard);
+        pages[try * page] = 1;
+        CHECK(!guard_end(&guard, &wall_ns));
+    }
+    for (unsigned try = 0; try < 1000 && !quiet; try++) {
+        guard_begin(&guard);
+        for (unsigned index = 0; index < 1000 * TRIES; index++)
+            pages[index % TRIES * page]++;
+        quiet = guard_end(&guard, &wall_ns);
+    }
+    CHECK(quiet); /* the same accesses without faults */
+    (void)munmap((void *)pages, TRIES * page);
+}
+
 static const struct harness_case CASES[] = {
+    {"a page fault disturbs a batch", a_fault_disturbs_a_batch},
     {"a shuffle is a permutation", shuffle_is_a_permutation},
     {"a permutation without a table is one", tableless_permutation_is_one},
     {"a permutation without a table has no stride", tableless_permutation_has_no_stride},

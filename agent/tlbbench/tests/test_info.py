@@ -91,6 +91,21 @@ def high_binds_before_max() -> None:
     assert left.get(1 << 30) is None
 
 
+def conditions_are_recorded() -> None:
+    """What changes a time without being measured; a captured tree cannot be asked for an address."""
+    assert environment("x86-two-numa-nodes")["conditions"] == {
+        "governor": "powersave",
+        "clock_source": "tsc",
+        "boost": 1,
+        "numa_balancing": 1,
+        "page_table_isolation": 1,
+        "page_table_levels": None,
+        "smt_active": 1,
+        "last_level_cache_bytes": 36 << 20,
+    }
+    assert set(environment("no-hugetlb")["conditions"].values()) == {None}
+
+
 def hidden_geometry_is_named() -> None:
     with suite.temporary() as directory:
         geometry = suite.document("info", "--root", suite.unpack("x86-4k-1g-pools", directory))["geometry"]
@@ -359,6 +374,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("what is absent is null", unknown_is_null),
     ("a limit on a parent group binds", hierarchical_limit),
     ("memory.high and promises bind", high_binds_before_max),
+    ("conditions are recorded", conditions_are_recorded),
     ("hidden geometry is named", hidden_geometry_is_named),
     ("a masked multiplier is a disagreement", masked_multiplier_is_a_disagreement),
     ("trees without capture.sh's facts replay", trees_of_others_replay),

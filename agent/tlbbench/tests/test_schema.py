@@ -220,6 +220,7 @@ def measured() -> Any:
 
 # Fields that documents of this schema_version may lack: they came later, or depend on something else.
 MAY_LACK = {
+    "environment.conditions",
     "cgroup.memory_limit_name",
     "cgroup.cpu_quota",
     "sizes.cgroup_left_bytes",

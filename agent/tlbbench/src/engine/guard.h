@@ -9,11 +9,11 @@
 /* How often this thread has left a core, by its own will or not. */
 long guard_switches(void);
 
-/* The guard notes the clocks and the involuntary switches when a batch starts. */
+/* The guard notes the clocks, and the involuntary switches and page faults so far, when a batch starts. */
 struct noise_guard {
     uint64_t wall_ns;
     uint64_t cpu_ns;
-    long switches;
+    long disturbances;
 };
 
 /* A batch whose processor time is below this share of its wall time ran on a busy core. */

@@ -365,7 +365,7 @@ int latency_measure(const struct session *session, const struct latency_request 
         run.series[index].backing = session->backings[index];
         latency_size_series(session, &run.plan, &run.series[index]);
     }
-    run.cache_bytes = cache_last_level_bytes();
+    run.cache_bytes = cache_last_level_bytes(session->environment);
     run.budget_seconds = deadline_remaining_seconds(session->deadline);
     run.plan.warm_seconds = WARM_SHARE * run.budget_seconds / run.plan.rounds / slow_points(&run) /
                             (double)latency_live_series(run.series, run.series_count);

@@ -83,6 +83,18 @@ struct cgroup {
     double cpu_quota;           /* CPUs that cpu.max leaves; NAN = no quota or not readable */
 };
 
+/* What changes a measured time without being measured. 0 or 1, and UNKNOWN, unless said otherwise. */
+struct conditions {
+    char governor[32];     /* of frequencies; "" = unknown, as below */
+    char clock_source[32]; /* of the kernel: tsc, kvm-clock, hpet */
+    int64_t boost;
+    int64_t numa_balancing; /* the kernel's number: 0 off, 1 hinting faults, 2 tiering */
+    int64_t page_table_isolation;
+    int64_t page_table_levels; /* 4 or 5 */
+    int64_t smt_active;
+    uint64_t last_level_cache_bytes; /* 0 = unknown */
+};
+
 struct environment {
     char root[ENV_TEXT_BYTES * 8]; /* "" = the running system */
     struct cpuid_dump cpuid;       /* empty off x86, or when a captured tree lacks it */
@@ -103,12 +115,13 @@ struct environment {
     bool numa_truncated;
     struct memory_state memory;
     struct cgroup cgroup;
+    struct conditions conditions;
 };
 
 void environment_free(struct environment *environment);
 
 /* Largest data cache that the core reaches, from the kernel; 32 MiB when it says nothing. */
-uint64_t cache_last_level_bytes(void);
+uint64_t cache_last_level_bytes(const struct environment *environment);
 
 /* What a measurement can take on this NUMA node: free memory, and half of what can be reclaimed, as MemAvailable is
  * made at worst. UNKNOWN where the kernel does not say. */

@@ -10,15 +10,17 @@ void environment_read_pools(struct environment *environment);
 void environment_read_nodes(struct environment *environment);
 void environment_read_memory(struct environment *environment);
 void environment_read_cgroup(struct environment *environment);
+void environment_read_conditions(struct environment *environment);
 
 /* The base page by the architecture's rules, for a tree that does not say it; 0 = unknown. */
 uint64_t base_page_inferred(const struct environment *environment);
 
 /* Processor, hypervisor and catalogue entry as far as environment->cpuid tells. */
 void environment_identify(struct environment *environment);
-/* Make memory and cgroup unknown. */
+/* Make memory, cgroup and conditions unknown. */
 void environment_clear_memory(struct environment *environment);
 void environment_clear_cgroup(struct environment *environment);
+void environment_clear_conditions(struct environment *environment);
 
 /* /proc/version: "Linux version 6.1.0-28-amd64 (...) ..." -> "6.1.0-28-amd64"; "" when it is of another form. */
 void kernel_version_parse(const char *text, char *release, size_t size);

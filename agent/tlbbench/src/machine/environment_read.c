@@ -150,6 +150,7 @@ int environment_read(struct environment *environment, const char *root)
     environment_read_pools(environment);
     environment_read_memory(environment);
     environment_read_cgroup(environment);
+    environment_read_conditions(environment);
     if (environment->base_page_bytes == 0)
         environment->base_page_bytes = base_page_inferred(environment);
     return 0;
@@ -161,6 +162,7 @@ void environment_from_dump(struct environment *environment, const struct cpuid_d
     environment->cpuid = *dump;
     environment_clear_memory(environment);
     environment_clear_cgroup(environment);
+    environment_clear_conditions(environment);
     environment_identify(environment);
 }
 

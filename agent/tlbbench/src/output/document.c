@@ -206,6 +206,16 @@ void environment_to_json(const struct environment *e, struct json *j)
     json_end_object(j);
     nodes_to_json(e, j);
     memory_to_json(&e->memory, j);
+    json_begin_object(j, "conditions");
+    json_text_or_null(j, "governor", e->conditions.governor);
+    json_text_or_null(j, "clock_source", e->conditions.clock_source);
+    json_i64_or_null(j, "boost", e->conditions.boost);
+    json_i64_or_null(j, "numa_balancing", e->conditions.numa_balancing);
+    json_i64_or_null(j, "page_table_isolation", e->conditions.page_table_isolation);
+    json_i64_or_null(j, "page_table_levels", e->conditions.page_table_levels);
+    json_i64_or_null(j, "smt_active", e->conditions.smt_active);
+    json_u64_or_null(j, "last_level_cache_bytes", e->conditions.last_level_cache_bytes, 0);
+    json_end_object(j);
     json_begin_object(j, "cgroup");
     json_i64_or_null(j, "version", e->cgroup.version);
     json_i64_or_null(j, "memory_limit_bytes", e->cgroup.memory_limit_bytes);

@@ -347,7 +347,8 @@ static bool prepare(struct pressure_run *run)
         verdict_set(
             verdict, STATUS_MEMORY_LIMIT,
             "the memory budget of %llu MiB holds no region larger than the last cache (%llu MiB) besides the pages",
-            (unsigned long long)(session->memory_bytes / MIB), (unsigned long long)(cache_last_level_bytes() / MIB));
+            (unsigned long long)(session->memory_bytes / MIB),
+            (unsigned long long)(cache_last_level_bytes(session->environment) / MIB));
         return false;
     }
     if (!counter_calibrate(&run->scale)) {
@@ -382,7 +383,7 @@ int pressure_measure(const struct session *session, struct pressure_result *resu
     size_t count = session->backing_count;
     struct pressure_run run = {
         .session = session,
-        .plan = pressure_make_plan(session->full, session->memory_bytes, cache_last_level_bytes()),
+        .plan = pressure_make_plan(session->full, session->memory_bytes, cache_last_level_bytes(session->environment)),
         .base = backings[0],
         .series = calloc(count, sizeof(*run.series)),
         .series_count = count - 1,
