@@ -75,6 +75,11 @@ class PreconditionRequiredError(ProblemError):
 class InvalidInputError(ProblemError):
     """The request is well formed HTTP but its content is not acceptable; ``errors`` says where."""
 
+    @classmethod
+    def of_planner(cls, error: PlannerError) -> InvalidInputError:
+        """The planner's refusal of a value."""
+        return invalid_input([FieldProblem(field=error.field, value=shown(error.value), expected=error.expected)])
+
 
 class TooLargeError(ProblemError):
     """The body is larger than the service takes."""

@@ -50,6 +50,7 @@ from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.imports.router import router as imports_router
 from hugeplan.linting.router import router as linting_router
 from hugeplan.reference.router import router as reference_router
+from hugeplan.sandbox.sandbox import Sandbox
 from hugeplan.scenarios.router import router as scenarios_router
 from hugeplan.settings import Settings
 from hugeplan.warm import warm
@@ -155,6 +156,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
                 await task
         await runner.close()
         await reader.close()
+        await app.state.sandbox.close()
         await writer.close()
         await database.dispose()
 
@@ -181,6 +183,7 @@ def create_app(settings: Settings) -> Application:
     app.state.metrics.registry.register(app.state.fleet_metrics)
     app.state.report_writer = ReportWriter(settings)
     app.state.report_reader = ReportReader(settings)
+    app.state.sandbox = Sandbox()
     app.state.event_feed = EventFeed(app.state.database)
     app.state.fleet_plan_runner = FleetPlanRunner(app.state.database, settings)
     app.state.methods = Methods(_routes())

@@ -40,7 +40,6 @@ from hugeplan.errors import (
     UnsupportedMediaTypeError,
     field_problems,
     invalid_input,
-    shown,
 )
 from hugeplan.planner.errors import PlannerError
 
@@ -152,7 +151,7 @@ def response_for(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         error = invalid_input(field_problems(error.errors(), skip_first=True))
     if isinstance(error, PlannerError):
-        error = invalid_input([FieldProblem(field=error.field, value=shown(error.value), expected=error.expected)])
+        error = InvalidInputError.of_planner(error)
     if isinstance(error, ProblemError):
         kind = next(PROBLEM_TYPES[base] for base in type(error).__mro__ if base in PROBLEM_TYPES)
         return render(request, kind, error.detail, errors=error.errors, headers=error.headers)

@@ -15,6 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 class ReadSession(AsyncSession):
     """A session for statements that change nothing."""
 
+    async def release(self) -> None:
+        """Give the connection back before long work that needs none; the next statement begins a new transaction.
+
+        What was read stays as it was. Nothing may have been written before: it would be committed here.
+        """
+        await self.commit()
+
 
 class WriteSession(ReadSession):
     """A session that may also change rows."""
@@ -36,8 +43,9 @@ class Database:
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteSession]:
         """A transaction, committed when the block ends well and rolled back when it raises."""
-        async with WriteSession(self.engine, expire_on_commit=False) as session, session.begin():
+        async with WriteSession(self.engine, expire_on_commit=False) as session:
             yield session
+            await session.commit()
 
     async def dispose(self) -> None:
         """Close all connections."""

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from hugeplan.access.dependencies import Planner
 from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.beside import Beside
 from hugeplan.api.body import RawJson
 from hugeplan.api.dependencies import Writes
 from hugeplan.imports import service
@@ -27,12 +28,14 @@ Save = Annotated[bool, Query(description="Keep each node with a database as a sc
         }
     },
 )
-async def imports_kubernetes(actor: Planner, session: Writes, body: RawJson, save: Save = False) -> KubernetesImport:
+async def imports_kubernetes(
+    actor: Planner, session: Writes, beside: Beside, *, body: RawJson, save: Save = False
+) -> KubernetesImport:
     """Plan every node of ``kubectl get nodes,pods,pvc -A -o json``, and say what is wrong today."""
-    return await service.import_kubernetes(session, body.raw, save=save, by=actor.name)
+    return await service.import_kubernetes(session, beside, body.raw, save=save, by=actor.name)
 
 
 @router.post("/scenarios")
-async def imports_scenarios(actor: Planner, session: Writes, body: ScenarioImport, raw: RawJson) -> ImportReceipt:
+async def imports_scenarios(actor: Planner, session: Writes, beside: Beside, body: ScenarioImport) -> ImportReceipt:
     """Keep scenarios that ``hugeplan import --to`` made from any source; the same names are replaced."""
-    return await service.import_scenarios(session, body, raw.document, by=actor.name)
+    return await service.import_scenarios(session, beside, body, by=actor.name)

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
-from hugeplan.scenario_file import ScenarioDocument
+from hugeplan.scenarios.schemas import UncheckedScenario
 
 MAX_SCENARIOS = 500
 
@@ -17,7 +17,7 @@ class ImportedScenario(RequestModel):
     """A node's scenario, as ``hugeplan import`` makes it on the machine that can read the source."""
 
     name: Name
-    scenario: ScenarioDocument
+    scenario: UncheckedScenario
 
 
 class ScenarioImport(RequestModel):

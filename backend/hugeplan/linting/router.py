@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
-from hugeplan.linting import service
+from hugeplan.api.beside import Beside, json_answer
 from hugeplan.linting.schemas import LintReport, LintRequest
+from hugeplan.linting.service import CHECK_FILES
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 
 
-@router.post("/lint")
-async def files_lint(_: Viewer, body: LintRequest) -> LintReport:
+@router.post("/lint", response_model=LintReport)
+async def files_lint(_: Viewer, beside: Beside, body: LintRequest) -> Response:
     """Check files about huge pages: what they will really do, what is wrong, and the fixed text."""
-    return await service.check_files(body)
+    return json_answer(await beside.work(CHECK_FILES, body.model_dump_json().encode(), what="Checking these files"))

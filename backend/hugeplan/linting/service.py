@@ -1,8 +1,6 @@
-"""Lint for the API: the pure linter in a thread, because a large YAML file takes a while to read."""
+"""Lint for the API. It reads what anybody may have written, so the service has it done in the sandbox."""
 
 from __future__ import annotations
-
-from anyio.to_thread import run_sync
 
 from hugeplan.errors import FieldProblem, InvalidInputError
 from hugeplan.lint import Context, Source, lint
@@ -11,16 +9,17 @@ from hugeplan.linting.schemas import MAX_CHARACTERS, LintReport, LintRequest
 from hugeplan.planner.memory.kernel_parameters import kernel_version
 from hugeplan.planner.pages import base_page_sizes, huge_page_sizes
 
+CHECK_FILES = "hugeplan.linting.service:check_files"
 
-async def check_files(request: LintRequest) -> LintReport:
-    """The report on the files of a request."""
+
+def check_files(body: bytes) -> bytes:
+    """The LintReport on the files of a LintRequest, both as JSON."""
+    request = LintRequest.model_validate_json(body)
     total = sum(len(file.text) for file in request.files)
     if total > MAX_CHARACTERS:
         raise _invalid("files", str(total), f"at most {MAX_CHARACTERS} characters in all files together")
-    context = _context(request)
-    sources = [Source(file.name, file.text) for file in request.files]
-    reports = await run_sync(lint, sources, context)
-    return LintReport.model_validate(as_json(reports))
+    reports = lint([Source(file.name, file.text) for file in request.files], _context(request))
+    return LintReport.model_validate(as_json(reports)).model_dump_json().encode()
 
 
 def _context(request: LintRequest) -> Context:

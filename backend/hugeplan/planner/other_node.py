@@ -13,18 +13,21 @@ from hugeplan.planner.units import format_bytes
 
 #: Nodes that are tried; each is a plan of its own.
 MOST_TRIED = 3
+#: Databases that are tried, the largest first: each is a plan of what stays.
+MOST_MOVED = 4
 
 
 def with_other_node(found: Plan, request: PlanRequest, others: Sequence[PlanRequest]) -> Plan:
     """The plan, and where it does not fit the first move that helps: a database that leaves, and a node that takes it.
 
-    ``others`` are requests of other nodes as they stand, the most promising first; the first MOST_TRIED are tried.
-    A move is offered only when what stays fits here and the whole plan of the other node fits, within its risk.
+    ``others`` are requests of other nodes as they stand, the most promising first; the first MOST_TRIED are tried, and
+    the MOST_MOVED largest databases. A move is offered only when what stays fits here and the whole
+    plan of the other node fits, within its risk.
     """
     if found.shortfall is None:
         return found
     order = sorted(zip(request.databases, found.instances, strict=True), key=lambda pair: -pair[1].demand.segment_bytes)
-    for instance, _ in order:
+    for instance, _ in order[:MOST_MOVED]:
         left = tuple(d for d in request.databases if d.name != instance.name)
         if not _fits(replace(request, databases=left)):
             continue

@@ -33,6 +33,8 @@ Missing = Callable[[PlanRequest], int]
 #: Steps in which a pool that fits is named: coarse ones from ``_COARSE_FROM_BYTES`` on.
 _COARSE_FROM_BYTES = 8 * GIB
 _COARSE_BYTES, _FINE_BYTES = GIB // 2, 64 * MIB
+#: Instances of which a change is tried, the largest first: each is a plan or two.
+_MOST_CHANGED = 4
 
 
 def missing_bytes(ledger: Ledger, pools: Sequence[PoolPlan], request: PlanRequest) -> int:
@@ -112,7 +114,8 @@ def _options(
     """Changes of one instance that make the plan fit."""
     pairs = list(zip(request.databases, instances, strict=True))
     bound = [pair for pair in pairs if numa_node is None or pair[0].numa_node == numa_node] or pairs
-    for instance, planned in bound:
+    largest_first = sorted(bound, key=lambda pair: -pair[1].demand.segment_bytes)
+    for instance, planned in largest_first[:_MOST_CHANGED]:
         yield from _on_huge_pages(request, instance, planned, missing)
         if instance.page_bytes and _fits(request, replace(instance, page_bytes=None), missing):
             text = f"{instance.name} fits with another page size than {page_label(instance.page_bytes)}: leave it open."
@@ -121,7 +124,7 @@ def _options(
             text = f"{instance.name} fits when it is not bound to NUMA node {instance.numa_node}."
             yield FitOption(kind="numa_node", text=text, instance=instance.name)
     chosen = _as_chosen(request, instances)
-    for instance, planned in sorted(bound, key=lambda pair: -pair[1].demand.segment_bytes)[:1]:
+    for instance, planned in largest_first[:1]:
         option = _largest_pool(chosen, next(d for d in chosen.databases if d.name == instance.name), planned, missing)
         if option is not None:
             yield option

@@ -29,6 +29,8 @@ _IEC = re.compile(r"iB\s*$")
 
 def parse_memory(value: Any) -> int:
     """Bytes of an IEC or binary Kubernetes size; the loader puts the field's name into the error."""
+    if type(value) is int and value >= 0:  # most of them by far: a history has thousands
+        return value
     if isinstance(value, str) and _BINARY_KUBERNETES.search(value):
         return parse_kubernetes_bytes(value, "size")
     try:
@@ -39,6 +41,8 @@ def parse_memory(value: Any) -> int:
 
 def parse_quantity(value: Any) -> int:
     """Bytes of a Kubernetes quantity (``512Mi``, decimal ``8G``) or an IEC size."""
+    if type(value) is int and value >= 0:  # most of them by far: a history has thousands
+        return value
     if isinstance(value, str) and _IEC.search(value):
         return parse_iec_bytes(value, "size")
     try:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 
 from hugeplan.access.dependencies import Planner, Viewer
 from hugeplan.access.guarded_route import GuardedRoute
-from hugeplan.api.body import RawJson
+from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.schemas import JsonObject
@@ -38,10 +38,10 @@ Force = Annotated[bool, Query(description="Give the files of a plan that does no
 IfMatch = Annotated[str | None, Header(max_length=128, description="The ETag of the version that is being replaced")]
 
 
-@router.post("/plans/preview")
-async def plans_preview(_: Viewer, session: Reads, body: PlanPreviewRequest) -> PlanPreview:
+@router.post("/plans/preview", response_model=PlanPreview)
+async def plans_preview(_: Viewer, session: Reads, beside: Beside, body: PlanPreviewRequest) -> Response:
     """Plan a scenario without saving anything."""
-    return await service.preview(session, body)
+    return json_answer(await service.preview(session, beside, body))
 
 
 @router.get("/nodes/{node_id}/scenario")
@@ -58,10 +58,10 @@ async def scenarios_list(_: Viewer, session: Reads, limit: Limit = 50, cursor: C
 
 @router.post("/scenarios", status_code=201)
 async def scenarios_create(
-    actor: Planner, session: Writes, body: ScenarioWrite, raw: RawJson, response: Response
+    actor: Planner, session: Writes, beside: Beside, body: ScenarioWrite, response: Response
 ) -> Scenario:
     """Save a scenario. Its ETag is in the answer's header."""
-    scenario = await service.create_scenario(session, body, raw.document["scenario"], by=actor.name)
+    scenario = await service.create_scenario(session, beside, body, by=actor.name)
     response.headers["ETag"] = service.etag_of(scenario)
     response.headers["Location"] = f"/api/v1/scenarios/{scenario.id}"
     return scenario
@@ -69,10 +69,16 @@ async def scenarios_create(
 
 @router.post("/scenarios/import", status_code=201)
 async def scenarios_import(
-    actor: Planner, session: Writes, settings: CurrentSettings, body: ScenarioYamlImport, response: Response
+    actor: Planner,
+    session: Writes,
+    beside: Beside,
+    *,
+    settings: CurrentSettings,
+    body: ScenarioYamlImport,
+    response: Response,
 ) -> Scenario:
     """Save a scenario from the YAML that ``hugeplan plan`` reads. A wrong line is named."""
-    scenario = await service.import_yaml(session, body, settings, by=actor.name)
+    scenario = await service.import_yaml(session, beside, body, settings, by=actor.name)
     response.headers["ETag"] = service.etag_of(scenario)
     response.headers["Location"] = f"/api/v1/scenarios/{scenario.id}"
     return scenario
@@ -110,17 +116,15 @@ async def scenarios_get(_: Viewer, session: Reads, scenario_id: UUID, response: 
 async def scenarios_replace(
     actor: Planner,
     session: Writes,
+    beside: Beside,
     scenario_id: UUID,
     *,
     body: ScenarioWrite,
-    raw: RawJson,
     response: Response,
     if_match: IfMatch = None,
 ) -> Scenario:
     """Replace a scenario. If-Match must name its current version."""
-    scenario = await service.replace_scenario(
-        session, scenario_id, body, raw.document["scenario"], if_match=if_match, by=actor.name
-    )
+    scenario = await service.replace_scenario(session, beside, scenario_id, body, if_match=if_match, by=actor.name)
     response.headers["ETag"] = service.etag_of(scenario)
     return scenario
 
@@ -132,9 +136,11 @@ async def scenarios_delete(_: Planner, session: Writes, scenario_id: UUID, if_ma
 
 
 @router.post("/scenarios/{scenario_id}/plans", status_code=201)
-async def scenario_plans_create(actor: Planner, session: Writes, scenario_id: UUID, response: Response) -> SavedPlan:
+async def scenario_plans_create(
+    actor: Planner, session: Writes, beside: Beside, scenario_id: UUID, response: Response
+) -> SavedPlan:
     """Compute the plan of a scenario's current version and save it."""
-    plan = await saved_plans.create_plan(session, scenario_id, by=actor.name)
+    plan = await saved_plans.create_plan(session, beside, scenario_id, by=actor.name)
     response.headers["Location"] = f"/api/v1/plans/{plan.id}"
     return plan
 

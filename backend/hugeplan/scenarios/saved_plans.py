@@ -6,15 +6,17 @@ import uuid
 from datetime import UTC, datetime
 from uuid import UUID
 
+import msgspec
 from pydantic import TypeAdapter
 
 from hugeplan import __version__
+from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.artifacts import Artifact, Restart, outside, withheld
 from hugeplan.artifacts.bundle import as_zip, bundle, changes
 from hugeplan.db.models import PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan, read_plan
+from hugeplan.documents.plans import SCHEMA_VERSION, read_plan
 from hugeplan.errors import (
     ConflictError,
     NotFoundError,
@@ -25,8 +27,7 @@ from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
 from hugeplan.planner.model import PlanRequest
 from hugeplan.proof import verify
-from hugeplan.scenario_file import ScenarioDocument
-from hugeplan.scenarios import plan_difference, repository, service
+from hugeplan.scenarios import plan_difference, repository, service, work
 from hugeplan.scenarios.schemas import (
     ArtifactChange,
     ArtifactChanges,
@@ -76,29 +77,29 @@ def _saved_plan(row: PlanRow) -> SavedPlan:
     )
 
 
-async def create_plan(session: WriteSession, scenario_id: UUID, *, by: str) -> SavedPlan:
+async def create_plan(session: WriteSession, beside: RequestSandbox, scenario_id: UUID, *, by: str) -> SavedPlan:
     """Compute the plan of a scenario's current version and save it.
 
     Files of a plan that does not fit are kept with a warning in each; they are handed out with ``force`` alone.
     """
     scenario, _ = await service.stored_scenario(session, scenario_id)
-    document = ScenarioDocument.model_validate(scenario.document)
-    request = await service.request_for(session, scenario.node_id, document)
-    computed = await service.compute_request(session, scenario.node_id, request, service.Files(force=True))
+    asked = await service.question(session, scenario.node_id, scenario.document)
+    files = work.Files(force=True, keep=True)
+    kept = msgspec.json.decode(await service.compute(session, beside, scenario.node_id, asked, files))
     row = PlanRow(
         id=uuid.uuid4(),
         scenario_id=scenario.id,
         scenario_version=scenario.version,
         node_id=scenario.node_id,
         created_at=datetime.now(UTC),
-        headline=computed.plan.headline,
+        headline=kept["headline"],
         schema_version=SCHEMA_VERSION,
         model_version=__version__,
         author=by,
         scenario=scenario.document,
-        request=_REQUEST.dump_python(request, mode="json"),
-        plan=dump_plan(computed.plan),
-        artifacts=[artifact.model_dump(mode="json") for artifact in computed.artifacts or []],
+        request=kept["request"],
+        plan=kept["plan"],
+        artifacts=kept["artifacts"],
     )
     await repository.add_plan(session, row)
     return _saved_plan(row)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
-from pydantic import StringConstraints
+from pydantic import StringConstraints, ValidatorFunctionWrapHandler, WrapValidator
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
 from hugeplan.planner.model import Finding, Plan
 from hugeplan.scenario_file import ScenarioDocument
+
+
+def _as_it_was_sent(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    return value if isinstance(value, dict) else check(value)
+
+
+if TYPE_CHECKING:
+    UncheckedScenario = JsonObject
+else:
+    UncheckedScenario = Annotated[ScenarioDocument, WrapValidator(_as_it_was_sent)]
+"""A scenario as it was sent: an object. It is checked against its document in the sandbox, as that takes a while."""
 
 JsonScalar = str | int | float | bool | None
 ScenarioYaml = Annotated[str, StringConstraints(min_length=1, max_length=262_144)]
@@ -22,7 +33,7 @@ class PlanPreviewRequest(RequestModel):
     """
 
     node_id: UUID | None = None
-    scenario: ScenarioDocument
+    scenario: UncheckedScenario
     force: bool = False
     """Hand out the files of a plan that does not fit, too."""
     files: bool = True
@@ -65,7 +76,7 @@ class ScenarioWrite(RequestModel):
 
     name: Name
     node_id: UUID | None = None
-    scenario: ScenarioDocument
+    scenario: UncheckedScenario
 
 
 class ScenarioSummary(ResponseModel):

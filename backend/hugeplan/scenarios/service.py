@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import pickle
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import anyio.to_thread
 import yaml
-from pydantic import ValidationError
 
+from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits, parse_json
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, page_of
 from hugeplan.api.schemas import JsonObject
-from hugeplan.artifacts import refused, render, withheld
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import (
@@ -27,26 +24,18 @@ from hugeplan.errors import (
     NotFoundError,
     PreconditionFailedError,
     PreconditionRequiredError,
-    from_validation,
-    invalid_input,
-    shown,
 )
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
-from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.memory.kubernetes import observed_reservations
-from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.model import NodeFacts, NodeSample
 from hugeplan.planner.observation.databases import as_it_runs
-from hugeplan.planner.other_node import MOST_TRIED, with_other_node
-from hugeplan.planner.plan import plan
-from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to_request
+from hugeplan.planner.other_node import MOST_TRIED
+from hugeplan.scenario_file import ScenarioDocument
 from hugeplan.scenario_file.documents import DatabaseDocument, ReservationsDocument, WorkloadDocument
-from hugeplan.scenario_file.yaml_lines import parse_text
-from hugeplan.scenarios import repository
+from hugeplan.scenarios import repository, work
 from hugeplan.scenarios.schemas import (
-    PlanArtifact,
-    PlanPreview,
     PlanPreviewRequest,
     Scenario,
     ScenarioSummary,
@@ -56,69 +45,32 @@ from hugeplan.scenarios.schemas import (
 )
 from hugeplan.settings import Settings
 
-MAX_LEDGER_CELLS = 20_000
-"""Above 16 NUMA nodes with a thousand tenants, below a second of arithmetic."""
 
-
-async def request_for(session: ReadSession, node_id: UUID | None, document: ScenarioDocument) -> PlanRequest:
-    """What ``plan()`` takes, from a stored node or from the scenario's own."""
+async def question(session: ReadSession, node_id: UUID | None, scenario: JsonObject) -> work.Question:
+    """What the sandbox is asked about a scenario: with the facts of a stored node, or with the scenario's own."""
     if node_id is None:
-        request = to_request(document, from_catalogue=complete)
-    else:
-        facts, sample = await fleet.get_facts(session, node_id)
-        request = to_request(document, facts, sample=sample)
-    _refuse_unbounded_work(request)
-    return request
+        return work.Question(scenario)
+    facts, sample = await fleet.get_facts(session, node_id)
+    return work.Question(scenario, facts, sample)
 
 
-def _refuse_unbounded_work(request: PlanRequest) -> None:
-    """Refuse a plan that would take minutes: the ledger has a part for each tenant on each NUMA node."""
-    cells = len(request.node.numa) * (len(request.tenants) + len(request.databases))
-    if cells > MAX_LEDGER_CELLS:
-        expected = f"NUMA nodes times tenants and databases of at most {MAX_LEDGER_CELLS}"
-        raise invalid_input([FieldProblem(field="scenario", value=str(cells), expected=expected)])
+async def compute(
+    session: ReadSession, beside: RequestSandbox, node_id: UUID | None, asked: work.Question, files: work.Files
+) -> bytes:
+    """The plan of a scenario and its files as JSON, and where it does not fit, the nodes on which it would.
 
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Which files a plan is answered with."""
-
-    are_wanted: bool = True
-    force: bool = False
-    """Those of a plan that does not fit, too."""
-
-
-def _with_files(computed: Plan, request: PlanRequest, files: Files) -> PlanPreview:
-    artifacts = None
-    if files.are_wanted:
-        rendered = render(computed, request, force=files.force)
-        artifacts = [PlanArtifact.model_validate(artifact) for artifact in rendered]
-    why_not = refused(computed, request) or (None if files.force else withheld(computed))
-    return PlanPreview(plan=computed, artifacts=artifacts, artifacts_withheld=why_not)
-
-
-async def compute_request(
-    session: ReadSession, node_id: UUID | None, request: PlanRequest, files: Files
-) -> PlanPreview:
-    """The plan of a request and its files, and where it does not fit, the nodes on which it would.
-
-    The arithmetic runs beside the event loop, not on it.
+    The arithmetic runs in the sandbox, without a database connection.
     """
-    found, answer = await anyio.to_thread.run_sync(_planned, request, files)
-    if answer is not None:
-        return answer
-    others = await _other_nodes(session, node_id, request)
-    found = await anyio.to_thread.run_sync(with_other_node, found, request, others)
-    return await anyio.to_thread.run_sync(_with_files, found, request, files)
+    payload = pickle.dumps((asked, files))
+    answer = await beside.work(work.COMPUTE, payload, what="Planning this scenario", keep=True)
+    if answer[:1] == work.UNFINISHED:
+        others = await _other_nodes(session, node_id)
+        payload, limits = pickle.dumps((answer, others)), work.limits_of_rest(answer)
+        answer = await beside.work(work.FINISH, payload, what="Planning this scenario", limits=limits)
+    return answer[1:]
 
 
-def _planned(request: PlanRequest, files: Files) -> tuple[Plan, PlanPreview | None]:
-    """The plan with its files; without them where it does not fit, as another node may be named in it first."""
-    found = plan(request)
-    return found, None if found.shortfall is not None else _with_files(found, request, files)
-
-
-async def _other_nodes(session: ReadSession, node_id: UUID | None, request: PlanRequest) -> list[PlanRequest]:
+async def _other_nodes(session: ReadSession, node_id: UUID | None) -> list[tuple[NodeFacts, NodeSample]]:
     """The nodes of the fleet with the most available memory, as they run: where a database may move to."""
     synthetic = node_id is not None and (await fleet.require_node(session, node_id)).synthetic
     selector = NodeSelector(synthetic=synthetic, stale=False)
@@ -133,16 +85,14 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None, request: Plan
             facts, sample = await fleet.get_facts(session, item.id)
         except InvalidInputError:  # its report lacks what a plan needs
             continue
-        if facts.arch == request.node.arch:
-            reservations = observed_reservations(sample)
-            others.append(PlanRequest(node=facts, reservations=reservations, policy=request.policy, sample=sample))
+        others.append((facts, sample))
     return others
 
 
-async def preview(session: ReadSession, body: PlanPreviewRequest) -> PlanPreview:
-    """Plan a scenario without saving anything."""
-    request = await request_for(session, body.node_id, body.scenario)
-    return await compute_request(session, body.node_id, request, Files(are_wanted=body.files, force=body.force))
+async def preview(session: ReadSession, beside: RequestSandbox, body: PlanPreviewRequest) -> bytes:
+    """The PlanPreview of a scenario as JSON, without saving anything."""
+    asked = await question(session, body.node_id, body.scenario)
+    return await compute(session, beside, body.node_id, asked, work.Files(body.files, force=body.force))
 
 
 async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:
@@ -214,9 +164,10 @@ def _scenario(row: ScenarioRow, latest_plan_id: UUID | None) -> Scenario:
     return Scenario(**_summary(row, latest_plan_id).model_dump(), scenario=row.document)
 
 
-async def _check(session: ReadSession, body: ScenarioWrite) -> None:
+async def _check(session: ReadSession, beside: RequestSandbox, body: ScenarioWrite) -> None:
     """Refuse a scenario that could not be planned: what is saved can always be opened."""
-    await request_for(session, body.node_id, body.scenario)
+    asked = await question(session, body.node_id, body.scenario)
+    await beside.work(work.CHECK, pickle.dumps([asked]), what="Checking this scenario")
 
 
 async def list_scenarios(session: ReadSession, *, limit: int, cursor: str | None) -> Page[ScenarioSummary]:
@@ -242,16 +193,20 @@ async def get_scenario(session: ReadSession, scenario_id: UUID) -> Scenario:
     return _scenario(*await stored_scenario(session, scenario_id))
 
 
-async def create_scenario(session: WriteSession, body: ScenarioWrite, spelled: JsonObject, *, by: str) -> Scenario:
-    """Save a scenario; ``spelled`` is its document as it was sent."""
-    await _check(session, body)
+async def create_scenario(session: WriteSession, beside: RequestSandbox, body: ScenarioWrite, *, by: str) -> Scenario:
+    """Save a scenario, as it was sent."""
+    await _check(session, beside, body)
+    return await _create(session, body, by)
+
+
+async def _create(session: WriteSession, body: ScenarioWrite, by: str) -> Scenario:
     now = datetime.now(UTC)
     row = ScenarioRow(
         id=uuid.uuid4(),
         name=body.name,
         node_id=body.node_id,
         version=1,
-        document=spelled,
+        document=body.scenario,
         created_at=now,
         updated_at=now,
     )
@@ -263,16 +218,10 @@ async def create_scenario(session: WriteSession, body: ScenarioWrite, spelled: J
 async def save_by_name(
     session: WriteSession, documents: Sequence[tuple[str, JsonObject]], *, by: str
 ) -> list[ScenarioSummary]:
-    """Create or replace scenarios by their names, each checked in full first; in the order given.
+    """Create or replace scenarios by their names, in the order given. Who calls has checked them in full.
 
     Where several have a name, the most recently changed is replaced.
     """
-    for name, document in documents:
-        try:
-            wanted = ScenarioWrite(name=name, scenario=ScenarioDocument.model_validate(document))
-        except ValidationError as error:
-            raise from_validation(error) from error
-        await _check(session, wanted)
     found = await repository.scenarios_named(session, [name for name, _ in documents])
     now = datetime.now(UTC)
     saved = []
@@ -292,9 +241,9 @@ async def save_by_name(
 
 async def replace_scenario(
     session: WriteSession,
+    beside: RequestSandbox,
     scenario_id: UUID,
     body: ScenarioWrite,
-    spelled: JsonObject,
     *,
     if_match: str | None,
     by: str,
@@ -302,11 +251,11 @@ async def replace_scenario(
     """Replace a scenario whose version If-Match names."""
     row, latest_plan_id = await stored_scenario(session, scenario_id)
     version = _wanted_version(if_match, row.version)
-    await _check(session, body)
+    await _check(session, beside, body)
     values: dict[str, Any] = {
         "name": body.name,
         "node_id": body.node_id,
-        "document": spelled,
+        "document": body.scenario,
         "updated_at": datetime.now(UTC),
     }
     if not await repository.replace_scenario(session, scenario_id, version, values):
@@ -316,7 +265,7 @@ async def replace_scenario(
         version=version + 1,
         name=body.name,
         node_id=body.node_id,
-        document=spelled,
+        document=body.scenario,
         saved_at=values["updated_at"],
         saved_by=by,
     )
@@ -371,21 +320,13 @@ async def export_yaml(session: ReadSession, scenario_id: UUID) -> str:
     return text
 
 
-async def import_yaml(session: WriteSession, body: ScenarioYamlImport, settings: Settings, *, by: str) -> Scenario:
+async def import_yaml(
+    session: WriteSession, beside: RequestSandbox, body: ScenarioYamlImport, settings: Settings, *, by: str
+) -> Scenario:
     """Save a scenario from its YAML. InvalidInputError names the line that is wrong."""
-    try:
-        document = load(body.yaml)
-    except ScenarioFileError as error:
-        problems = [
-            FieldProblem(
-                field="yaml" if problem.line is None else f"yaml, line {problem.line}",
-                value=shown(problem.value),
-                expected=f"{problem.field or 'document'}: {problem.expected}",
-            )
-            for problem in error.problems
-        ]
-        raise invalid_input(problems) from error
+    asked = await question(session, body.node_id, {})
+    payload = pickle.dumps((body.yaml, asked.facts, asked.sample))
+    read = await beside.work(work.READ_YAML, payload, what="Reading this YAML")
     # As it was spelled, within the bounds of a JSON body: YAML has escapes for characters that JSON is refused for.
-    spelled = parse_json(json.dumps(parse_text(body.yaml, "yaml")[0], default=str).encode(), JsonLimits.of(settings))
-    write = ScenarioWrite(name=body.name, node_id=body.node_id, scenario=document)
-    return await create_scenario(session, write, spelled, by=by)
+    spelled = parse_json(read, JsonLimits.of(settings))
+    return await _create(session, ScenarioWrite(name=body.name, node_id=body.node_id, scenario=spelled), by)

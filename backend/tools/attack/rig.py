@@ -50,6 +50,8 @@ class Target:
     folder: Path
     postgres: embedded.EmbeddedPostgres
     server: Server
+    twin: Server
+    """Another one over the same database, which nobody attacks."""
     tokens: Mapping[Role, str]
     neighbour_token: str
     memory: dict[str, Any] = field(default_factory=dict)
@@ -133,21 +135,26 @@ async def _make_tokens(database_url: str) -> tuple[dict[Role, str], str]:
 @contextmanager
 def target(folder: Path, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[Target]:
     """A migrated service with a small synthetic fleet, ended with the block."""
-    postgres = embedded.EmbeddedPostgres(folder / "postgresql", {**embedded.TEST_SETTINGS, "max_connections": "60"})
-    server: Server | None = None
+    postgres = embedded.EmbeddedPostgres(folder / "postgresql", embedded.TEST_SETTINGS)
+    servers: list[Server] = []
     try:
         postgres.start()
         postgres.ensure_database("attack")
-        server = Server(postgres.url("attack"), folder / "server.log", environment=dict(environment))
+        servers += [
+            Server(postgres.url("attack"), folder / f"{name}.log", environment=dict(environment))
+            for name in ("server", "twin")
+        ]
+        server, twin = servers
         migrate.upgrade(Settings(database_url=server.database_url).sqlalchemy_url(), REPOSITORY / "migrations")
         seed_fleet(server.database_url, SeedOptions(nodes=FLEET, seed=1, history_days=2))
         tokens, neighbour = asyncio.run(_make_tokens(server.database_url))
-        server.start()
-        server.wait_until_ready()
-        yield Target(folder, postgres, server, tokens, neighbour)
+        for each in servers:
+            each.start()
+            each.wait_until_ready()
+        yield Target(folder, postgres, server, twin, tokens, neighbour)
     finally:
-        if server is not None:
-            server.kill()
+        for each in servers:
+            each.kill()
         postgres.close()
 
 

@@ -1,0 +1,33 @@
+"""What the sandbox does with inventories: read and plan them. It needs no database."""
+
+from __future__ import annotations
+
+import json
+
+from hugeplan.errors import FieldProblem, invalid_input
+from hugeplan.inventory.answer import answer
+from hugeplan.inventory.document import inventory_document
+from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.scenario import scenario_document
+
+PLAN_KUBERNETES = f"{__name__}:plan_kubernetes"
+
+
+def imported_name(node: str) -> str:
+    """The name under which an imported node's scenario is kept, so that the next import replaces it."""
+    return f"{node} (imported)"
+
+
+def plan_kubernetes(payload: bytes) -> bytes:
+    """The plan of every node of Kubernetes objects as JSON, and the scenarios of nodes with a database."""
+    try:
+        inventory = read_kubernetes(payload, "the body")
+    except InventoryError as error:
+        raise invalid_input([FieldProblem(field="body", value=None, expected=str(error))]) from error
+    if not inventory.nodes:
+        expected = "objects with at least one Node: kubectl get nodes,pods,pvc -A -o json"
+        raise invalid_input([FieldProblem(field="body", value=None, expected=expected)])
+    document = inventory_document(answer(inventory))
+    found = [(imported_name(node.facts.name), scenario_document(node)) for node in inventory.nodes if node.databases]
+    return json.dumps({"answer": document, "scenarios": found}).encode()

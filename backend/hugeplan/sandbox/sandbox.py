@@ -1,0 +1,197 @@
+"""Work in processes beside the service, a few at a time, each ended by the kernel when it takes too much.
+
+The first order starts ``hugeplan.sandbox.process``, which forks a process per order. Work whose caller is cancelled
+ends at once: its socket closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import weakref
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from hugeplan.errors import (
+    RETRY_AFTER_SECONDS,
+    FieldProblem,
+    InvalidInputError,
+    RateLimitedError,
+    UnavailableError,
+)
+from hugeplan.sandbox.orders import LENGTH, STAYS, Limits, Order, Outcome, Refusal
+
+AT_ONCE: Final = 4
+"""Pieces of work at a time: with the memory that each may take, 256 MiB in all."""
+AT_ONCE_OF_ONE: Final = 2
+"""Of one credential, so that others find room."""
+WAITING_OF_ONE: Final = 8
+WAITING: Final = 64
+START_SECONDS: Final = 30.0
+_RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+
+
+_Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class _Process:
+    """The running process and its control socket."""
+
+    def __init__(self) -> None:
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(  # noqa: S603 - this Python, with a fixed module
+                [sys.executable, "-m", "hugeplan.sandbox.process", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+                # Threads of a linear algebra library would not survive the fork.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+            )
+        self.control.setblocking(False)
+        self.end = weakref.finalize(self, _end, self.process, self.control)
+
+    def send(self, order: Order, line: socket.socket) -> None:
+        """Hand an order over, with the socket of its payload. OSError when the process is not there."""
+        socket.send_fds(self.control, [msgspec.msgpack.encode(order)], [line.fileno()])
+
+
+def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:
+    """End the process with what it forked: none of it has anything of value."""
+    control.close()
+    process.kill()
+    process.wait()
+
+
+class Sandbox:
+    """The processes beside one process of the service."""
+
+    def __init__(self) -> None:
+        self._process: _Process | None = None
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._rooms: dict[str, asyncio.Semaphore] = {}
+        self._asked: Counter[str] = Counter()
+        self._kept: dict[Order, _Line] = {}
+
+    async def work(
+        self, job: str, payload: bytes, *, whose: str, what: str, limits: Limits | None = None, keep: bool = False
+    ) -> bytes:
+        """What ``job`` (``package.module:function``) makes of the payload.
+
+        ``whose`` credential it is for; ``what`` it is about begins the sentence of a refusal; with ``keep`` its process
+        may stay for the next one. Raises
+        InvalidInputError for what the job refuses and for what takes more than ``limits``, RateLimitedError and
+        UnavailableError when too much waits.
+        """
+        order = Order(job, limits or Limits(), keep)
+        async with self._place(whose):
+            for _ in range(2):  # it may have ended for want of work at this moment
+                answer = await self._try(order, payload)
+                if answer is not None:
+                    return _answer_of(answer, what, order.limits)
+        raise UnavailableError("The process for this work does not start; try again later.", headers=_RETRY)
+
+    async def close(self) -> None:
+        """End the process, and with it what waits."""
+        for _, writer in self._kept.values():
+            writer.transport.abort()
+        self._kept.clear()
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+    @asynccontextmanager
+    async def _place(self, whose: str) -> AsyncIterator[None]:
+        if self._asked[whose] >= AT_ONCE_OF_ONE + WAITING_OF_ONE:
+            raise RateLimitedError(
+                f"At most {AT_ONCE_OF_ONE + WAITING_OF_ONE} such requests of one credential at a time; wait for some.",
+                headers=_RETRY,
+            )
+        if self._asked.total() >= AT_ONCE + WAITING:
+            raise UnavailableError("Too many such requests wait; try again later.", headers=_RETRY)
+        self._asked[whose] += 1
+        try:
+            async with self._rooms.setdefault(whose, asyncio.Semaphore(AT_ONCE_OF_ONE)), self._room:
+                yield
+        finally:
+            self._asked[whose] -= 1
+            if not self._asked[whose]:
+                del self._asked[whose]
+                del self._rooms[whose]
+
+    async def _try(self, order: Order, payload: bytes) -> tuple[int, bytes] | None:
+        """Outcome and answer; None when nothing was answered."""
+        kept = self._kept.pop(order, None)
+        line = kept or await self._line(order)
+        if line is None:
+            return None
+        reader, writer = line
+        stays = False
+        try:
+            async with asyncio.timeout(START_SECONDS + order.limits.seconds):
+                writer.writelines((LENGTH.pack(len(payload)), payload))
+                head = await reader.readexactly(1 + LENGTH.size)
+                answer = await reader.readexactly(LENGTH.unpack_from(head, 1)[0])
+                stays = bool(head[0] & STAYS) and order not in self._kept
+                return head[0] & ~STAYS, answer
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
+            running = self._process
+            if running is not None and running.process.poll() is None:
+                return Outcome.TOO_MUCH, b""
+            return None
+        finally:
+            if stays:
+                self._kept[order] = line
+            else:
+                writer.transport.abort()
+
+    async def _line(self, order: Order) -> _Line | None:
+        """A socket whose other end a process of this order has; None when none takes it."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._hand_over(order, theirs)
+            except OSError:
+                ours.close()
+                return None
+        return await asyncio.open_unix_connection(sock=ours)
+
+    def _hand_over(self, order: Order, line: socket.socket) -> None:
+        if self._process is None or self._process.process.poll() is not None:
+            self._start()
+        assert self._process is not None
+        try:
+            self._process.send(order, line)
+        except ConnectionError:
+            self._start()
+            self._process.send(order, line)
+
+    def _start(self) -> None:
+        if self._process is not None:
+            self._process.end()
+        self._process = _Process()
+
+
+def _answer_of(found: tuple[int, bytes], what: str, limits: Limits) -> bytes:
+    outcome, answer = found
+    if outcome == Outcome.DONE:
+        return answer
+    if outcome == Outcome.REFUSED:
+        raise msgspec.msgpack.decode(answer, type=Refusal).error()
+    if outcome == Outcome.TOO_MUCH:
+        raise _too_much(what, limits)
+    raise RuntimeError(f"work for the service failed: {what}")
+
+
+def _too_much(what: str, limits: Limits) -> InvalidInputError:
+    most = f"{limits.cpu_seconds:g} s of processor time and {limits.memory_bytes // 1024**2} MiB"
+    problem = FieldProblem(field="body", value=None, expected=f"work of at most {most}")
+    return InvalidInputError(f"{what} takes more than {most}; send less of it.", [problem])

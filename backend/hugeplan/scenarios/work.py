@@ -1,0 +1,183 @@
+"""What the sandbox does with scenarios: read them, check them, plan them. It needs no database.
+
+Payloads come from the service and are pickled; what goes back is JSON. The one exception is a plan that does not fit
+yet: its process hands it to the next one through the service, which does not look into it.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from pydantic import TypeAdapter, ValidationError
+
+from hugeplan.artifacts import refused, render, withheld
+from hugeplan.documents.plans import dump_plan
+from hugeplan.errors import FieldProblem, field_problems, invalid_input, shown
+from hugeplan.hardware.catalogue import complete
+from hugeplan.planner.memory.kubernetes import observed_reservations
+from hugeplan.planner.model import NodeFacts, NodeSample, Plan, PlanRequest
+from hugeplan.planner.other_node import with_other_node
+from hugeplan.planner.plan import plan
+from hugeplan.sandbox.orders import Limits
+from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to_request
+from hugeplan.scenario_file.yaml_lines import parse_text
+from hugeplan.scenarios.schemas import PlanArtifact, PlanPreview
+
+CHECK = f"{__name__}:check"
+READ_YAML = f"{__name__}:read_yaml"
+COMPUTE = f"{__name__}:compute"
+FINISH = f"{__name__}:finish"
+
+MAX_LEDGER_CELLS = 2_000
+"""Parts of the ledger: each costs about 0.1 ms of arithmetic and 1 KB of the plan."""
+
+LIMITS = Limits()
+_LEAST_SECONDS = 0.05
+_USED = struct.Struct(">d")
+DONE, UNFINISHED = b"\0", b"\1"
+_SMALL = {
+    "node": {"memory": "64GiB"},
+    "databases": [{"name": "a", "engine": "postgresql", "settings": {"shared_buffers": "8GB"}}],
+}
+_REQUEST = TypeAdapter(PlanRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A scenario as it was sent, and the facts of the stored node it is for; None: its own."""
+
+    scenario: Any
+    facts: NodeFacts | None = None
+    sample: NodeSample | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Which files a plan is answered with. ``keep``: the answer is for the database, with all that led to it."""
+
+    are_wanted: bool = True
+    force: bool = False
+    """Those of a plan that does not fit, too."""
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A plan that does not fit, before other nodes were tried."""
+
+    found: Plan
+    request: PlanRequest
+    files: Files = field(default_factory=Files)
+
+
+def prepare() -> None:
+    """Load what the planner loads when it first needs it, and fill what it remembers; called before the first fork."""
+    import scipy.optimize  # noqa: PLC0415 - the service itself needs none of it
+
+    del scipy
+    compute(pickle.dumps((Question(_SMALL), Files())))
+
+
+def request_of(question: Question) -> PlanRequest:
+    """What ``plan()`` takes. InvalidInputError names the field, also for a plan that would take minutes."""
+    try:
+        document = ScenarioDocument.model_validate(question.scenario)
+    except ValidationError as error:
+        problems = field_problems([{**each, "loc": ("scenario", *each["loc"])} for each in error.errors()])
+        raise invalid_input(problems) from error
+    if question.facts is None:
+        request = to_request(document, from_catalogue=complete)
+    else:
+        request = to_request(document, question.facts, sample=question.sample)
+    refuse_unbounded_work(request)
+    return request
+
+
+def refuse_unbounded_work(request: PlanRequest) -> None:
+    """Refuse what takes long and says much: the ledger has a part for each tenant and database on each NUMA node."""
+    cells = len(request.node.numa) * (len(request.tenants) + len(request.databases))
+    if cells > MAX_LEDGER_CELLS:
+        expected = f"NUMA nodes times tenants and databases of at most {MAX_LEDGER_CELLS}"
+        raise invalid_input([FieldProblem(field="scenario", value=str(cells), expected=expected)])
+
+
+def check(payload: bytes) -> bytes:
+    """Refuse scenarios that could not be planned; nothing for those that can."""
+    questions: list[Question] = pickle.loads(payload)  # noqa: S301 - the service wrote it
+    for question in questions:
+        request_of(question)
+    return b""
+
+
+def read_yaml(payload: bytes) -> bytes:
+    """The document that a YAML text spells, as JSON; InvalidInputError names the line that is wrong."""
+    text, facts, sample = pickle.loads(payload)  # noqa: S301 - the service wrote it
+    try:
+        load(text)
+        spelled, _ = parse_text(text, "yaml")
+    except ScenarioFileError as error:
+        raise invalid_input(
+            [
+                FieldProblem(
+                    field="yaml" if problem.line is None else f"yaml, line {problem.line}",
+                    value=shown(problem.value),
+                    expected=f"{problem.field or 'document'}: {problem.expected}",
+                )
+                for problem in error.problems
+            ]
+        ) from error
+    request_of(Question(spelled, facts, sample))
+    return json.dumps(spelled, default=str).encode()
+
+
+def limits_of_rest(unfinished: bytes) -> Limits:
+    """What is left for the second piece of a plan: both together stay within what one request may take."""
+    (used,) = _USED.unpack_from(unfinished, 1)
+    return Limits(cpu_seconds=round(max(_LEAST_SECONDS, LIMITS.cpu_seconds - used), 3))
+
+
+def compute(payload: bytes) -> bytes:
+    """The plan of a question with its files; UNFINISHED and the plan where it does not fit: others may be named."""
+    begun = time.process_time()
+    question, files = pickle.loads(payload)  # noqa: S301 - the service wrote it
+    request = request_of(question)
+    found = plan(request)
+    if found.shortfall is not None:
+        kept = pickle.dumps(Unfinished(found, request, files))
+        return UNFINISHED + _USED.pack(time.process_time() - begun) + kept
+    return DONE + _answer(found, request, files)
+
+
+def finish(payload: bytes) -> bytes:
+    """The answer for an unfinished plan, with the node on which one of its databases fits."""
+    kept, nodes = pickle.loads(payload)  # noqa: S301 - the service wrote it
+    unfinished: Unfinished = pickle.loads(kept[1 + _USED.size :])  # noqa: S301 - compute() wrote it
+    request = unfinished.request
+    others = [
+        PlanRequest(node=facts, reservations=observed_reservations(sample), policy=request.policy, sample=sample)
+        for facts, sample in nodes
+        if facts.arch == request.node.arch
+    ]
+    return DONE + _answer(with_other_node(unfinished.found, request, others), request, unfinished.files)
+
+
+def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:
+    artifacts = None
+    if files.are_wanted:
+        artifacts = [PlanArtifact.model_validate(one) for one in render(found, request, force=files.force)]
+    why_not = refused(found, request) or (None if files.force else withheld(found))
+    if files.keep:
+        kept = {
+            "headline": found.headline,
+            "request": _REQUEST.dump_python(request, mode="json"),
+            "plan": dump_plan(found),
+            "artifacts": [artifact.model_dump(mode="json") for artifact in artifacts or []],
+        }
+        return msgspec.json.encode(kept)
+    return PlanPreview(plan=found, artifacts=artifacts, artifacts_withheld=why_not).model_dump_json().encode()

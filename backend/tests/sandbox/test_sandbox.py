@@ -1,0 +1,150 @@
+"""Work on what strangers wrote: within limits that the kernel keeps, and never longer than somebody waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from hugeplan.errors import InvalidInputError, RateLimitedError
+from hugeplan.sandbox import sandbox as module
+from hugeplan.sandbox.orders import Limits
+from hugeplan.sandbox.sandbox import AT_ONCE_OF_ONE, WAITING_OF_ONE, Sandbox
+from tools.attack.processes import family
+
+JOBS = "tests.support.jobs"
+SHORT = Limits(cpu_seconds=0.1, seconds=5)
+
+
+@pytest_asyncio.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    made = Sandbox()
+    yield made
+    await made.close()
+
+
+async def work(sandbox: Sandbox, job: str, payload: bytes = b"", whose: str = "one", **more: object) -> bytes:
+    return await sandbox.work(f"{JOBS}:{job}", payload, whose=whose, what="This", **more)  # type: ignore[arg-type]
+
+
+def descendants(sandbox: Sandbox) -> list[int]:
+    assert sandbox._process is not None
+    return family(sandbox._process.process.pid)
+
+
+async def until_alone(sandbox: Sandbox) -> None:
+    """Until nothing that was forked is left."""
+    async with asyncio.timeout(20):
+        while len(descendants(sandbox)) > 1:
+            await asyncio.sleep(0.01)
+
+
+async def test_an_answer_comes_back_whole(sandbox: Sandbox) -> None:
+    text = b"abc" * 700_000
+    assert await work(sandbox, "upper", text) == text.upper()
+
+
+@pytest.mark.parametrize("job", ["spin", "hold_the_interpreter"])
+async def test_work_ends_with_its_processor_time(sandbox: Sandbox, job: str) -> None:
+    await work(sandbox, "upper")
+    before = os.times()
+    with pytest.raises(InvalidInputError, match=r"This takes more than 0\.1 s of processor time and 64 MiB"):
+        await work(sandbox, job, limits=SHORT)
+    await until_alone(sandbox)
+    assert await work(sandbox, "upper", b"a") == b"A"
+    await sandbox.close()
+    assert os.times().children_user - before.children_user < 1
+
+
+async def test_work_ends_with_the_clock(sandbox: Sandbox) -> None:
+    begun = time.monotonic()
+    with pytest.raises(InvalidInputError):
+        await work(sandbox, "sleep", limits=Limits(seconds=0.2))
+    assert time.monotonic() - begun < 20
+    await until_alone(sandbox)
+
+
+async def test_work_ends_with_its_memory(sandbox: Sandbox) -> None:
+    with pytest.raises(InvalidInputError, match="64 MiB"):
+        await work(sandbox, "fill", limits=Limits(cpu_seconds=30))
+
+
+async def test_work_ends_when_nobody_waits_for_it(sandbox: Sandbox) -> None:
+    await work(sandbox, "upper")
+    asked = asyncio.create_task(work(sandbox, "sleep", limits=Limits(seconds=600)))
+    async with asyncio.timeout(20):
+        while len(descendants(sandbox)) < 2:
+            await asyncio.sleep(0.01)
+    asked.cancel()
+    await until_alone(sandbox)
+
+
+@pytest.mark.parametrize("job", ["refuse", "refuse_as_the_planner"])
+async def test_a_refusal_keeps_its_field(sandbox: Sandbox, job: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        await work(sandbox, job)
+    (problem,) = caught.value.errors
+    assert (problem.field, problem.value, problem.expected) == ("x", "1", "2")
+
+
+async def test_a_fault_is_no_refusal(sandbox: Sandbox) -> None:
+    with pytest.raises(RuntimeError):
+        await work(sandbox, "fail")
+
+
+async def test_a_process_stays_for_its_kind_where_the_order_says_so(sandbox: Sandbox) -> None:
+    first, second = [(await work(sandbox, "which", keep=True)).split() for _ in range(2)]
+    assert first[0] == second[0]
+    assert (first[1], second[1]) == (b"1", b"2")
+    alone = (await work(sandbox, "which")).split()
+    assert alone[0] != first[0]
+    assert alone[1] == b"1"
+
+
+async def test_what_overran_does_not_stay(sandbox: Sandbox) -> None:
+    for _ in range(2):
+        with pytest.raises(InvalidInputError):
+            await work(sandbox, "spin", limits=SHORT, keep=True)
+    assert await work(sandbox, "upper", b"a", limits=SHORT, keep=True) == b"A"
+
+
+async def test_a_process_that_was_killed_is_started_again(sandbox: Sandbox) -> None:
+    await work(sandbox, "upper")
+    assert sandbox._process is not None
+    sandbox._process.process.kill()
+    sandbox._process.process.wait()
+    assert await work(sandbox, "upper", b"a") == b"A"
+
+
+async def test_it_ends_with_the_service(sandbox: Sandbox) -> None:
+    await work(sandbox, "upper")
+    assert sandbox._process is not None
+    process = sandbox._process.process
+    sandbox._process.control.close()
+    assert await asyncio.to_thread(process.wait, 20) == 0
+
+
+async def test_one_credential_leaves_room_for_others(sandbox: Sandbox) -> None:
+    slow = [
+        asyncio.create_task(work(sandbox, "sleep", limits=Limits(seconds=600)))
+        for _ in range(AT_ONCE_OF_ONE + WAITING_OF_ONE)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(RateLimitedError, match="one credential"):
+        await work(sandbox, "upper")
+    assert await work(sandbox, "upper", b"a", whose="another") == b"A"
+    for each in slow:
+        each.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
+    assert await work(sandbox, "upper", b"a") == b"A"
+    assert not sandbox._rooms
+
+
+async def test_what_does_not_start_is_unavailable(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.sys, "executable", "/bin/false")
+    with pytest.raises(module.UnavailableError):
+        await work(sandbox, "upper")
