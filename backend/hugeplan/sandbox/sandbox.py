@@ -59,6 +59,15 @@ class _Process:
         self.control.setblocking(False)
         self.end = weakref.finalize(self, _end, self.process, self.control)
 
+    def is_alive(self) -> bool:
+        """Whether it holds its end of the control socket: known at once, and not when it has been waited for."""
+        try:
+            return bool(self.control.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
     def send(self, order: Order, line: socket.socket) -> None:
         """Hand an order over, with the socket of its payload. OSError when the process is not there."""
         socket.send_fds(self.control, [msgspec.msgpack.encode(order)], [line.fileno()])
@@ -144,7 +153,7 @@ class Sandbox:
                 return head[0] & ~STAYS, answer
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
             running = self._process
-            if running is not None and running.process.poll() is None:
+            if running is not None and running.is_alive():
                 return Outcome.TOO_MUCH, b""
             return None
         finally:
@@ -165,7 +174,7 @@ class Sandbox:
         return await asyncio.open_unix_connection(sock=ours)
 
     def _hand_over(self, order: Order, line: socket.socket) -> None:
-        if self._process is None or self._process.process.poll() is not None:
+        if self._process is None or not self._process.is_alive():
             self._start()
         assert self._process is not None
         try:
