@@ -49,6 +49,8 @@ from hugeplan.fleet_plans.router import router as fleet_plans_router
 from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.imports.router import router as imports_router
 from hugeplan.linting.router import router as linting_router
+from hugeplan.plans.router import router as plans_router
+from hugeplan.plans.watch import watch_forever as watch_plans_forever
 from hugeplan.reference.router import router as reference_router
 from hugeplan.sandbox.sandbox import Sandbox
 from hugeplan.scenarios.router import router as scenarios_router
@@ -66,6 +68,7 @@ ROUTERS = (
     events_router,
     benchmarks_router,
     scenarios_router,
+    plans_router,
     linting_router,
     imports_router,
     evidence_router,
@@ -141,6 +144,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         "webhooks": partial(deliver_forever, database, sender.post),
         "maintenance": partial(maintain_forever, database, settings),
         "silent nodes": partial(watch_forever, database),
+        "stale plans": partial(watch_plans_forever, database),
         "abandoned fleet plans": runner.end_abandoned_forever,
         "bootstrap": partial(bootstrap.register_enrolment_token, database, settings),
         "tokens": partial(bootstrap.remember_tokens, app.state.door.gate),

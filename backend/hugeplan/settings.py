@@ -152,9 +152,12 @@ class Settings(BaseSettings):
         str, Field(min_length=1, description="Claim of the ID token that holds a person's groups: a text or a list.")
     ] = "groups"
     oidc_role_map: Annotated[
-        dict[str, Literal["viewer", "planner", "admin"]],
+        dict[str, Literal["viewer", "planner", "approver", "admin"]],
         Field(description="Role of each group, as JSON; of several the highest counts. Others may not log in."),
     ] = {}
+    approval_by_second_person: Annotated[
+        bool, Field(description="A plan is approved by somebody else than who kept or proposed it.")
+    ] = False
     webhook_allowed_networks: Annotated[
         tuple[IPv4Network | IPv6Network, ...],
         Field(

@@ -21,6 +21,7 @@ __all__ = [
     "Admin",
     "AdmittedAgent",
     "Agent",
+    "Approver",
     "CurrentActor",
     "Enroller",
     "Planner",
@@ -103,10 +104,11 @@ def require(*roles: Role) -> Callable[[Actor], Awaitable[Actor]]:
     return check
 
 
-require_viewer = require(Role.VIEWER, Role.PLANNER, Role.ADMIN)
+require_viewer = require(Role.VIEWER, Role.PLANNER, Role.APPROVER, Role.ADMIN)
 
 Viewer = Annotated[Actor, Depends(require_viewer, scope="function")]
-Planner = Annotated[Actor, Depends(require(Role.PLANNER, Role.ADMIN), scope="function")]
+Planner = Annotated[Actor, Depends(require(Role.PLANNER, Role.APPROVER, Role.ADMIN), scope="function")]
+Approver = Annotated[Actor, Depends(require(Role.APPROVER, Role.ADMIN), scope="function")]
 Admin = Annotated[Actor, Depends(require(Role.ADMIN), scope="function")]
 Agent = Annotated[Actor, Depends(require(Role.AGENT), scope="function")]
 Enroller = Annotated[Actor, Depends(require(Role.ENROLMENT, Role.ADMIN), scope="function")]

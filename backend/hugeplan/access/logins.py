@@ -20,7 +20,7 @@ from hugeplan.errors import FieldProblem, ForbiddenError, NotFoundError
 
 LOGIN_LINK_PREFIX = "hpl_"
 LOGIN_LINK_SECONDS = 15 * 60
-BROWSER_ROLES = frozenset({Role.VIEWER, Role.PLANNER, Role.ADMIN})
+BROWSER_ROLES = frozenset({Role.VIEWER, Role.PLANNER, Role.APPROVER, Role.ADMIN})
 MAX_USER_AGENT = 256
 
 

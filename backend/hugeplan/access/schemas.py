@@ -13,7 +13,7 @@ from hugeplan.api.schemas import JsonObject, MachineId, Name, RequestModel, Resp
 
 
 class Role(StrEnum):
-    """What a credential may do; each of viewer, planner and admin includes the one before.
+    """What a credential may do; each of viewer, planner, approver and admin includes the one before.
 
     ``agent`` may only post reports of one node; ``enrolment`` may only mint agent tokens.
     """
@@ -22,6 +22,7 @@ class Role(StrEnum):
     ENROLMENT = "enrolment"
     VIEWER = "viewer"
     PLANNER = "planner"
+    APPROVER = "approver"
     ADMIN = "admin"
 
 

@@ -163,21 +163,29 @@ _COMMENTS: Mapping[str, str | None] = {"application/json": None, "application/sq
 
 
 def with_warning(artifact: Artifact, warning: str) -> Artifact:
-    """The file with a warning as its first comment; in JSON, which has none, as its first member ``_warning``.
+    """The file with a warning as its first comment; in JSON, which has none, as its first member ``_warning``."""
+    text = f"WARNING: {one_line(warning)}"
+    content = with_first_line(artifact.content, artifact.media_type, text, member="_warning")
+    return replace(artifact, content=content, summary=f"{text} {artifact.summary}")
+
+
+def with_first_line(content: str, media_type: str, text: str, *, member: str) -> str:
+    """``content`` with ``text`` as its first comment; in JSON, which has none, as its first member ``member``.
 
     Grafana and the Azure command line read the members that they know and pass over others.
     """
-    text = f"WARNING: {sql_comment(warning) if artifact.media_type == 'application/sql' else one_line(warning)}"
-    mark = _COMMENTS.get(artifact.media_type, "#")
-    content = artifact.content
+    text = sql_comment(text) if media_type == "application/sql" else text
+    mark = _COMMENTS.get(media_type, "#")
     if mark is None:
-        content = json.dumps({"_warning": text, **json.loads(content)}, indent=2) + "\n"
-    else:
-        lines = content.split("\n")
-        # An interpreter line and #cloud-config must stay first.
-        first = 1 if lines[0].startswith(("#!", "#cloud-config")) else 0
-        content = "\n".join([*lines[:first], f"{mark} {text}", *lines[first:]])
-    return replace(artifact, content=content, summary=f"{text} {artifact.summary}")
+        return json.dumps({member: text, **json.loads(content)}, indent=2) + "\n"
+    lines = content.split("\n")
+    first = 0
+    if lines[0].startswith("MIME-Version:"):
+        # Among the headers of a message a comment would be a damaged header: it goes into the script it carries.
+        first = next((at + 1 for at, line in enumerate(lines) if line.startswith("#!")), len(lines))
+    elif lines[0].startswith(("#!", "#cloud-config")):
+        first = 1  # must stay first
+    return "\n".join([*lines[:first], f"{mark} {text}", *lines[first:]])
 
 
 def node_checks(plan: Plan) -> list[str]:

@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hugeplan.artifacts.base import Artifact, Restart
+from hugeplan.artifacts.base import Artifact, Restart, with_first_line
 from hugeplan.artifacts.outside import markdown, require_sound
+from hugeplan.artifacts.provenance import Provenance
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _RESTARTS = {
@@ -51,17 +52,28 @@ class Change:
     diff: str
 
 
-def bundle(node: str, headline: str, artifacts: Sequence[Artifact]) -> tuple[BundleFile, ...]:
-    """The files of a bundle, sorted by path. PlannerError for a file that may not be handed out."""
+def bundle(
+    node: str, headline: str, artifacts: Sequence[Artifact], *, provenance: Provenance | None = None
+) -> tuple[BundleFile, ...]:
+    """The files of a bundle, sorted by path. ``provenance``: which kept plan README and scripts are of.
+
+    PlannerError for a file that may not be handed out.
+    """
     require_sound(artifacts)
     files = [BundleFile(path_of(a), a.content, a.media_type == "text/x-shellscript") for a in artifacts]
     recommended = [a for a in artifacts if a.recommended]
     files += [
-        BundleFile("README.md", _readme(node, headline, artifacts)),
-        BundleFile("verify.sh", _verify(recommended), executable=True),
-        BundleFile("roll-back.sh", _roll_back(recommended), executable=True),
+        BundleFile("README.md", _readme(node, headline, artifacts, provenance)),
+        BundleFile("verify.sh", _named(_verify(recommended), provenance), executable=True),
+        BundleFile("roll-back.sh", _named(_roll_back(recommended), provenance), executable=True),
     ]
     return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _named(script: str, provenance: Provenance | None) -> str:
+    if provenance is None:
+        return script
+    return with_first_line(script, "text/x-shellscript", provenance.line(), member="")
 
 
 def path_of(artifact: Artifact) -> str:
@@ -104,12 +116,13 @@ def changes(old: Sequence[BundleFile], new: Sequence[BundleFile]) -> tuple[Chang
     return tuple(found)
 
 
-def _readme(node: str, headline: str, artifacts: Sequence[Artifact]) -> str:
+def _readme(node: str, headline: str, artifacts: Sequence[Artifact], provenance: Provenance | None) -> str:
     recommended = [a for a in artifacts if a.recommended]
     lines = [
         f"# Huge pages of {markdown(node)}",
         "",
         markdown(headline),
+        *(() if provenance is None else ("", f"{markdown(provenance.line())}; digest {provenance.digest}")),
         "",
         "Apply the recommended files in the order of their numbers; each row says what must be restarted. Then run",
         "`sh verify.sh` on the node: it only reads, and it fails while the pools or an installed file are not in",

@@ -20,6 +20,10 @@ EventKind = Literal[
     "plan_in_force_set",
     "plan_in_force_ended",
     "plan_verified",
+    "plan_proposed",
+    "plan_approved",
+    "plan_withdrawn",
+    "plan_stale",
     "fleet_plan_finished",
 ]
 

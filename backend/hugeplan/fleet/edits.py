@@ -12,7 +12,7 @@ from hugeplan.db.models import NodeRow, NodeStateRow
 from hugeplan.db.session import WriteSession
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import CollectorResult, Inventory, Sample, SpoolSummary
-from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
+from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import edits_repository, repository
 from hugeplan.fleet.findings.base import Observed, PlannedPool
@@ -35,6 +35,13 @@ async def delete_node(session: WriteSession, node_id: UUID, *, by: str) -> None:
     await repository.delete_node(session, node_id)
     text = f"{node.name} was deleted by {by}."
     await write_events(session, [Event(at=datetime.now(UTC), kind="node_deleted", node_name=node.name, text=text)])
+
+
+async def set_approved_plan_in_force(session: WriteSession, node_id: UUID, body: PlanInForceWrite, *, by: str) -> None:
+    """The same for what a person asks for. ConflictError for a kept plan that nobody approved."""
+    if body.plan_id is not None and await edits_repository.is_approved(session, body.plan_id) is False:
+        raise ConflictError("Nobody approved this plan: propose it and have it approved, then put it in force.")
+    await set_plan_in_force(session, node_id, body, by=by)
 
 
 async def set_plan_in_force(session: WriteSession, node_id: UUID, body: PlanInForceWrite, *, by: str) -> None:

@@ -44,6 +44,12 @@ async def get_plan_pools(session: ReadSession, plan_id: UUID) -> list[dict[str, 
     return pools
 
 
+async def is_approved(session: ReadSession, plan_id: UUID) -> bool | None:
+    """Whether a kept plan was approved, or is in force already; None where there is no such plan."""
+    row = (await session.execute(select(PlanRow.state, PlanRow.approved_at).where(PlanRow.id == plan_id))).one_or_none()
+    return None if row is None else row[0] == "in_force" or row[1] is not None
+
+
 async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict[str, Any]]) -> None:
     """Replace the findings of a node, in full and for the fleet's counts."""
     changed = update(NodeStateRow).where(NodeStateRow.node_id == node_id).values(findings=rows)

@@ -156,7 +156,7 @@ async def node_plan_in_force_replace(
     actor: Planner, session: Writes, node_id: UUID, body: PlanInForceWrite
 ) -> NodeDetail:
     """Say which pools the node is meant to have. Each report is compared with them from now on."""
-    await edits.set_plan_in_force(session, node_id, body, by=actor.name)
+    await edits.set_approved_plan_in_force(session, node_id, body, by=actor.name)
     return await service.get_node(session, node_id)
 
 

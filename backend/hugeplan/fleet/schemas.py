@@ -111,6 +111,9 @@ class PlanInForce(ResponseModel):
     """
 
     plan_id: UUID | None
+    digest: str | None
+    """Of the kept plan; null for pools alone, and for a plan that was kept before there was one."""
+    short_digest: str | None
     pools: list[PlannedPool]
     source: Literal["hand", "verify", "label"]
     since: datetime

@@ -19,6 +19,7 @@ from hugeplan.db.models import NodeRow, NodeStateRow, PlanInForceRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import convert, decode
 from hugeplan.documents.observed import HugetlbCgroup, Unit
+from hugeplan.documents.plan_digest import short
 from hugeplan.documents.report import Inventory, ProcessMemory, Sample
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
@@ -300,6 +301,8 @@ def plan_in_force(row: PlanInForceRow) -> PlanInForce:
     return PlanInForce.model_validate(
         {
             "plan_id": row.plan_id,
+            "digest": row.digest,
+            "short_digest": None if row.digest is None else short(row.digest),
             "pools": row.pools,
             "source": row.source,
             "since": row.since,

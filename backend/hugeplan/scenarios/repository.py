@@ -10,8 +10,9 @@ from uuid import UUID
 from sqlalchemy import delete, select, tuple_, update
 from sqlalchemy.orm import defer
 
-from hugeplan.db.models import PlanRow, ScenarioRow, ScenarioVersionRow
+from hugeplan.db.models import NodeRow, PlanInForceRow, PlanRow, RunRow, ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.scenarios.schemas import PlanFilter
 
 
 def _latest_plan_id() -> Any:
@@ -76,7 +77,10 @@ async def replace_scenario(session: WriteSession, scenario_id: UUID, version: in
 
 
 async def delete_scenario(session: WriteSession, scenario_id: UUID, version: int) -> bool:
-    """Delete a scenario if it still has this version."""
+    """Delete a scenario if it still has this version, and the drafts that were made of it."""
+    drafts = delete(PlanRow).where(PlanRow.scenario_id == scenario_id, PlanRow.state == "draft")
+    is_current = select(ScenarioRow.id).where(ScenarioRow.id == scenario_id, ScenarioRow.version == version).exists()
+    await session.execute(drafts.where(is_current).execution_options(synchronize_session=False))
     statement = (
         delete(ScenarioRow)
         .where(ScenarioRow.id == scenario_id, ScenarioRow.version == version)
@@ -99,19 +103,56 @@ async def get_plan(session: ReadSession, plan_id: UUID) -> PlanRow | None:
 
 
 async def list_plans(
-    session: ReadSession, scenario_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
+    session: ReadSession, wanted: PlanFilter, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[PlanRow]:
-    """The plans of a scenario, newest first, without their content."""
+    """Kept plans, newest first, without their content."""
+    content = (PlanRow.plan, PlanRow.artifacts, PlanRow.scenario, PlanRow.request)
     statement = (
         select(PlanRow)
-        .options(defer(PlanRow.plan, raiseload=True), defer(PlanRow.artifacts, raiseload=True))
-        .where(PlanRow.scenario_id == scenario_id)
+        .options(*(defer(column, raiseload=True) for column in content))
         .order_by(PlanRow.created_at.desc(), PlanRow.id.desc())
         .limit(limit)
     )
+    for column in (PlanRow.scenario_id, PlanRow.node_id, PlanRow.fleet_plan_id, PlanRow.state):
+        value = getattr(wanted, column.key)
+        if value is not None:
+            statement = statement.where(column == value)
     if after is not None:
         statement = statement.where(tuple_(PlanRow.created_at, PlanRow.id) < after)
     return (await session.scalars(statement)).all()
+
+
+async def in_force_of(session: ReadSession, plan_ids: Sequence[UUID]) -> dict[UUID, list[tuple[PlanInForceRow, str]]]:
+    """The nodes on which plans are in force, with the nodes' names, by plan."""
+    statement = (
+        select(PlanInForceRow, NodeRow.name)
+        .join(NodeRow, NodeRow.id == PlanInForceRow.node_id)
+        .where(PlanInForceRow.plan_id.in_(plan_ids))
+        .order_by(NodeRow.name, NodeRow.id)
+    )
+    found: dict[UUID, list[tuple[PlanInForceRow, str]]] = {}
+    for row, name in await session.execute(statement):
+        assert row.plan_id is not None
+        found.setdefault(row.plan_id, []).append((row, name))
+    return found
+
+
+async def set_outcome(
+    session: WriteSession, node_id: UUID, outcome: str, at: datetime | None, checks: list[dict[str, Any]]
+) -> None:
+    """Keep what a node's newest report says of its plan in force."""
+    statement = update(PlanInForceRow).where(PlanInForceRow.node_id == node_id)
+    values = {"outcome": outcome, "verified_at": at, "checks": checks}
+    await session.execute(statement.values(**values).execution_options(synchronize_session=False))
+
+
+async def newest_run(session: ReadSession, node_id: UUID) -> tuple[UUID, datetime] | None:
+    """The newest run of a node and when it began."""
+    statement = select(RunRow.id, RunRow.started_at).join(
+        NodeRow, (NodeRow.id == RunRow.node_id) & (NodeRow.latest_run_id == RunRow.id)
+    )
+    row = (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 async def add_version(session: WriteSession, version: ScenarioVersionRow) -> None:

@@ -5,23 +5,29 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
+from hugeplan.access import audit
 from hugeplan.access.dependencies import Planner, Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.api.schemas import JsonObject
+from hugeplan.documents.plan_digest import short
 from hugeplan.scenarios import saved_plans, service
 from hugeplan.scenarios.schemas import (
     ArtifactChanges,
     ArtifactDisposition,
     PlanArtifacts,
     PlanDifference,
+    PlanFilter,
     PlanInputs,
+    PlanKeep,
     PlanPreview,
     PlanPreviewRequest,
+    PlanState,
     PlanSummary,
     PlanVerification,
     SavedPlan,
@@ -35,7 +41,6 @@ from hugeplan.scenarios.schemas import (
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 
 Force = Annotated[bool, Query(description="Give the files of a plan that does not fit, each with a warning")]
-IfMatch = Annotated[str | None, Header(max_length=128, description="The ETag of the version that is being replaced")]
 
 
 @router.post("/plans/preview", response_model=PlanPreview)
@@ -131,7 +136,7 @@ async def scenarios_replace(
 
 @router.delete("/scenarios/{scenario_id}", status_code=204)
 async def scenarios_delete(_: Planner, session: Writes, scenario_id: UUID, if_match: IfMatch = None) -> None:
-    """Delete a scenario and its plans. If-Match must name its current version."""
+    """Delete a scenario and its drafts. If-Match must name its current version."""
     await service.delete_scenario(session, scenario_id, if_match)
 
 
@@ -140,7 +145,8 @@ async def scenario_plans_create(
     actor: Planner, session: Writes, beside: Beside, scenario_id: UUID, response: Response
 ) -> SavedPlan:
     """Compute the plan of a scenario's current version and save it."""
-    plan = await saved_plans.create_plan(session, beside, scenario_id, by=actor.name)
+    plan = await saved_plans.create_plan(session, beside, scenario_id, by=actor)
+    response.headers["ETag"] = etag(plan.version)
     response.headers["Location"] = f"/api/v1/plans/{plan.id}"
     return plan
 
@@ -150,13 +156,58 @@ async def scenario_plans_list(
     _: Viewer, session: Reads, scenario_id: UUID, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[PlanSummary]:
     """The saved plans of a scenario, newest first."""
-    return await saved_plans.list_plans(session, scenario_id, limit=limit, cursor=cursor)
+    return await saved_plans.list_plans(session, PlanFilter(scenario_id=scenario_id), limit=limit, cursor=cursor)
+
+
+@router.post("/plans", status_code=201)
+async def plans_create(
+    actor: Planner, session: Writes, request: Request, *, beside: Beside, body: PlanKeep, response: Response
+) -> SavedPlan:
+    """Keep a plan: computed once, with its node's newest sample, and never changed after. It is a draft."""
+    plan = await saved_plans.keep_plan(session, beside, body, by=actor)
+    audit.note(request, kind="plan", subject=plan.id, digest=plan.digest)
+    response.headers["ETag"] = etag(plan.version)
+    response.headers["Location"] = f"/api/v1/plans/{plan.id}"
+    return plan
+
+
+@router.get("/plans")
+async def plans_list(
+    _: Viewer,
+    session: Reads,
+    *,
+    node_id: UUID | None = None,
+    fleet_plan_id: UUID | None = None,
+    state: PlanState | None = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[PlanSummary]:
+    """Kept plans, newest first, of all nodes or of one."""
+    wanted = PlanFilter(node_id=node_id, fleet_plan_id=fleet_plan_id, state=state)
+    return await saved_plans.list_plans(session, wanted, limit=limit, cursor=cursor)
 
 
 @router.get("/plans/{plan_id}")
-async def plans_get(_: Viewer, session: Reads, plan_id: UUID) -> SavedPlan:
-    """A saved plan."""
-    return await saved_plans.get_plan(session, plan_id)
+async def plans_get(_: Viewer, session: Reads, plan_id: UUID, response: Response) -> SavedPlan:
+    """A kept plan, with the ETag of its state."""
+    plan = await saved_plans.get_plan(session, plan_id)
+    response.headers["ETag"] = etag(plan.version)
+    return plan
+
+
+@router.get(
+    "/plans/{plan_id}/document.json",
+    response_class=Response,
+    responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The document"}},
+)
+async def plan_documents_get(_: Viewer, session: Reads, plan_id: UUID) -> Response:
+    """All that was kept of a plan, the same bytes for ever; ``hugeplan apply`` and ``verify`` read it."""
+    digest, content = await saved_plans.get_document(session, plan_id)
+    name = str(plan_id) if digest is None else short(digest)
+    headers = {"Content-Disposition": f'attachment; filename="plan-{name}.json"'}
+    if digest is not None:
+        headers["ETag"] = f'"{digest}"'
+    return Response(content, media_type="application/json", headers=headers)
 
 
 @router.get("/plans/{plan_id}/inputs")

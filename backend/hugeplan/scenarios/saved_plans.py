@@ -1,21 +1,29 @@
-"""Saved plans: kept with all that they were computed from, handed out as files, compared and verified."""
+"""Plans that are kept: frozen with all that they were computed from, handed out as files, compared and verified."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Literal
 from uuid import UUID
 
 import msgspec
 from pydantic import TypeAdapter
 
 from hugeplan import __version__
+from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts import Artifact, Restart, outside, withheld
+from hugeplan.artifacts.base import object_name
 from hugeplan.artifacts.bundle import as_zip, bundle, changes
-from hugeplan.db.models import PlanRow
+from hugeplan.artifacts.provenance import Provenance, with_provenance
+from hugeplan.db.models import PlanInForceRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.plan_digest import FORMAT, canonical, digest_of, short
 from hugeplan.documents.plans import SCHEMA_VERSION, read_plan
 from hugeplan.errors import (
     ConflictError,
@@ -25,8 +33,9 @@ from hugeplan.errors import (
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
-from hugeplan.planner.model import PlanRequest
+from hugeplan.planner.model import Finding, Plan
 from hugeplan.proof import verify
+from hugeplan.proof.checks.pools import COUNT as POOL_COUNT
 from hugeplan.scenarios import plan_difference, repository, service, work
 from hugeplan.scenarios.schemas import (
     ArtifactChange,
@@ -34,108 +43,240 @@ from hugeplan.scenarios.schemas import (
     PlanArtifact,
     PlanArtifacts,
     PlanDifference,
+    PlanFilter,
     PlanInputs,
+    PlanKeep,
+    PlanOnNode,
     PlanSummary,
     PlanVerification,
     SavedPlan,
 )
 
-_REQUEST = TypeAdapter(PlanRequest)
+
+async def summaries(session: ReadSession, rows: Sequence[PlanRow]) -> list[PlanSummary]:
+    """Plans without their content, each with the nodes where it is in force."""
+    nodes = await repository.in_force_of(session, [row.id for row in rows])
+    return [_summary(row, nodes.get(row.id, [])) for row in rows]
 
 
-def _plan_summary(row: PlanRow) -> PlanSummary:
-    return PlanSummary(
-        id=row.id,
-        scenario_id=row.scenario_id,
-        scenario_version=row.scenario_version,
+async def summary(session: ReadSession, row: PlanRow) -> PlanSummary:
+    """A plan without its content."""
+    return (await summaries(session, [row]))[0]
+
+
+_SUMMARY_COLUMNS = PlanSummary.model_fields.keys() - {"short_digest", "in_force"}
+
+
+def _summary(row: PlanRow, nodes: Sequence[tuple[PlanInForceRow, str]]) -> PlanSummary:
+    values = {name: getattr(row, name) for name in _SUMMARY_COLUMNS}
+    values["short_digest"] = None if row.digest is None else short(row.digest)
+    values["in_force"] = [on_node(in_force, name) for in_force, name in nodes]
+    return PlanSummary.model_validate(values)
+
+
+def on_node(row: PlanInForceRow, name: str) -> PlanOnNode:
+    """What the newest report of a node says of the plan that it is meant to follow."""
+    return PlanOnNode(
         node_id=row.node_id,
-        created_at=row.created_at,
-        headline=row.headline,
+        node_name=name,
+        answer=_answer(row),
+        wrong=[f"{check['subject']}: {check['title']}" for check in row.checks if check["state"] == "wrong"],
+        since=row.since,
+        verified_at=row.verified_at,
+        source=row.source,  # type: ignore[arg-type]
+        by=row.set_by,
     )
 
 
+def _answer(row: PlanInForceRow) -> Literal["yes", "partly", "no", "unknown"]:
+    if row.outcome is None:
+        return "unknown"
+    if row.outcome == "in_force":
+        return "yes"
+    pools = [check["state"] for check in row.checks if check["code"] == POOL_COUNT]
+    if "ok" in pools:
+        return "partly"
+    return "unknown" if row.outcome == "undecided" else "no"
+
+
 def _artifacts(row: PlanRow) -> list[PlanArtifact]:
-    return [PlanArtifact.model_validate(artifact) for artifact in row.artifacts]
+    """The stored files, each with the line that names the plan's digest."""
+    return [PlanArtifact.model_validate(asdict(artifact)) for artifact in _rendered(row)]
 
 
-def _saved_plan(row: PlanRow) -> SavedPlan:
-    try:
-        plan_as_saved = read_plan(row.plan, row.schema_version)
-    except ValueError as error:
-        raise ConflictError(
-            "This plan was saved by another version of hugeplan, which this one cannot read. Its files are still "
-            f"at /api/v1/plans/{row.id}/artifacts; for the rest, plan the scenario again."
-        ) from error
+async def _saved_plan(session: ReadSession, row: PlanRow) -> SavedPlan:
+    plan_as_saved = _plan_of(row)
     artifacts = _artifacts(row) if plan_as_saved.feasible else []
     return SavedPlan(
-        **_plan_summary(row).model_dump(),
+        **(await summary(session, row)).model_dump(),
         schema_version=row.schema_version,
-        model_version=row.model_version,
-        author=row.author,
         plan=plan_as_saved,
         artifacts=artifacts,
     )
 
 
-async def create_plan(session: WriteSession, beside: RequestSandbox, scenario_id: UUID, *, by: str) -> SavedPlan:
-    """Compute the plan of a scenario's current version and save it.
+def _plan_of(row: PlanRow) -> Plan:
+    try:
+        return read_plan(row.plan, row.schema_version)
+    except ValueError as error:
+        raise ConflictError(
+            "This plan was saved by another version of hugeplan, which this one cannot read. Its files are still "
+            f"at /api/v1/plans/{row.id}/artifacts; for the rest, plan the scenario again."
+        ) from error
+
+
+def document_of(row: PlanRow) -> JsonObject:
+    """All that was kept of a plan: what its digest covers, and the digest. The same for ever."""
+    document: JsonObject = {
+        "format": FORMAT,
+        "id": str(row.id),
+        "node_id": None if row.node_id is None else str(row.node_id),
+        "node": row.node_name,
+        "kept_at": _text(row.created_at),
+        "kept_by": row.author,
+        "sampled_at": _text(row.sampled_at),
+        "run_id": None if row.run_id is None else str(row.run_id),
+        "run_at": _text(row.run_at),
+        "model_version": row.model_version,
+        "schema_version": row.schema_version,
+        "scenario": row.scenario,
+        "request": row.request,
+        "plan": row.plan,
+        "artifacts": row.artifacts,
+    }
+    return document if row.digest is None else document | {"digest": row.digest}
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat()
+
+
+async def create_plan(session: WriteSession, beside: RequestSandbox, scenario_id: UUID, *, by: Actor) -> SavedPlan:
+    """Compute the plan of a scenario's current version and keep it."""
+    scenario, _ = await service.stored_scenario(session, scenario_id)
+    wanted = Wanted(scenario.node_id, scenario.document, scenario_id=scenario.id, scenario_version=scenario.version)
+    row = await keep(session, await computed(session, beside, wanted), by=by)
+    return await _saved_plan(session, row)
+
+
+async def keep_plan(session: WriteSession, beside: RequestSandbox, body: PlanKeep, *, by: Actor) -> SavedPlan:
+    """Compute the plan of a scenario that is not saved, and keep it."""
+    row = await keep(session, await computed(session, beside, Wanted(body.node_id, body.scenario)), by=by)
+    return await _saved_plan(session, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a plan is made of: a node's newest sample, or the scenario's own node, and where the scenario is from."""
+
+    node_id: UUID | None
+    scenario: JsonObject
+    scenario_id: UUID | None = None
+    scenario_version: int | None = None
+    fleet_plan_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A plan with its files, its inputs and their times, before it is kept. ``plan`` is as it is stored."""
+
+    wanted: Wanted
+    headline: str
+    request: JsonObject
+    plan: JsonObject
+    artifacts: list[JsonObject]
+    sampled_at: datetime | None
+    run: tuple[UUID, datetime] | None
+
+
+async def computed(session: ReadSession, beside: RequestSandbox, wanted: Wanted) -> Computed:
+    """Compute a plan once. Nothing may have been written before: the arithmetic runs without a connection.
 
     Files of a plan that does not fit are kept with a warning in each; they are handed out with ``force`` alone.
     """
-    scenario, _ = await service.stored_scenario(session, scenario_id)
-    asked = await service.question(session, scenario.node_id, scenario.document)
+    run = None if wanted.node_id is None else await repository.newest_run(session, wanted.node_id)
+    asked = await service.question(session, wanted.node_id, wanted.scenario)
+    taken_at = None if asked.sample is None else asked.sample.taken_at_seconds
     files = work.Files(force=True, keep=True)
-    kept = msgspec.json.decode(await service.compute(session, beside, scenario.node_id, asked, files))
+    found = msgspec.json.decode(await service.compute(session, beside, wanted.node_id, asked, files))
+    sampled_at = None if taken_at is None else datetime.fromtimestamp(taken_at, UTC)
+    return Computed(wanted=wanted, sampled_at=sampled_at, run=run, **found)
+
+
+async def keep(session: WriteSession, made: Computed, *, by: Actor) -> PlanRow:
+    """Keep a computed plan as a draft."""
+    now, wanted = datetime.now(UTC), made.wanted
     row = PlanRow(
         id=uuid.uuid4(),
-        scenario_id=scenario.id,
-        scenario_version=scenario.version,
-        node_id=scenario.node_id,
-        created_at=datetime.now(UTC),
-        headline=kept["headline"],
+        scenario_id=wanted.scenario_id,
+        scenario_version=wanted.scenario_version,
+        fleet_plan_id=wanted.fleet_plan_id,
+        node_id=wanted.node_id,
+        node_name=made.plan["node"],
+        created_at=now,
+        headline=made.headline,
         schema_version=SCHEMA_VERSION,
         model_version=__version__,
-        author=by,
-        scenario=scenario.document,
-        request=kept["request"],
-        plan=kept["plan"],
-        artifacts=kept["artifacts"],
+        author=by.name,
+        author_id=by.token_id,
+        sampled_at=made.sampled_at,
+        run_id=None if made.run is None else made.run[0],
+        run_at=None if made.run is None else made.run[1],
+        scenario=wanted.scenario,
+        request=made.request,
+        plan=made.plan,
+        artifacts=made.artifacts,
+        version=1,
+        state="draft",
+        state_at=now,
     )
+    row.digest = digest_of(document_of(row))
     await repository.add_plan(session, row)
-    return _saved_plan(row)
+    return row
 
 
-async def list_plans(session: ReadSession, scenario_id: UUID, *, limit: int, cursor: str | None) -> Page[PlanSummary]:
-    """The saved plans of a scenario, newest first."""
-    await service.stored_scenario(session, scenario_id)
+async def list_plans(session: ReadSession, wanted: PlanFilter, *, limit: int, cursor: str | None) -> Page[PlanSummary]:
+    """Kept plans, newest first. NotFoundError for a scenario that is not there."""
+    if wanted.scenario_id is not None:
+        await service.stored_scenario(session, wanted.scenario_id)
     after = decode_time_cursor(cursor)
-    rows = await repository.list_plans(session, scenario_id, after=after, limit=limit + 1)
-    items, next_cursor = page_of(rows, limit, lambda row: (row.created_at.isoformat(), str(row.id)), _plan_summary)
+    rows = await repository.list_plans(session, wanted, after=after, limit=limit + 1)
+    found = {item.id: item for item in await summaries(session, rows[:limit])}
+    items, next_cursor = page_of(
+        rows, limit, lambda row: (row.created_at.isoformat(), str(row.id)), lambda row: found[row.id]
+    )
     return Page(items=items, next_cursor=next_cursor)
 
 
-async def _stored_plan(session: ReadSession, plan_id: UUID) -> PlanRow:
+async def stored_plan(session: ReadSession, plan_id: UUID) -> PlanRow:
+    """A kept plan's row. NotFoundError where there is none."""
     row = await repository.get_plan(session, plan_id)
     if row is None:
         raise NotFoundError(f"There is no plan {plan_id}.")
     return row
 
 
+async def get_document(session: ReadSession, plan_id: UUID) -> tuple[str | None, bytes]:
+    """The digest of a plan, and its document: the same bytes for ever."""
+    row = await stored_plan(session, plan_id)
+    return row.digest, canonical(document_of(row))
+
+
 async def get_plan(session: ReadSession, plan_id: UUID) -> SavedPlan:
     """A saved plan. ConflictError when it was saved by a version with another form of plans."""
-    return _saved_plan(await _stored_plan(session, plan_id))
+    return await _saved_plan(session, await stored_plan(session, plan_id))
 
 
 async def get_inputs(session: ReadSession, plan_id: UUID) -> PlanInputs:
     """All that a saved plan was computed from."""
-    row = await _stored_plan(session, plan_id)
+    row = await stored_plan(session, plan_id)
     return PlanInputs(plan_id=plan_id, scenario=row.scenario, request=row.request)
 
 
 async def diff_plans(session: ReadSession, plan_id: UUID, against: UUID) -> PlanDifference:
     """A saved plan beside another one: what is planned differently, and which inputs led to it."""
-    rows = await _stored_plan(session, plan_id), await _stored_plan(session, against)
-    new, old = (_saved_plan(row).plan for row in rows)
+    rows = await stored_plan(session, plan_id), await stored_plan(session, against)
+    new, old = (_plan_of(row) for row in rows)
     return PlanDifference(
         plan_id=plan_id,
         against=against,
@@ -152,7 +293,7 @@ async def diff_plans(session: ReadSession, plan_id: UUID, against: UUID) -> Plan
 def _require_fit(row: PlanRow, *, force: bool) -> None:
     """PlanDoesNotFitError for a plan that does not fit, unless the caller insists."""
     if not force and not row.plan.get("feasible", True):
-        raise PlanDoesNotFitError(f"{row.headline} {withheld(_saved_plan(row).plan)}")
+        raise PlanDoesNotFitError(f"{row.headline} {withheld(_plan_of(row))}")
     _require_sound(row)
 
 
@@ -170,14 +311,14 @@ def _require_sound(row: PlanRow) -> None:
 
 async def list_artifacts(session: ReadSession, plan_id: UUID, *, force: bool = False) -> PlanArtifacts:
     """The files of a saved plan. PlanDoesNotFitError for one that does not fit, unless ``force``."""
-    row = await _stored_plan(session, plan_id)
+    row = await stored_plan(session, plan_id)
     _require_fit(row, force=force)
     return PlanArtifacts(plan_id=plan_id, items=_artifacts(row))
 
 
 async def get_artifact(session: ReadSession, plan_id: UUID, kind: str, *, force: bool = False) -> PlanArtifact:
     """One file of a saved plan, by its kind. PlanDoesNotFitError for one that does not fit, unless ``force``."""
-    row = await _stored_plan(session, plan_id)
+    row = await stored_plan(session, plan_id)
     _require_fit(row, force=force)
     artifacts = _artifacts(row)
     for artifact in artifacts:
@@ -188,20 +329,29 @@ async def get_artifact(session: ReadSession, plan_id: UUID, kind: str, *, force:
 
 
 def _rendered(row: PlanRow) -> list[Artifact]:
-    """The stored files as the renderers make them."""
-    fields = (artifact.model_dump() for artifact in _artifacts(row))
-    return [Artifact(**{**item, "restart": Restart(item["restart"])}) for item in fields]
+    """The stored files, each with the line that names the plan's digest."""
+    fields = (PlanArtifact.model_validate(artifact).model_dump() for artifact in row.artifacts)
+    return list(
+        with_provenance([Artifact(**{**i, "restart": Restart(i["restart"])}) for i in fields], _provenance(row))
+    )
+
+
+def _provenance(row: PlanRow) -> Provenance | None:
+    if row.digest is None:
+        return None
+    return Provenance(row.digest, str(row.node_name), row.created_at, row.sampled_at)
 
 
 async def zip_artifacts(session: ReadSession, plan_id: UUID, *, force: bool = False) -> tuple[str, bytes]:
     """File name and bytes of the bundle of a saved plan. ConflictError when the plan has no files."""
-    row = await _stored_plan(session, plan_id)
+    row = await stored_plan(session, plan_id)
     _require_fit(row, force=force)
     artifacts = _rendered(row)
     if not artifacts:
         raise ConflictError("This plan changes nothing, so there is no file to apply.")
     node = str(row.plan["node"])
-    return f"hugeplan-{plan_id}.zip", as_zip(bundle(node, row.headline, artifacts))
+    name = f"hugeplan-{plan_id}.zip" if row.digest is None else f"hugeplan-{object_name(node)}-{short(row.digest)}.zip"
+    return name, as_zip(bundle(node, row.headline, artifacts, provenance=_provenance(row)))
 
 
 async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID | None) -> ArtifactChanges:
@@ -211,19 +361,19 @@ async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID | No
     """
     if against is None:
         against = await _in_force_beside(session, plan_id)
-    new, old = await _stored_plan(session, plan_id), await _stored_plan(session, against)
+    new, old = await stored_plan(session, plan_id), await stored_plan(session, against)
     for row in (new, old):
         _require_sound(row)
     found = changes(
-        bundle(str(old.plan["node"]), old.headline, _rendered(old)),
-        bundle(str(new.plan["node"]), new.headline, _rendered(new)),
+        bundle(str(old.plan["node"]), old.headline, _rendered(old), provenance=_provenance(old)),
+        bundle(str(new.plan["node"]), new.headline, _rendered(new), provenance=_provenance(new)),
     )
     items = [ArtifactChange(path=item.path, change=item.change, diff=item.diff) for item in found]
     return ArtifactChanges(plan_id=plan_id, against=against, items=items)
 
 
 async def _in_force_beside(session: ReadSession, plan_id: UUID) -> UUID:
-    row = await _stored_plan(session, plan_id)
+    row = await stored_plan(session, plan_id)
     if row.node_id is None:
         raise ConflictError(
             "This plan was made for no observed node, so no plan is in force there; name one to compare."
@@ -236,13 +386,14 @@ async def _in_force_beside(session: ReadSession, plan_id: UUID) -> UUID:
 
 async def verify_plan(session: ReadSession, plan_id: UUID) -> PlanVerification:
     """A saved plan against the newest report of the node it was made for. ConflictError for a plan of no node."""
-    row = await _stored_plan(session, plan_id)
+    row = await stored_plan(session, plan_id)
     if row.node_id is None:
         raise ConflictError("This plan was made for no observed node, so there is no report to verify it with.")
     observed_at, observed = await fleet.get_observation(session, row.node_id)
-    found = verify(_saved_plan(row).plan, observed)
+    found = verify(_plan_of(row), observed)
     return PlanVerification(
         plan_id=plan_id,
+        digest=row.digest,
         node_id=row.node_id,
         observed_at=observed_at,
         outcome=found.outcome.value,
@@ -255,4 +406,16 @@ async def put_in_force_if_verified(session: WriteSession, plan_id: UUID, *, by: 
     found = await verify_plan(session, plan_id)
     if found.outcome == "in_force":
         await edits.set_plan_in_force(session, found.node_id, PlanInForceWrite(plan_id=plan_id, source="verify"), by=by)
+        await _keep_outcome(session, found)
     return found
+
+
+async def put_in_force(session: WriteSession, plan_id: UUID, node_id: UUID, *, by: str) -> None:
+    """A node is meant to follow a plan from now on; what its newest report says of it is kept at once."""
+    await edits.set_plan_in_force(session, node_id, PlanInForceWrite(plan_id=plan_id), by=by)
+    await _keep_outcome(session, await verify_plan(session, plan_id))
+
+
+async def _keep_outcome(session: WriteSession, found: PlanVerification) -> None:
+    checks = TypeAdapter(list[Finding]).dump_python(found.findings, mode="json")
+    await repository.set_outcome(session, found.node_id, found.outcome, found.observed_at, checks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
@@ -97,27 +98,96 @@ class Scenario(ScenarioSummary):
     scenario: JsonObject
 
 
+PlanState = Literal["draft", "proposed", "approved", "in_force", "superseded"]
+
+
+class PlanKeep(RequestModel):
+    """A scenario whose plan is computed now and kept. ``node_id`` as in a preview."""
+
+    node_id: UUID | None = None
+    scenario: UncheckedScenario
+
+
+class PlanOnNode(ResponseModel):
+    """A node that is meant to follow the plan. ``answer`` is what its newest report says: ``partly`` where some of the
+    planned pools are there, or all of them and nobody could see the databases on them; ``unknown`` before a report.
+
+    ``wrong`` are the titles of the checks that failed. ``by`` is who put the plan in force.
+    """
+
+    node_id: UUID
+    node_name: str
+    answer: Literal["yes", "partly", "no", "unknown"]
+    wrong: list[str]
+    since: datetime
+    verified_at: datetime | None
+    source: Literal["hand", "verify", "label"]
+    by: str
+
+
+class StaleFact(ResponseModel):
+    """What a newer sample changed of what the plan was computed from, in words with units."""
+
+    what: str
+    was: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFilter:
+    """Which plans are listed. Every part that is None matches all."""
+
+    scenario_id: UUID | None = None
+    node_id: UUID | None = None
+    fleet_plan_id: UUID | None = None
+    state: PlanState | None = None
+
+
 class PlanSummary(ResponseModel):
-    """One saved plan of a scenario, without its content."""
+    """One kept plan, without its content.
+
+    ``digest`` is the SHA-256 of everything that was kept and ``short_digest`` what people compare; null in plans that
+    were kept before there was one. ``sampled_at`` and ``run_at`` are when the node's sample and its tlbbench results
+    were taken. ``version`` is the ETag that a change of state must name in If-Match. ``replaces`` is the plan that was
+    in force before; ``stale`` what a newer sample changed: null or empty, nothing that decides.
+    """
 
     id: UUID
-    scenario_id: UUID
-    scenario_version: int
+    scenario_id: UUID | None
+    scenario_version: int | None
+    fleet_plan_id: UUID | None
     node_id: UUID | None
+    node_name: str | None
     created_at: datetime
     headline: str
+    digest: str | None
+    short_digest: str | None
+    sampled_at: datetime | None
+    run_id: UUID | None
+    run_at: datetime | None
+    model_version: str | None
+    author: str | None
+    version: int
+    state: PlanState
+    state_at: datetime | None
+    proposed_by: str | None
+    proposed_at: datetime | None
+    approved_by: str | None
+    approved_at: datetime | None
+    replaces: UUID | None
+    superseded_by: UUID | None
+    stale: list[StaleFact] | None
+    in_force: list[PlanOnNode]
 
 
 class SavedPlan(PlanSummary):
-    """A plan as it was computed when it was saved, with its files.
+    """A plan as it was computed when it was kept, with its files.
 
-    ``author`` saved it with the planner of ``model_version``; ``schema_version`` is the form it is kept in. A plan
-    that an older version saved is shown with unknown (null) for what that version did not compute.
+    ``author`` kept it with the planner of ``model_version``; ``schema_version`` is the form it is kept in. A plan
+    that an older version kept is shown with unknown (null) for what that version did not compute.
     """
 
     schema_version: int
-    model_version: str | None
-    author: str | None
     plan: Plan
     artifacts: list[PlanArtifact]
 
@@ -227,6 +297,7 @@ class PlanVerification(ResponseModel):
     """
 
     plan_id: UUID
+    digest: str | None
     node_id: UUID
     observed_at: datetime | None
     outcome: Literal["in_force", "not_in_force", "undecided"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,15 +14,14 @@ import yaml
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits, parse_json
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, page_of
+from hugeplan.api.preconditions import etag, require_match
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import (
-    FieldProblem,
     InvalidInputError,
     NotFoundError,
     PreconditionFailedError,
-    PreconditionRequiredError,
 )
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
@@ -125,27 +123,12 @@ async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:
 
 def etag_of(scenario: Scenario) -> str:
     """The ETag of a scenario's current version."""
-    return f'"{scenario.version}"'
+    return etag(scenario.version)
 
 
-def _wanted_version(if_match: str | None, current: int) -> int:
-    """The version that If-Match names. It is required, so that nobody overwrites an edit they have not seen."""
-    if if_match is None:
-        raise PreconditionRequiredError(
-            "Send the ETag of the version you read in the header If-Match.",
-            [FieldProblem(field="If-Match", value=None, expected=f'an ETag such as "{current}"')],
-        )
-    tags = [tag.strip() for tag in if_match.split(",")]
-    if "*" in tags or f'"{current}"' in tags:
-        return current
-    if not all(re.fullmatch(r'(W/)?"[^"]*"', tag) for tag in tags):
-        expected = f'an ETag such as "{current}"'
-    else:
-        expected = f'"{current}", the current version'
-    raise PreconditionFailedError(
-        "The scenario has another version. Read it again, and repeat your change on what it says now.",
-        [FieldProblem(field="If-Match", value=if_match, expected=expected)],
-    )
+def _require_match(if_match: str | None, current: int) -> int:
+    require_match(if_match, current, "scenario")
+    return current
 
 
 def _summary(row: ScenarioRow, latest_plan_id: UUID | None) -> ScenarioSummary:
@@ -250,7 +233,7 @@ async def replace_scenario(
 ) -> Scenario:
     """Replace a scenario whose version If-Match names."""
     row, latest_plan_id = await stored_scenario(session, scenario_id)
-    version = _wanted_version(if_match, row.version)
+    version = _require_match(if_match, row.version)
     await _check(session, beside, body)
     values: dict[str, Any] = {
         "name": body.name,
@@ -276,9 +259,9 @@ async def replace_scenario(
 
 
 async def delete_scenario(session: WriteSession, scenario_id: UUID, if_match: str | None) -> None:
-    """Delete a scenario whose version If-Match names, with its plans."""
+    """Delete a scenario whose version If-Match names, with its drafts. Plans that were proposed stay."""
     row, _ = await stored_scenario(session, scenario_id)
-    version = _wanted_version(if_match, row.version)
+    version = _require_match(if_match, row.version)
     if not await repository.delete_scenario(session, scenario_id, version):
         raise PreconditionFailedError("Somebody changed the scenario at the same moment. Read it again.")
 

@@ -26,8 +26,8 @@ OPEN = {
     ("GET", "/healthz"),
     ("GET", "/readyz"),
 }
-READERS = {Role.VIEWER, Role.PLANNER, Role.ADMIN}
-WRITERS = {Role.PLANNER, Role.ADMIN}
+READERS = {Role.VIEWER, Role.PLANNER, Role.APPROVER, Role.ADMIN}
+WRITERS = {Role.PLANNER, Role.APPROVER, Role.ADMIN}
 EVERYONE = set(Role)
 
 # The whole table of rights: a route that is not here fails test_every_route_has_its_roles.
@@ -83,7 +83,18 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("DELETE", "/api/v1/scenarios/{scenario_id}"): WRITERS,
     ("POST", "/api/v1/scenarios/{scenario_id}/plans"): WRITERS,
     ("GET", "/api/v1/scenarios/{scenario_id}/plans"): READERS,
+    ("GET", "/api/v1/plans"): READERS,
+    ("POST", "/api/v1/plans"): WRITERS,
     ("GET", "/api/v1/plans/{plan_id}"): READERS,
+    ("DELETE", "/api/v1/plans/{plan_id}"): WRITERS,
+    ("GET", "/api/v1/plans/{plan_id}/document.json"): READERS,
+    ("POST", "/api/v1/plans/{plan_id}/propose"): WRITERS,
+    ("POST", "/api/v1/plans/{plan_id}/approve"): {Role.APPROVER, Role.ADMIN},
+    ("POST", "/api/v1/plans/{plan_id}/withdraw"): WRITERS,
+    ("POST", "/api/v1/plans/{plan_id}/in-force"): WRITERS,
+    ("DELETE", "/api/v1/plans/{plan_id}/in-force"): WRITERS,
+    ("POST", "/api/v1/fleet/plans/{job_id}/nodes/{node_id}/plan"): WRITERS,
+    ("POST", "/api/v1/fleet/plans/{job_id}/decisions"): WRITERS,
     ("GET", "/api/v1/plans/{plan_id}/verification"): READERS,
     ("POST", "/api/v1/plans/{plan_id}/verification"): WRITERS,
     ("GET", "/api/v1/plans/{plan_id}/inputs"): READERS,

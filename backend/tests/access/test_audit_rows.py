@@ -28,6 +28,8 @@ ELSEWHERE = {
     "enrolment_requests_decide",
     "imports_kubernetes",
     "imports_scenarios",
+    "fleet_plan_rows_open",
+    "fleet_plan_rows_decide",
 }
 """Those that need more than one call to be reached: each has a test of its own below."""
 
@@ -71,6 +73,7 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
     plan = (await admin.post(f"{API}/scenarios/{on_node['id']}/plans")).json()
     await call("plan_verification_create", "POST", f"/plans/{plan['id']}/verification")
     await call("scenarios_delete", "DELETE", scenario, headers={"If-Match": '"2"'})
+    await _decide_about_a_plan(call, {"node_id": own["node_id"], "scenario": own["scenario"]})
 
     await call("node_labels_replace", "PUT", f"{path}/labels", json={"labels": {"team": "a"}})
     pools = {"pools": [{"page_bytes": 2 * 1024**2, "pages": 8}]}
@@ -104,6 +107,20 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
     assert unsafe_operations(service) == done.keys() | ELSEWHERE
     tested = {name.removeprefix("test_").partition("_is_audited")[0] for name in vars(TestRow) if "_is_audited" in name}
     assert tested == ELSEWHERE
+
+
+async def _decide_about_a_plan(call: Any, body: dict[str, Any]) -> None:
+    """Each decision about a kept plan once."""
+    plan = await call("plans_create", "POST", "/plans", json=body)
+    for name, method, rest in (
+        ("plans_propose", "POST", "/propose"),
+        ("plans_approve", "POST", "/approve"),
+        ("plans_put_in_force", "POST", "/in-force"),
+        ("plans_end_in_force", "DELETE", "/in-force"),
+        ("plans_withdraw", "POST", "/withdraw"),
+        ("plans_delete", "DELETE", ""),
+    ):
+        await call(name, method, f"/plans/{plan['id']}{rest}", headers={"If-Match": "*"})
 
 
 class TestRow:
@@ -200,6 +217,36 @@ class TestRow:
         assert scenario["name"] == "db-1 (imported)"
         row = await self.row(admin, "imports_kubernetes")
         assert (row["actor_name"], row["actor_role"]) == ("test planner", "planner")
+
+    async def fleet_plan(self, service: Service, admin: httpx.AsyncClient) -> tuple[str, str]:
+        """Ids of a finished fleet plan and of its one node."""
+        machine = f"{7:032x}"
+        agent = await service.client_as(Role.AGENT, machine_id=machine)
+        stored = (await agent.post(f"{API}/reports", json=report(machine_id=machine))).json()
+        body = {"scenario": {"databases": SCENARIO["databases"]}}
+        job = (await admin.post(f"{API}/fleet/plan", json=body)).json()
+        async with admin.stream("GET", f"{API}/fleet/plans/{job['id']}/progress") as stream:
+            await stream.aread()
+        return job["id"], stored["node_id"]
+
+    async def test_fleet_plan_rows_open_is_audited(
+        self, service: Service, admin: httpx.AsyncClient, planner: httpx.AsyncClient
+    ) -> None:
+        job, node = await self.fleet_plan(service, admin)
+        opened = await planner.post(f"{API}/fleet/plans/{job}/nodes/{node}/plan")
+        assert opened.status_code in {201, 409}, opened.text
+        if opened.status_code == 201:
+            row = await self.row(admin, "fleet_plan_rows_open")
+            assert (row["subject_id"], row["actor_name"]) == (opened.json()["id"], "test planner")
+
+    async def test_fleet_plan_rows_decide_is_audited(
+        self, service: Service, admin: httpx.AsyncClient, planner: httpx.AsyncClient
+    ) -> None:
+        job, _ = await self.fleet_plan(service, admin)
+        decided = await planner.post(f"{API}/fleet/plans/{job}/decisions", json={"to": "propose"})
+        assert decided.status_code == 200, decided.text
+        row = await self.row(admin, "fleet_plan_rows_decide")
+        assert (row["subject_id"], row["actor_name"], row["detail"]["to"]) == (job, "test planner", "propose")
 
     async def test_imports_scenarios_is_audited(self, admin: httpx.AsyncClient, planner: httpx.AsyncClient) -> None:
         body = {"source": "a table", "scenarios": [{"name": "w", "scenario": SCENARIO}]}

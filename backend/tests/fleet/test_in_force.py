@@ -26,7 +26,7 @@ def example(*, missing_pages: int = 0, **changes: Any) -> dict[str, Any]:
 
 
 async def node_with_plan(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -> tuple[str, str]:
-    """Ids of a node and of a saved plan for it."""
+    """Ids of a node and of an approved plan for it."""
     posted = await agent.post("/api/v1/reports", json=example())
     assert posted.status_code == 201, posted.text
     node_id = posted.json()["node_id"]
@@ -36,7 +36,15 @@ async def node_with_plan(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -
     }  # fmt: skip
     scenario = {"databases": [database], "policy": {"slack": 0, "slack_min_pages": 0}}
     made = await planner.post("/api/v1/scenarios", json={"name": "p", "node_id": node_id, "scenario": scenario})
-    return node_id, (await planner.post(f"/api/v1/scenarios/{made.json()['id']}/plans")).json()["id"]
+    plan_id = (await planner.post(f"/api/v1/scenarios/{made.json()['id']}/plans")).json()["id"]
+    return node_id, plan_id
+
+
+async def approve(client: httpx.AsyncClient, plan_id: str) -> None:
+    """Propose and approve a plan."""
+    for step in ("propose", "approve"):
+        done = await client.post(f"/api/v1/plans/{plan_id}/{step}", headers={"If-Match": "*"})
+        assert done.status_code == 200, done.text
 
 
 async def in_force(planner: httpx.AsyncClient, node_id: str) -> Any:
@@ -48,8 +56,14 @@ async def verified_events(planner: httpx.AsyncClient, node_id: str) -> list[str]
     return [event["text"] for event in found.json()["items"]]
 
 
-async def test_each_report_is_verified(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -> None:
+async def test_each_report_is_verified(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
     node_id, plan_id = await node_with_plan(agent, planner)
+    refused = await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"plan_id": plan_id})
+    assert refused.status_code == 409, refused.text
+    assert "approved" in refused.json()["detail"]
+    await approve(admin, plan_id)
     assert (await planner.get(f"/api/v1/plans/{plan_id}")).json()["plan"]["pools"]
     put = await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"plan_id": plan_id})
     assert put.json()["plan_in_force"]["outcome"] is None
@@ -77,7 +91,7 @@ async def test_a_label_puts_a_plan_in_force(agent: httpx.AsyncClient, planner: h
     assert (kept["plan_id"], kept["source"]) == (plan_id, "label")
     assert kept["outcome"] is not None
     since = kept["since"]
-    # Neither a label that names nothing nor a deleted plan changes what is in force, or is in the way of a report.
+    # Neither a label that names nothing nor a deleted scenario changes what is in force, or is in the way of a report.
     (scenario,) = (await planner.get("/api/v1/scenarios")).json()["items"]
     for label in ("", "no plan", str(uuid.uuid4())):
         assert (await agent.post("/api/v1/reports", json=example(labels={LABEL: label}))).status_code == 201
@@ -86,7 +100,7 @@ async def test_a_label_puts_a_plan_in_force(agent: httpx.AsyncClient, planner: h
     assert deleted.status_code == 204
     assert (await agent.post("/api/v1/reports", json=example(labels={LABEL: plan_id}))).status_code == 201
     kept = await in_force(planner, node_id)
-    assert (kept["plan_id"], kept["since"]) == (None, since)
+    assert (kept["plan_id"], kept["since"]) == (plan_id, since)
     assert kept["pools"]
 
 

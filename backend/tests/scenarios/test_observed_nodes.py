@@ -195,7 +195,7 @@ async def test_another_node_of_the_fleet_is_offered_where_the_database_fits(
 
 
 async def test_files_are_compared_with_the_plan_in_force_of_the_node(
-    service: Service, planner: httpx.AsyncClient
+    service: Service, planner: httpx.AsyncClient, admin: httpx.AsyncClient
 ) -> None:
     node_id = await stored(service, example())
     scenario = (await planner.get(f"/api/v1/nodes/{node_id}/scenario")).json()
@@ -205,6 +205,8 @@ async def test_files_are_compared_with_the_plan_in_force_of_the_node(
     none = await planner.get(url)
     assert none.status_code == 409
     assert "No saved plan is in force" in none.json()["detail"]
-    await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"plan_id": first["id"], "source": "hand"})
+    for step in ("propose", "approve", "in-force"):
+        done = await admin.post(f"/api/v1/plans/{first['id']}/{step}", headers={"If-Match": "*"})
+        assert done.status_code == 200, done.text
     same = (await planner.get(url)).json()
     assert (same["against"], same["items"]) == (first["id"], [])

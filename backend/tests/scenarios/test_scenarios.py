@@ -200,7 +200,12 @@ class TestSavedPlans:
         assert answer.status_code == 201
         saved = answer.json()
         assert saved["plan"] == preview["plan"]
-        assert saved["artifacts"] == preview["artifacts"]
+        # The same files, each with the line that says of which kept plan it is.
+        assert [file | {"content": None} for file in saved["artifacts"]] == [
+            file | {"content": None} for file in preview["artifacts"]
+        ]
+        kept = (await planner.get(f"/api/v1/plans/{saved['id']}/document.json")).json()
+        assert kept["artifacts"] == preview["artifacts"]
         again = (await planner.get(answer.headers["location"])).json()
         assert again == saved
         listed = (await planner.get(f"{SCENARIOS}/{made['id']}/plans")).json()["items"]

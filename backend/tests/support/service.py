@@ -19,6 +19,7 @@ from hugeplan.db.models import (
     FleetPlanRow,
     Machine,
     NodeRow,
+    PlanRow,
     ReportDocumentRow,
     SampleRow,
     ScenarioRow,
@@ -58,6 +59,7 @@ class Service:
             for table in (
                 NodeRow,
                 Token,
+                PlanRow,
                 ScenarioRow,
                 SampleRow,
                 ReportDocumentRow,

@@ -904,7 +904,7 @@ export interface paths {
         post?: never;
         /**
          * Scenarios Delete
-         * @description Delete a scenario and its plans. If-Match must name its current version.
+         * @description Delete a scenario and its drafts. If-Match must name its current version.
          */
         delete: operations["scenarios_delete"];
         options?: never;
@@ -936,6 +936,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/plans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plans List
+         * @description Kept plans, newest first, of all nodes or of one.
+         */
+        get: operations["plans_list"];
+        put?: never;
+        /**
+         * Plans Create
+         * @description Keep a plan: computed once, with its node's newest sample, and never changed after. It is a draft.
+         */
+        post: operations["plans_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans/{plan_id}": {
         parameters: {
             query?: never;
@@ -945,9 +969,33 @@ export interface paths {
         };
         /**
          * Plans Get
-         * @description A saved plan.
+         * @description A kept plan, with the ETag of its state.
          */
         get: operations["plans_get"];
+        put?: never;
+        post?: never;
+        /**
+         * Plans Delete
+         * @description Delete a draft. A plan that was proposed stays.
+         */
+        delete: operations["plans_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/document.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Plan Documents Get
+         * @description All that was kept of a plan, the same bytes for ever; ``hugeplan apply`` and ``verify`` read it.
+         */
+        get: operations["plan_documents_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1094,6 +1142,130 @@ export interface paths {
         get: operations["plan_artifacts_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/propose": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plans Propose
+         * @description Put a draft before an approver. 409 when it does not fit or is no draft.
+         */
+        post: operations["plans_propose"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plans Approve
+         * @description Approve a proposal. 409 when its node has changed since, 403 when a second person is asked for.
+         */
+        post: operations["plans_approve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/withdraw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plans Withdraw
+         * @description Take back a proposal, or as an approver an approval, before the plan is in force.
+         */
+        post: operations["plans_withdraw"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/plans/{plan_id}/in-force": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plans Put In Force
+         * @description Put an approved plan in force on its node: each report is compared with it from now on.
+         */
+        post: operations["plans_put_in_force"];
+        /**
+         * Plans End In Force
+         * @description Take it back before a report says that the plan is in force; the plan of before is in force again.
+         */
+        delete: operations["plans_end_in_force"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/nodes/{node_id}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fleet Plan Rows Open
+         * @description The plan of exactly this row, kept when it is asked for the first time (201). 409 when its node has changed.
+         */
+        post: operations["fleet_plan_rows_open"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fleet Plan Rows Decide
+         * @description Propose, approve or put in force the rows of a fleet plan, a part of them per call. Approving needs the role.
+         */
+        post: operations["fleet_plan_rows_decide"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2624,7 +2796,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished";
+            kind: "node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished";
             /** Node Id */
             node_id: string | null;
             /** Node Name */
@@ -2950,6 +3122,33 @@ export interface components {
             free_bytes: number;
             /** Nodes Unknown */
             nodes_unknown: number;
+        };
+        /**
+         * FleetRowsDecided
+         * @description What was done with a part of the rows. ``next`` is sent as ``after`` for the rest; null: all rows are done.
+         */
+        FleetRowsDecided: {
+            /** Done */
+            done: number;
+            /** Already */
+            already: number;
+            /** Skipped */
+            skipped: components["schemas"]["SkippedRow"][];
+            /** Next */
+            next: number | null;
+        };
+        /**
+         * FleetRowsDecision
+         * @description What to do with the rows of a fleet plan. ``after`` is the answer's ``next`` of the part before.
+         */
+        FleetRowsDecision: {
+            /**
+             * To
+             * @enum {string}
+             */
+            to: "propose" | "approve" | "in_force";
+            /** After */
+            after?: number | null;
         };
         /**
          * FleetSummary
@@ -4672,6 +4871,10 @@ export interface components {
         PlanInForce: {
             /** Plan Id */
             plan_id: string | null;
+            /** Digest */
+            digest: string | null;
+            /** Short Digest */
+            short_digest: string | null;
             /** Pools */
             pools: components["schemas"]["PlannedPool"][];
             /**
@@ -4731,6 +4934,52 @@ export interface components {
             } | null;
         };
         /**
+         * PlanKeep
+         * @description A scenario whose plan is computed now and kept. ``node_id`` as in a preview.
+         */
+        PlanKeep: {
+            /** Node Id */
+            node_id?: string | null;
+            scenario: components["schemas"]["ScenarioDocument"];
+        };
+        /**
+         * PlanOnNode
+         * @description A node that is meant to follow the plan. ``answer`` is what its newest report says: ``partly`` where some of the
+         *     planned pools are there, or all of them and nobody could see the databases on them; ``unknown`` before a report.
+         *
+         *     ``wrong`` are the titles of the checks that failed. ``by`` is who put the plan in force.
+         */
+        PlanOnNode: {
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /** Node Name */
+            node_name: string;
+            /**
+             * Answer
+             * @enum {string}
+             */
+            answer: "yes" | "partly" | "no" | "unknown";
+            /** Wrong */
+            wrong: string[];
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /** Verified At */
+            verified_at: string | null;
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "hand" | "verify" | "label";
+            /** By */
+            by: string;
+        };
+        /**
          * PlanPreview
          * @description A plan and its files, not saved.
          */
@@ -4763,7 +5012,12 @@ export interface components {
         };
         /**
          * PlanSummary
-         * @description One saved plan of a scenario, without its content.
+         * @description One kept plan, without its content.
+         *
+         *     ``digest`` is the SHA-256 of everything that was kept and ``short_digest`` what people compare; null in plans that
+         *     were kept before there was one. ``sampled_at`` and ``run_at`` are when the node's sample and its tlbbench results
+         *     were taken. ``version`` is the ETag that a change of state must name in If-Match. ``replaces`` is the plan that was
+         *     in force before; ``stale`` what a newer sample changed: null or empty, nothing that decides.
          */
         PlanSummary: {
             /**
@@ -4771,15 +5025,16 @@ export interface components {
              * Format: uuid
              */
             id: string;
-            /**
-             * Scenario Id
-             * Format: uuid
-             */
-            scenario_id: string;
+            /** Scenario Id */
+            scenario_id: string | null;
             /** Scenario Version */
-            scenario_version: number;
+            scenario_version: number | null;
+            /** Fleet Plan Id */
+            fleet_plan_id: string | null;
             /** Node Id */
             node_id: string | null;
+            /** Node Name */
+            node_name: string | null;
             /**
              * Created At
              * Format: date-time
@@ -4787,6 +5042,45 @@ export interface components {
             created_at: string;
             /** Headline */
             headline: string;
+            /** Digest */
+            digest: string | null;
+            /** Short Digest */
+            short_digest: string | null;
+            /** Sampled At */
+            sampled_at: string | null;
+            /** Run Id */
+            run_id: string | null;
+            /** Run At */
+            run_at: string | null;
+            /** Model Version */
+            model_version: string | null;
+            /** Author */
+            author: string | null;
+            /** Version */
+            version: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "draft" | "proposed" | "approved" | "in_force" | "superseded";
+            /** State At */
+            state_at: string | null;
+            /** Proposed By */
+            proposed_by: string | null;
+            /** Proposed At */
+            proposed_at: string | null;
+            /** Approved By */
+            approved_by: string | null;
+            /** Approved At */
+            approved_at: string | null;
+            /** Replaces */
+            replaces: string | null;
+            /** Superseded By */
+            superseded_by: string | null;
+            /** Stale */
+            stale: components["schemas"]["StaleFact"][] | null;
+            /** In Force */
+            in_force: components["schemas"]["PlanOnNode"][];
         };
         /**
          * PlanVerification
@@ -4800,6 +5094,8 @@ export interface components {
              * Format: uuid
              */
             plan_id: string;
+            /** Digest */
+            digest: string | null;
             /**
              * Node Id
              * Format: uuid
@@ -5413,12 +5709,12 @@ export interface components {
         };
         /**
          * Role
-         * @description What a credential may do; each of viewer, planner and admin includes the one before.
+         * @description What a credential may do; each of viewer, planner, approver and admin includes the one before.
          *
          *     ``agent`` may only post reports of one node; ``enrolment`` may only mint agent tokens.
          * @enum {string}
          */
-        Role: "agent" | "enrolment" | "viewer" | "planner" | "admin";
+        Role: "agent" | "enrolment" | "viewer" | "planner" | "approver" | "admin";
         /**
          * RowMeasurement
          * @description Rows read per second from a shared segment by a number of workers.
@@ -5740,10 +6036,10 @@ export interface components {
         };
         /**
          * SavedPlan
-         * @description A plan as it was computed when it was saved, with its files.
+         * @description A plan as it was computed when it was kept, with its files.
          *
-         *     ``author`` saved it with the planner of ``model_version``; ``schema_version`` is the form it is kept in. A plan
-         *     that an older version saved is shown with unknown (null) for what that version did not compute.
+         *     ``author`` kept it with the planner of ``model_version``; ``schema_version`` is the form it is kept in. A plan
+         *     that an older version kept is shown with unknown (null) for what that version did not compute.
          */
         SavedPlan: {
             /**
@@ -5751,15 +6047,16 @@ export interface components {
              * Format: uuid
              */
             id: string;
-            /**
-             * Scenario Id
-             * Format: uuid
-             */
-            scenario_id: string;
+            /** Scenario Id */
+            scenario_id: string | null;
             /** Scenario Version */
-            scenario_version: number;
+            scenario_version: number | null;
+            /** Fleet Plan Id */
+            fleet_plan_id: string | null;
             /** Node Id */
             node_id: string | null;
+            /** Node Name */
+            node_name: string | null;
             /**
              * Created At
              * Format: date-time
@@ -5767,12 +6064,47 @@ export interface components {
             created_at: string;
             /** Headline */
             headline: string;
-            /** Schema Version */
-            schema_version: number;
+            /** Digest */
+            digest: string | null;
+            /** Short Digest */
+            short_digest: string | null;
+            /** Sampled At */
+            sampled_at: string | null;
+            /** Run Id */
+            run_id: string | null;
+            /** Run At */
+            run_at: string | null;
             /** Model Version */
             model_version: string | null;
             /** Author */
             author: string | null;
+            /** Version */
+            version: number;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "draft" | "proposed" | "approved" | "in_force" | "superseded";
+            /** State At */
+            state_at: string | null;
+            /** Proposed By */
+            proposed_by: string | null;
+            /** Proposed At */
+            proposed_at: string | null;
+            /** Approved By */
+            approved_by: string | null;
+            /** Approved At */
+            approved_at: string | null;
+            /** Replaces */
+            replaces: string | null;
+            /** Superseded By */
+            superseded_by: string | null;
+            /** Stale */
+            stale: components["schemas"]["StaleFact"][] | null;
+            /** In Force */
+            in_force: components["schemas"]["PlanOnNode"][];
+            /** Schema Version */
+            schema_version: number;
             plan: components["schemas"]["Plan"];
             /** Artifacts */
             artifacts: components["schemas"]["PlanArtifact"][];
@@ -6069,6 +6401,21 @@ export interface components {
             mean_delta_percent: number | null;
         };
         /**
+         * SkippedRow
+         * @description A row that was left as it is, and why.
+         */
+        SkippedRow: {
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /** Node Name */
+            node_name: string;
+            /** Reason */
+            reason: string;
+        };
+        /**
          * Source
          * @description Where a value comes from; the interface draws each of them differently.
          * @enum {string}
@@ -6093,6 +6440,18 @@ export interface components {
             dropped_disk_full: number | null;
             /** Dropped Rejected */
             dropped_rejected: number | null;
+        };
+        /**
+         * StaleFact
+         * @description What a newer sample changed of what the plan was computed from, in words with units.
+         */
+        StaleFact: {
+            /** What */
+            what: string;
+            /** Was */
+            was: string;
+            /** Now */
+            now: string;
         };
         /**
          * StartingPoint
@@ -6415,7 +6774,7 @@ export interface components {
              */
             format: "hugeplan" | "slack";
             /** Kinds */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
             /**
              * Created At
              * Format: date-time
@@ -6450,7 +6809,7 @@ export interface components {
              */
             format: "hugeplan" | "slack";
             /** Kinds */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
             /**
              * Created At
              * Format: date-time
@@ -6488,7 +6847,7 @@ export interface components {
              * Kinds
              * @default []
              */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
         };
         /**
          * WorkloadDocument
@@ -10066,7 +10425,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
                 /** @description Begin after this event; without it, from now on */
                 after?: number | null;
             };
@@ -10103,7 +10462,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
                 node_id?: string | null;
                 /** @description Code of a finding */
                 code?: string | null;
@@ -10143,7 +10502,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
                 node_id?: string | null;
                 /** @description Code of a finding */
                 code?: string | null;
@@ -10575,7 +10934,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the version that is being replaced */
+                /** @description The ETag of the version that is being changed */
                 "if-match"?: string | null;
             };
             path: {
@@ -10613,7 +10972,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the version that is being replaced */
+                /** @description The ETag of the version that is being changed */
                 "if-match"?: string | null;
             };
             path: {
@@ -10708,6 +11067,76 @@ export interface operations {
             };
         };
     };
+    plans_list: {
+        parameters: {
+            query?: {
+                node_id?: string | null;
+                fleet_plan_id?: string | null;
+                state?: ("draft" | "proposed" | "approved" | "in_force" | "superseded") | null;
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_PlanSummary_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plans_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanKeep"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedPlan"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     plans_get: {
         parameters: {
             query?: never;
@@ -10726,6 +11155,69 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SavedPlan"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plans_delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that is being changed */
+                "if-match"?: string | null;
+            };
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_documents_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The document */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
                 };
             };
             /** @description An error, as problem+json */
@@ -10989,6 +11481,243 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plans_propose: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that is being changed */
+                "if-match"?: string | null;
+            };
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanSummary"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plans_approve: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that is being changed */
+                "if-match"?: string | null;
+            };
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanSummary"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plans_withdraw: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that is being changed */
+                "if-match"?: string | null;
+            };
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanSummary"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plans_put_in_force: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that is being changed */
+                "if-match"?: string | null;
+            };
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanSummary"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plans_end_in_force: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the version that is being changed */
+                "if-match"?: string | null;
+            };
+            path: {
+                plan_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanSummary"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plan_rows_open: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedPlan"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plan_rows_decide: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FleetRowsDecision"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetRowsDecided"];
                 };
             };
             /** @description An error, as problem+json */

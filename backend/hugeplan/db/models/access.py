@@ -17,7 +17,7 @@ class Token(Base):
 
     __tablename__ = "tokens"
     __table_args__ = (
-        CheckConstraint("role IN ('agent', 'enrolment', 'viewer', 'planner', 'admin')", name="role"),
+        CheckConstraint("role IN ('agent', 'enrolment', 'viewer', 'planner', 'approver', 'admin')", name="role"),
         CheckConstraint("octet_length(secret_sha256) = 32", name="secret_sha256"),
         CheckConstraint("machine_id IS NULL OR role = 'agent'", name="machine_id"),
         Index(None, "created_at", "id"),

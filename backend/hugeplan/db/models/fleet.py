@@ -5,9 +5,22 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Double, ForeignKey, Index, LargeBinary, SmallInteger, text
+from sqlalchemy import (
+    CheckConstraint,
+    Double,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    SmallInteger,
+    Text,
+    Uuid,
+    column,
+    select,
+    table,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from hugeplan.db.base import Base, JsonbObject, JsonObject
 
@@ -223,6 +236,9 @@ class EventRow(Base):
     text: Mapped[str]
 
 
+_PLANS = table("plans", column("id", Uuid()), column("digest", Text()))
+
+
 class PlanInForceRow(Base):
     """The pools that a node is meant to have. ``source``: ``hand``, ``verify`` or ``label``.
 
@@ -241,3 +257,6 @@ class PlanInForceRow(Base):
     outcome: Mapped[str | None]
     verified_at: Mapped[datetime | None]
     checks: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)
+    digest: Mapped[str | None] = column_property(
+        select(_PLANS.c.digest).where(_PLANS.c.id == plan_id).correlate_except(_PLANS).scalar_subquery()
+    )

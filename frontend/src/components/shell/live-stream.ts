@@ -12,6 +12,10 @@ const KINDS: Record<FleetEvent["kind"], true> = {
   plan_in_force_set: true,
   plan_in_force_ended: true,
   plan_verified: true,
+  plan_proposed: true,
+  plan_approved: true,
+  plan_withdrawn: true,
+  plan_stale: true,
   fleet_plan_finished: true,
 };
 
@@ -37,6 +41,7 @@ export function staleKeys(event: Pick<FleetEvent, "kind" | "node_id">): readonly
     ["nodes", "list"],
     ["nodes", "selected"],
     ["fleet"],
+    ...(event.kind.startsWith("plan_") ? [["plans"]] : []),
     ...(event.kind === "run_added" ? [["runs", "list"]] : []),
   ];
   if (event.node_id === null) return lists;

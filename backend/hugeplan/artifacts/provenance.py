@@ -1,0 +1,38 @@
+"""The line in each file of a kept plan that says which plan it is of, so that what is installed can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from hugeplan.artifacts.base import Artifact, one_line, with_first_line
+from hugeplan.documents.plan_digest import short
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Which plan a file is of. ``sampled_at`` None: the plan started from no sample."""
+
+    digest: str
+    node: str
+    kept_at: datetime
+    sampled_at: datetime | None
+
+    def line(self) -> str:
+        """``hugeplan plan 7f3a-91c2 of db-7, kept 2026-11-24 03:44 UTC, from the sample of 2026-11-24 03:43 UTC``."""
+        sample = "no sample" if self.sampled_at is None else f"the sample of {_moment(self.sampled_at)}"
+        kept = f"kept {_moment(self.kept_at)}, from {sample}"
+        return f"hugeplan plan {short(self.digest)} of {one_line(self.node)}, {kept}"
+
+
+def _moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def with_provenance(artifacts: Sequence[Artifact], provenance: Provenance | None) -> tuple[Artifact, ...]:
+    """The files, each with the line; as they are where the plan has no digest: it was kept before there was one."""
+    if provenance is None:
+        return tuple(artifacts)
+    text = provenance.line()
+    return tuple(replace(a, content=with_first_line(a.content, a.media_type, text, member="_plan")) for a in artifacts)

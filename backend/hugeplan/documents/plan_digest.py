@@ -1,0 +1,38 @@
+"""The digest of a kept plan: SHA-256 over one canonical JSON text of everything that was kept.
+
+Canonical: keys sorted, no space, UTF-8, numbers as Python writes them. The digest is in the document as its member
+``digest``, which it does not cover; it covers the files without the line that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Final
+
+from hugeplan.documents.bounds import JsonObject
+
+FORMAT: Final = "hugeplan.plan/1"
+"""Names the members of the document and how the line in each file reads: another line needs another format."""
+
+
+def canonical(document: JsonObject) -> bytes:
+    """The one text of a document."""
+    return json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def digest_of(document: JsonObject) -> str:
+    """The digest of a plan's document, 64 hexadecimal digits."""
+    return hashlib.sha256(canonical({name: value for name, value in document.items() if name != "digest"})).hexdigest()
+
+
+def short(digest: str) -> str:
+    """What people compare: ``7f3a-91c2``."""
+    return f"{digest[:4]}-{digest[4:8]}"
+
+
+def is_unchanged(document: Any) -> bool | None:
+    """Whether a document is what was kept. None where it is no document of a kept plan, so that nobody can tell."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return None
+    return bool(digest_of(document) == document.get("digest"))

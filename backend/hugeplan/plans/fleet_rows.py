@@ -1,0 +1,136 @@
+"""The plans of a fleet plan's rows: each row's own plan is kept when it is opened or decided about."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from hugeplan.access.service import Actor
+from hugeplan.api.beside import RequestSandbox
+from hugeplan.api.preconditions import etag
+from hugeplan.db.models import FleetPlanNodeRow
+from hugeplan.db.session import WriteSession
+from hugeplan.errors import ConflictError, NotFoundError, ProblemError
+from hugeplan.fleet_plans import service as fleet_plans
+from hugeplan.fleet_plans.schemas import FleetPlanDetail
+from hugeplan.planner.pages import counted_pages
+from hugeplan.plans import repository, service
+from hugeplan.plans.schemas import FleetRowsDecided, FleetRowsDecision, SkippedRow
+from hugeplan.scenarios import saved_plans
+from hugeplan.scenarios.schemas import SavedPlan
+
+ROWS_PER_CALL: Final = 20
+_STATES: Final = {"propose": "proposed", "approve": "approved", "in_force": "in_force"}
+_ORDER: Final = ("draft", "proposed", "approved", "in_force")
+
+
+async def open_row(
+    session: WriteSession, beside: RequestSandbox, job_id: UUID, node_id: UUID, *, by: Actor
+) -> tuple[SavedPlan, bool]:
+    """The plan of a row, and whether it was kept only now. ConflictError where the node has changed since."""
+    job = await fleet_plans.get_job(session, job_id)
+    row = await repository.fleet_row(session, job_id, node_id)
+    if row is None:
+        raise NotFoundError(f"The fleet plan has no row of node {node_id}.")
+    found = await repository.plan_of_row(session, job_id, node_id)
+    is_new = found is None
+    if found is None:
+        found = await saved_plans.keep(session, await _computed(session, beside, job, row), by=by)
+    return await saved_plans.get_plan(session, found.id), is_new
+
+
+async def _computed(
+    session: WriteSession, beside: RequestSandbox, job: FleetPlanDetail, row: FleetPlanNodeRow
+) -> saved_plans.Computed:
+    """The plan of a row. ConflictError where its node's newest report asks for other pools than the row says."""
+    if row.group_number is None:
+        raise ConflictError(f"{row.name} has no plan: {' '.join(row.exceptions)}")
+    group = await fleet_plans.get_group(session, job.id, row.group_number)
+    wanted = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in group.pools}
+    question = saved_plans.Wanted(row.node_id, job.scenario, fleet_plan_id=job.id)
+    made = await saved_plans.computed(session, beside, question)
+    pools = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in made.plan["pools"] if pool["pages"]}
+    if pools != wanted:
+        raise ConflictError(
+            f"{row.name} has changed since the fleet plan: its row says {_pages(wanted)}, its newest report asks"
+            f" for {_pages(pools)}. Run the fleet plan again."
+        )
+    return made
+
+
+def _pages(pools: dict[tuple[int, int], int]) -> str:
+    by_size: dict[int, int] = {}
+    for (_, size), pages in pools.items():
+        by_size[size] = by_size.get(size, 0) + pages
+    return " and ".join(counted_pages(pages, size) for size, pages in sorted(by_size.items())) or "no huge page"
+
+
+async def decide(
+    session: WriteSession,
+    beside: RequestSandbox,
+    job_id: UUID,
+    body: FleetRowsDecision,
+    *,
+    by: Actor,
+    second_person: bool,
+) -> FleetRowsDecided:
+    """Propose, approve or put in force the next rows of a fleet plan. A row that cannot be is named with its reason."""
+    job = await fleet_plans.get_job(session, job_id)
+    if job.status != "done":
+        raise ConflictError(f"This fleet plan is {job.status}; its rows can be decided about when it is done.")
+    rows = await repository.fleet_rows(session, job_id, after=body.after, limit=ROWS_PER_CALL + 1)
+    last = rows[ROWS_PER_CALL - 1].position if len(rows) > ROWS_PER_CALL else None
+    made: dict[UUID, saved_plans.Computed] = {}
+    failed: dict[UUID, str] = {}
+    # All arithmetic comes before the first row is written: it runs without a connection.
+    for row in rows[:ROWS_PER_CALL] if body.to == "propose" else ():
+        try:
+            if await repository.plan_of_row(session, job_id, row.node_id) is None:
+                if row.fits is False:
+                    raise ConflictError(f"The plan of {row.name} does not fit.")
+                made[row.node_id] = await _computed(session, beside, job, row)
+        except ProblemError as error:
+            failed[row.node_id] = str(error)
+    done, already = 0, 0
+    for row in rows[:ROWS_PER_CALL]:
+        if row.node_id in failed:
+            continue
+        try:
+            if await _advance(session, job, row, made.get(row.node_id), body, by=by, second_person=second_person):
+                done += 1
+            else:
+                already += 1
+        except ProblemError as error:
+            # Raised before a statement of the row changes anything, so what was done for other rows stands.
+            failed[row.node_id] = str(error)
+    names = {row.node_id: row.name for row in rows}
+    skipped = [SkippedRow(node_id=key, node_name=names[key], reason=reason) for key, reason in failed.items()]
+    return FleetRowsDecided(done=done, already=already, skipped=skipped, next=last)
+
+
+async def _advance(
+    session: WriteSession,
+    job: FleetPlanDetail,
+    row: FleetPlanNodeRow,
+    made: saved_plans.Computed | None,
+    body: FleetRowsDecision,
+    *,
+    by: Actor,
+    second_person: bool,
+) -> bool:
+    """One row one step on. False where it is there already, or further."""
+    found = await repository.plan_of_row(session, job.id, row.node_id)
+    if found is None:
+        if made is None:
+            raise ConflictError(f"The plan of {row.name} is not proposed.")
+        found = await saved_plans.keep(session, made, by=by)
+    plan = await service.locked(session, found.id, etag(found.version))
+    if plan.state in _ORDER[_ORDER.index(_STATES[body.to]) :]:
+        return False
+    if body.to == "propose":
+        await service.propose(session, plan, by=by)
+    elif body.to == "approve":
+        await service.approve(session, plan, by=by, second_person=second_person)
+    else:
+        await service.put_in_force(session, plan, by=by)
+    return True

@@ -1,0 +1,110 @@
+"""Statements about what is decided of kept plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, update
+
+from hugeplan.db.models import FleetPlanNodeRow, NodeRow, PlanRow
+from hugeplan.db.session import ReadSession, WriteSession
+
+
+async def lock_plan(session: WriteSession, plan_id: UUID) -> PlanRow | None:
+    """A plan, locked for a change of its state."""
+    found: PlanRow | None = await session.scalar(
+        select(PlanRow).where(PlanRow.id == plan_id).with_for_update().execution_options(populate_existing=True)
+    )
+    return found
+
+
+async def change_plan(session: WriteSession, row: PlanRow, values: Mapping[str, Any]) -> None:
+    """Write a decision; the version grows by one."""
+    statement = update(PlanRow).where(PlanRow.id == row.id).values(version=PlanRow.version + 1, **values)
+    await session.execute(statement.execution_options(synchronize_session=False))
+    await session.refresh(row)
+
+
+async def supersede_approved(session: WriteSession, node_id: UUID, by: UUID, at: datetime) -> Sequence[UUID]:
+    """Take an approval back from the other plans of a node that are not in force: there is a later one."""
+    statement = (
+        update(PlanRow)
+        .where(PlanRow.node_id == node_id, PlanRow.state == "approved", PlanRow.id != by)
+        .values(state="superseded", superseded_by=by, state_at=at, version=PlanRow.version + 1)
+        .returning(PlanRow.id)
+        .execution_options(synchronize_session=False)
+    )
+    return (await session.scalars(statement)).all()
+
+
+async def delete_plan(session: WriteSession, plan_id: UUID) -> None:
+    """Delete a plan."""
+    await session.execute(delete(PlanRow).where(PlanRow.id == plan_id).execution_options(synchronize_session=False))
+
+
+async def unchecked(session: ReadSession, limit: int) -> Sequence[UUID]:
+    """Proposed and approved plans whose node was sampled since they were kept or checked."""
+    checked = func.coalesce(PlanRow.checked_sample_at, PlanRow.sampled_at, PlanRow.created_at)
+    statement = (
+        select(PlanRow.id)
+        .join(NodeRow, NodeRow.id == PlanRow.node_id)
+        .where(PlanRow.state.in_(["proposed", "approved"]), NodeRow.sampled_at > checked)
+        .order_by(checked)
+        .limit(limit)
+    )
+    return (await session.scalars(statement)).all()
+
+
+async def set_checked(
+    session: WriteSession, row: PlanRow, sampled_at: datetime, stale: Sequence[Mapping[str, Any]]
+) -> None:
+    """Keep what a newer sample says of a plan. It is no decision, so its version stays."""
+    statement = update(PlanRow).where(PlanRow.id == row.id)
+    values = {"checked_sample_at": sampled_at, "stale": list(stale) or None}
+    await session.execute(statement.values(**values).execution_options(synchronize_session=False))
+    await session.refresh(row)
+
+
+async def node_name(session: ReadSession, node_id: UUID) -> str | None:
+    """The name of a node; None where it is gone."""
+    found: str | None = await session.scalar(select(NodeRow.name).where(NodeRow.id == node_id))
+    return found
+
+
+async def fleet_rows(
+    session: ReadSession, fleet_plan_id: UUID, *, after: int | None, limit: int
+) -> Sequence[FleetPlanNodeRow]:
+    """Rows of a fleet plan in their order."""
+    statement = (
+        select(FleetPlanNodeRow)
+        .where(FleetPlanNodeRow.fleet_plan_id == fleet_plan_id)
+        .order_by(FleetPlanNodeRow.position)
+        .limit(limit)
+    )
+    if after is not None:
+        statement = statement.where(FleetPlanNodeRow.position > after)
+    return (await session.scalars(statement)).all()
+
+
+async def fleet_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) -> FleetPlanNodeRow | None:
+    """One node's row of a fleet plan."""
+    found: FleetPlanNodeRow | None = await session.scalar(
+        select(FleetPlanNodeRow).where(
+            FleetPlanNodeRow.fleet_plan_id == fleet_plan_id, FleetPlanNodeRow.node_id == node_id
+        )
+    )
+    return found
+
+
+async def plan_of_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) -> PlanRow | None:
+    """The plan that was kept of a row, the newest one."""
+    found: PlanRow | None = await session.scalar(
+        select(PlanRow)
+        .where(PlanRow.fleet_plan_id == fleet_plan_id, PlanRow.node_id == node_id)
+        .order_by(PlanRow.created_at.desc(), PlanRow.id.desc())
+        .limit(1)
+    )
+    return found

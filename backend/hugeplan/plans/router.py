@@ -1,0 +1,140 @@
+"""Routes of decisions about kept plans: each is one call with the ETag of the state that it changes."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+
+from hugeplan.access import audit
+from hugeplan.access.admission import refuse_role
+from hugeplan.access.dependencies import Approver, Planner
+from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.schemas import Role
+from hugeplan.api.beside import Beside
+from hugeplan.api.dependencies import CurrentSettings, Writes
+from hugeplan.api.preconditions import IfMatch, etag
+from hugeplan.db.models import PlanRow
+from hugeplan.plans import fleet_rows, service
+from hugeplan.plans.schemas import FleetRowsDecided, FleetRowsDecision
+from hugeplan.scenarios.schemas import PlanSummary, SavedPlan
+
+router = APIRouter(tags=["planning"], route_class=GuardedRoute)
+
+
+def _note(request: Request, row: PlanRow) -> None:
+    audit.note(request, kind="plan", digest=row.digest, node=row.node_name)
+
+
+def _answer(response: Response, found: PlanSummary) -> PlanSummary:
+    response.headers["ETag"] = etag(found.version)
+    return found
+
+
+@router.post("/plans/{plan_id}/propose")
+async def plans_propose(
+    actor: Planner, session: Writes, plan_id: UUID, *, request: Request, response: Response, if_match: IfMatch = None
+) -> PlanSummary:
+    """Put a draft before an approver. 409 when it does not fit or is no draft."""
+    row = await service.locked(session, plan_id, if_match)
+    _note(request, row)
+    return _answer(response, await service.propose(session, row, by=actor))
+
+
+@router.post("/plans/{plan_id}/approve")
+async def plans_approve(
+    actor: Approver,
+    session: Writes,
+    plan_id: UUID,
+    *,
+    settings: CurrentSettings,
+    request: Request,
+    response: Response,
+    if_match: IfMatch = None,
+) -> PlanSummary:
+    """Approve a proposal. 409 when its node has changed since, 403 when a second person is asked for."""
+    row = await service.locked(session, plan_id, if_match)
+    _note(request, row)
+    second = settings.approval_by_second_person
+    return _answer(response, await service.approve(session, row, by=actor, second_person=second))
+
+
+@router.post("/plans/{plan_id}/withdraw")
+async def plans_withdraw(
+    actor: Planner, session: Writes, plan_id: UUID, *, request: Request, response: Response, if_match: IfMatch = None
+) -> PlanSummary:
+    """Take back a proposal, or as an approver an approval, before the plan is in force."""
+    row = await service.locked(session, plan_id, if_match)
+    if row.state == "approved":
+        refuse_role(actor.role, frozenset({Role.APPROVER, Role.ADMIN}))
+    _note(request, row)
+    return _answer(response, await service.withdraw(session, row, by=actor))
+
+
+@router.post("/plans/{plan_id}/in-force")
+async def plans_put_in_force(
+    actor: Planner, session: Writes, plan_id: UUID, *, request: Request, response: Response, if_match: IfMatch = None
+) -> PlanSummary:
+    """Put an approved plan in force on its node: each report is compared with it from now on."""
+    row = await service.locked(session, plan_id, if_match)
+    _note(request, row)
+    return _answer(response, await service.put_in_force(session, row, by=actor))
+
+
+@router.delete("/plans/{plan_id}/in-force")
+async def plans_end_in_force(
+    actor: Planner, session: Writes, plan_id: UUID, *, request: Request, response: Response, if_match: IfMatch = None
+) -> PlanSummary:
+    """Take it back before a report says that the plan is in force; the plan of before is in force again."""
+    row = await service.locked(session, plan_id, if_match)
+    _note(request, row)
+    return _answer(response, await service.end_in_force(session, row, by=actor))
+
+
+@router.delete("/plans/{plan_id}", status_code=204)
+async def plans_delete(
+    _: Planner, session: Writes, plan_id: UUID, *, request: Request, if_match: IfMatch = None
+) -> None:
+    """Delete a draft. A plan that was proposed stays."""
+    row = await service.locked(session, plan_id, if_match)
+    _note(request, row)
+    await service.delete(session, row)
+
+
+@router.post("/fleet/plans/{job_id}/nodes/{node_id}/plan")
+async def fleet_plan_rows_open(
+    actor: Planner,
+    session: Writes,
+    beside: Beside,
+    job_id: UUID,
+    node_id: UUID,
+    *,
+    request: Request,
+    response: Response,
+) -> SavedPlan:
+    """The plan of exactly this row, kept when it is asked for the first time (201). 409 when its node has changed."""
+    plan, is_new = await fleet_rows.open_row(session, beside, job_id, node_id, by=actor)
+    audit.note(request, kind="plan", subject=plan.id, digest=plan.digest, fleet_plan=str(job_id))
+    response.status_code = 201 if is_new else 200
+    response.headers["ETag"] = etag(plan.version)
+    return plan
+
+
+@router.post("/fleet/plans/{job_id}/decisions")
+async def fleet_plan_rows_decide(
+    actor: Planner,
+    session: Writes,
+    beside: Beside,
+    job_id: UUID,
+    *,
+    body: FleetRowsDecision,
+    settings: CurrentSettings,
+    request: Request,
+) -> FleetRowsDecided:
+    """Propose, approve or put in force the rows of a fleet plan, a part of them per call. Approving needs the role."""
+    if body.to == "approve":
+        refuse_role(actor.role, frozenset({Role.APPROVER, Role.ADMIN}))
+    second = settings.approval_by_second_person
+    found = await fleet_rows.decide(session, beside, job_id, body, by=actor, second_person=second)
+    audit.note(request, kind="fleet_plan", subject=job_id, to=body.to, done=found.done, skipped=len(found.skipped))
+    return found

@@ -1,0 +1,181 @@
+"""The states of a kept plan, and who may change them: draft, proposed, approved, in force, superseded.
+
+``in_force`` and ``superseded`` follow the table plans_in_force by a trigger, so that a label or ``hugeplan verify``
+changes them as a person does. Each change is one event and one row of the audit log, and each can be taken back
+while nothing has happened on the node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import anyio.to_thread
+from pydantic import TypeAdapter, ValidationError
+
+from hugeplan.access.service import Actor
+from hugeplan.api.preconditions import require_match
+from hugeplan.db.models import PlanRow
+from hugeplan.db.session import WriteSession
+from hugeplan.documents.plan_digest import short
+from hugeplan.documents.plans import read_plan
+from hugeplan.errors import ConflictError, ForbiddenError, NotFoundError, PlanDoesNotFitError, ProblemError
+from hugeplan.events.records import Event, write_events
+from hugeplan.fleet import edits
+from hugeplan.fleet import service as fleet
+from hugeplan.fleet.overview_schemas import PlanInForceWrite
+from hugeplan.planner.model import PlanRequest
+from hugeplan.plans import repository
+from hugeplan.plans.assumptions import Changed, changed
+from hugeplan.scenarios import saved_plans
+from hugeplan.scenarios.schemas import PlanSummary
+
+_REQUEST: Final = TypeAdapter(PlanRequest)
+_WORDS: Final = {"in_force": "in force"}
+
+
+def name_of(row: PlanRow) -> str:
+    """``plan 7f3a-91c2 of db-7``."""
+    digest = "kept before digests" if row.digest is None else short(row.digest)
+    return f"plan {digest} of {row.node_name}"
+
+
+async def locked(session: WriteSession, plan_id: UUID, if_match: str | None) -> PlanRow:
+    """A plan that nobody else changes until the transaction ends. If-Match must name its version."""
+    row = await repository.lock_plan(session, plan_id)
+    if row is None:
+        raise NotFoundError(f"There is no plan {plan_id}.")
+    require_match(if_match, row.version, "plan")
+    return row
+
+
+def _require_state(row: PlanRow, wanted: str, what: str) -> None:
+    if row.state != wanted:
+        state = _WORDS.get(row.state, row.state)
+        raise ConflictError(f"The {name_of(row)} is {state}; only one that is {wanted} can be {what}.")
+
+
+async def _said(session: WriteSession, row: PlanRow, kind: str, text: str, at: datetime) -> None:
+    event = Event(at=at, kind=kind, node_id=row.node_id, node_name=row.node_name, subject=str(row.id), text=text)
+    await write_events(session, [event])
+
+
+async def propose(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:
+    """A draft is put before an approver. PlanDoesNotFitError for one that does not fit."""
+    _require_state(row, "draft", "proposed")
+    if not row.plan.get("feasible", True):
+        raise PlanDoesNotFitError(f"{row.headline} A plan that does not fit cannot be proposed.")
+    await check(session, row)
+    now = datetime.now(UTC)
+    values = {"state": "proposed", "state_at": now, "proposed_at": now, "proposed_by": by.name}
+    await repository.change_plan(session, row, values | {"proposed_by_id": by.token_id})
+    await _said(session, row, "plan_proposed", f"The {name_of(row)} was proposed by {by.name}.", now)
+    return await saved_plans.summary(session, row)
+
+
+async def approve(session: WriteSession, row: PlanRow, *, by: Actor, second_person: bool) -> PlanSummary:
+    """A proposal is approved; an approval that the node had before ends with it.
+
+    ForbiddenError where a second person is asked for and this is the first; ConflictError for a stale proposal.
+    """
+    _require_state(row, "proposed", "approved")
+    if second_person and _is_same_person(row, by):
+        who = "Somebody else than who kept or proposed a plan approves it"
+        raise ForbiddenError(f"{who} (HUGEPLAN_APPROVAL_BY_SECOND_PERSON is set).")
+    stale = await check(session, row)
+    if stale:
+        raise ConflictError(f"The node has changed since this plan was computed: {_listed(stale)}. Plan it again.")
+    now = datetime.now(UTC)
+    values = {"state": "approved", "state_at": now, "approved_at": now, "approved_by": by.name}
+    await repository.change_plan(session, row, values | {"approved_by_id": by.token_id})
+    if row.node_id is not None:
+        await repository.supersede_approved(session, row.node_id, row.id, now)
+    await _said(session, row, "plan_approved", f"The {name_of(row)} was approved by {by.name}.", now)
+    return await saved_plans.summary(session, row)
+
+
+def _is_same_person(row: PlanRow, by: Actor) -> bool:
+    return by.token_id in {row.author_id, row.proposed_by_id} or by.name in {row.author, row.proposed_by}
+
+
+async def withdraw(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:
+    """A proposal or an approval is taken back: the plan is a draft again. Nothing has happened on the node yet."""
+    if row.state not in {"proposed", "approved"}:
+        _require_state(row, "proposed or approved", "withdrawn")
+    now = datetime.now(UTC)
+    values: dict[str, Any] = {"state": "draft", "state_at": now}
+    for step in ("proposed", "approved"):
+        values |= {f"{step}_by": None, f"{step}_by_id": None, f"{step}_at": None}
+    await repository.change_plan(session, row, values)
+    await _said(session, row, "plan_withdrawn", f"The {name_of(row)} was withdrawn by {by.name}.", now)
+    return await saved_plans.summary(session, row)
+
+
+async def put_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:
+    """The node of an approved plan is meant to follow it: each report is compared with it from now on."""
+    _require_state(row, "approved", "put in force")
+    if row.node_id is None:
+        raise ConflictError("This plan was made for no observed node, so there is no node that can follow it.")
+    # What the newest report says already is said at once.
+    await saved_plans.put_in_force(session, row.id, row.node_id, by=by.name)
+    await session.refresh(row)
+    return await saved_plans.summary(session, row)
+
+
+async def end_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:
+    """Take it back while no report has said that the plan is in force; the plan of before is in force again."""
+    _require_state(row, "in_force", "taken back")
+    summary = await saved_plans.summary(session, row)
+    if any(node.answer == "yes" for node in summary.in_force):
+        raise ConflictError(
+            f"The {name_of(row)} is in force on its node. Undo it there with the way back of its files,"
+            " or put another plan in force."
+        )
+    replaced, approved = row.replaces, row.approved_at is not None
+    for node in summary.in_force:
+        if replaced is not None:
+            await edits.set_plan_in_force(session, node.node_id, PlanInForceWrite(plan_id=replaced), by=by.name)
+        else:
+            await edits.end_plan_in_force(session, node.node_id, by=by.name)
+    values = {"state": "approved" if approved else "draft", "superseded_by": None, "replaces": None}
+    await repository.change_plan(session, row, values)
+    return await saved_plans.summary(session, row)
+
+
+async def delete(session: WriteSession, row: PlanRow) -> None:
+    """Delete a draft. Whatever was proposed stays: somebody has seen it."""
+    _require_state(row, "draft", "deleted")
+    await repository.delete_plan(session, row.id)
+
+
+async def check(session: WriteSession, row: PlanRow) -> tuple[Changed, ...]:
+    """What the newest sample of its node changes of a plan, kept with the plan. A plan that becomes stale is an event.
+
+    A plan of no node, or of one that is gone, has no newer sample.
+    """
+    if row.node_id is None or row.request is None:
+        return ()
+    now = datetime.now(UTC)
+    try:
+        kept, decided = _REQUEST.validate_python(row.request), read_plan(row.plan, row.schema_version)
+        facts, sample = await fleet.get_facts(session, row.node_id)
+    except (ProblemError, ValidationError, ValueError):
+        # The node is gone, its report lacks what a plan needs, or another version of hugeplan kept the plan.
+        await repository.set_checked(session, row, now, row.stale or [])
+        return ()
+    found = await anyio.to_thread.run_sync(changed, kept, decided, facts, sample)
+    at = sample.taken_at_seconds
+    taken_at = now if at is None else datetime.fromtimestamp(at, UTC)
+    was_stale = bool(row.stale)
+    await repository.set_checked(session, row, taken_at, [asdict(fact) for fact in found])
+    if found and not was_stale and row.state in {"proposed", "approved"}:
+        text = f"The {name_of(row)} is stale: {_listed(found)}."
+        await _said(session, row, "plan_stale", text, now)
+    return found
+
+
+def _listed(found: tuple[Changed, ...]) -> str:
+    first = "; ".join(f"{fact.what} was {fact.was}, is {fact.now}" for fact in found[:3])
+    return first if len(found) <= 3 else f"{first}; and {len(found) - 3} more"

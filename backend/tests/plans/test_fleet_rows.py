@@ -1,0 +1,73 @@
+"""The rows of a fleet plan: each opens its own plan, and a decision about the fleet plan is one about its rows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest_asyncio
+from support.reports import report
+from support.service import Service, assert_problem
+
+from hugeplan.access.schemas import Role
+
+API = "/api/v1"
+SCENARIO = {
+    "databases": [{"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}]
+}
+
+
+@pytest_asyncio.fixture
+async def job(service: Service, planner: httpx.AsyncClient) -> AsyncIterator[dict[str, Any]]:
+    """A finished fleet plan of two nodes."""
+    agents = [await service.client_as(Role.AGENT) for _ in range(2)]
+    for number, agent in enumerate(agents, start=1):
+        sent = await agent.post(f"{API}/reports", json=report(machine_id=f"{number:032x}"))
+        assert sent.status_code == 201, sent.text
+    begun = (await planner.post(f"{API}/fleet/plan", json={"scenario": SCENARIO})).json()
+    async with planner.stream("GET", f"{API}/fleet/plans/{begun['id']}/progress") as stream:
+        await stream.aread()
+    found = (await planner.get(f"{API}/fleet/plans/{begun['id']}")).json()
+    assert found["status"] == "done", found
+    yield found
+    await service.app.state.fleet_plan_runner.close()
+
+
+async def rows(client: httpx.AsyncClient, job: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a fleet plan."""
+    found: list[dict[str, Any]] = (await client.get(f"{API}/fleet/plans/{job['id']}/nodes")).json()["items"]
+    return found
+
+
+async def test_a_row_opens_exactly_its_plan(planner: httpx.AsyncClient, job: dict[str, Any]) -> None:
+    for row in await rows(planner, job):
+        url = f"{API}/fleet/plans/{job['id']}/nodes/{row['node_id']}/plan"
+        made, again = await planner.post(url), await planner.post(url)
+        assert (made.status_code, again.status_code) == (201, 200), made.text
+        plan = made.json()
+        assert again.json()["id"] == plan["id"]
+        assert (plan["node_id"], plan["fleet_plan_id"]) == (row["node_id"], job["id"])
+        group = (await planner.get(f"{API}/fleet/plans/{job['id']}/groups/{row['group_number']}")).json()
+        pools = [{name: pool[name] for name in ("numa_node", "page_bytes", "pages")} for pool in plan["plan"]["pools"]]
+        assert [pool for pool in pools if pool["pages"]] == group["pools"]
+        assert plan["plan"]["net_memory"]["locked_bytes"] == row["locked_bytes"]
+
+
+async def test_deciding_about_the_fleet_plan_decides_about_its_rows(
+    admin: httpx.AsyncClient, planner: httpx.AsyncClient, job: dict[str, Any]
+) -> None:
+    url = f"{API}/fleet/plans/{job['id']}/decisions"
+    assert_problem(await planner.post(url, json={"to": "approve"}), 403, "forbidden")
+    early = (await admin.post(url, json={"to": "approve"})).json()
+    assert early["done"] == 0
+    assert all("not proposed" in row["reason"] for row in early["skipped"])
+    for to in ("propose", "approve", "in_force"):
+        client = admin if to == "approve" else planner
+        done = (await client.post(url, json={"to": to})).json()
+        assert (done["done"], done["skipped"], done["next"]) == (2, [], None), (to, done)
+    again = (await planner.post(url, json={"to": "propose"})).json()
+    assert (again["done"], again["already"]) == (0, 2)
+    states = (await planner.get(f"{API}/plans", params={"fleet_plan_id": job["id"]})).json()["items"]
+    assert [plan["state"] for plan in states] == ["in_force", "in_force"]
+    assert {plan["approved_by"] for plan in states} == {"test admin"}
