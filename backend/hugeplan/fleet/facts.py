@@ -65,6 +65,7 @@ def numa_nodes(inventory: Inventory, sample: Sample) -> tuple[NumaNode, ...]:
             mem_total_bytes=total,
             mem_free_bytes=free_bytes.get(numa.id),
             pools=tuple(by_node[numa.id]) if numa.id in by_node else (() if nothing_reserved else None),
+            cpulist=numa.cpus,
         )
         for numa, total in zip(inventory.numa_nodes, totals, strict=True)
     )

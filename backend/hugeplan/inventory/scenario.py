@@ -49,7 +49,7 @@ def _numa(numa: NumaNode) -> Json:
             _known(page_size=pool.page_bytes, nr_hugepages=pool.nr_hugepages, free=pool.free_hugepages)
             for pool in numa.pools
         ]
-    return _known(id=numa.id, memory=numa.mem_total_bytes, free=numa.mem_free_bytes, pools=pools)
+    return _known(id=numa.id, memory=numa.mem_total_bytes, free=numa.mem_free_bytes, pools=pools, cpulist=numa.cpulist)
 
 
 def _reservations(given: Reservations) -> Json:

@@ -24,6 +24,10 @@ def checked_request(request: PlanRequest) -> PlanRequest:
     Raises a PlannerError for the first field that cannot be planned with.
     """
     _check_node(request.node)
+    # The kernel lists sockets whose memory slots are empty: there is nothing to plan on them.
+    with_memory = tuple(numa for numa in request.node.numa if numa.mem_total_bytes)
+    if len(with_memory) < len(request.node.numa):
+        request = replace(request, node=replace(request.node, numa=with_memory))
     ids = {numa.id for numa in request.node.numa}
     for index, tenant in enumerate(request.tenants):
         _check_tenant(tenant, f"tenants[{index}]", ids)
@@ -51,8 +55,10 @@ def _check_node(node: NodeFacts) -> None:
         if numa.id in seen:
             raise NodeFactsError(f"node.numa[{index}].id", numa.id, "each NUMA node once")
         seen.add(numa.id)
-        if numa.mem_total_bytes <= 0:
-            raise NodeFactsError(f"node.numa[{index}].mem_total_bytes", numa.mem_total_bytes, "more than 0")
+        if numa.mem_total_bytes < 0:
+            raise NodeFactsError(f"node.numa[{index}].mem_total_bytes", numa.mem_total_bytes, "0 or more")
+    if not node.mem_total_bytes:
+        raise NodeFactsError("node.numa[0].mem_total_bytes", 0, "memory on at least one NUMA node")
     if node.base_page_bytes <= 0:
         raise NodeFactsError("node.base_page_bytes", node.base_page_bytes, "more than 0")
     for size in node.huge_page_sizes_bytes:

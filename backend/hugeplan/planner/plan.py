@@ -65,7 +65,7 @@ def plan(request: PlanRequest) -> Plan:
     """The plan for one node. Raises PlannerError with the field's path for input that cannot be planned."""
     request, start = started(checked_request(request))
     inputs = choice_inputs(request, start)
-    prospects, selection, sized = decide(inputs)
+    prospects, selection, sized = decide(inputs, lambda *choice: _lacks(inputs, *choice))
     chosen = [
         _Chosen(instance_candidates=p, candidate=p.candidates[i], sized=sized.get(p.instance.name))
         for p, i in zip(prospects, selection.chosen, strict=True)
@@ -77,15 +77,17 @@ def _missing(request: PlanRequest) -> int:
     """What a request lacks in bytes; page sizes are weighed by memory alone, because gains change no byte."""
     request, start = started(checked_request(request))
     inputs = choice_inputs(request, start, weigh_gains=False)
-    prospects, selection, _ = decide(inputs)
-    chosen = [
-        _Chosen(instance_candidates=p, candidate=p.candidates[i])
-        for p, i in zip(prospects, selection.chosen, strict=True)
-    ]
+    prospects, selection, _ = decide(inputs, lambda *choice: _lacks(inputs, *choice))
+    return _lacks(inputs, prospects, selection.chosen)
+
+
+def _lacks(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: Sequence[int]) -> int:
+    """What a choice misses in bytes once its pages are placed and everything is in the ledger."""
+    chosen = [_Chosen(instance_candidates=p, candidate=p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
     own = [instance_claims(item.instance_candidates, item.candidate, inputs.node) for item in chosen]
     pools = _pools(inputs, *_place_all(inputs, chosen, own))
     claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
-    return missing_bytes(build_ledger(inputs.node, claims, pools), pools, request)
+    return missing_bytes(build_ledger(inputs.node, claims, pools), pools, inputs.request)
 
 
 def _pools(
@@ -116,7 +118,12 @@ def _place_all(
             if c.candidate.is_pool
             for demand in (c.candidate.demand, *c.candidate.smaller)
         ),
-        key=lambda item: (chosen[item[0]].instance_candidates.instance.numa_node is None, -item[1].page_bytes, item[0]),
+        key=lambda item: (
+            chosen[item[0]].instance_candidates.instance.numa_node is None,
+            -item[1].page_bytes,
+            -item[1].pages,
+            chosen[item[0]].instance_candidates.instance.name,
+        ),
     )
     for i, demand in order:
         placement = place_pages(
@@ -272,7 +279,8 @@ def _ledger(
 ) -> tuple[Ledger, Mapping[str, tuple[int, int]]]:
     """The ledger, and by instance the page cache (wanted, granted): granted from what is free above the margin."""
     claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
-    cache_demands = page_cache_demands([(c.instance_candidates, c.candidate) for c in chosen])
+    by_name = sorted(chosen, key=lambda c: c.instance_candidates.instance.name)
+    cache_demands = page_cache_demands([(c.instance_candidates, c.candidate) for c in by_name])
     # What the ledger will call free, as all of its parts sum to MemTotal.
     free = inputs.node.mem_total_bytes - sum(claim.bytes for claim in claims)
     free -= sum((pool.demand_pages + pool.slack_pages) * pool.page_bytes for pool in pools)
@@ -297,6 +305,10 @@ def _assumptions(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Sel
         found.append(
             "page tables: each active connection touches the working set, or the whole segment where it is unknown"
         )
+    far = [str(numa.id) for numa in inputs.node.numa if numa.is_far]
+    if far and any(c.candidate.is_pool for c in chosen):
+        nodes = f"NUMA node{'s' if len(far) > 1 else ''} {', '.join(far)}"
+        found.append(f"{nodes}: memory without processors, so pages only for databases that are bound there")
     found += [f"{c.instance_candidates.instance.name}: {c.sized.basis}" for c in chosen if c.sized is not None]
     if not selection.exact:
         found.append("page sizes: chosen by least loss per byte, not proven best (too many combinations)")

@@ -9,7 +9,7 @@ from hugeplan.planner.choice.candidates import demand_at
 from hugeplan.planner.choice.pool_sizes import with_pool
 from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.memory.kubernetes import gke_huge_page_cap_bytes
+from hugeplan.planner.memory.kubernetes import huge_page_cap_bytes
 from hugeplan.planner.memory.ledger import free_bytes_by_node
 from hugeplan.planner.memory.page_tables import instance_tables
 from hugeplan.planner.model import (
@@ -44,10 +44,8 @@ def missing_bytes(ledger: Ledger, pools: Sequence[PoolPlan], request: PlanReques
 
 
 def _over_cap(pools: Sequence[PoolPlan], request: PlanRequest) -> int:
-    if request.reservations.provider != "gke":
-        return 0
-    reserved = sum(pool.pages * pool.page_bytes for pool in pools)
-    return max(0, reserved - gke_huge_page_cap_bytes(request.node.mem_total_bytes))
+    cap = huge_page_cap_bytes(request)
+    return 0 if cap is None else max(0, sum(pool.pages * pool.page_bytes for pool in pools) - cap)
 
 
 def shortfall_of(
@@ -86,7 +84,7 @@ def shortfall_of(
         )
     else:
         constraint = "provider_cap"
-        cap = gke_huge_page_cap_bytes(node.mem_total_bytes)
+        cap = huge_page_cap_bytes(request) or 0
         reason = f"The provider allows {format_bytes(cap)} of huge pages on this node."
     return Shortfall(
         constraint=constraint,

@@ -181,10 +181,15 @@ def _numa(document: NodeDocument, sizes: tuple[int, ...]) -> tuple[NumaNode, ...
         if numa.id in seen:
             raise NodeFactsError(f"{where}.id", numa.id, "each NUMA node once")
         seen.add(numa.id)
-        _require_memory(f"{where}.memory", numa.memory)
+        if numa.memory:
+            _require_memory(f"{where}.memory", numa.memory)
         nodes.append(
             NumaNode(
-                id=numa.id, mem_total_bytes=numa.memory, mem_free_bytes=numa.free, pools=_pools(numa, sizes, where)
+                id=numa.id,
+                mem_total_bytes=numa.memory,
+                mem_free_bytes=numa.free,
+                pools=_pools(numa, sizes, where),
+                cpulist=numa.cpulist,
             )
         )
     total = sum(numa.mem_total_bytes for numa in nodes)

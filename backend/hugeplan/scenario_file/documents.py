@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hugeplan.scenario_file.quantities import KubernetesQuantity, Memory, PageChoice, PageSize, Share, Verbatim
 
@@ -29,11 +29,12 @@ class PoolDocument(Document):
 
 
 class NumaNodeDocument(Document):
-    """One NUMA node of an inline node description."""
+    """One NUMA node of an inline node description; ``cpulist`` is empty for memory without processors."""
 
     id: NumaId
     memory: Memory
     free: Memory | None = None
+    cpulist: Annotated[str, StringConstraints(max_length=4096)] | None = None
     pools: Annotated[list[PoolDocument], Field(max_length=16)] | None = None
 
 

@@ -4404,6 +4404,8 @@ export interface components {
         /**
          * NumaNode
          * @description One NUMA node's memory. ``pools`` is None when nothing is known of its pools.
+         *
+         *     ``cpulist`` as the kernel writes it: empty for memory without processors (CXL, HBM), None where it is not known.
          */
         NumaNode: {
             /** Id */
@@ -4414,10 +4416,12 @@ export interface components {
             mem_free_bytes: number | null;
             /** Pools */
             pools: components["schemas"]["Pool"][] | null;
+            /** Cpulist */
+            cpulist: string | null;
         };
         /**
          * NumaNodeDocument
-         * @description One NUMA node of an inline node description.
+         * @description One NUMA node of an inline node description; ``cpulist`` is empty for memory without processors.
          */
         NumaNodeDocument: {
             /** Id */
@@ -4429,6 +4433,8 @@ export interface components {
             memory: number | string;
             /** Free */
             free?: (number | string) | null;
+            /** Cpulist */
+            cpulist?: string | null;
             /** Pools */
             pools?: components["schemas"]["PoolDocument"][] | null;
         };

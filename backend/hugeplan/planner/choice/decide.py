@@ -6,18 +6,18 @@ range are then sized for these page sizes, and page sizes chosen once more for t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from hugeplan.planner.choice.candidates import InstanceCandidates, candidates_of_all, demand_at
 from hugeplan.planner.choice.instance_claims import fixed_claim, private_claim
-from hugeplan.planner.choice.optimiser import Budgets, Option, OptionSet, Selection, select
+from hugeplan.planner.choice.optimiser import Budgets, Option, OptionSet, Selection, best_first, select
 from hugeplan.planner.choice.page_size_candidate import Candidate
 from hugeplan.planner.choice.pool_sizes import Ranged, SizedPool, at_minimum, at_size, is_ranged, size_pools, with_pool
 from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.claims import Claims, shared_claims
-from hugeplan.planner.memory.kubernetes import NodeReserved, gke_huge_page_cap_bytes, resolve_reservations
+from hugeplan.planner.memory.kubernetes import NodeReserved, huge_page_cap_bytes, resolve_reservations
 from hugeplan.planner.memory.ledger import Claim
 from hugeplan.planner.memory.page_tables import instance_tables
 from hugeplan.planner.memory.pools import held_pages
@@ -30,6 +30,10 @@ from hugeplan.planner.risk.probability import TenantDemand, tenant_demand
 FREE_MARGIN_PERCENT = 1
 #: Rounds of sizing pools for page sizes and choosing page sizes for pools; two reach a fixed point but for ties.
 _ROUNDS = 2
+#: Combinations that are placed and counted at most before a plan is called too large.
+COUNTED_MAX = 64
+
+Lacks = Callable[[Sequence[InstanceCandidates], Sequence[int]], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +116,17 @@ def tenant_excess_bytes(
     return more(demand, planned), by_node
 
 
-def decide(inputs: ChoiceInputs) -> tuple[tuple[InstanceCandidates, ...], Selection, dict[str, SizedPool]]:
-    """Page sizes for all instances, and pools for the ranged ones, each chosen with the other."""
+def decide(
+    inputs: ChoiceInputs, lacks: Lacks
+) -> tuple[tuple[InstanceCandidates, ...], Selection, dict[str, SizedPool]]:
+    """Page sizes for all instances, and pools for the ranged ones, each chosen with the other.
+
+    ``lacks``: bytes that a choice misses once its pages are placed, by candidates and picks.
+    """
     _check_ranges(inputs)
     smallest = tuple(at_minimum(instance) for instance in inputs.request.databases)
     at_least = prospects = _prospects(inputs, smallest)
-    selection = _select(inputs, prospects)
+    selection = _select(inputs, prospects, lacks)
     sized: dict[str, SizedPool] = {}
     if not any(is_ranged(instance) for instance in smallest):
         return prospects, selection, sized
@@ -125,7 +134,7 @@ def decide(inputs: ChoiceInputs) -> tuple[tuple[InstanceCandidates, ...], Select
         before = selection.chosen  # candidates stand in the same order whatever the pool
         sized = _size(inputs, at_least, before)
         prospects = _prospects(inputs, _at_sizes(inputs, sized, at_least, before))
-        selection = _select(inputs, prospects)
+        selection = _select(inputs, prospects, lacks)
         if selection.chosen == before:
             break
     return prospects, selection, sized
@@ -150,33 +159,60 @@ def _check_ranges(inputs: ChoiceInputs) -> None:
                 raise error.within(f"databases[{index}]") from error
 
 
-def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Selection:
-    """Page sizes with the highest total score that fit. Sizes that are not available are left out."""
-    by_node, total = _room(inputs, prospects)
-    sets = []
-    for p in prospects:
-        # An option that is not available costs more than there is, so that it is taken only when nothing else is open.
-        most = max(c.cost_bytes for c in p.candidates)
-        closed = inputs.node.mem_total_bytes * 2 + most if any(c.obstacle is None for c in p.candidates) else 0
-        sets.append(
-            OptionSet(
-                tuple(Option(c.cost_bytes + (closed if c.obstacle else 0), c.score) for c in p.candidates),
-                p.instance.numa_node,
-            )
-        )
+def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], lacks: Lacks) -> Selection:
+    """Page sizes with the highest total score that fit. Sizes that are not available are left out.
+
+    The instances are weighed by name, so that their order changes nothing. What does not fit with each instance's slack
+    rounded up by itself, or by whole pages on each NUMA node, is placed and counted before it is called so.
+    """
+    order = sorted(range(len(prospects)), key=lambda i: prospects[i].instance.name)
+    ordered = [prospects[i] for i in order]
+    sets = [_options(inputs, p, lean=False) for p in ordered]
+    room = _room(inputs, ordered)
     more, more_by_node = inputs.excess
+    tiers = [room.less(inputs.margin_bytes), room]
     if more > inputs.margin_bytes or any(more_by_node.values()):
-        within = Budgets(
-            {i: size - more_by_node[i] for i, size in by_node.items()}, total - max(more, inputs.margin_bytes)
-        )
-        safe = select(sets, within)
-        if safe.fits:
-            return safe
-    return select(sets, Budgets(by_node, total - inputs.margin_bytes))
+        tiers.insert(0, room.less(max(more, inputs.margin_bytes), more_by_node))
+    found = None
+    for budgets in tiers:
+        found = select(sets, budgets)
+        if found.fits:
+            break
+    assert found is not None
+    in_order = [0] * len(order)
+
+    def back(picks: Sequence[int]) -> tuple[int, ...]:
+        for place, pick in zip(order, picks, strict=True):
+            in_order[place] = pick
+        return tuple(in_order)
+
+    if found.fits and not lacks(prospects, back(found.chosen)):
+        return replace(found, chosen=back(found.chosen))
+    lean = [_options(inputs, p, lean=True) for p in ordered]
+    for picks in best_first(lean, room, COUNTED_MAX):
+        if not lacks(prospects, back(picks)):
+            score = sum(s.options[i].score for s, i in zip(sets, picks, strict=True))
+            return Selection(back(picks), score, fits=True, exact=True)
+    return replace(found, chosen=back(found.chosen), fits=False)
 
 
-def _room(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> tuple[dict[int, int], int]:
-    """Memory for segments and page tables: by NUMA node (bound claims taken off) and in total (all of them)."""
+def _options(inputs: ChoiceInputs, p: InstanceCandidates, *, lean: bool) -> OptionSet:
+    """The candidates as options; ``lean`` without slack. One that is not available is taken when no other is open."""
+    numa_node = p.instance.numa_node
+    far = any(numa.id == numa_node and numa.is_far for numa in inputs.node.numa)
+    most = max(c.cost_bytes for c in p.candidates)
+    closed = inputs.node.mem_total_bytes * 2 + most if any(c.obstacle is None for c in p.candidates) else 0
+
+    def option(c: Candidate) -> Option:
+        off = c.slack_bytes if lean else 0
+        near = 0 if far else c.pool_bytes - off if numa_node is None else c.cost_bytes - off
+        return Option(c.cost_bytes - off + (closed if c.obstacle else 0), c.score, c.pool_bytes - off, near)
+
+    return OptionSet(tuple(option(c) for c in p.candidates), numa_node)
+
+
+def _room(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Budgets:
+    """Memory for segments and page tables: by NUMA node (bound claims taken off), in total (all of them), in pools."""
     own = (claim(p) for p in prospects for claim in (private_claim, fixed_claim))
     claims: list[Claim] = [*inputs.shared.claims, *(claim for claim in own if claim is not None)]
     by_node = {numa.id: numa.mem_total_bytes for numa in inputs.node.numa}
@@ -184,24 +220,30 @@ def _room(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> tupl
         if claim.numa_node is not None:
             by_node[claim.numa_node] -= claim.bytes
     total = inputs.node.mem_total_bytes - sum(claim.bytes for claim in claims)
+    held = 0
     for (numa_id, page_bytes), pages in inputs.held(c for p in prospects for c in p.candidates).items():
         by_node[numa_id] -= pages * page_bytes
-        total -= pages * page_bytes
-    return by_node, total
+        held += pages * page_bytes
+    cap = huge_page_cap_bytes(inputs.request)
+    near = sum(by_node[numa.id] for numa in inputs.node.near_numa)
+    return Budgets(
+        by_node,
+        total - held,
+        None if cap is None else cap - held,
+        near if len(inputs.node.near_numa) < len(inputs.node.numa) else None,
+    )
 
 
 def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: Sequence[int]) -> dict[str, SizedPool]:
     """Pools for the ranged instances from what the fixed ones and the tenants' risk leave."""
     chosen = [(p, p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
-    by_node, total = _room(inputs, prospects)
+    room = _room(inputs, prospects)
     more, more_by_node = inputs.excess
-    by_node = {i: size - more_by_node[i] for i, size in by_node.items()}
-    total -= inputs.margin_bytes + more
+    by_node = {i: size - more_by_node[i] for i, size in room.by_node.items()}
+    total = room.total - inputs.margin_bytes - more
     ranged = []
-    in_pools = 0
-    for p, candidate in chosen:
+    for p, candidate in sorted(chosen, key=lambda pair: pair[0].instance.name):
         total -= candidate.cost_bytes
-        in_pools += candidate.cost_bytes - candidate.page_tables_bytes if candidate.is_pool else 0
         if p.instance.numa_node is not None:
             by_node[p.instance.numa_node] -= candidate.cost_bytes
         if is_ranged(p.instance):
@@ -209,8 +251,8 @@ def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: 
 
     # The provider's cap is on huge pages alone: it says nothing about pools on base pages.
     on_pools = any(item.page_bytes > inputs.node.base_page_bytes for item in ranged)
-    if on_pools and inputs.request.reservations.provider == "gke":
-        total = min(total, gke_huge_page_cap_bytes(inputs.node.mem_total_bytes) - in_pools)
+    if on_pools and room.pools is not None:
+        total = min(total, room.pools - sum(candidate.pool_bytes for _, candidate in chosen))
 
     def cost(instance: DatabaseInstance, page_bytes: int) -> int:
         demand = demand_at(instance, page_bytes, inputs.context)

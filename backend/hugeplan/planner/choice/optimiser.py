@@ -12,8 +12,9 @@ benefits that are not concave are solved by dynamic programming instead. Both ar
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,28 +25,50 @@ from hugeplan.planner.choice.integer_program import Row, best_selection
 EXHAUSTIVE_LIMIT = 4096
 
 Floats = NDArray[np.float64]
+Key = int | str | None
+"""A limit: a NUMA node, None for all memory, or a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Room by NUMA node and in total, in bytes or in steps. ``total`` may be less than the sum of the nodes."""
+    """Room by NUMA node and in total, in bytes or in steps. ``total`` may be less than the sum of the nodes.
+
+    ``pools``: the most that pools may take (a provider's cap); ``near``: room of the NUMA nodes with processors. None:
+    no such limit.
+    """
 
     by_node: Mapping[int, int]
     total: int
+    pools: int | None = None
+    near: int | None = None
 
-    def limits(self) -> dict[int | None, int]:
-        """The room by node, and under None in total."""
-        limits: dict[int | None, int] = {None: self.total}
+    def less(self, size: int, by_node: Mapping[int, int] | None = None) -> Budgets:
+        """The same with ``size`` less in total, and ``by_node`` less on each NUMA node."""
+        rooms = {i: room - (by_node or {}).get(i, 0) for i, room in self.by_node.items()}
+        return replace(self, by_node=rooms, total=self.total - size)
+
+    def limits(self) -> dict[Key, int]:
+        """The room by node, under None in total, and under a word for each other limit."""
+        limits: dict[Key, int] = {None: self.total}
         limits.update(self.by_node.items())
+        if self.pools is not None:
+            limits["pools"] = self.pools
+        if self.near is not None:
+            limits["near"] = self.near
         return limits
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to serve an instance: memory it takes and its score (higher is better)."""
+    """One way to serve an instance: memory it takes and its score (higher is better).
+
+    ``pools``: what of it lies in pools; ``near``: what must lie on NUMA nodes with processors.
+    """
 
     cost: int
     score: float
+    pools: int = 0
+    near: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +77,17 @@ class OptionSet:
 
     options: tuple[Option, ...]
     numa_node: int | None = None
+
+    def uses(self, option: Option, limits: Mapping[Key, int]) -> list[tuple[Key, int]]:
+        """What an option takes of each limit."""
+        found: list[tuple[Key, int]] = [(None, option.cost)]
+        if self.numa_node is not None:
+            found.append((self.numa_node, option.cost))
+        if "pools" in limits:
+            found.append(("pools", option.pools))
+        if "near" in limits:
+            found.append(("near", option.near))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +113,7 @@ def select(sets: Sequence[OptionSet], budgets: Budgets) -> Selection:
     best = tuple(max(range(len(s.options)), key=lambda i: (s.options[i].score, -i)) for s in sets)
     if _fits(sets, best, budgets):
         return Selection(best, _score(sets, best), fits=True, exact=True)
-    combinations = 1
-    for s in sets:
-        combinations *= len(s.options)
+    combinations = math.prod(len(s.options) for s in sets)
     if combinations <= EXHAUSTIVE_LIMIT:
         chosen = _best_of_all(sets, budgets)
         if chosen is not None:
@@ -95,37 +127,64 @@ def _best_of_all(sets: Sequence[OptionSet], budgets: Budgets) -> tuple[int, ...]
     found: tuple[float, tuple[int, ...]] | None = None
     left = budgets.limits()
 
+    uses = [[(option.score, s.uses(option, left)) for option in s.options] for s in sets]
+
     def descend(index: int, score: float, chosen: tuple[int, ...]) -> None:
         nonlocal found
         if index == len(sets):
             if found is None or score > found[0]:
                 found = (score, chosen)
             return
-        numa_node = sets[index].numa_node
-        for i, option in enumerate(sets[index].options):
-            cost = option.cost
-            if cost > left[None] or (numa_node is not None and cost > left[numa_node]):
+        for i, (own, taken) in enumerate(uses[index]):
+            if any(size > left[key] for key, size in taken):
                 continue
-            left[None] -= cost
-            if numa_node is not None:
-                left[numa_node] -= cost
-            descend(index + 1, score + option.score, (*chosen, i))
-            left[None] += cost
-            if numa_node is not None:
-                left[numa_node] += cost
+            for key, size in taken:
+                left[key] -= size
+            descend(index + 1, score + own, (*chosen, i))
+            for key, size in taken:
+                left[key] += size
 
     descend(0, 0.0, ())
     return None if found is None else found[1]
 
 
+def best_first(sets: Sequence[OptionSet], budgets: Budgets, most: int) -> Iterator[tuple[int, ...]]:
+    """Up to ``most`` combinations that fit, the highest score first; the best one alone where there are too many."""
+    combinations = math.prod(len(s.options) for s in sets)
+    if combinations > EXHAUSTIVE_LIMIT:
+        found = select(sets, budgets)
+        if found.fits:
+            yield found.chosen
+        return
+    limits = budgets.limits()
+    left = dict(limits)
+    uses = [[(option.score, s.uses(option, limits)) for option in s.options] for s in sets]
+    found_all: list[tuple[float, tuple[int, ...]]] = []
+
+    def descend(index: int, score: float, chosen: tuple[int, ...]) -> None:
+        if index == len(sets):
+            found_all.append((-score, chosen))
+            return
+        for i, (own, taken) in enumerate(uses[index]):
+            if all(size <= left[key] for key, size in taken):
+                for key, size in taken:
+                    left[key] -= size
+                descend(index + 1, score + own, (*chosen, i))
+                for key, size in taken:
+                    left[key] += size
+
+    descend(0, 0.0, ())
+    for _, chosen in sorted(found_all)[:most]:
+        yield chosen
+
+
 def _by_integer_program(sets: Sequence[OptionSet], best: Sequence[int], budgets: Budgets) -> Selection:
     """The best of all combinations where it is found and proven, else what giving up options leads to."""
-    rows = [
-        Row(frozenset(i for i, s in enumerate(sets) if key is None or s.numa_node == key), limit)
-        for key, limit in budgets.limits().items()
-    ]
-    scores, costs = ([[getattr(o, part) for o in s.options] for s in sets] for part in ("score", "cost"))
-    found = best_selection(scores, costs, rows)
+    limits = budgets.limits()
+    uses = [[dict(s.uses(option, limits)) for option in s.options] for s in sets]
+    rows = [Row([[use.get(key, 0) for use in of] for of in uses], limit) for key, limit in limits.items()]
+    scores = [[option.score for option in s.options] for s in sets]
+    found = best_selection(scores, rows)
     if found.chosen is None and found.proven:
         return _smallest(sets, exact=True)
     given_up = _give_up_least(sets, best, budgets)
@@ -140,15 +199,13 @@ def _score(sets: Sequence[OptionSet], chosen: Sequence[int]) -> float:
     return sum(s.options[i].score for s, i in zip(sets, chosen, strict=True))
 
 
-def _excess(sets: Sequence[OptionSet], chosen: Sequence[int], budgets: Budgets) -> dict[int | None, int]:
-    """Bytes over budget by node, None for the total; only what is over."""
-    used: dict[int | None, int] = {None: 0}
-    for s, i in zip(sets, chosen, strict=True):
-        cost = s.options[i].cost
-        used[None] += cost
-        if s.numa_node is not None:
-            used[s.numa_node] = used.get(s.numa_node, 0) + cost
+def _excess(sets: Sequence[OptionSet], chosen: Sequence[int], budgets: Budgets) -> dict[Key, int]:
+    """What is over each limit, None for the total; only what is over."""
     limits = budgets.limits()
+    used: dict[Key, int] = dict.fromkeys(limits, 0)
+    for s, i in zip(sets, chosen, strict=True):
+        for key, size in s.uses(s.options[i], limits):
+            used[key] = used.get(key, 0) + size
     return {key: value - limits[key] for key, value in used.items() if value > limits[key]}
 
 
@@ -163,20 +220,24 @@ def _smallest(sets: Sequence[OptionSet], *, exact: bool) -> Selection:
 
 def _give_up_least(sets: Sequence[OptionSet], start: Sequence[int], budgets: Budgets) -> Selection:
     chosen = list(start)
-    while excess := _excess(sets, chosen, budgets):
+    limits = budgets.limits()
+    for _ in range(4 * sum(len(s.options) for s in sets)):
+        excess = _excess(sets, chosen, budgets)
+        if not excess:
+            return Selection(tuple(chosen), _score(sets, chosen), fits=True, exact=False)
         moves = []
         for index, s in enumerate(sets):
-            if None not in excess and s.numa_node not in excess:
-                continue
             now = s.options[chosen[index]]
+            taken = dict(s.uses(now, limits))
             for i, option in enumerate(s.options):
-                if option.cost < now.cost:
-                    moves.append(((now.score - option.score) / (now.cost - option.cost), index, i))
+                saved = sum(max(0, taken[key] - size) for key, size in s.uses(option, limits) if key in excess)
+                if saved:
+                    moves.append(((now.score - option.score) / saved, index, i))
         if not moves:
             return _smallest(sets, exact=False)
         _, index, i = min(moves)
         chosen[index] = i
-    return Selection(tuple(chosen), _score(sets, chosen), fits=True, exact=False)
+    return _smallest(sets, exact=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +291,7 @@ def _allocate_greedy(asks: Sequence[Ask], budgets: Budgets, price: float) -> All
         negative, i = heapq.heappop(heap)
         if -negative <= price:
             break
-        keys = {None, asks[i].numa_node}
+        keys: set[Key] = {None, asks[i].numa_node}
         if any(left[key] < 1 for key in keys):
             blocked = max(blocked or 0.0, -negative)
             continue

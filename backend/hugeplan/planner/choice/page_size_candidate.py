@@ -44,6 +44,9 @@ _LARGEST_BLOCK = {4 * KIB: 4 * MIB, 16 * KIB: 32 * MIB, 64 * KIB: 512 * MIB}
 class Candidate:
     """One page size for one instance; ``page_bytes`` is the base page size for no pool.
 
+    ``cost_bytes`` is all that it takes but private memory, ``pool_bytes`` what of it lies in pools, and ``slack_bytes``
+    of that the most its slack can come to: pools that instances share round it up once.
+
     ``smaller`` are its mappings on smaller huge pages, one demand a size with a pool; ``left_on_base_bytes`` are those
     for whose size no pool may be planned.
     """
@@ -53,6 +56,8 @@ class Candidate:
     demand: Demand
     tables: InstanceTables
     cost_bytes: int
+    pool_bytes: int
+    slack_bytes: int
     gain_score: float
     memory_score: float
     operation_score: float
@@ -145,6 +150,8 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
             demand=demand,
             tables=tables,
             cost_bytes=demand.segment_bytes + tables.bytes,
+            pool_bytes=0,
+            slack_bytes=0,
             gain_score=0.0,
             memory_score=0.0,
             operation_score=0.0,
@@ -169,6 +176,8 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
         demand=demand,
         tables=tables,
         cost_bytes=pools + on_base + tables.bytes,
+        pool_bytes=pools,
+        slack_bytes=slack,
         gain_score=gain_score(setting.instance, size, setting.gains),
         memory_score=100.0 * (returned - demand.waste_bytes - slack) / node.mem_total_bytes,
         operation_score=operation,

@@ -13,6 +13,7 @@ from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.demand.start_order import Contention, losing_orders
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
 from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import page_label
 
 CODE = "start_order"
 
@@ -23,19 +24,33 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     if len(sharing) < 2:
         return
     name = inputs.node.name
+    takers = _takers_of_bound(inputs)
+    if takers:
+        bound, others, label = takers
+        yield attention(
+            CODE,
+            name,
+            f"Pages for {bound} may be taken on its NUMA node",
+            f"{label} pages are reserved for the whole node, not for a NUMA node: {others} may fault in pages where"
+            f" {bound} is bound, and {bound} then finds too few there.",
+            "Bind each of them, give them another page size, or start the bound one first with its pages touched.",
+        )
     pages: dict[int, int] = {}
     for pool in inputs.pools:
         if pool.pages:
             pages[pool.page_bytes] = pages.get(pool.page_bytes, 0) + pool.pages
     if all(len(pages.keys() & set(inputs.pool_uses[instance.name].page_sizes_bytes)) <= 1 for instance in sharing):
-        yield ok(
-            CODE,
-            name,
-            "No engine can take another's pages",
-            "Each engine can take pages of one size only, and the pools hold every demand.",
-        )
+        if not takers:
+            yield ok(
+                CODE,
+                name,
+                "No engine can take another's pages",
+                "Each engine can take pages of one size only, and the pools hold every demand.",
+            )
         return
     lost = losing_orders(sharing, pages, DemandContext.of_node(inputs.node), demand_at)
+    if not lost and takers:
+        return
     if not lost:
         yield ok(CODE, name, "The start order does not matter", "In every start order each engine gets its pages.")
         return
@@ -56,6 +71,21 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     else:
         fix = "Start the engine that takes the largest size first last, or plan one page size for all."
         yield attention(CODE, name, "In some start orders an engine loses its pages", reason, fix, evidence=evidence)
+
+
+def _takers_of_bound(inputs: FindingInputs) -> tuple[str, str, str] | None:
+    """An instance bound to a NUMA node, those that may take its pages there, and the size; None where nobody may."""
+    if len(inputs.node.numa) < 2:
+        return None
+    for instance, planned in inputs.with_pool:
+        free = [
+            other.name
+            for other, its in inputs.with_pool
+            if other.numa_node is None and its.page_bytes == planned.page_bytes
+        ]
+        if instance.numa_node is not None and free:
+            return instance.name, ", ".join(sorted(free)), page_label(planned.demand.page_bytes)
+    return None
 
 
 def _all_lose(lost: tuple[Contention, ...], instances: int) -> bool:

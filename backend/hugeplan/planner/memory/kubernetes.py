@@ -21,6 +21,7 @@ from hugeplan.planner.model import (
     NodeFacts,
     NodeSample,
     ObservedKubelet,
+    PlanRequest,
     PoolPlan,
     Reservations,
     Source,
@@ -111,6 +112,13 @@ def gke_huge_page_cap_bytes(mem_bytes: int) -> int:
     Source: gcloud container node-pools create --help. 8 GB -> 4.8 GB, 32 GB -> 25.6 GB.
     """
     return mem_bytes * (60 if mem_bytes < 30 * 10**9 else 80) // 100
+
+
+def huge_page_cap_bytes(request: PlanRequest) -> int | None:
+    """The most that the node's provider lets huge pages take; None where it names no limit."""
+    if request.reservations.provider != "gke":
+        return None
+    return gke_huge_page_cap_bytes(request.node.mem_total_bytes)
 
 
 def observed_reservations(sample: NodeSample | None) -> Reservations:

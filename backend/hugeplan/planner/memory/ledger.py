@@ -117,14 +117,24 @@ def build_ledger(node: NodeFacts, claims: Iterable[Claim], pools: Sequence[PoolP
         elif claim.bytes:
             parts.append(_part(claim, claim.numa_node, claim.bytes))
             room[claim.numa_node] -= claim.bytes
-    for claim in floating:
-        for numa_id, share in _place(claim, node.numa, room).items():
-            if share:
-                parts.append(_part(claim, numa_id, share))
-                room[numa_id] -= share
+    shares: dict[int, dict[int, int]] = {}
+    for place in (
+        sorted(range(len(floating)), key=lambda i: _turn(floating[i])) if len(room) > 1 else range(len(floating))
+    ):
+        shares[place] = _place(floating[place], node.numa, room)
+        for numa_id, share in shares[place].items():
+            room[numa_id] -= share
+    for place, claim in enumerate(floating):
+        parts += [_part(claim, numa_id, share) for numa_id, share in shares[place].items() if share]
     parts.extend(_free_parts(node, room))
     parts.sort(key=lambda part: (part.numa_node, _ORDER[part.kind]))
     return Ledger(mem_total_bytes=node.mem_total_bytes, parts=tuple(parts), struct_page_bytes=struct_page_bytes(node))
+
+
+def _turn(claim: Claim) -> tuple[object, ...]:
+    """The order in which unbound claims are placed, whatever the order of tenants and databases: caches last."""
+    last = claim.kind in {LedgerKind.PAGE_CACHE, LedgerKind.RECLAIMABLE}
+    return last, claim.kind is LedgerKind.RECLAIMABLE, claim.numa_weights is None, -claim.bytes, claim.kind, claim.name
 
 
 def _place(claim: Claim, numa: Sequence[NumaNode], room: Mapping[int, int]) -> dict[int, int]:

@@ -99,7 +99,7 @@ def place_pages(
         return NumaPlacement(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack}, uncertain_on)
     held = most_slack_pages(demand, 1, policy) * demand.page_bytes
     without_slack = {i: size - held for i, size in room.items()}
-    pages = spread_pages(demand.pages, demand.page_bytes, node.numa, without_slack)
+    pages = spread_pages(demand.pages, demand.page_bytes, node.near_numa, without_slack)
     shares = {i: slack * count // demand.pages if demand.pages else 0 for i, count in pages.items()}
     most = max(pages, key=lambda i: pages[i])
     if demand.pages:

@@ -21,12 +21,21 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumaNode:
-    """One NUMA node's memory. ``pools`` is None when nothing is known of its pools."""
+    """One NUMA node's memory. ``pools`` is None when nothing is known of its pools.
+
+    ``cpulist`` as the kernel writes it: empty for memory without processors (CXL, HBM), None where it is not known.
+    """
 
     id: int
     mem_total_bytes: int
     mem_free_bytes: int | None = None
     pools: tuple[Pool, ...] | None = None
+    cpulist: str | None = None
+
+    @property
+    def is_far(self) -> bool:
+        """Memory without processors: pages go there only for a database that is bound to it."""
+        return self.cpulist is not None and not self.cpulist.strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +65,8 @@ class NodeFacts:
     def mem_total_bytes(self) -> int:
         """MemTotal: the sum over NUMA nodes."""
         return sum(n.mem_total_bytes for n in self.numa)
+
+    @property
+    def near_numa(self) -> tuple[NumaNode, ...]:
+        """NUMA nodes that take the pages of databases that are not bound: those with processors, else all."""
+        return tuple(n for n in self.numa if not n.is_far) or self.numa
