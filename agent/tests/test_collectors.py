@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -247,3 +248,17 @@ def test_a_pid_used_again_does_not_inherit_shares(machine: Machine, monkeypatch:
     stat = host.path("proc/900/stat")
     stat.write_text(stat.read_text().replace("4242", "99999"))
     assert collect_all(host).sample["processes"][0]["pss_bytes"] is None
+
+
+def test_a_small_process_that_holds_huge_pages_is_reported(tmp_path: Path) -> None:
+    """Huge pages are no part of resident memory: a program of 9 MiB may hold a whole pool."""
+    for name, text in {
+        "proc/7/stat": f"7 (tiny) S 1 {' '.join(['0'] * 17)} 5 {40 * 1024**2} 2304 {' '.join(['0'] * 20)}\n",
+        "proc/7/status": "Name:\ttiny\nVmRSS:\t9216 kB\nRssAnon:\t9216 kB\nHugetlbPages:\t8192 kB\nVmPTE:\t40 kB\n",
+        "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "4\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (found,) = collect_all(Host(tmp_path)).sample["processes"]
+    assert (found["name"], found["hugetlb_bytes"]) == ("tiny", 8 * 1024**2)

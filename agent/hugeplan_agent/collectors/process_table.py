@@ -15,6 +15,7 @@ from typing import Optional
 
 from hugeplan_agent.collectors.cpu import base_page_bytes
 from hugeplan_agent.collectors.keyvalue import KIB, parse_amounts
+from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
@@ -134,17 +135,21 @@ def scan(host: Host) -> ProcessTable:
         if process is not None:
             table.by_pid[process.pid] = process
             table.children.setdefault(process.parent_pid or 0, []).append(process)
+    least = MIN_INTERESTING_BYTES if sizes_in_use(host) else 16 * MIN_INTERESTING_BYTES
     for process in table.by_pid.values():
-        if _matters(process, table):
+        if _matters(process, table, least):
             need_status(host, process)
     return table
 
 
-def _matters(process: Process, table: ProcessTable) -> bool:
-    """Large ones, and those that may map much without touching it as ordinary memory (huge pages)."""
+def _matters(process: Process, table: ProcessTable, least_virtual_bytes: int) -> bool:
+    """Large ones, and those that may map much without touching it as ordinary memory.
+
+    Huge pages are no part of what stat calls resident, so where a pool has pages even a small program may hold them.
+    """
     if process.rss_bytes >= MIN_INTERESTING_BYTES or process.virtual_bytes is None:
         return True
-    return process.virtual_bytes >= 16 * MIN_INTERESTING_BYTES and len(table.by_pid) < 4096
+    return process.virtual_bytes >= least_virtual_bytes and len(table.by_pid) < 4096
 
 
 def need_status(host: Host, process: Process) -> None:
@@ -228,7 +233,11 @@ def _budget_seconds(host: Host, now: float) -> float:
 
 def chosen(table: ProcessTable) -> tuple[list[Process], int]:
     """The largest processes, and how many are left out of those that matter."""
-    found = [process for process in table.by_pid.values() if process.weight_bytes >= MIN_INTERESTING_BYTES]
+    found = [
+        process
+        for process in table.by_pid.values()
+        if process.weight_bytes >= MIN_INTERESTING_BYTES or process.hugetlb_bytes
+    ]
     found.sort(key=lambda process: (-process.weight_bytes, process.pid))
     return found[:MAX_PROCESSES], max(0, len(found) - MAX_PROCESSES)
 

@@ -33,19 +33,23 @@ from hugeplan.planner.model import Plan
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof import verify
+from hugeplan.proof.causes import Cause
+from hugeplan.proof.holders import holders, said
 from hugeplan.proof.verdict import Outcome
 
 EXIT_UNDECIDED: Final = 3
 EXIT_OTHER_WRONG: Final = 4
 EXIT_NOT_RESTORED: Final = 5
+EXIT_NEXT_STEP: Final = 6
 _EPILOG: Final = """\
 exit status:
-  0  the planned pools stand and the plan is in force
+  0  the planned pools are allocated and the plan is in force
   1  the pools were not reached (or the run was interrupted); the previous counts are back
   2  wrong input, not root, or not confirmed; nothing was changed
-  3  the planned pools stand; whether a database uses them could not be observed, for instance because it does not run
-  4  the planned pools stand; verify found something else wrong
+  3  the planned pools are allocated; whether a database uses them could not be observed
+  4  the planned pools are allocated; verify found something else wrong
   5  the previous counts could not be restored in full; the journal and the message say which counts are allocated
+  6  the planned pools are allocated; next, install the plan's file for the database and restart it (or start it)
 
 The journal is /var/lib/hugeplan/apply.json. A run that is killed is rolled back by its guard process; where that is
 killed too, the next run rolls back first. --status says in which state the node is. Only the run-time
@@ -198,6 +202,8 @@ def _verified(plan: Plan, arguments: argparse.Namespace) -> int:
         return 0
     found = verify(plan, observe(arguments.root))
     sys.stdout.write("\n" + verdict_text(plan, found))
+    if found.cause in {Cause.NOT_RUNNING, Cause.NOT_RESTARTED}:
+        return EXIT_NEXT_STEP
     return {Outcome.IN_FORCE: 0, Outcome.UNDECIDED: EXIT_UNDECIDED, Outcome.NOT_IN_FORCE: EXIT_OTHER_WRONG}[
         found.outcome
     ]
@@ -215,7 +221,14 @@ def _roll_back(root: Path) -> int:
     for change in journal.changes:
         now = PoolFiles(root).counts(change.numa_node, change.page_bytes).pages
         print(f"NUMA node {change.numa_node}, pages of {page_label(change.page_bytes)}: {now}")
-    return _said("rolled back in part", failed) if failed else 0
+    if not failed:
+        return 0
+    for size in sorted({change.page_bytes for change in journal.changes}):
+        users = holders(observe(str(root)), size)
+        if users:
+            sys.stderr.write(f"hugeplan apply: pages of {page_label(size)} are in use by {said(users)}\n")
+    sys.stderr.write("hugeplan apply: stop or restart what uses them without huge pages, then roll back again\n")
+    return _said("rolled back in part", failed)
 
 
 def _status(root: Path) -> int:

@@ -15,6 +15,7 @@ NEEDED = (
     "tunables",
     "buddyinfo",
     "databases",
+    "processes",
     "hugetlb_cgroups",
     "kubelet",
 )

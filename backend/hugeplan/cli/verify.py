@@ -14,13 +14,42 @@ from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import read_plan
 from hugeplan.planner.model import Plan, State
 from hugeplan.proof import Observation, Verdict, verify
+from hugeplan.proof.causes import Cause
 from hugeplan.proof.verdict import Outcome
 
 EXIT_UNDECIDED: Final = 3
+#: One exit status per cause, so that a script can go on where a person would.
+EXIT_OF: Final = {
+    Cause.IN_FORCE: 0,
+    Cause.OTHER: EXIT_FAILED,
+    Cause.NOT_OBSERVED: EXIT_UNDECIDED,
+    Cause.NOT_RESERVED: 10,
+    Cause.SHORT: 11,
+    Cause.LOWERED: 12,
+    Cause.NOT_RUNNING: 13,
+    Cause.NOT_RESTARTED: 14,
+    Cause.HELD: 15,
+    Cause.OTHER_SIZE: 16,
+    Cause.LIMIT: 17,
+    Cause.KUBELET: 18,
+}
 _MARKS: Final = {State.OK: "ok", State.ATTENTION: "attention", State.WRONG: "WRONG", State.UNKNOWN: "?"}
 _EPILOG: Final = """\
-exit status: 0 the plan is in force, 1 something is wrong, 3 something essential could not be observed (a pool, or the
-pages of a planned database that does not run or may not be read), 2 wrong input
+exit status:
+   0  the plan is in force
+   1  something else is wrong
+   2  wrong input
+   3  something essential could not be observed (a pool, or the pages of a database that this user may not read)
+  10  a pool is not reserved: run hugeplan apply, or install the plan's file and reboot
+  11  a pool is short: the kernel gave less
+  12  a pool was lowered under a running server
+  13  the pools are allocated, a planned database does not run: install its file and start it
+  14  the pools are allocated, a database still runs on base pages: install its file and restart it
+  15  the pools are allocated, others hold their pages
+  16  a database runs on pages of another size
+  17  a limit of its container or service is below a database's segment
+  18  the kubelet was not restarted
+Where several are true, the first to be mended counts: pools before limits, limits before databases.
 
 Run it as root, so that the mappings of the databases can be read. Nothing is changed.
 """
@@ -48,8 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def exit_status(found: Verdict) -> int:
-    """0, 1 or 3, as the help says."""
-    return {Outcome.IN_FORCE: 0, Outcome.NOT_IN_FORCE: EXIT_FAILED, Outcome.UNDECIDED: EXIT_UNDECIDED}[found.outcome]
+    """By its cause, as the help says."""
+    return EXIT_OF[found.cause]
 
 
 def verdict_text(plan: Plan, found: Verdict) -> str:
@@ -64,8 +93,12 @@ def verdict_text(plan: Plan, found: Verdict) -> str:
     said = {
         Outcome.IN_FORCE: f"The plan of {plan.node} is in force.",
         Outcome.NOT_IN_FORCE: f"The plan of {plan.node} is not in force.",
-        Outcome.UNDECIDED: f"Whether the plan of {plan.node} is in force cannot be decided.",
+        Outcome.UNDECIDED: f"The plan of {plan.node} is not in force."
+        if found.cause is Cause.NOT_RUNNING
+        else f"Whether the plan of {plan.node} is in force cannot be decided.",
     }[found.outcome]
+    if found.next_step is not None:
+        said = f"{said.removesuffix('.')} yet. Next: {found.next_step}"
     return "\n".join([*lines, said, ""])
 
 

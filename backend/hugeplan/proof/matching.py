@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hugeplan.planner.model import InstancePlan, Plan
 from hugeplan.proof.observation import Observation
 
 Server = Mapping[str, Any]
+_PORT_DIGITS: Final = 5
 _WORDS = re.compile(r"[^a-z0-9]+")
 _TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#\d+)?$")
 
@@ -60,12 +61,22 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[Server]) -> 
             found[instance.name] = Matched(server)
             left.remove(server)
     waiting = [i for i in instances if i.name not in found]
-    if len(waiting) == len(left) == 1:
+    if len(waiting) == len(left) == 1 and not _is_elsewhere(waiting[0], left[0]):
         found[waiting[0].name] = Matched(left[0])
     else:
-        rivals = tuple(i.name for i in waiting)
-        found |= {i.name: Matched(candidates=tuple(left), rivals=rivals) for i in waiting}
+        possible = {i.name: tuple(server for server in left if not _is_elsewhere(i, server)) for i in waiting}
+        for instance in waiting:
+            own = possible[instance.name]
+            rivals = tuple(i.name for i in waiting if set(map(_key, possible[i.name])) & set(map(_key, own)))
+            found[instance.name] = Matched(candidates=own, rivals=rivals)
     return found
+
+
+def _is_elsewhere(instance: InstancePlan, server: Server) -> bool:
+    """Whether a server listens on another port than the one that was planned for: then it is another server."""
+    planned, real = port_of_key(instance.runs_as or ""), server.get("port")
+    real = port_of_key(_key(server)) if real is None else real
+    return planned is not None and real is not None and planned != real
 
 
 def _pairs(
@@ -92,6 +103,12 @@ def _tail(key: str) -> str:
     """The port or the data directory's checksum at the end of a key; a pid behind ``#`` is of one run only."""
     found = _TAIL.search(key)
     return "" if found is None else found[1]
+
+
+def port_of_key(key: str) -> int | None:
+    """The port that a server's key ends with; None where it ends with something else."""
+    tail = _tail(key)
+    return int(tail) if tail.isdigit() and len(tail) <= _PORT_DIGITS else None
 
 
 def _has_tail(instance: InstancePlan, server: Server) -> bool:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from hugeplan.planner.model import Finding, Plan, State
+from hugeplan.proof.causes import Cause, first_cause, next_step
 from hugeplan.proof.checks import engines, machine, pools
 from hugeplan.proof.observation import Observation
 
@@ -39,17 +40,22 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """All findings, and the outcome."""
+    """All findings, the outcome, why it is so, and the next step; None where there is none, or the findings say it."""
 
     outcome: Outcome
     findings: tuple[Finding, ...]
+    cause: Cause = Cause.IN_FORCE
+    next_step: str | None = None
 
 
 def verify(plan: Plan, observed: Observation) -> Verdict:
     """The plan against one observation of its node."""
     findings = tuple(finding for check in CHECKS for finding in check(plan, observed))
-    if any(finding.state is State.WRONG for finding in findings):
-        return Verdict(Outcome.NOT_IN_FORCE, findings)
+    cause = first_cause(findings)
+    if cause is not None:
+        # A server that does not run is neither right nor wrong; everything else that has a cause is not in force.
+        outcome = Outcome.UNDECIDED if cause is Cause.NOT_RUNNING else Outcome.NOT_IN_FORCE
+        return Verdict(outcome, findings, cause, next_step(cause))
     if any(finding.state is State.UNKNOWN and finding.code in _ESSENTIAL for finding in findings):
-        return Verdict(Outcome.UNDECIDED, findings)
+        return Verdict(Outcome.UNDECIDED, findings, Cause.NOT_OBSERVED)
     return Verdict(Outcome.IN_FORCE, findings)

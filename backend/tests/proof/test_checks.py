@@ -11,9 +11,11 @@ import pytest
 from artifacts.samples import request_of
 from conftest import REPOSITORY
 
+from hugeplan.cli.verify import EXIT_OF
 from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan, State
 from hugeplan.planner.plan import plan
 from hugeplan.proof import Observation, verify
+from hugeplan.proof.causes import Cause
 from hugeplan.proof.verdict import Outcome
 
 EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
@@ -242,3 +244,57 @@ def test_other_pages_of_an_older_version_are_not_blamed_on_settings(version: str
     assert finding.state is State.ATTENTION
     assert words in finding.reason
     assert fix in (finding.fix or "")
+
+
+def holder(report: dict[str, Any]) -> None:
+    fell_back(report)
+    held = {"pid": 99, "name": "redis", "hugetlb_bytes": 40 * M2, "unit": "/user.slice/a", "database": None}
+    mapped = [{"page_bytes": M2, "mapped_bytes": None, "shared_bytes": 0, "private_bytes": 40 * M2}]
+    report["sample"]["processes"] = [held | {"huge_page_mappings": mapped}]
+
+
+def not_restarted(report: dict[str, Any]) -> None:
+    fell_back(report)
+    report["sample"]["global_pools"][0]["free_hugepages"] = pool_of(report)["nr_hugepages"]
+
+
+def lowered(report: dict[str, Any]) -> None:
+    pool_of(report)["surplus_hugepages"] = 30
+    report["sample"]["global_pools"][0]["surplus_hugepages"] = 30
+
+
+def both_short_and_not_running(report: dict[str, Any]) -> None:
+    short(report)
+    report["sample"]["databases"] = []
+
+
+@pytest.mark.parametrize(
+    ("change", "cause", "words"),
+    [
+        (lambda _: None, Cause.IN_FORCE, ()),
+        (changed("sample", "pools", 0, "nr_hugepages", to=0), Cause.NOT_RESERVED, ("is not reserved",)),
+        (short, Cause.SHORT, ("The kernel gave",)),
+        (both_short_and_not_running, Cause.SHORT, ("The kernel gave",)),
+        (lowered, Cause.LOWERED, ("was lowered to", "PostgreSQL (PID 7) with", "30 pages are surplus")),
+        (changed("sample", "databases", to=[]), Cause.NOT_RUNNING, ("PostgreSQL is not running",)),
+        (not_restarted, Cause.NOT_RESTARTED, ("still runs on base pages", "restart it")),
+        (holder, Cause.HELD, ("redis (PID 99, /user.slice/a) with 40 pages of 2M", "no process read here has touched")),
+        (other_size, Cause.OTHER_SIZE, ("runs on pages of 1G",)),
+        (limit("reservation"), Cause.LIMIT, ("silent fallback",)),
+        (limit("usage"), Cause.LIMIT, ("time bomb",)),
+        (changed("sample", "databases", 0, "huge_pages_status", to=None), Cause.NOT_OBSERVED, ()),
+    ],
+)
+def test_states_are_told_apart_by_their_cause(change: Any, cause: Cause, words: tuple[str, ...]) -> None:
+    found, report = good()
+    change(report)
+    verdict = verify(found, Observation(report["inventory"], report["sample"]))
+    assert verdict.cause is cause
+    text = " ".join(f"{f.title} {f.reason} {f.fix}" for f in verdict.findings)
+    assert [one for one in words if one not in text] == []
+    assert (verdict.next_step is None) is (cause in {Cause.IN_FORCE, Cause.NOT_OBSERVED, Cause.OTHER})
+
+
+def test_every_cause_has_an_exit_status_of_its_own() -> None:
+    assert set(EXIT_OF) == set(Cause)
+    assert len(set(EXIT_OF.values())) == len(Cause)

@@ -117,7 +117,8 @@ def test_what_cannot_be_told_apart_is_said_and_does_not_matter_where_both_are_ri
     assert outcome is Outcome.IN_FORCE
     for name in ("a", "b"):
         assert by["verify_engine", name].state is State.OK
-        assert "do not tell which of postgresql@x:1, postgresql@y:2 it is" in by["verify_engine", name].reason
+        which = "do not tell which of PostgreSQL on port 1 (PID 7), PostgreSQL on port 2 (PID 7) it is"
+        assert which in by["verify_engine", name].reason
 
 
 def test_a_server_that_is_wrong_for_every_instance_is_wrong_whichever_it_is() -> None:

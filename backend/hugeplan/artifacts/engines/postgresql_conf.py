@@ -33,33 +33,30 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 @dataclass(frozen=True, slots=True)
 class _Commands:
-    """How the server's programs are called: ``exports`` first, ``configuration`` is the folder of its main file."""
+    """How the server is reached: ``exports`` first; ``folder`` and ``main_file`` are words for a shell."""
 
-    exports: str
-    programs: str
-    configuration: str
-    main_file: str
-    psql: str
+    exports: str = ""
+    folder: str = '"$PGDATA/conf.d"'
+    main_file: str = '"$PGDATA/postgresql.conf"'
+    psql: str = "psql -XAtc"
     service: str | None = None
 
     @classmethod
     def of(cls, server: ObservedDatabase | None) -> _Commands:
         place = None if server is None else server.place
         if server is None or place is None:
-            return cls("", "", '"$PGDATA/conf.d/{name}"', '"$PGDATA/postgresql.conf"', "psql -XAtc")
+            return cls()
         names = {"PGDATA": place.data_directory, "PGPORT": server.port, "PGHOST": place.socket_directory}
         given = [f"{name}={shlex.quote(str(value))}" for name, value in names.items() if value is not None]
+        if place.programs_directory is not None:  # Debian keeps pg_ctl where no PATH leads
+            given.append(f'PATH={shlex.quote(place.programs_directory)}:"$PATH"')
         main = PurePosixPath(place.config_file or f"{place.data_directory}/postgresql.conf")
-        # A name with a brace in it must not be taken for a field.
-        folder = shlex.quote(str(main.parent / "conf.d")).replace("{", "{{").replace("}", "}}")
-        programs = "" if place.programs_directory is None else f"{shlex.quote(place.programs_directory)}/"
         return cls(
-            f"export {' '.join(given)}\n",
-            programs,
-            f"{folder}/{{name}}",
-            shlex.quote(str(main)),
-            f"runuser -u {_OWNER} -- {programs}psql -XAt -d postgres -c",
-            _service_of(server.unit or ""),
+            exports=f"export {' '.join(given)}\n",
+            folder=shlex.quote(str(main.parent / "conf.d")),
+            main_file=shlex.quote(str(main)),
+            psql=f"runuser -u {_OWNER} -- psql -XAt -d postgres -c",
+            service=_service_of(server.unit or ""),
         )
 
     @property
@@ -67,11 +64,7 @@ class _Commands:
         """Through systemd where that runs it: a postmaster that pg_ctl starts is none of its service."""
         if self.service is not None:
             return f"systemctl restart {shlex.quote(self.service)}"
-        return self.as_owner('pg_ctl -D "$PGDATA" restart')
-
-    def as_owner(self, program: str) -> str:
-        """One of the server's programs, run by the owner of its data."""
-        return f"runuser -u {_OWNER} -- {self.programs}{program}"
+        return f'runuser -u {_OWNER} -- pg_ctl -D "$PGDATA" restart'
 
 
 def _service_of(unit: str) -> str | None:
@@ -114,9 +107,8 @@ def _write(
     if wanted.get("huge_pages") == "on":
         # A server with huge_pages = on that answers has its pages; the status says so since PostgreSQL 17.
         checks.append(f'{{ test "$({psql} "SELECT current_setting(\'huge_pages_status\', true)")" != off; }}')
-    path = commands.configuration.format(name=name)
-    folder, conf = commands.exports, commands.main_file
-    restart = commands.restart
+    exports, conf = commands.exports, commands.main_file
+    path = f"{commands.folder}/{name}" if exports else f'"$PGDATA/conf.d/{name}"'
     lines = [
         *commented(
             planned, advice, lambda i: f"{i.name} = {_quoted(i.value) if i.name in changed else one_line(i.value)}"
@@ -128,24 +120,24 @@ def _write(
     return Artifact(
         kind=kind,
         filename=name,
-        path=shlex.split(path)[0] if folder else path.strip('"'),
+        path=shlex.split(path)[0],
         media_type="text/plain",
         content="\n".join(lines),
         summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages."
         if planned.page_bytes is not None
         else f"Keeps {one_line(planned.name)} on base pages, as planned.",
-        install=folder
+        install=exports
         + "\n".join(
             [
                 f"install -D -m 0600 -o {_OWNER} {name} {path}",
-                f'chown {_OWNER} "$(dirname {path})"',
+                f"chown {_OWNER} {commands.folder}",
                 f"grep -q '^ *include_dir.*conf[.]d' {conf} || echo \"include_dir = 'conf.d'\" >> {conf}",
                 *resets,
-                restart,
+                commands.restart,
             ]
         ),
-        verify=folder + (all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'"),
-        rollback=f"{folder}rm -f {path}\n{restart}",
+        verify=exports + (all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'"),
+        rollback=f"{exports}rm -f {path}\n{commands.restart}",
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )

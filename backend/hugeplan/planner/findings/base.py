@@ -108,9 +108,13 @@ def wrong(code: str, subject: str, title: str, reason: str, fix: str, *, evidenc
     )
 
 
-def unknown(code: str, subject: str, title: str, reason: str, fix: str | None = None) -> Finding:
+def unknown(
+    code: str, subject: str, title: str, reason: str, fix: str | None = None, *, evidence: tuple[Term, ...] = ()
+) -> Finding:
     """Could not be checked; ``reason`` says which fact is missing."""
-    return Finding(code=code, state=State.UNKNOWN, subject=subject, title=title, reason=reason, fix=fix)
+    return Finding(
+        code=code, state=State.UNKNOWN, subject=subject, title=title, reason=reason, fix=fix, evidence=evidence
+    )
 
 
 def given(name: str, value: object) -> Term:

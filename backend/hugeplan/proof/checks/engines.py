@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from hugeplan.planner.demand import ENGINES
 from hugeplan.planner.findings.base import attention, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding, InstancePlan, Plan, State
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes
-from hugeplan.proof.matching import Matched, Server, match_servers
+from hugeplan.proof.causes import Cause, because
+from hugeplan.proof.holders import called, holders, said
+from hugeplan.proof.matching import Matched, Server, match_servers, port_of_key
 from hugeplan.proof.observation import Observation
 
 BACKING = "verify_engine"
@@ -27,16 +31,28 @@ def check_backing(plan: Plan, observed: Observation) -> Iterable[Finding]:
     """One finding per instance that the plan gives huge pages."""
     for instance, matched in _with_pages(plan, observed):
         if not matched.possible:
-            why = (
-                f"No {instance.engine} server was found."
-                if observed.knows("databases")
-                else "Servers were not observed."
-            )
-            yield unknown(
-                BACKING, instance.name, "It is not known on which pages it runs", why, "Start it, then verify again."
-            )
+            yield _absent(instance, observed)
         else:
-            yield _judged(BACKING, instance, matched, _backing, _others(plan, matched))
+            judge = partial(_backing, observed)
+            yield _judged(BACKING, instance, matched, judge, _others(plan, matched))
+
+
+def _absent(instance: InstancePlan, observed: Observation) -> Finding:
+    """No server was seen that may be the instance."""
+    if not observed.knows("databases"):
+        title, why = "It is not known on which pages it runs", "Servers were not observed."
+        return unknown(BACKING, instance.name, title, why, "Run hugeplan verify as root on the node.")
+    engine = ENGINES[instance.engine].title if instance.engine in ENGINES else instance.engine
+    tail = port_of_key(instance.runs_as or "")
+    which = engine if tail is None else f"{engine} on port {tail}"
+    return unknown(
+        BACKING,
+        instance.name,
+        f"{which} is not running",
+        f"No server of {engine} was found that may be it.",
+        "Install the plan's file for it and start it, then verify again.",
+        evidence=(because(Cause.NOT_RUNNING),),
+    )
 
 
 def _with_pages(plan: Plan, observed: Observation) -> list[tuple[InstancePlan, Matched]]:
@@ -55,8 +71,8 @@ def _judged(
     if matched.server is not None:
         return judge(instance, matched.server)
     found = [judge(instance, server) for server in matched.candidates]
-    keys = ", ".join(sorted(str(server.get("key")) for server in matched.candidates))
-    apart = f"Port, data directory, unit, name and segment size do not tell which of {keys} it is."
+    names_of = ", ".join(sorted(called(server) for server in matched.candidates))
+    apart = f"Port, data directory, unit, name and segment size do not tell which of {names_of} it is."
     # As many instances as servers, or more: each server is one of them, so what is wrong for all of them is wrong.
     bad = next((server for server in matched.candidates if _is_bad(judge, server, rivals)), None)
     if bad is not None and len(matched.candidates) <= len(rivals):
@@ -71,7 +87,7 @@ def _judged(
         return replace(found[0], reason=f"{found[0].reason} The same holds for each server that it may be. {apart}")
     return unknown(
         code, instance.name, "Which server runs it cannot be told", apart,
-        "Name the server in the scenario (runs_as, as hugeplan plan --node this lists them), and plan again.",
+        "Plan again with its port=, pid= or data_directory= (hugeplan plan --node this), or with runs_as.",
     )  # fmt: skip
 
 
@@ -79,7 +95,51 @@ def _is_bad(judge: Judge, server: Server, rivals: Sequence[InstancePlan]) -> boo
     return all(rival.page_bytes is not None and judge(rival, server).state is State.WRONG for rival in rivals)
 
 
-def _backing(instance: InstancePlan, server: Server) -> Finding:
+def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server) -> Finding:
+    """A server on base pages: to be restarted, or others hold the pages, or it fell back for another cause."""
+    size, planned = instance.page_bytes or 0, page_label(instance.page_bytes or 0)
+    pool = observed.global_pool(size) or {}
+    counts = [pool.get(name) for name in ("nr_hugepages", "free_hugepages", "resv_hugepages")]
+    room = None if None in counts[1:] else int(counts[1] or 0) - int(counts[2] or 0)
+    pid = measured("pid", server.get("main_pid"))
+    lies = f"The shared memory of {called(server)} lies on base pages"
+    is_short = int(counts[0] or 0) < instance.demand.pages  # then the pool has its own finding
+    if room is None or is_short or _limits(instance, server)[0].state is State.WRONG:
+        return wrong(
+            BACKING,
+            instance.name,
+            f"It runs on base pages, not on {planned}",
+            f"{lies}: it fell back, or never asked.",
+            "Set huge_pages = on (large_pages for MySQL), check the limit and the pool, and restart it.",
+            evidence=(pid,),
+        )
+    if room >= instance.demand.pages:
+        return attention(
+            BACKING,
+            instance.name,
+            f"It still runs on base pages, not on {planned}",
+            f"{lies}; {counted_pages(room, size)} are free. It started before they were, or did not ask.",
+            "Install the plan's file for it and restart it.",
+            evidence=(pid, measured("free pages", room), because(Cause.NOT_RESTARTED)),
+        )
+    others = holders(observed, size, {server.get("key")})
+    known = sum(one.pages or 0 for one in others)
+    rest = int(counts[0] or 0) - room - known
+    who = said(others) if others else ""
+    if rest > 0 and all(one.pages is not None for one in others):
+        more = f"{counted_pages(rest, size)} that no process read here has touched"
+        who = f"{who}, and {more}" if who else more
+    return wrong(
+        BACKING,
+        instance.name,
+        f"It runs on base pages: {max(room, 0)} of {instance.demand.pages} pages of {planned} are left for it",
+        f"{lies}. The pool's pages are held by {who}.",
+        "Stop the holders or plan for them too (hugeplan plan --node this), then restart it.",
+        evidence=(pid, measured("free pages", room), because(Cause.HELD)),
+    )
+
+
+def _backing(observed: Observation, instance: InstancePlan, server: Server) -> Finding:
     name, planned = instance.name, page_label(instance.page_bytes or 0)
     segments = [s for s in server.get("segments") or () if s.get("backing") == "hugetlb" and s.get("page_bytes")]
     status = server.get("huge_pages_status")
@@ -93,14 +153,7 @@ def _backing(instance: InstancePlan, server: Server) -> Finding:
             "Run hugeplan verify as root.",
         )
     if not segments and status != "on":
-        return wrong(
-            BACKING,
-            name,
-            f"It runs on base pages, not on {planned}",
-            f"The shared memory of process {server.get('main_pid')} lies on base pages: it fell back, or never asked.",
-            "Set huge_pages = on (large_pages for MySQL), check the limit and the pool, and restart it.",
-            evidence=(pid,),
-        )
+        return _on_base_pages(observed, instance, server)
     sizes = sorted({int(s["page_bytes"]) for s in segments})
     others = [page_label(size) for size in sizes if size != instance.page_bytes]
     also = {size for size, _ in instance.demand.also_pages}
@@ -112,7 +165,7 @@ def _backing(instance: InstancePlan, server: Server) -> Finding:
             f"It runs on pages of {', '.join(others)}, not of {planned}",
             f"The plan reserves pages of {planned} for it; it took them from another pool.",
             "Name the page size in its settings, or set default_hugepagesz= as planned.",
-            evidence=(pid,),
+            evidence=(pid, because(Cause.OTHER_SIZE)),
         )
     if status == "partial" or any(size not in also for size in sizes if size != instance.page_bytes):
         return attention(
@@ -203,7 +256,7 @@ def _short(instance: InstancePlan, limit: Mapping[str, Any], need: int) -> Findi
         reason = f"The reservation limit of {limit.get('cgroup_path')} is {size}, its segment is {format_bytes(need)}."
     pages = instance.demand.pages + instance.demand.error_pages
     fix = f"Raise the limit to {format_bytes(pages * (instance.page_bytes or 0))}: {pages} pages."
-    return wrong(LIMIT, instance.name, title, reason, fix, evidence=(measured("limit", size),))
+    return wrong(LIMIT, instance.name, title, reason, fix, evidence=(measured("limit", size), because(Cause.LIMIT)))
 
 
 def check_memlock(plan: Plan, observed: Observation) -> Iterable[Finding]:

@@ -9,6 +9,7 @@ from hugeplan.planner.memory.kernel_parameters import boot_pools
 from hugeplan.planner.model import Finding, Plan
 from hugeplan.planner.pages import kubernetes_resource_name, page_label, usual_default_size
 from hugeplan.planner.units import format_bytes
+from hugeplan.proof.causes import Cause, because
 from hugeplan.proof.observation import Observation
 
 DEFAULT = "verify_default_size"
@@ -100,6 +101,7 @@ def check_kubelet(plan: Plan, observed: Observation) -> Iterable[Finding]:
                 f"It offers {format_bytes(capacity.get(resource) or 0)}, the pool holds "
                 f"{format_bytes(pages[0] * size)}.",
                 "Restart the kubelet: it reads the pools at its start only.",
+                evidence=(because(Cause.KUBELET),),
             )
         else:
             yield ok(KUBELET, resource, "The kubelet knows the pool", f"It offers {format_bytes(pages[0] * size)}.")

@@ -8,6 +8,8 @@ from hugeplan.planner.findings.base import attention, measured, ok, unknown, wro
 from hugeplan.planner.model import Finding, Plan, PoolPlan
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes
+from hugeplan.proof.causes import Cause, because
+from hugeplan.proof.holders import holders, said
 from hugeplan.proof.observation import Observation
 
 COUNT = "verify_pool"
@@ -30,6 +32,13 @@ def real_pages(observed: Observation, pool: PoolPlan) -> int | None:
     return None if count is None else int(count) - int(found.get("surplus_hugepages") or 0)
 
 
+def _lent_to_users(observed: Observation, pool: PoolPlan) -> int:
+    """Pages beyond the pool's count that are in use because it was lowered; none where the kernel may lend any."""
+    found, whole = observed.pool(pool.numa_node, pool.page_bytes), observed.global_pool(pool.page_bytes)
+    may_lend = (whole or {}).get("nr_overcommit_hugepages")
+    return 0 if may_lend or found is None else int(found.get("surplus_hugepages") or 0)
+
+
 def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
     """One finding per planned pool."""
     for pool in plan.pools:
@@ -37,6 +46,25 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
         subject, planned = subject_of(pool), counted_pages(pool.pages, pool.page_bytes)
         if real is None:
             yield unknown(COUNT, subject, "The pool could not be read", "The observation has no pools.")
+        elif (lent := _lent_to_users(observed, pool)) and real < pool.pages:
+            yield wrong(
+                COUNT,
+                subject,
+                f"The pool was lowered to {real} of {pool.pages} pages while its pages are in use",
+                f"{lent} pages are surplus: they go as soon as they are free, and their user does not start again. In "
+                f"use by {said(holders(observed, pool.page_bytes)) or 'a process that was not read'}.",
+                "Raise the pool to the planned count (hugeplan apply); find who lowered it (sysctl, tuned, a unit).",
+                evidence=(measured("nr_hugepages", real), measured("surplus_hugepages", lent), because(Cause.LOWERED)),
+            )
+        elif not real and pool.pages:
+            yield wrong(
+                COUNT,
+                subject,
+                f"The pool is not reserved: it has none of {pool.pages} pages",
+                f"{planned} are planned, {format_bytes(pool.pages * pool.page_bytes)}.",
+                "hugeplan apply reserves it now; a reboot with the command line is sure.",
+                evidence=(measured("nr_hugepages", real), because(Cause.NOT_RESERVED)),
+            )
         elif real < pool.pages:
             yield wrong(
                 COUNT,
@@ -45,7 +73,7 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
                 f"{planned} are planned, {real} are allocated: {format_bytes((pool.pages - real) * pool.page_bytes)} "
                 "are missing.",
                 "hugeplan apply grows it step by step; a reboot with the command line is sure.",
-                evidence=(measured("nr_hugepages", real),),
+                evidence=(measured("nr_hugepages", real), because(Cause.SHORT)),
             )
         elif real > pool.pages:
             yield attention(
