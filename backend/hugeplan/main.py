@@ -25,6 +25,7 @@ from hugeplan.access.router import router as access_router
 from hugeplan.api import docs, health, openapi, problems, ui
 from hugeplan.api.allow import Methods
 from hugeplan.api.body import BodyLimits
+from hugeplan.api.forwarded import Proxies
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.middleware import Refusals, RequestContext
 from hugeplan.api.ratelimit import RateLimiter
@@ -225,5 +226,7 @@ def create_app(settings: Settings) -> Application:
         direct_only=frozenset({"/metrics"}),
         direct=DIRECT,
     )
-    app.front = RequestContext(doorkeeper, metrics=app.state.metrics, refusals=Refusals(settings, limiter))
+    app.front = RequestContext(
+        doorkeeper, metrics=app.state.metrics, refusals=Refusals(settings, limiter), proxies=Proxies(settings)
+    )
     return app

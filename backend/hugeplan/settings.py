@@ -107,11 +107,37 @@ class Settings(BaseSettings):
         ),
     ] = True
 
+    trusted_proxies: Annotated[
+        tuple[IPv4Network | IPv6Network, ...],
+        Field(
+            description='Networks of the proxies before the service, as JSON: `["10.0.0.0/8"]`. A request from one has'
+            " the client's address in a header, which limits and the audit log then take. Empty: it is the peer."
+        ),
+    ] = ()
+    trusted_proxy_header: Annotated[
+        Literal["x-forwarded-for", "forwarded"],
+        Field(description="The header that those proxies write: `x-forwarded-for`, or `forwarded` (RFC 7239)."),
+    ] = "x-forwarded-for"
     requests_per_minute: Annotated[
         int, Field(ge=1, le=10**6, description="Requests per minute that one credential may make on one process.")
     ] = 1200
+    changes_per_minute: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=10**6,
+            description="Changes per minute, each with its line in the audit log, that one credential may make on one"
+            " process. Reports and enrolments are not counted.",
+        ),
+    ] = 120
     logins_per_minute: Annotated[
-        int, Field(ge=1, le=10**4, description="Failed credentials per minute from one address on one process.")
+        int,
+        Field(
+            ge=1,
+            le=10**4,
+            description="Failed credentials per minute from one address on one process; and a third of the logins that"
+            " one token may make.",
+        ),
     ] = 20
     refusals_per_minute: Annotated[
         int,

@@ -69,6 +69,7 @@ def settings(worker_database: str, tmp_path_factory: pytest.TempPathFactory) -> 
         state_dir=state,
         ui_dir=state / "ui",
         requests_per_minute=10**6,
+        changes_per_minute=10**6,
         refusals_per_minute=10**6,
         event_stream_seconds=0.5,
     )

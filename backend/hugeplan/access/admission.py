@@ -22,6 +22,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 from hugeplan.access import repository, service
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Credential
+from hugeplan.api.forwarded import limit_key
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.db.session import Database
 from hugeplan.errors import ForbiddenError, RateLimitedError
@@ -46,8 +47,13 @@ class Admitted:
 
 
 def client_address(request: Request) -> str:
-    """The peer's address, for rate limits."""
+    """The client's address: the peer's, or what a trusted proxy says."""
     return request.client.host if request.client else "unknown"
+
+
+def address_key(request: Request) -> str:
+    """What limits by address count a request by."""
+    return limit_key(client_address(request))
 
 
 def credential_of(request: Request) -> Credential | None:
@@ -102,17 +108,24 @@ class Gate:
             known = await self._look_up(request, credential, _key(credential))
         refuse_role(known.role, allowed)
 
-    def refuse_guessing(self, request: Request) -> None:
-        """Raise RateLimitedError when this address has shown too many wrong credentials."""
-        limit = self._settings.logins_per_minute
-        self._limiter().refuse_exhausted("login", client_address(request), limit)
+    def refuse_guessing(self, request: Request, secret: str) -> None:
+        """Raise RateLimitedError when this address has shown too many wrong credentials.
+
+        A token that was good a moment ago is no guess: who guesses behind the same proxy keeps nobody out. Of other
+        secrets a few a minute are looked up all the same.
+        """
+        try:
+            self._limiter().refuse_exhausted("login", address_key(request), self._settings.logins_per_minute)
+        except RateLimitedError:
+            if _key(Credential(secret=secret, is_session=False)) not in self._known:
+                self._limiter().spend("newcomer login", "", NEWCOMERS_PER_MINUTE)
 
     def count_guess(self, request: Request, credential: Credential) -> None:
         """Note a wrong credential: forget it, and take it from its address' bucket."""
         self._known.pop(_key(credential), None)
         # Cookies have a bucket of their own: browsers whose sessions have ended must not keep others from logging in.
         kind = "cookie" if credential.is_session else "login"
-        self._limiter().spend(kind, client_address(request), self._settings.logins_per_minute)
+        self._limiter().spend(kind, address_key(request), self._settings.logins_per_minute)
 
     async def _look_up(self, request: Request, credential: Credential, key: bytes) -> Admitted:
         if credential.is_session and self._unknown_cookies.get(key, 0.0) > time.monotonic():
@@ -120,10 +133,10 @@ class Gate:
         kind = "cookie" if credential.is_session else "login"
         limiter = self._limiter()
         try:
-            limiter.refuse_exhausted(kind, client_address(request), self._settings.logins_per_minute)
+            limiter.refuse_exhausted(kind, address_key(request), self._settings.logins_per_minute)
         except RateLimitedError:
             # A good credential that is new here may come from the address of one who guesses: a few are looked up.
-            limiter.spend("newcomer", "", NEWCOMERS_PER_MINUTE)
+            limiter.spend(f"newcomer {kind}", "", NEWCOMERS_PER_MINUTE)
         async with self._lookups, self._database.read() as session:
             try:
                 actor = await service.authenticate(session, credential)
@@ -136,13 +149,21 @@ class Gate:
         _remember(self._known, key, found)
         return found
 
-    async def load(self) -> None:
-        """Remember the usable tokens, so that a flood that begins with the service keeps none of them out."""
+    async def load(self, since: datetime | None = None) -> None:
+        """Remember usable tokens and sessions (those made after ``since``), so that a flood keeps none of them out."""
+        now, most = datetime.now(UTC), MAX_REMEMBERED // 4
         async with self._database.read() as session:
-            for secret_sha256, token_id, role in await repository.usable_tokens(
-                session, datetime.now(UTC), MAX_REMEMBERED // 2
-            ):
-                _remember(self._known, b"t" + secret_sha256, Admitted(str(token_id), Role(role)))
+            tokens = await repository.usable_tokens(session, now, most, since)
+            sessions = await repository.usable_sessions(session, now, most, since)
+        for mark, rows in ((b"s", sessions), (b"t", tokens)):
+            for secret_sha256, token_id, role in rows:
+                _remember(self._known, mark + secret_sha256, Admitted(str(token_id), Role(role)))
+
+    def count_change(self, request: Request) -> None:
+        """Take one change from the credential's bucket, or raise RateLimitedError: each leaves a line for good."""
+        admitted: Admitted = request.state.admitted
+        if admitted.role is not Role.ENROLMENT:  # it has bounds of its own
+            self._limiter().spend("change", admitted.token_id, self._settings.changes_per_minute)
 
 
 def _key(credential: Credential) -> bytes:

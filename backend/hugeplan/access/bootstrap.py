@@ -20,6 +20,7 @@ ADVISORY_LOCK = 4_811_252_263_003
 LOGIN_LINK_SECONDS = logins.LOGIN_LINK_SECONDS
 APPROVAL = timedelta(hours=1)
 _RETRY_SECONDS = 5.0
+_REMEMBER_SECONDS = 20.0
 
 _logger = logging.getLogger(__name__)
 
@@ -69,14 +70,17 @@ async def replace_token(database: Database, name: str, role: Role) -> str:
 
 
 async def remember_tokens(gate: Gate) -> None:
-    """Let the gate know the usable tokens; waits for the database while it is away."""
+    """Let the gate know the usable tokens, and those that are made from now on, here or by another process."""
+    since: datetime | None = None
     while True:
+        begun = datetime.now(UTC)
         try:
-            await gate.load()
+            await gate.load(since)
         except (SQLAlchemyError, OSError):
             await asyncio.sleep(_RETRY_SECONDS)
         else:
-            return
+            since = begun - timedelta(minutes=5)  # replicas' clocks differ
+            await asyncio.sleep(_REMEMBER_SECONDS)
 
 
 async def register_enrolment_token(database: Database, settings: Settings) -> None:

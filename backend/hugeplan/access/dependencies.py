@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from typing import Annotated, TypeVar
 from uuid import UUID
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
+from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import service
 from hugeplan.access.admission import SESSION_COOKIE, client_address, credential_of, refuse_role
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.dependencies import SAFE_METHODS, Reads
-from hugeplan.errors import CsrfError
+from hugeplan.db.session import Database
+from hugeplan.errors import CsrfError, UnauthenticatedError
+
+T = TypeVar("T")
 
 __all__ = [
     "SESSION_COOKIE",
@@ -31,6 +37,7 @@ __all__ = [
     "get_actor",
     "require",
     "require_viewer",
+    "while_good",
 ]
 
 CSRF_HEADER = "X-CSRF-Token"
@@ -89,6 +96,46 @@ def forget_credential(request: Request) -> None:
     credential = credential_of(request)
     if credential is not None:
         request.app.state.door.gate.count_guess(request, credential)
+
+
+STREAM_CHECK_SECONDS = 5.0
+"""How long a stream may go on after its credential has ended."""
+
+
+async def while_good(request: Request, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """``items`` for as long as the credential of the request is good: a stream ends with it."""
+    database: Database = request.app.state.database
+    credential, role = credential_of(request), request.state.admitted.role
+    loop = asyncio.get_running_loop()
+    check_at = loop.time() + STREAM_CHECK_SECONDS
+    waiting: asyncio.Future[T] | None = None
+    try:
+        while True:
+            waiting = waiting or asyncio.ensure_future(anext(items))
+            await asyncio.wait({waiting}, timeout=max(0.0, check_at - loop.time()))
+            if loop.time() >= check_at:
+                try:
+                    async with database.read() as session:
+                        if (await service.authenticate(session, credential)).role is not role:
+                            return
+                except UnauthenticatedError:
+                    return
+                except (SQLAlchemyError, OSError):
+                    pass  # asked again; a database that is away says nothing about the credential
+                check_at = loop.time() + STREAM_CHECK_SECONDS
+            if waiting.done():
+                done, waiting = waiting, None
+                try:
+                    item = done.result()
+                except StopAsyncIteration:
+                    return
+                yield item
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+            with suppress(asyncio.CancelledError, StopAsyncIteration):
+                await waiting
+        await items.aclose()
 
 
 def require(*roles: Role) -> Callable[[Actor], Awaitable[Actor]]:

@@ -124,8 +124,6 @@ class Doorkeeper:
                 raise HTTPException(405 if self._methods.at(path) else 404)
             if known.needs_credential:
                 await self._gate.identify(request)
-            else:
-                self._gate.refuse_guessing(request)
         elif path in self._guarded and method != "OPTIONS":
             await self._gate.identify(request)
         elif path in self._direct_only and _came_by_proxy(request):

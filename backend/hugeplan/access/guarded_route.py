@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 from hugeplan.access.admission import Gate
 from hugeplan.access.schemas import Role
 from hugeplan.api.body import BodyLimits, get_raw_json, read_json
+from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.errors import FieldProblem, invalid_input, shown
 
 OPEN_BODY_BYTES = 16 * 1024
@@ -73,16 +74,19 @@ class GuardedRoute(APIRoute):
         """FastAPI's handler, behind the door."""
         handle = super().get_route_handler()
         allowed, reads_body = self.allowed_roles(), self.reads_body()
+        # What has a session to write with has a line in the audit log; but not reports.
+        is_change = get_write_session in _calls(self.dependant) and allowed != frozenset({Role.AGENT})
         parameters = frozenset(_query_parameters(self.dependant))
 
         async def guarded(request: Request) -> Response:
             door: Door = request.app.state.door
             limits = door.limits
             if allowed is None:
-                door.gate.refuse_guessing(request)
                 limits = replace(limits, max_bytes=min(limits.max_bytes, OPEN_BODY_BYTES))
             else:
                 await door.gate.admit(request, allowed)
+                if is_change and request.method not in SAFE_METHODS:
+                    door.gate.count_change(request)
             refuse_nul(request, parameters)
             if reads_body:
                 await read_json(request, limits)

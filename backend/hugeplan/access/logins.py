@@ -22,6 +22,9 @@ LOGIN_LINK_PREFIX = "hpl_"
 LOGIN_LINK_SECONDS = 15 * 60
 BROWSER_ROLES = frozenset({Role.VIEWER, Role.PLANNER, Role.APPROVER, Role.ADMIN})
 MAX_USER_AGENT = 256
+LOGINS_PER_FAILED = 3
+SESSIONS_PER_TOKEN = 100
+"""Browsers that one token keeps logged in; the oldest is logged out for one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class OpenedSession:
 
 @dataclass(frozen=True, slots=True)
 class LoginLimit:
-    """The bucket that a failed login draws from."""
+    """The buckets of logins: failed ones by address, good ones by token, since each leaves rows and a line."""
 
     limiter: RateLimiter
     address: str
@@ -44,6 +47,10 @@ class LoginLimit:
     def spend(self) -> None:
         """Take one failed login; RateLimitedError when there were too many."""
         self.limiter.spend("login", self.address, self.per_minute)
+
+    def spend_of(self, token_id: UUID) -> None:
+        """Take one login or login link of a token; RateLimitedError when it had too many."""
+        self.limiter.spend("logins of a token", str(token_id), LOGINS_PER_FAILED * self.per_minute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +70,33 @@ class Browser:
     hours: int
 
 
-async def create_login_link(session: WriteSession, token_id: UUID) -> NewLink:
-    """A login that works once, for LOGIN_LINK_SECONDS, in place of a token."""
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A login that was judged good: when, when a token was shown for it, and until when it may last at most."""
+
+    at: datetime
+    logged_in_at: datetime
+    ends_at: datetime | None = None
+
+
+_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+async def create_login_link(session: WriteSession, token_id: UUID, maker: Actor | None = None) -> NewLink:
+    """A login that works once, for LOGIN_LINK_SECONDS, in place of a token.
+
+    Of a link that a browser session makes, the new session counts as logged in when the maker was, and ends with it.
+    """
+    is_session = maker is not None and maker.session_id is not None
     now = datetime.now(UTC)
     made = NewLink(LOGIN_LINK_PREFIX + secrets.token_urlsafe(32), now + timedelta(seconds=LOGIN_LINK_SECONDS))
     row = LoginLinkRow(
-        secret_sha256=hash_secret(made.secret), token_id=token_id, created_at=now, expires_at=made.expires_at
+        secret_sha256=hash_secret(made.secret),
+        token_id=token_id,
+        created_at=now,
+        expires_at=made.expires_at,
+        logged_in_at=(maker.logged_in_at or _LONG_AGO) if maker is not None and is_session else None,
+        sessions_end_at=maker.expires_at if maker is not None and is_session else None,
     )
     session.add(row)
     await session.flush()
@@ -85,21 +113,24 @@ async def link_of(session: WriteSession, token_id: UUID) -> NewLink:
     return await create_login_link(session, row.id)
 
 
-async def link_for(session: WriteSession, actor: Actor) -> LoginLink:
+async def link_for(session: WriteSession, actor: Actor, limit: LoginLimit) -> LoginLink:
     """A login link for whoever asks."""
     if actor.role not in BROWSER_ROLES:
         raise ForbiddenError(f"A token with the role {actor.role} cannot log in.")
-    made = await create_login_link(session, actor.token_id)
+    limit.spend_of(actor.token_id)
+    made = await create_login_link(session, actor.token_id, actor)
     return LoginLink(token=made.secret, expires_at=made.expires_at)
 
 
 async def open_session(session: WriteSession, secret: str, browser: Browser, limit: LoginLimit) -> OpenedSession:
     """Log a browser in with a token or a login link. Failed attempts are limited; tokens of machines cannot log in."""
     now = datetime.now(UTC)
-    row = None
+    row, logged_in_at, ends_at = None, None, None
     if secret.startswith(LOGIN_LINK_PREFIX):
-        token_id = await repository.use_login_link(session, hash_secret(secret), now)
-        row = None if token_id is None else await repository.usable_token(session, token_id, now)
+        link = await repository.use_login_link(session, hash_secret(secret), now)
+        if link is not None:
+            token_id, logged_in_at, ends_at = link
+            row = await repository.usable_token(session, token_id, now)
     else:
         row = await repository.token_by_secret(session, hash_secret(secret), now)
     if row is None:
@@ -110,24 +141,30 @@ async def open_session(session: WriteSession, secret: str, browser: Browser, lim
         raise refused
     if Role(row.role) not in BROWSER_ROLES:
         raise ForbiddenError(f"A token with the role {row.role} cannot log in.")
-    return await open_for(session, row, browser, now)
+    limit.spend_of(row.id)
+    return await open_for(session, row, browser, Login(now, logged_in_at or now, ends_at))
 
 
-async def open_for(session: WriteSession, row: Token, browser: Browser, now: datetime) -> OpenedSession:
+async def open_for(session: WriteSession, row: Token, browser: Browser, login: Login) -> OpenedSession:
     """A session of a token that was judged good."""
+    now = login.at
     secret = secrets.token_urlsafe(32)
     expires_at = now + timedelta(hours=browser.hours)
     if row.expires_at is not None:
         expires_at = min(expires_at, row.expires_at)
+    if login.ends_at is not None:
+        expires_at = min(expires_at, login.ends_at)
     opened = BrowserSession(
         id=uuid.uuid4(),
         secret_sha256=hash_secret(secret),
         token_id=row.id,
         created_at=now,
+        logged_in_at=login.logged_in_at,
         expires_at=expires_at,
         address=browser.address,
         user_agent=(browser.user_agent or "")[:MAX_USER_AGENT].replace("\0", "") or None,
     )
+    await repository.end_oldest_sessions(session, row.id, SESSIONS_PER_TOKEN - 1)
     await repository.add_session(session, opened)
     await repository.touch(session, row.id, now)
     actor = actor_of(row, expires_at, opened.id, csrf_token_of(secret))

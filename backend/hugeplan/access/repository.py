@@ -24,11 +24,32 @@ async def token_by_secret(session: ReadSession, secret_sha256: bytes, now: datet
     return token
 
 
-async def usable_tokens(session: ReadSession, now: datetime, limit: int) -> Sequence[tuple[bytes, UUID, str]]:
-    """Hash, id and role of usable tokens, the most recently used first."""
+async def usable_tokens(
+    session: ReadSession, now: datetime, limit: int, since: datetime | None
+) -> Sequence[tuple[bytes, UUID, str]]:
+    """Hash, id and role of usable tokens made after ``since``, the most recently used first."""
     statement = _usable(select(Token), now).order_by(Token.last_used_at.desc().nulls_last()).limit(limit)
+    if since is not None:
+        statement = statement.where(Token.created_at > since)
     rows = await session.execute(statement.with_only_columns(Token.secret_sha256, Token.id, Token.role))
     return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def usable_sessions(
+    session: ReadSession, now: datetime, limit: int, since: datetime | None
+) -> Sequence[tuple[bytes, UUID, str]]:
+    """Hash, token id and role of browser sessions opened after ``since`` that have not ended, newest first."""
+    statement = (
+        select(BrowserSession.secret_sha256, Token.id, Token.role)
+        .join(Token, Token.id == BrowserSession.token_id)
+        .where(BrowserSession.expires_at > now)
+        .where(Token.revoked_at.is_(None), (Token.expires_at.is_(None)) | (Token.expires_at > now))
+        .order_by(BrowserSession.created_at.desc())
+        .limit(limit)
+    )
+    if since is not None:
+        statement = statement.where(BrowserSession.created_at > since)
+    return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
 
 
 async def usable_token(session: ReadSession, token_id: UUID, now: datetime) -> Token | None:
@@ -86,11 +107,21 @@ async def expire(session: WriteSession, token_id: UUID, at: datetime) -> None:
     await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def use_login_link(session: WriteSession, secret_sha256: bytes, now: datetime) -> UUID | None:
-    """The token of an unused login link, which is used up by this."""
+async def use_login_link(
+    session: WriteSession, secret_sha256: bytes, now: datetime
+) -> tuple[UUID, datetime | None, datetime | None] | None:
+    """Token, login and latest end of an unused login link, which is used up by this."""
     statement = delete(LoginLink).where(LoginLink.secret_sha256 == secret_sha256, LoginLink.expires_at > now)
-    token_id: UUID | None = await session.scalar(statement.returning(LoginLink.token_id))
-    return token_id
+    what = statement.returning(LoginLink.token_id, LoginLink.logged_in_at, LoginLink.sessions_end_at)
+    row = (await session.execute(what)).one_or_none()
+    return None if row is None else (row[0], row[1], row[2])
+
+
+async def end_oldest_sessions(session: WriteSession, token_id: UUID, keep: int) -> None:
+    """End all sessions of a token but the newest ``keep``."""
+    own = select(BrowserSession.id).where(BrowserSession.token_id == token_id)
+    old = own.order_by(BrowserSession.created_at.desc(), BrowserSession.id).offset(keep)
+    await session.execute(delete(BrowserSession).where(BrowserSession.id.in_(old)))
 
 
 async def add_oidc_login(session: WriteSession, row: OidcLogin) -> None:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from hugeplan.access import audit, enrolments, logins, oidc, service
-from hugeplan.access.admission import client_address
+from hugeplan.access.admission import address_key, client_address
 from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.access.schemas import (
@@ -59,6 +59,11 @@ def browser_of(request: Request, settings: Settings) -> logins.Browser:
     return logins.Browser(client_address(request), request.headers.get("User-Agent"), settings.session_hours)
 
 
+def login_limit(request: Request, settings: Settings) -> logins.LoginLimit:
+    """The buckets that a login draws from."""
+    return logins.LoginLimit(request.app.state.rate_limiter, address_key(request), settings.logins_per_minute)
+
+
 def set_session_cookie(response: Response, secret: str, settings: Settings) -> None:
     """Keep a session's secret in the browser, out of reach of scripts and of other sites' requests."""
     response.set_cookie(
@@ -77,7 +82,8 @@ async def session_create(
     request: Request, session: Writes, settings: CurrentSettings, body: SessionCreate, response: Response
 ) -> Session:
     """Log a browser in with a token or the token of a login link; sets the session cookie."""
-    limiter = logins.LoginLimit(request.app.state.rate_limiter, client_address(request), settings.logins_per_minute)
+    request.app.state.door.gate.refuse_guessing(request, body.token)
+    limiter = login_limit(request, settings)
     opened = await logins.open_session(session, body.token, browser_of(request, settings), limiter)
     request.state.actor = opened.actor
     audit.note(request, kind="session", subject=opened.actor.session_id)
@@ -97,7 +103,7 @@ async def oidc_login(
 ) -> RedirectResponse:
     """Send the browser to the OpenID provider."""
     limiter: RateLimiter = request.app.state.rate_limiter
-    limiter.spend("oidc", client_address(request), settings.logins_per_minute * OIDC_LOGINS_PER_LOGIN)
+    limiter.spend("oidc", address_key(request), settings.logins_per_minute * OIDC_LOGINS_PER_LOGIN)
     async with database.write() as session:
         started = await provider.start(session)
     response = RedirectResponse(started.url, status_code=303)
@@ -126,7 +132,9 @@ async def oidc_callback(
     """Where the OpenID provider sends the browser back; opens a session and goes to the start page."""
     async with database.write() as session:
         person = await provider.finish(session, code=code, state=state, cookie=request.cookies.get(oidc.STATE_COOKIE))
-        opened = await logins.open_for(session, person, browser_of(request, settings), datetime.now(UTC))
+        login_limit(request, settings).spend_of(person.id)
+        now = datetime.now(UTC)
+        opened = await logins.open_for(session, person, browser_of(request, settings), logins.Login(now, now))
         await audit.record(
             session,
             actor=opened.actor,
@@ -157,10 +165,12 @@ async def session_delete(request: Request, actor: CurrentActor, session: Writes,
 
 
 @router.post("/login-links", status_code=201)
-async def login_links_create(request: Request, actor: CurrentActor, session: Writes) -> LoginLink:
+async def login_links_create(
+    request: Request, actor: CurrentActor, session: Writes, settings: CurrentSettings
+) -> LoginLink:
     """Make a login for a browser with the rights of whoever asks. It works once, for a quarter of an hour."""
     audit.note(request, kind="login_link")
-    return await logins.link_for(session, actor)
+    return await logins.link_for(session, actor, login_limit(request, settings))
 
 
 @router.get("/sessions")
@@ -190,9 +200,9 @@ async def tokens_list(
 
 
 @router.post("/tokens", status_code=201)
-async def tokens_create(request: Request, _: Admin, session: Writes, body: TokenCreate) -> TokenCreated:
+async def tokens_create(request: Request, actor: Admin, session: Writes, body: TokenCreate) -> TokenCreated:
     """Make a credential. Its secret is in this answer and nowhere else."""
-    made = await service.create_token(session, body)
+    made = await service.create_token(session, body, actor)
     audit.note(request, subject=made.id, name=made.name, role=made.role, machine_id=made.machine_id)
     return made
 
@@ -204,9 +214,11 @@ async def tokens_revoke(_: Admin, session: Writes, token_id: UUID) -> TokenRevok
 
 
 @router.post("/tokens/{token_id}/rotate", status_code=201)
-async def tokens_rotate(request: Request, _: Admin, session: Writes, token_id: UUID, body: TokenRotate) -> TokenCreated:
+async def tokens_rotate(
+    request: Request, actor: Admin, session: Writes, token_id: UUID, body: TokenRotate
+) -> TokenCreated:
     """A new secret with the same rights; the old one stays good for a while, so that nothing is interrupted."""
-    made = await service.rotate_token(session, token_id, body.overlap_seconds)
+    made = await service.rotate_token(session, token_id, body.overlap_seconds, actor)
     audit.note(request, replaced_by=str(made.id))
     return made
 
@@ -214,7 +226,7 @@ async def tokens_rotate(request: Request, _: Admin, session: Writes, token_id: U
 @router.post("/token/rotate", status_code=201)
 async def own_token_rotate(request: Request, actor: CurrentActor, session: Writes, body: TokenRotate) -> TokenCreated:
     """A new secret for the token that asks, as an agent does before its own expires."""
-    made = await service.rotate_token(session, actor.token_id, body.overlap_seconds)
+    made = await service.rotate_token(session, actor.token_id, body.overlap_seconds, actor)
     audit.note(request, kind="tokens", subject=actor.token_id, replaced_by=str(made.id))
     return made
 

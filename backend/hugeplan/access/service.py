@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import secrets
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -37,7 +37,8 @@ from hugeplan.errors import (
 )
 
 TOKEN_PREFIX = "hp_"  # noqa: S105 - a prefix, so that a leaked token is recognised by scanners
-_LEAST_LIFE = timedelta(hours=1)
+FRESH_LOGIN = timedelta(minutes=15)
+"""How long after a login a browser session may make a credential that outlives it."""
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="hugeplan"'}
 
 
@@ -59,7 +60,10 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who a request is. ``csrf_token`` and ``session_id`` are set for browser sessions only."""
+    """Who a request is. ``csrf_token``, ``session_id`` and ``logged_in_at`` are set for browser sessions only.
+
+    ``expires_at``: when the credential ends, ``token_expires_at``: the token behind it. ``is_person``: an OpenID one.
+    """
 
     token_id: UUID
     name: str
@@ -68,6 +72,9 @@ class Actor:
     expires_at: datetime | None
     session_id: UUID | None = None
     csrf_token: str | None = None
+    logged_in_at: datetime | None = None
+    token_expires_at: datetime | None = None
+    is_person: bool = False
 
 
 def new_secret() -> str:
@@ -114,7 +121,8 @@ async def authenticate(session: ReadSession, credential: Credential | None) -> A
             raise wrong_credential(credential)
         browser_session, token = found
         csrf_token = csrf_token_of(credential.secret)
-        return actor_of(token, browser_session.expires_at, browser_session.id, csrf_token)
+        actor = actor_of(token, browser_session.expires_at, browser_session.id, csrf_token)
+        return replace(actor, logged_in_at=browser_session.logged_in_at)
     row = await repository.token_by_secret(session, secret_sha256, now)
     if row is None:
         raise wrong_credential(credential)
@@ -132,6 +140,36 @@ def actor_of(
         expires_at=expires_at,
         session_id=session_id,
         csrf_token=csrf_token,
+        token_expires_at=token.expires_at,
+        is_person=token.oidc_subject is not None,
+    )
+
+
+def latest_end(actor: Actor, now: datetime) -> datetime | None:
+    """Until when a credential that ``actor`` makes may be good; None: for ever.
+
+    Whoever finds an open browser or a token that ends soon must not make a longer life of it. A session may when its
+    person has just shown the token; a person of a provider never, since the provider may turn the person away.
+    """
+    if actor.session_id is None:
+        return actor.expires_at
+    is_fresh = actor.logged_in_at is not None and now - actor.logged_in_at <= FRESH_LOGIN
+    return actor.token_expires_at if is_fresh and not actor.is_person else actor.expires_at
+
+
+def _refuse_longer(actor: Actor, ends_at: datetime | None) -> None:
+    """Raise ForbiddenError for a credential that would be good for longer than ``actor`` may make one."""
+    now = datetime.now(UTC)
+    latest = latest_end(actor, now)
+    if latest is None or (ends_at is not None and ends_at <= latest):
+        return
+    seconds = max(0, int((latest - now).total_seconds()))
+    again = " or log in again" if actor.session_id is not None and not actor.is_person else ""
+    raise ForbiddenError(
+        f"The new token may not outlive the credential that makes it: give expires_in_seconds of at most {seconds}"
+        f"{again}. A browser session may make a longer one within {int(FRESH_LOGIN.total_seconds()) // 60} minutes of"
+        " its login.",
+        [FieldProblem(field="expires_in_seconds", value=None, expected=f"at most {seconds}")],
     )
 
 
@@ -140,8 +178,8 @@ def describe(actor: Actor) -> Session:
     return Session(role=actor.role, name=actor.name, csrf_token=actor.csrf_token, expires_at=actor.expires_at)
 
 
-async def create_token(session: WriteSession, body: TokenCreate) -> TokenCreated:
-    """Make a credential."""
+async def create_token(session: WriteSession, body: TokenCreate, actor: Actor) -> TokenCreated:
+    """Make a credential. ForbiddenError for one that ``actor`` may not make so long."""
     if body.machine_id is not None and body.role is not Role.AGENT:
         problem = FieldProblem(field="machine_id", value=body.machine_id, expected="null unless role is agent")
         raise invalid_input([problem])
@@ -149,6 +187,7 @@ async def create_token(session: WriteSession, body: TokenCreate) -> TokenCreated
         problem = FieldProblem(field="limits", value=None, expected="null unless role is enrolment")
         raise invalid_input([problem])
     expires_in = None if body.expires_in_seconds is None else timedelta(seconds=body.expires_in_seconds)
+    _refuse_longer(actor, None if expires_in is None else datetime.now(UTC) + expires_in)
     return await mint(
         session,
         name=body.name,
@@ -211,13 +250,26 @@ async def revoke_token(session: WriteSession, token_id: UUID) -> TokenRevoked:
     return TokenRevoked(id=token_id, status="revoked")
 
 
-async def rotate_token(session: WriteSession, token_id: UUID, overlap_seconds: int) -> TokenCreated:
-    """A new secret with the same rights. The old one stays good for the overlap, so that nothing is interrupted."""
+async def rotate_token(
+    session: WriteSession, token_id: UUID, overlap_seconds: int, actor: Actor | None
+) -> TokenCreated:
+    """A new secret with the same rights. The old one stays good for the overlap, so that nothing is interrupted.
+
+    The new one lives as long as the old one did, but no longer than ``actor`` may make one. An agent's own renewal is
+    its way to go on reporting and buys it nothing else. ``actor`` None: a command on the server.
+    """
     now = datetime.now(UTC)
     old = await repository.usable_token(session, token_id, now)
     if old is None or old.oidc_subject is not None:
         raise NotFoundError(f"There is no usable token {token_id}.")
-    expires_in = None if old.expires_at is None else max(old.expires_at - old.created_at, _LEAST_LIFE)
+    expires_in = None if old.expires_at is None else old.expires_at - old.created_at
+    is_agents_own = actor is not None and actor.role is Role.AGENT and actor.session_id is None
+    if actor is not None and not is_agents_own:
+        latest = latest_end(actor, now)
+        if expires_in is None:
+            _refuse_longer(actor, None)
+        elif latest is not None:
+            expires_in = min(expires_in, latest - now)
     made = await mint(
         session,
         name=old.name,

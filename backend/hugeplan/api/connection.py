@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from hugeplan.api.forwarded import Proxies
 from hugeplan.settings import Settings
 
 MAX_HEAD_BYTES = 32 * 1024
@@ -32,6 +33,7 @@ class Connection(HttpToolsProtocol):
 
     header_timeout_seconds = 10.0
     connections_per_address = 512
+    proxies: ClassVar[Proxies | None] = None
     open_by_address: ClassVar[Counter[str]] = Counter()
     end_streams: ClassVar[Callable[[], Coroutine[Any, Any, None]] | None] = None
     """Ends the answers that would go on for as long as their clients listen."""
@@ -42,6 +44,7 @@ class Connection(HttpToolsProtocol):
         """Take the bounds of the settings, for all connections of this process."""
         cls.header_timeout_seconds = settings.header_timeout_seconds
         cls.connections_per_address = settings.connections_per_address
+        cls.proxies = Proxies(settings)
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -58,7 +61,8 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         self.open_by_address[self._address] += 1
-        if self.open_by_address[self._address] > self.connections_per_address:
+        is_proxy = self.proxies is not None and self.proxies.is_trusted(self._address)
+        if self.open_by_address[self._address] > self.connections_per_address and not is_proxy:
             transport.abort()
             return
         self._close_after(self.header_timeout_seconds)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hugeplan.api.forwarded import Proxies, limit_key
 from hugeplan.api.logs import request_id_context
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.problems import response_for
@@ -60,7 +61,7 @@ class Refusals:
     async def delay(self, request: Request) -> bool:
         """Wait if this address has had its share. False when it had: its connection then ends with the answer."""
         try:
-            self._limiter().spend("refusal", request.client.host if request.client else "unknown", self._per_minute)
+            self._limiter().spend("refusal", limit_key(request.client.host if request.client else ""), self._per_minute)
         except RateLimitedError:
             if self._waiting < MAX_DELAYED:
                 self._waiting += 1
@@ -81,8 +82,9 @@ def operation_of(scope: Scope) -> str:
 class RequestContext:
     """ASGI middleware, the outermost: not even FastAPI stands before it."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals, proxies: Proxies) -> None:
         self._app = app
+        self._proxies = proxies
         self._metrics = metrics
         self._refusals = refusals
 
@@ -91,6 +93,8 @@ class RequestContext:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if self._proxies and scope.get("client"):
+            scope["client"] = (self._proxies.client_of(scope["client"][0], scope["headers"]), 0)
         request = Request(scope, receive)
         given = request.headers.get(REQUEST_ID_HEADER, "")
         request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex

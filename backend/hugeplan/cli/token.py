@@ -83,7 +83,7 @@ async def _revoke(session: WriteSession, arguments: argparse.Namespace, _: Setti
 
 
 async def _rotate(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
-    made = await service.rotate_token(session, arguments.id, arguments.overlap_seconds)
+    made = await service.rotate_token(session, arguments.id, arguments.overlap_seconds, None)
     await _note(session, "tokens_rotate", arguments.id)
     return made.token
 

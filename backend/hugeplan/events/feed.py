@@ -74,7 +74,7 @@ class EventFeed:
                 self._last_id = rows[-1].id
                 self._news.notify_all()
 
-    async def listen(self, after: int | None) -> AsyncGenerator[FleetEvent, None]:
+    async def listen(self, after: int | None) -> AsyncGenerator[FleetEvent]:
         """Events with an id above ``after``, those that are stored already too; None: from now on. Until ``end``."""
         self._listeners += 1
         self._somebody.set()

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from hugeplan.access.dependencies import Admin, Viewer
+from hugeplan.access.dependencies import Admin, Viewer, while_good
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
@@ -37,9 +37,11 @@ async def _feed(request: Request) -> EventFeed:
 
 @router.get("/events", response_class=EventSourceResponse)
 async def events_stream(
+    request: Request,
     _: Viewer,
     feed: Annotated[EventFeed, Depends(_feed)],
     settings: CurrentSettings,
+    *,
     kinds: Kinds = [],  # noqa: B006 - FastAPI copies it
     last_event_id: Annotated[
         int | None,
@@ -51,7 +53,8 @@ async def events_stream(
 ) -> AsyncIterator[ServerSentEvent]:
     """Changes as they happen, as server-sent events: ``event`` is the kind, ``data`` a FleetEvent."""
     yield ServerSentEvent(comment="listening", retry=2000)
-    async with aclosing(feed.listen(after if last_event_id is None else last_event_id)) as events:
+    listened = feed.listen(after if last_event_id is None else last_event_id)
+    async with aclosing(while_good(request, listened)) as events:
         # A stream ends now and then, so that a balancer moves its client; the client comes back with its last id.
         with suppress(TimeoutError):
             async with asyncio.timeout(settings.event_stream_seconds):

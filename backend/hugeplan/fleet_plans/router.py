@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -10,7 +11,7 @@ from uuid import UUID
 from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from hugeplan.access.dependencies import Planner, Viewer
+from hugeplan.access.dependencies import Planner, Viewer, while_good
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.body import RawJson
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
@@ -77,11 +78,15 @@ async def fleet_plans_cancel(_: Planner, session: Writes, job_id: UUID) -> Fleet
 
 @router.get("/plans/{job_id}/progress", response_class=EventSourceResponse)
 async def fleet_plan_progress_stream(
-    _: Viewer, database: CurrentDatabase, job_id: Annotated[UUID, Depends(_existing_job, scope="function")]
+    request: Request,
+    _: Viewer,
+    database: CurrentDatabase,
+    job_id: Annotated[UUID, Depends(_existing_job, scope="function")],
 ) -> AsyncIterator[ServerSentEvent]:
     """The job as it gets on, as server-sent events named ``progress``; the last one is named ``end``."""
-    async for job in service.progress(database, job_id):
-        yield ServerSentEvent(data=job, event="end" if job.status in service.FINISHED else "progress")
+    async with aclosing(while_good(request, service.progress(database, job_id))) as jobs:
+        async for job in jobs:
+            yield ServerSentEvent(data=job, event="end" if job.status in service.FINISHED else "progress")
 
 
 @router.get("/plans/{job_id}/groups")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import UUID
@@ -121,7 +121,7 @@ async def cancel_job(session: WriteSession, job_id: UUID) -> FleetPlanJob:
     return _job(row)
 
 
-async def progress(database: Database, job_id: UUID) -> AsyncIterator[FleetPlanJob]:
+async def progress(database: Database, job_id: UUID) -> AsyncGenerator[FleetPlanJob]:
     """The job whenever it got on, and once more when it has ended."""
     before: tuple[object, ...] | None = None
     while True:

@@ -80,6 +80,10 @@ class Service:
             )
         return made.token
 
+    async def client_as_for(self, role: Role, expires_in: timedelta) -> httpx.AsyncClient:
+        """A client with a fresh token that ends soon."""
+        return self.client(await self.token(role, expires_in=expires_in))
+
     async def client_as(self, role: Role, *, machine_id: str | None = None) -> httpx.AsyncClient:
         """A client with a fresh token of a role."""
         return self.client(await self.token(role, machine_id=machine_id))

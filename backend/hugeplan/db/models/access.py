@@ -55,6 +55,8 @@ class BrowserSession(Base):
     secret_sha256: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
     token_id: Mapped[UUID] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[datetime]
+    # When a token was last shown; a session that a link made has its maker's. None: of an older version, long ago.
+    logged_in_at: Mapped[datetime | None]
     expires_at: Mapped[datetime] = mapped_column(index=True)
     address: Mapped[str | None]
     user_agent: Mapped[str | None]
@@ -70,6 +72,9 @@ class LoginLink(Base):
     token_id: Mapped[UUID] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
+    # Of a link that a browser session made: its login, and its end. The new session is neither fresher nor longer.
+    logged_in_at: Mapped[datetime | None]
+    sessions_end_at: Mapped[datetime | None]
 
 
 class OidcLogin(Base):

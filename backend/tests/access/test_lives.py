@@ -1,0 +1,207 @@
+"""How long a credential lives: nobody makes a longer one out of a shorter one, and streams end with theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+from sqlalchemy import text
+from support.service import Service, assert_problem, fields_of
+
+from hugeplan.access import dependencies
+from hugeplan.access.logins import SESSIONS_PER_TOKEN
+from hugeplan.access.schemas import Role
+from hugeplan.main import create_app
+from hugeplan.settings import Settings
+
+
+async def browser(service: Service, token: str) -> httpx.AsyncClient:
+    client = service.client()
+    opened = await client.post("/api/v1/session", json={"token": token})
+    assert opened.status_code == 201
+    client.headers["X-CSRF-Token"] = opened.json()["csrf_token"]
+    return client
+
+
+async def age_sessions(service: Service, minutes: int) -> None:
+    """As if everybody had logged in so long ago."""
+    async with service.database.write() as session:
+        older = f"logged_in_at - interval '{minutes} minutes'"
+        await session.execute(text(f"UPDATE browser_sessions SET logged_in_at = {older}"))
+
+
+def ends(answer: httpx.Response) -> datetime | None:
+    assert answer.status_code == 201, answer.text
+    at = answer.json()["expires_at"]
+    return None if at is None else datetime.fromisoformat(at)
+
+
+ENDLESS = {"name": "x", "role": "admin"}
+WAYS = ("tokens", "own rotation", "rotation of another", "an enrolment token")
+
+
+async def make(client: httpx.AsyncClient, way: str, other: str) -> httpx.Response:
+    if way == "own rotation":
+        return await client.post("/api/v1/token/rotate", json={})
+    if way == "rotation of another":
+        return await client.post(f"/api/v1/tokens/{other}/rotate", json={})
+    return await client.post("/api/v1/tokens", json=ENDLESS | ({"role": "enrolment"} if "enrolment" in way else {}))
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_old_session_makes_no_endless_token(service: Service, admin: httpx.AsyncClient, way: str) -> None:
+    other = (await admin.post("/api/v1/tokens", json=ENDLESS)).json()["id"]
+    client = await browser(service, await service.token(Role.ADMIN))
+    assert ends(await make(client, "tokens", other)) is None  # just logged in
+    await age_sessions(service, 16)
+    problem = assert_problem(await make(client, way, other), 403, "forbidden")
+    assert fields_of(problem) == ["expires_in_seconds"]
+    assert "log in again" in problem["detail"]
+    short = await client.post("/api/v1/tokens", json=ENDLESS | {"expires_in_seconds": 3600})
+    assert short.status_code == 201
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_nor_through_login_links_of_itself(service: Service, admin: httpx.AsyncClient, way: str) -> None:
+    """A link opens a session that is neither fresher nor longer than the one that made it."""
+    other = (await admin.post("/api/v1/tokens", json=ENDLESS)).json()["id"]
+    client = await browser(service, await service.token(Role.ADMIN))
+    await age_sessions(service, 16)
+    first_end = (await client.get("/api/v1/session")).json()["expires_at"]
+    for _ in range(3):
+        link = (await client.post("/api/v1/login-links")).json()["token"]
+        client = await browser(service, link)
+        assert (await client.get("/api/v1/session")).json()["expires_at"] <= first_end
+    assert (await make(client, way, other)).status_code == 403
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_short_token_makes_no_longer_one(service: Service, admin: httpx.AsyncClient, way: str) -> None:
+    other = (await admin.post("/api/v1/tokens", json=ENDLESS)).json()["id"]
+    client = await service.client_as_for(Role.ADMIN, timedelta(minutes=2))
+    latest = datetime.now(UTC) + timedelta(minutes=2, seconds=5)
+    answer = await make(client, way, other)
+    if answer.status_code == 201:  # the end of the old one, however often
+        for _ in range(3):
+            at = ends(answer)
+            assert at is not None
+            assert at <= latest
+            client = service.client(answer.json()["token"])
+            answer = await make(client, way, other)
+    else:
+        assert answer.status_code == 403
+    assert (await client.post("/api/v1/tokens", json=ENDLESS)).status_code == 403
+
+
+async def test_an_agents_token_renews_itself_as_long_as_it_was(service: Service) -> None:
+    agent = await service.client_as_for(Role.AGENT, timedelta(minutes=3))
+    for _ in range(2):
+        made = await agent.post("/api/v1/token/rotate", json={})
+        at = ends(made)
+        assert at is not None
+        assert timedelta(minutes=2) < at - datetime.now(UTC) <= timedelta(minutes=3, seconds=5)
+        agent = service.client(made.json()["token"])
+
+
+async def test_a_session_of_a_short_token_ends_with_it(service: Service) -> None:
+    async with service.database.read() as session:
+        now = await session.scalar(text("SELECT now()"))
+    assert now is not None
+    token = await service.token(Role.ADMIN, expires_in=timedelta(minutes=5))
+    client = await browser(service, token)
+    assert datetime.fromisoformat((await client.get("/api/v1/session")).json()["expires_at"]) <= now + timedelta(
+        minutes=6
+    )
+    assert (await client.post("/api/v1/tokens", json=ENDLESS)).status_code == 403
+
+
+async def test_logins_of_one_token_are_limited(service: Service, settings: Settings) -> None:
+    token = await service.token(Role.VIEWER)
+    most = 3 * settings.logins_per_minute
+    opened = 0
+    for _ in range(3 * most):
+        answer = await service.client().post("/api/v1/session", json={"token": token})
+        if answer.status_code != 201:
+            break
+        opened += 1
+    assert opened >= most
+    assert_problem(answer, 429, "rate-limited")
+    other = await service.token(Role.VIEWER)
+    assert (await service.client().post("/api/v1/session", json={"token": other})).status_code == 201
+    bearer = service.client(token)
+    assert (await bearer.post("/api/v1/login-links")).status_code == 429
+
+
+async def test_one_token_keeps_so_many_sessions(service: Service) -> None:
+    token = await service.token(Role.VIEWER)
+    async with service.database.write() as session:
+        many = (
+            "INSERT INTO browser_sessions (id, secret_sha256, token_id, created_at, expires_at)"
+            " SELECT gen_random_uuid(), sha256(int4send(n)), t.id, now() - interval '1 hour', now() + interval '1 day'"
+            " FROM generate_series(1, 300) n, tokens t"
+        )
+        await session.execute(text(many))
+    assert (await service.client().post("/api/v1/session", json={"token": token})).status_code == 201
+    async with service.database.read() as session:
+        assert await session.scalar(text("SELECT count(*) FROM browser_sessions")) == SESSIONS_PER_TOKEN
+        assert await session.scalar(text("SELECT count(*) FROM browser_sessions WHERE logged_in_at IS NOT NULL")) == 1
+
+
+@pytest.fixture
+async def strict(settings: Settings) -> AsyncIterator[Service]:
+    """Another application over the same database: streams last, and ten changes a minute are many."""
+    app = create_app(settings.model_copy(update={"event_stream_seconds": 60.0, "changes_per_minute": 10}))
+    running = Service(app)
+    yield running
+    for client in running.clients:
+        await client.aclose()
+    await running.database.dispose()
+
+
+@pytest.mark.parametrize("how", ["revoked", "logged out"])
+async def test_a_stream_ends_with_its_credential(
+    service: Service, strict: Service, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(dependencies, "STREAM_CHECK_SECONDS", 0.05)
+    token = await service.token(Role.VIEWER)
+    watcher = strict.client(token) if how == "revoked" else await browser(strict, token)
+
+    async def listen() -> str:
+        return (await watcher.get("/api/v1/events?after=0")).text
+
+    listening = asyncio.create_task(listen())
+    # It goes on through several checks while its credential is good.
+    assert await asyncio.wait({listening}, timeout=0.4) == (set(), {listening})
+    if how == "revoked":
+        (found,) = (t for t in (await admin.get("/api/v1/tokens")).json()["items"] if t["role"] == "viewer")
+        assert (await admin.delete(f"/api/v1/tokens/{found['id']}")).is_success
+    else:
+        async with service.database.write() as session:
+            await session.execute(text("DELETE FROM browser_sessions"))
+    async with asyncio.timeout(5):
+        assert "listening" in await listening
+
+
+async def test_changes_of_one_credential_are_limited_and_none_is_lost(service: Service, strict: Service) -> None:
+    """A flood of changes ends with 429, before anything happens: each change that happened has its line."""
+    planner = strict.client(await service.token(Role.PLANNER))
+    lines = text("SELECT count(*) FROM audit_events WHERE action = 'scenarios_create' AND actor_name = 'test planner'")
+    async with service.database.read() as session:
+        before = await session.scalar(lines)
+    scenario = {"name": "s", "scenario": {"node": {"name": "n", "memory": "8GiB"}}}
+    answers = [(await planner.post("/api/v1/scenarios", json=scenario)).status_code for _ in range(40)]
+    made = answers.count(201)
+    assert made in range(10, 13)
+    assert answers.count(429) == 40 - made
+    async with service.database.read() as session:
+        assert await session.scalar(text("SELECT count(*) FROM scenarios")) == made
+        assert await session.scalar(lines) == (before or 0) + made
+    assert (await planner.get("/api/v1/scenarios")).status_code == 200
+    preview = {"scenario": scenario["scenario"]}
+    assert (await planner.post("/api/v1/plans/preview", json=preview)).status_code == 200
+    agent = strict.client(await service.token(Role.AGENT))
+    statuses = {(await agent.post("/api/v1/reports", json={})).status_code for _ in range(15)}
+    assert statuses == {422}
