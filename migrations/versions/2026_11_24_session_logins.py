@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009_session_logins"
-down_revision = "0008_enrolment"
+revision = "0010_session_logins"
+down_revision = "0009_one_plan"
 branch_labels = None
 depends_on = None
 
