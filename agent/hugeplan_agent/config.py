@@ -142,7 +142,7 @@ class Config:
 
     server: str | None
     token_file: Path
-    enrolment_token_file: Path | None
+    enrolment_token_file: Path
     enrolment_token: str | None
     ca_file: str | None
     timeout_seconds: float
@@ -204,7 +204,7 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
     return Config(
         server=check_server(text("server"), allow_plain_http=bool(values["allow_plain_http"])),
         token_file=path("token_file") or spool_dir / "token",
-        enrolment_token_file=path("enrolment_token_file") or _system_enrolment_token(),
+        enrolment_token_file=path("enrolment_token_file") or SYSTEM_ENROLMENT_TOKEN,
         # A variable only: flags are readable by every user of the machine.
         enrolment_token=environment.get(f"{PREFIX}ENROLMENT_TOKEN") or None,
         ca_file=text("ca_file"),
@@ -223,10 +223,6 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
         measure_busy=bool(values["measure_busy"]),
         measure_window=window if isinstance(window := values["measure_window"], Window) else None,
     )
-
-
-def _system_enrolment_token() -> Path | None:
-    return SYSTEM_ENROLMENT_TOKEN if SYSTEM_ENROLMENT_TOKEN.exists() else None
 
 
 def with_system_settings(environment: Mapping[str, str], file: Path = SYSTEM_SETTINGS) -> dict[str, str]:

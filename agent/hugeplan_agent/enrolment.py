@@ -15,7 +15,7 @@ from typing import Any
 
 from hugeplan_agent import machine
 from hugeplan_agent.collectors import clone_hints, cpu, meminfo
-from hugeplan_agent.config import Config, read_token
+from hugeplan_agent.config import SYSTEM_ENROLMENT_TOKEN, Config, read_token
 from hugeplan_agent.errors import AgentError, ConfigurationError, NoData
 from hugeplan_agent.host import Host
 from hugeplan_agent.ownership import inherit
@@ -113,10 +113,10 @@ def _proof(config: Config, host: Host) -> dict[str, Any]:
 
 
 def _enrolment_token(config: Config) -> str:
-    if config.enrolment_token_file is not None:
-        return read_token(config.enrolment_token_file, "--enrolment-token-file")
     if config.enrolment_token is not None:
         return config.enrolment_token
+    if config.enrolment_token_file != SYSTEM_ENROLMENT_TOKEN or config.enrolment_token_file.exists():
+        return read_token(config.enrolment_token_file, "--enrolment-token-file")
     raise ConfigurationError(
         "--enrolment-token-file is missing: give the file that holds the enrolment token,"
         " or the token in HUGEPLAN_AGENT_ENROLMENT_TOKEN"
@@ -125,9 +125,7 @@ def _enrolment_token(config: Config) -> str:
 
 def has_enrolment_token(config: Config) -> bool:
     """Whether this node may ask for a token."""
-    return config.enrolment_token is not None or (
-        config.enrolment_token_file is not None and config.enrolment_token_file.exists()
-    )
+    return config.enrolment_token is not None or config.enrolment_token_file.exists()
 
 
 def must_enrol(config: Config, refused_token: str | None) -> bool:

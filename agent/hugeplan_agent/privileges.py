@@ -21,9 +21,9 @@ def step_down(config: Config) -> Config:
     is_service = config.spool_dir == Path(SYSTEM_SPOOL_DIR) and config.token_file.parent == config.spool_dir
     if os.geteuid() != 0 or user is None or not is_service:
         return config
-    if config.enrolment_token_file is not None and config.enrolment_token_file.exists():
+    if config.enrolment_token is None and config.enrolment_token_file.exists():
         token = read_token(config.enrolment_token_file, "--enrolment-token-file")
-        config = replace(config, enrolment_token=token, enrolment_token_file=None)
+        config = replace(config, enrolment_token=token)
     try:
         if not config.spool_dir.exists():
             config.spool_dir.mkdir(mode=0o700, parents=True)

@@ -147,8 +147,11 @@ class Agent:
         failures = 0
         is_first = True
         next_sample = next_send = time.monotonic()
+        credentials = self._credentials_stamp()
         while not self.stop.is_set():
             now = time.monotonic()
+            if credentials != (credentials := self._credentials_stamp()):
+                next_send = now  # somebody mended what stood in the way: do not wait out the backoff
             if now >= next_sample:
                 wants_run = self.is_measurement_due()
                 # The first report is a mere sample: a new node shows up at once, not after a benchmark.
@@ -185,6 +188,16 @@ class Agent:
         while not self.stop.is_set() and (left := until - time.monotonic()) > 0:
             self.stop.wait(min(left, beat_seconds))
             notify("WATCHDOG=1")
+
+    def _credentials_stamp(self) -> tuple[int | None, ...]:
+        """Changes when a token is written, made or removed."""
+        found: list[int | None] = []
+        for path in (self.config.token_file, self.config.enrolment_token_file):
+            try:
+                found.append(path.stat().st_mtime_ns)
+            except OSError:
+                found.append(None)
+        return tuple(found)
 
     def _write_health(self) -> None:
         """For probes (hugeplan_agent.health). A full disk must not end the agent."""

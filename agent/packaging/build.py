@@ -11,25 +11,25 @@ from __future__ import annotations
 
 import argparse
 import base64
-import gzip
 import hashlib
-import io
 import os
 import platform
 import shutil
-import subprocess
 import sys
-import tarfile
 import tempfile
-import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from formats import File, Package, PackagingError, build_deb, build_rpm, epoch, run, service_scripts, zip_time
+
 AGENT = Path(__file__).resolve().parent.parent
 NAME, PACKAGE = "hugeplan-agent", "hugeplan_agent"
 KINDS = ("wheel", "deb", "rpm")
-EARLIEST = 315_532_800  # 1980-01-01: a zip file can hold nothing older
+DESCRIPTION = """Observes a node's memory and huge pages, measures its TLB with tlbbench when it
+is idle, and sends what it saw to a hugeplan server. It runs as a user of its
+own, needs no inbound port, and keeps its reports on disk while the server is
+away."""
 SUMMARY = "Observes a node, measures it with tlbbench, and sends what it saw to a hugeplan server."
 
 
@@ -54,38 +54,13 @@ ARCHITECTURES = {
 }
 
 
-class PackagingError(Exception):
-    """One sentence for the terminal."""
-
-
-@dataclass(frozen=True)
-class File:
-    """A file of a package: its place without the leading slash, its content, whether it can be executed."""
-
-    path: str
-    content: bytes
-    executable: bool = False
-
-    @property
-    def mode(self) -> int:
-        return 0o755 if self.executable else 0o644
-
-
 def version() -> str:
-    """The agent's version, from its own package."""
+    """The agent's version, from its own package; HUGEPLAN_PACKAGE_VERSION is for tests of upgrades."""
+    given = os.environ.get("HUGEPLAN_PACKAGE_VERSION")
+    if given:
+        return given
     text = (AGENT / PACKAGE / "__init__.py").read_text(encoding="ascii")
     return text.partition('__version__ = "')[2].partition('"')[0]
-
-
-def epoch() -> int:
-    """The date of everything in the packages."""
-    given = os.environ.get("SOURCE_DATE_EPOCH")
-    if given is None:
-        asked = subprocess.run(
-            ["git", "-C", str(AGENT), "log", "-1", "--format=%ct"], capture_output=True, text=True, check=False
-        )
-        given = asked.stdout.strip() or str(EARLIEST)
-    return max(EARLIEST, int(given))
 
 
 def tlbbench(architecture: Architecture, work: Path) -> bytes:
@@ -108,17 +83,10 @@ def tlbbench(architecture: Architecture, work: Path) -> bytes:
     if not native:
         words += ["--cross-file", str(cross)]
     environment = {**os.environ, "CFLAGS": flags, "CC": compiler, "SOURCE_DATE_EPOCH": str(epoch())}
-    _run([*words, f"-Dc_args={flags}"], environment)
-    _run(["ninja", "-C", str(build), "tlbbench"], environment)
-    _run([strip, "--strip-all", "--remove-section=.note.gnu.build-id", str(build / "tlbbench")], environment)
+    run([*words, f"-Dc_args={flags}"], environment)
+    run(["ninja", "-C", str(build), "tlbbench"], environment)
+    run([strip, "--strip-all", "--remove-section=.note.gnu.build-id", str(build / "tlbbench")], environment)
     return (build / "tlbbench").read_bytes()
-
-
-def _run(words: list[str], environment: dict[str, str] | None = None) -> None:
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-        raise PackagingError(f"{' '.join(words[:2])} failed:\n{last}")
 
 
 def sources(program: bytes) -> list[File]:
@@ -156,7 +124,7 @@ def build_wheel(files: list[File], architecture: Architecture, out: Path) -> Pat
     target = out / f"{PACKAGE}-{version()}-py3-none-{platforms}.whl"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in content:
-            entry_info = zipfile.ZipInfo(file.path, time.gmtime(epoch())[:6])
+            entry_info = zipfile.ZipInfo(file.path, zip_time()[:6])
             entry_info.external_attr = (0o100000 | file.mode) << 16
             entry_info.compress_type = zipfile.ZIP_DEFLATED
             entry_info.create_system = 3
@@ -171,7 +139,8 @@ def _digest(content: bytes) -> str:
 def system_files(files: list[File]) -> list[File]:
     """What a deb and an rpm install: the package in a folder of its own, the command, units, settings, licence."""
     command = (
-        "#!/usr/bin/python3 -I\nimport sys\n\n"
+        # B: root must not leave compiled files beside the package's own.
+        "#!/usr/bin/python3 -IB\nimport sys\n\n"
         f'sys.path.insert(0, "/usr/lib/{NAME}")\nfrom {PACKAGE}.cli import main\n\nsys.exit(main())\n'
     )
     settings = (
@@ -186,146 +155,48 @@ def system_files(files: list[File]) -> list[File]:
     found = [
         *(File(f"usr/lib/{NAME}/{file.path}", file.content, file.executable) for file in files),
         File(f"usr/bin/{NAME}", command.encode(), executable=True),
+        File("usr/bin/tlbbench", link=f"../lib/{NAME}/{PACKAGE}/bin/tlbbench"),
         *units,
         File("etc/hugeplan/agent.env", settings.encode()),
-        File(f"usr/share/doc/{NAME}/copyright", (AGENT.parent / "LICENSE").read_bytes()),
     ]
     return sorted(found, key=lambda file: file.path)
 
 
-RELOAD = "#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi\n"
-STOP = (
-    '#!/bin/sh\nset -e\nif [ -d /run/systemd/system ] && [ "$1" = remove -o "$1" = 0 ]; then\n'
-    f"  systemctl --no-reload disable --now {NAME}.service {NAME}-measure.timer || true\nfi\n"
-)
-
-
-def build_deb(files: list[File], architecture: Architecture, out: Path) -> Path:
-    """A Debian package (deb(5)): an ar archive of three members."""
-    installed = system_files(files)
-    size_kib = sum(-(-len(file.content) // 1024) for file in installed)
-    control = (
-        f"Package: {NAME}\nVersion: {version()}\nArchitecture: {architecture.debian}\nMaintainer: hugeplan\n"
-        f"Installed-Size: {size_kib}\nDepends: python3 (>= 3.9)\nSection: admin\nPriority: optional\n"
-        f"Description: {SUMMARY.rstrip('.')}\n"
-    )
-    # MD5 is what the format asks for; dpkg --verify reads it.
-    sums = "".join(f"{hashlib.md5(file.content).hexdigest()}  {file.path}\n" for file in installed)  # noqa: S324
-    about = [
-        File("control", control.encode()),
-        File("conffiles", b"/etc/hugeplan/agent.env\n"),
-        File("md5sums", sums.encode()),
-        File("postinst", RELOAD.encode(), executable=True),
-        File("postrm", RELOAD.encode(), executable=True),
-        File("prerm", STOP.encode(), executable=True),
-    ]
-    members = [
-        ("debian-binary", b"2.0\n"),
-        ("control.tar.gz", _tar_gz(about)),
-        ("data.tar.gz", _tar_gz(installed)),
-    ]
-    target = out / f"{NAME}_{version()}_{architecture.debian}.deb"
-    with target.open("wb") as archive:
-        archive.write(b"!<arch>\n")
-        for name, content in members:
-            archive.write(f"{name:<16}{epoch():<12}{0:<6}{0:<6}{0o100644:<8o}{len(content):<10}`\n".encode("ascii"))
-            archive.write(content + b"\n" * (len(content) % 2))
-    return target
-
-
-def _tar_gz(files: list[File]) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        folders: set[str] = set()
-        for file in files:
-            for folder in [str(part) for part in reversed(Path(file.path).parents)][1:]:
-                if folder not in folders:
-                    folders.add(folder)
-                    archive.addfile(_member(f"./{folder}/", 0o755, tarfile.DIRTYPE))
-            member = _member(f"./{file.path}", file.mode, tarfile.REGTYPE)
-            member.size = len(file.content)
-            archive.addfile(member, io.BytesIO(file.content))
-    return gzip.compress(packed.getvalue(), 9, mtime=0)
-
-
-def _member(name: str, mode: int, kind: bytes) -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.mode, member.type, member.mtime = mode, kind, epoch()
-    member.uname = member.gname = "root"
-    return member
-
-
-SPEC = """
-Name: {name}
-Version: {version}
-Release: 1
-Summary: {summary}
-License: Apache-2.0
-Requires: python3 >= 3.9
-AutoReqProv: no
-%description
-{summary}
-%install
-cp -a {tree}/. %{{buildroot}}/
-%post -p /bin/sh
-{reload}
-%postun -p /bin/sh
-{reload}
-%preun -p /bin/sh
-{stop}
-%files
-%defattr(-,root,root,-)
-{files}
+UNITS = ("hugeplan-agent.service", "hugeplan-agent-measure.timer")
+STATE = f"/var/lib/{NAME}"
+FORMER_TOKEN = "/etc/hugeplan/agent-token"  # noqa: S105 - a path
+ADOPT_FORMER_TOKEN = f"""if [ -f {FORMER_TOKEN} ] && [ ! -e {STATE}/token ]; then
+  install -m 0600 -o {NAME} -g {NAME} {FORMER_TOKEN} {STATE}/token && rm -f {FORMER_TOKEN}
+fi
+if [ -f /etc/hugeplan/enrolment-token ]; then
+  chgrp {NAME} /etc/hugeplan/enrolment-token && chmod 0640 /etc/hugeplan/enrolment-token
+fi
 """
+"""The releases before kept the token where systemd copied it from at each start."""
 
 
-def build_rpm(files: list[File], architecture: Architecture, out: Path, work: Path) -> Path:
-    """An RPM by rpmbuild, told to forget where and when it ran."""
-    if shutil.which("rpmbuild") is None:
-        raise PackagingError("rpmbuild is not installed, so there is no rpm")
-    tree = work / "tree"
-    installed = system_files(files)
-    for file in installed:
-        target = tree / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.content)
-        target.chmod(file.mode)
-        os.utime(target, (epoch(), epoch()))
-    lines = [
-        f"%config(noreplace) /{file.path}" if file.path.startswith("etc/") else f"/{file.path}" for file in installed
-    ]
-    spec = work / "agent.spec"
-    spec.write_text(
-        SPEC.format(
-            name=NAME, version=version(), summary=SUMMARY.rstrip("."), tree=tree, files="\n".join(lines),
-            reload=_body(RELOAD), stop=_body(STOP),
-        )
-    )  # fmt: skip
-    macros = {
-        "_topdir": str(work / "rpm"),
-        "_rpmdir": str(work / "rpms"),
-        "_buildhost": "hugeplan",
-        "use_source_date_epoch_as_buildtime": "1",
-        "clamp_mtime_to_source_date_epoch": "1",
-        "source_date_epoch_from_changelog": "0",
-        "__os_install_post": "%{nil}",
-        "_build_id_links": "none",
-        "debug_package": "%{nil}",
-        "_binary_payload": "w9.gzdio",
-    }
-    defines = [word for name, value in macros.items() for word in ("--define", f"{name} {value}")]
-    _run(
-        ["rpmbuild", "-bb", "--target", f"{architecture.machine}-linux", *defines, str(spec)],
-        {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())},
+def package(files: list[File], architecture: Architecture) -> Package:
+    """What the deb and the rpm hold."""
+    deb, rpm = service_scripts(
+        NAME, STATE, UNITS, before=ADOPT_FORMER_TOKEN, leftovers=(FORMER_TOKEN, "/etc/hugeplan/enrolment-token")
     )
-    (made,) = (work / "rpms").rglob("*.rpm")
-    target = out / made.name
-    shutil.copyfile(made, target)
-    return target
-
-
-def _body(script: str) -> str:
-    return script.partition("\n")[2]
+    return Package(
+        name=NAME,
+        version=version(),
+        debian_architecture=architecture.debian,
+        machine=architecture.machine,
+        summary="observe and measure a node for hugeplan",
+        description=DESCRIPTION,
+        debian_depends="python3 (>= 3.9), passwd",
+        rpm_requires="python3 >= 3.9, shadow-utils",
+        files=system_files(files),
+        deb_scripts=deb,
+        rpm_scripts=rpm,
+        lintian_overrides=(
+            # One program for every C library; it links nothing that a distribution would update.
+            f"statically-linked-binary [usr/lib/{NAME}/{PACKAGE}/bin/tlbbench]",
+        ),
+    )
 
 
 def build(kinds: tuple[str, ...], architecture: Architecture, out: Path) -> list[Path]:
@@ -338,9 +209,9 @@ def build(kinds: tuple[str, ...], architecture: Architecture, out: Path) -> list
         if "wheel" in kinds:
             made.append(build_wheel(files, architecture, out))
         if "deb" in kinds:
-            made.append(build_deb(files, architecture, out))
+            made.append(build_deb(package(files, architecture), out))
         if "rpm" in kinds:
-            made.append(build_rpm(files, architecture, out, work))
+            made.append(build_rpm(package(files, architecture), out, work))
     return made
 
 

@@ -1,0 +1,228 @@
+"""The agent's deb and rpm on a Debian with systemd: installed, enrolled, renewed, upgraded, downgraded, purged.
+
+A real service answers on loopback. The machine is systemd-nspawn's (deploy/containers/nspawn_rig.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.server import Server, serving
+
+from hugeplan.db import migrate
+from hugeplan.embedded import TEST_SETTINGS, running
+from hugeplan.settings import Settings
+from nspawn_rig import Machine, NotAvailableError, machine
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+STATE = "/var/lib/hugeplan-agent"
+OLD, NEW = "0.0.9", "0.1.0"
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two versions of the deb and of the rpm."""
+    out = tmp_path_factory.mktemp("packages")
+    kinds = "deb,rpm" if shutil.which("rpmbuild") else "deb"
+    for version in (OLD, NEW):
+        done = subprocess.run(
+            [sys.executable, str(REPOSITORY / "agent/packaging/build.py"), "--out", str(out), "--kinds", kinds],
+            env={
+                **os.environ,
+                "HUGEPLAN_PACKAGE_VERSION": version,
+                "SOURCE_DATE_EPOCH": "1700000000",
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode and "is not installed" in done.stderr:
+            pytest.skip(f"SKIP: {done.stderr.strip()}")
+        assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("service")
+    with running(folder / "data", TEST_SETTINGS) as postgres:
+        postgres.ensure_database("packages")
+        url = postgres.url("packages")
+        migrate.upgrade(Settings(database_url=url).sqlalchemy_url(), REPOSITORY / "migrations")  # type: ignore[arg-type]
+        with serving(url, folder, HUGEPLAN_REENROLMENT_SILENCE_SECONDS="1") as server:
+            yield server
+
+
+def call(server: Server, method: str, path: str, body: Any = None) -> Any:
+    request = urllib.request.Request(
+        f"{server.url}/api/v1{path}",
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {server.admin_token}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+def reported(server: Server, name: str) -> str | None:
+    found = [node for node in call(server, "GET", "/nodes?limit=200")["items"] if node["name"] == name]
+    return found[0]["last_report_at"] if found else None
+
+
+@pytest.fixture
+def node(tmp_path: Path, packages: Path) -> Iterator[Machine]:
+    try:
+        with machine(tmp_path, {f"/root/{path.name}": path for path in packages.iterdir()}) as booted:
+            yield booted
+    except NotAvailableError as error:
+        pytest.skip(f"SKIP: {error}")
+
+
+def goes_on(node: Machine, service: Server, name: str) -> None:
+    before = reported(service, name)
+    node.until(lambda: reported(service, name) not in {None, before}, "a new report")
+
+
+def pid(node: Machine) -> str:
+    return node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-agent.service")
+
+
+def owners(node: Machine) -> set[str]:
+    return set(node.run("find", STATE, "-printf", "%u:%g\n").splitlines())
+
+
+def settings(service: Server, name: str) -> str:
+    lines = {"SERVER": service.url, "INTERVAL": "1s", "NODE_NAME": name}
+    text = "".join(f"HUGEPLAN_AGENT_{key}={value}\\n" for key, value in lines.items())
+    return f"printf '{text}' > /etc/hugeplan/agent.env"
+
+
+def new_token(service: Server) -> str:
+    token: str = call(service, "POST", "/tokens", {"name": "nodes", "role": "enrolment"})["token"]
+    return token
+
+
+def test_the_deb_from_its_installation_to_its_purge(node: Machine, service: Server) -> None:
+    name = "deb-node"
+    node.run("dpkg", "-i", f"/root/hugeplan-agent_{OLD}_amd64.deb")
+    assert node.run("tlbbench", "--version").startswith("tlbbench")
+    node.shell(settings(service, name))
+
+    # Enabled before it is enrolled, it waits and says so; what it sees meanwhile is kept.
+    node.run("systemctl", "enable", "--now", "hugeplan-agent.service", "hugeplan-agent-measure.timer")
+    node.until(lambda: "this node is not enrolled" in node.journal(), "the sentence")
+    assert "not enrolled" in node.run("systemctl", "status", "--no-pager", "hugeplan-agent")
+    first = pid(node)
+
+    # An administrator enrols and asks the doctor, as root: the service goes on without a restart.
+    node.shell(f"umask 077; echo {new_token(service)} > /root/enrolment")
+    node.run("hugeplan-agent", "enrol", "--enrolment-token-file", "/root/enrolment")
+    goes_on(node, service, name)
+    doctor = node.run("hugeplan-agent", "doctor")
+    assert "checked as hugeplan-agent, which the service runs as" in doctor
+    assert "answers and takes this token" in doctor
+    assert node.run("hugeplan-agent", "health").startswith("reports reach the server")
+    assert owners(node) == {"hugeplan-agent:hugeplan-agent"}
+    assert pid(node) == first
+
+    # A token that somebody renewed is seen without a restart.
+    machine_id = node.run("cat", "/etc/machine-id")
+    (token,) = [one for one in call(service, "GET", "/tokens?limit=200")["items"] if one["machine_id"] == machine_id]
+    fresh = call(service, "POST", f"/tokens/{token['id']}/rotate", {"overlap_seconds": 0})["token"]
+    node.shell(
+        f"cd {STATE}; umask 077; echo {fresh} > token.new; chown hugeplan-agent:hugeplan-agent token.new;"
+        " mv token.new token"
+    )
+    goes_on(node, service, name)
+    assert pid(node) == first
+
+    # An upgrade starts the daemon again; a downgrade too. Settings and token stay.
+    for version in (NEW, OLD, NEW):
+        before = pid(node)
+        node.run("dpkg", "--force-confold", "-i", f"/root/hugeplan-agent_{version}_amd64.deb")
+        node.until(lambda before=before: pid(node) not in {"0", before}, "the restart")  # type: ignore[misc]
+        goes_on(node, service, name)
+    assert node.run("hugeplan-agent", "--version") == f"hugeplan-agent {NEW}"
+    assert node.run("find", "/usr/lib/hugeplan-agent", "-name", "*.pyc") == ""
+
+    # Killed, it comes back.
+    before = pid(node)
+    node.shell(f"kill -KILL {before}")
+    node.until(lambda: pid(node) not in {"0", before}, "a new process")
+
+    node.run("dpkg", "--remove", "hugeplan-agent")
+    assert node.call("systemctl", "is-active", "hugeplan-agent").stdout.strip() == "inactive"
+    assert node.run("ls", STATE), "removing keeps the token and what waits"
+    node.run("dpkg", "--purge", "hugeplan-agent")
+    for left in (
+        STATE,
+        "/var/lib/private/hugeplan-agent",
+        "/etc/hugeplan",
+        "/usr/lib/hugeplan-agent",
+        "/usr/bin/tlbbench",
+    ):
+        assert node.call("ls", "-d", left).returncode != 0, left
+
+
+def test_an_enrolment_token_beside_the_settings_is_enough(node: Machine, service: Server) -> None:
+    """What cloud-init and Ansible write; and what a release before wrote is adopted."""
+    name = "cloud-node"
+    node.shell("mkdir -p /etc/hugeplan")
+    node.shell(f"umask 077; echo {new_token(service)} > /etc/hugeplan/enrolment-token")
+    node.shell(settings(service, name))
+    node.run("dpkg", "--force-confold", "-i", f"/root/hugeplan-agent_{NEW}_amd64.deb")
+    node.run("systemctl", "enable", "--now", "hugeplan-agent.service")
+    goes_on(node, service, name)
+    assert owners(node) == {"hugeplan-agent:hugeplan-agent"}
+
+    # The release before kept the token in /etc and ran as a dynamic user.
+    node.shell(f"systemctl stop hugeplan-agent; cp -p {STATE}/token /etc/hugeplan/agent-token; rm -rf {STATE}")
+    node.shell(f"mkdir -p /var/lib/private/hugeplan-agent/pending; ln -s private/hugeplan-agent {STATE}")
+    node.shell("chown -R 61184:61184 /var/lib/private/hugeplan-agent; chmod 700 /var/lib/private")
+    node.shell("rm /etc/hugeplan/enrolment-token")
+    node.run("dpkg", "--force-confold", "-i", f"/root/hugeplan-agent_{OLD}_amd64.deb")
+    node.run("systemctl", "start", "hugeplan-agent.service")
+    goes_on(node, service, name)
+    assert owners(node) == {"hugeplan-agent:hugeplan-agent"}
+    assert node.call("ls", "/etc/hugeplan/agent-token").returncode != 0
+
+
+def test_the_rpm_from_its_installation_to_its_end(node: Machine, service: Server) -> None:
+    name = "rpm-node"
+    if node.call("ls", f"/root/hugeplan-agent-{NEW}-1.x86_64.rpm").returncode:
+        pytest.skip("SKIP: rpmbuild is not installed")
+    rpm = ("rpm", "--nodeps")  # this tree's Python is Debian's and not in RPM's database
+    node.run(*rpm, "-i", f"/root/hugeplan-agent-{OLD}-1.x86_64.rpm")
+    node.shell(settings(service, name))
+    node.shell(f"umask 077; echo {new_token(service)} > /root/enrolment")
+    node.run("hugeplan-agent", "enrol", "--enrolment-token-file", "/root/enrolment")
+    node.run("systemctl", "enable", "--now", "hugeplan-agent.service")
+    goes_on(node, service, name)
+    for words in (("-U",), ("-U", "--oldpackage")):
+        before = pid(node)
+        version = NEW if len(words) == 1 else OLD
+        node.run(*rpm, *words, f"/root/hugeplan-agent-{version}-1.x86_64.rpm")
+        node.until(lambda before=before: pid(node) not in {"0", before}, "the restart")  # type: ignore[misc]
+        goes_on(node, service, name)
+    node.run("rpm", "-e", "hugeplan-agent")
+    assert node.call("systemctl", "is-active", "hugeplan-agent").stdout.strip() == "inactive"
+    assert node.call("ls", "/usr/bin/hugeplan-agent").returncode != 0
+
+
+def test_lintian_finds_no_error(packages: Path) -> None:
+    if shutil.which("lintian") is None:
+        pytest.skip("SKIP: lintian is not installed")
+    (deb,) = packages.glob(f"*_{NEW}_*.deb")
+    words = ["lintian", "--fail-on", "error", "--allow-root", str(deb)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
