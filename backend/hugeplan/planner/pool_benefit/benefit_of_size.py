@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import BenefitPoint, PoolBenefit, Workload
+from hugeplan.planner.model import GIB, BenefitPoint, PoolBenefit, Workload
 from hugeplan.planner.pool_benefit.throughput_curve import MIN_POINTS, BenefitCurve, fit_benefit
 from hugeplan.planner.units import format_bytes
 
@@ -23,6 +23,8 @@ BLOCK_BYTES = 8192
 _SUMMED_RANKS = 64
 #: A fitted curve is used when its root mean square residual is at most this share of the best throughput.
 GOOD_FIT = 0.05
+#: A fitted curve still rises at the best measured size: by this share of the best throughput for twice the pool.
+LEAST_WORTH = 0.001
 #: Steps in which a fitted curve is drawn.
 _DRAWN_STEPS = 48
 
@@ -34,7 +36,7 @@ def pool_benefit(workload: Workload, pool_bytes: Sequence[int]) -> tuple[tuple[f
     sizes = np.asarray(pool_bytes, dtype=np.float64)
     if len(workload.benefit_points) >= 2:
         values, how = _from_table(workload.benefit_points, sizes)
-        last = format_bytes(workload.benefit_points[-1].pool_bytes)
+        last = format_bytes(max(point.pool_bytes for point in workload.benefit_points))
         basis = f"benefit from {len(workload.benefit_points)} measured throughputs ({how}), no more past {last}"
     elif workload.working_set_bytes:
         values = 100.0 * hit_ratio(sizes, workload.working_set_bytes, workload.zipf_s or 0.0)
@@ -55,9 +57,19 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
     except PlannerError:
         return None
     found = curve.estimate(pool_bytes)
-    slope = 0.0 if found.extrapolated and pool_bytes > curve.last_bytes else curve.marginal_per_gib(float(pool_bytes))
-    knees = tuple(curve.knee(share) for share in (0.95, 0.99))
-    at_95, at_99 = (knee.fitted_bytes or knee.measured_bytes for knee in knees)
+    beyond = pool_bytes > curve.last_bytes
+    if follows(curve):
+        throughput = found.throughput
+        slope = 0.0 if beyond else curve.marginal_per_gib(float(pool_bytes))
+        knees = tuple(curve.knee(share) for share in (0.95, 0.99))
+        at_95, at_99 = (knee.fitted_bytes or knee.measured_bytes for knee in knees)
+        error = f"The curve is off by {100 * curve.nrmse:.1f} % of the best"
+    else:
+        hull = _hull(points)
+        throughput = _on_hull(hull, float(pool_bytes))
+        slope = 0.0 if beyond else max(0.0, _on_hull(hull, float(pool_bytes + GIB)) - throughput)
+        at_95, at_99 = (_reaches(hull, share * curve.best) for share in (0.95, 0.99))
+        error = "Read from lines over the measured points: the fitted curve misses some of their rise"
     return PoolBenefit(
         points=len(points),
         measured=curve.points,
@@ -68,25 +80,45 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
         error_fraction=curve.nrmse,
         knee_95_bytes=at_95,
         knee_99_bytes=at_99,
-        throughput=found.throughput,
+        throughput=throughput,
         marginal_per_gib=slope,
         extrapolated=found.extrapolated,
         fitted=_drawn(curve),
         statement=(
-            f"{format_bytes(pool_bytes)} reach {_plain(found.throughput)} of {_plain(curve.best)} measured at best;"
+            f"{format_bytes(pool_bytes)} reach {_plain(throughput)} of {_plain(curve.best)} measured at best;"
             f" one GiB more is worth {_plain(slope)}. 95 % are reached at {format_bytes(at_95)}, 99 % at"
-            f" {format_bytes(at_99)}. The curve is off by {100 * curve.nrmse:.1f} % of the best"
+            f" {format_bytes(at_99)}. {error}"
             + (f"; {found.note}, so this is extrapolated." if found.extrapolated else f": {found.note}.")
         ),
     )
 
 
 def _drawn(curve: BenefitCurve) -> tuple[BenefitPoint, ...]:
-    """The fitted curve at every measured size and at even steps between the smallest and the largest."""
+    """The curve at every measured size and at even steps between the smallest and the largest."""
     step = (curve.last_bytes - curve.first_bytes) / _DRAWN_STEPS
     sizes = {point.pool_bytes for point in curve.points}
     sizes |= {curve.first_bytes + round(step * index) for index in range(1, _DRAWN_STEPS)}
     return tuple(BenefitPoint(pool_bytes=size, throughput=curve.throughput(size)) for size in sorted(sizes))
+
+
+def follows(curve: BenefitCurve) -> bool:
+    """Whether a fitted curve follows its points: off by little, and at no rise between two of them by the rise itself.
+
+    A curve that is flat where the table rises would call more pool worth nothing.
+    """
+    off = [abs(curve.throughput(float(point.pool_bytes)) - point.throughput) for point in curve.points]
+    steps = zip(curve.points, curve.points[1:], off, off[1:], strict=False)
+    best = max(curve.points, key=lambda point: point.throughput)
+    worth = curve.marginal_per_gib(float(best.pool_bytes)) * best.pool_bytes / GIB
+    return (
+        curve.nrmse <= GOOD_FIT
+        and worth > LEAST_WORTH * curve.best
+        and all(
+            max(before, after) < late.throughput - early.throughput
+            for early, late, before, after in steps
+            if late.throughput > early.throughput
+        )
+    )
 
 
 def _plain(value: float) -> str:
@@ -102,7 +134,7 @@ def _from_table(points: tuple[BenefitPoint, ...], sizes: Floats) -> tuple[Floats
             curve = fit_benefit(points)
         except PlannerError:
             return measured_points(points, sizes), "straight lines"
-        if curve.nrmse <= GOOD_FIT:
+        if follows(curve):
             capped = np.minimum(sizes, float(curve.last_bytes))
             values = np.asarray([curve.throughput(float(size)) for size in capped])
             return values * (100.0 / curve.best), "fitted curve"
@@ -114,19 +146,34 @@ def measured_points(points: Sequence[BenefitPoint], sizes: Floats) -> Floats:
 
     Below the first size the line to the origin is used; past the last size the value stays.
     """
+    hull = _hull(points)
+    x, y = (np.asarray(values) for values in zip(*hull, strict=True))
+    found: Floats = np.interp(sizes, x, y) * (100.0 / max(point.throughput for point in points))
+    return found
+
+
+def _hull(points: Sequence[BenefitPoint]) -> list[tuple[float, float]]:
+    """The upper concave hull from the origin to the best throughput: a larger pool can be left unused."""
     hull: list[tuple[float, float]] = [(0.0, 0.0)]
     for point in sorted(points, key=lambda p: p.pool_bytes):
         here = (float(point.pool_bytes), point.throughput)
         while len(hull) > 1 and _slope(hull[-2], here) >= _slope(hull[-2], hull[-1]):
             hull.pop()
         hull.append(here)
-    best = max(throughput for _, throughput in hull)
     while len(hull) > 1 and hull[-1][1] < hull[-2][1]:
-        hull.pop()  # a larger pool is never worth less than a smaller one: it can be left unused
-    x = np.asarray([size for size, _ in hull])
-    y = np.asarray([throughput for _, throughput in hull])
-    values: Floats = np.interp(sizes, x, y) * (100.0 / best)
-    return values
+        hull.pop()
+    return hull
+
+
+def _on_hull(hull: Sequence[tuple[float, float]], size: float) -> float:
+    x, y = zip(*hull, strict=True)
+    return float(np.interp(size, x, y))
+
+
+def _reaches(hull: Sequence[tuple[float, float]], throughput: float) -> int:
+    """The smallest size at which the hull reaches a throughput."""
+    x, y = zip(*hull, strict=True)
+    return math.ceil(float(np.interp(throughput, y, x)))
 
 
 def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
