@@ -124,6 +124,7 @@ def _options(
     chosen = _as_chosen(request, instances)
     for instance, planned in largest_first[:1]:
         option = _largest_pool(chosen, next(d for d in chosen.databases if d.name == instance.name), planned, missing)
+        option = option or _largest_pool(request, instance, planned, missing)
         if option is not None:
             yield option
 
@@ -182,11 +183,20 @@ def _largest_pool(
     def lacks(pool_bytes: int) -> int:
         return _lacks(request, with_pool(fixed, pool_bytes), missing)
 
+    def cost(pool_bytes: int) -> int:
+        try:
+            demand = demand_at(with_pool(fixed, pool_bytes), planned.demand.page_bytes, context)
+        except PlannerError:
+            return request.node.mem_total_bytes
+        own = demand.pages * demand.page_bytes + sum(size * pages for size, pages in demand.also_pages)
+        return own + instance_tables(request.node, demand, fixed.workload).bytes
+
+    context = DemandContext.of_node(request.node)
     least = min(asked, request.node.mem_total_bytes)
-    found = largest_that_fits(lacks, least, _COARSE_BYTES) if least >= _COARSE_FROM_BYTES else 0
+    found = _in_steps(lacks, cost, least, _COARSE_BYTES) if least >= _COARSE_FROM_BYTES else 0
     if found < _COARSE_FROM_BYTES:
         below = found + _COARSE_BYTES if found else _COARSE_FROM_BYTES
-        found = largest_that_fits(lacks, min(least, below), _FINE_BYTES)
+        found = _in_steps(lacks, cost, min(least, below), _FINE_BYTES)
     if not found:
         return None
     value = with_pool(fixed, found).settings[setting]
@@ -198,6 +208,23 @@ def _largest_pool(
         value=value,
         pool_bytes=found,
     )
+
+
+def _in_steps(lacks: Callable[[int], int], cost: Callable[[int], int], asked: int, unit: int) -> int:
+    """The largest multiple of ``unit`` that fits, also where a larger pool takes less memory than a smaller one.
+
+    Pools in chunks rise in steps and now and then fall: whatever takes less than the first size that does not fit is
+    tried, the largest first.
+    """
+    found = largest_that_fits(lacks, asked, unit)
+    if found + unit > asked:
+        return found
+    # With nothing found, the smallest size that does not fit is the first.
+    limit = cost(found + unit)
+    for size in range(asked // unit * unit, found + unit, -unit):
+        if cost(size) < limit and not lacks(size):
+            return size
+    return found
 
 
 def largest_that_fits(lacks: Callable[[int], int], asked: int, unit: int) -> int:
@@ -215,7 +242,8 @@ def largest_that_fits(lacks: Callable[[int], int], asked: int, unit: int) -> int
             low = at
             break
         high = at
-        at = min(at - 1, at - short // unit)
+        # At least one unit stays to be tried: pools in chunks shrink by more than a byte per byte.
+        at = min(at - 1, max(1, at - short // unit))
     step = 1
     while low and high - low > 1:
         at = min(low + step, (low + high) // 2) if low + step >= high else low + step

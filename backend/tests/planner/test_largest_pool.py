@@ -1,0 +1,88 @@
+"""The largest buffer pool that a plan names is the largest: it fits, and one step above does not."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from support.seeds import SEEDS
+
+from hugeplan.planner.choice.pool_sizes import with_pool
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import GIB, MIB, DatabaseInstance, FitOption, NodeFacts, NumaNode, PlanRequest, Policy
+from hugeplan.planner.plan import plan
+
+
+def node(gib: float, default: int = 2 * MIB) -> NodeFacts:
+    numa = (NumaNode(id=0, mem_total_bytes=int(gib * GIB)),)
+    return NodeFacts(name="n", numa=numa, kernel_used_bytes=256 * MIB, default_huge_page_bytes=default, cpus=8)
+
+
+def option_of(request: PlanRequest) -> FitOption | None:
+    found = plan(request)
+    assert found.shortfall is not None
+    return next((o for o in found.shortfall.options if o.kind == "pool"), None)
+
+
+def fits(request: PlanRequest, pool_bytes: int) -> bool:
+    (database,) = request.databases
+    try:
+        return plan(replace(request, databases=(with_pool(database, pool_bytes),))).feasible
+    except PlannerError:
+        return False
+
+
+def test_mysql_on_1g_pages_is_told_a_pool() -> None:
+    settings = {"innodb_buffer_pool_size": "40G"}  # 320 chunks of 128 MiB, each on a page of 1 GiB
+    database = DatabaseInstance(name="db", engine="mysql", version="8.0", settings=settings, page_bytes=GIB)
+    request = PlanRequest(node=node(64, GIB), databases=(database,), policy=Policy(free_margin_bytes=0))
+    option = option_of(request)
+    assert option is not None
+    assert option.pool_bytes is not None
+    assert fits(request, option.pool_bytes)
+    assert not fits(request, option.pool_bytes + 64 * MIB)
+
+
+def case(rng: random.Random) -> PlanRequest:
+    gib = rng.choice((6, 20, 64, 200))
+    pool = int(gib * rng.uniform(1.05, 3.0)) + 1
+    default = rng.choice((2 * MIB, GIB))
+    chunk = rng.choice((None, "64M", "128M", "999M", "1G", "2G"))
+    mysql = {"innodb_buffer_pool_size": f"{pool}G"}
+    chunked = mysql if chunk is None else {**mysql, "innodb_buffer_pool_chunk_size": chunk}
+    engine, version, settings = rng.choice(
+        (
+            ("mysql", "8.0", chunked),
+            ("mysql", "8.4", mysql),
+            ("mariadb", "10.6", mysql),
+            ("mariadb", "10.11.8", mysql),
+            ("oracle", "19", {"sga_target": f"{pool}G"}),
+            ("jvm", "17", {"Xmx": f"{pool}g"}),
+            ("postgresql", "16", {"shared_buffers": f"{pool}GB", "max_connections": "50"}),
+        )
+    )
+    size = default if engine == "mysql" else rng.choice((2 * MIB, GIB))
+    database = DatabaseInstance(
+        name="db", engine=engine, version=version, settings=settings, page_bytes=rng.choice((None, size, size))
+    )
+    return PlanRequest(node=node(gib, default), databases=(database,), policy=Policy(free_margin_bytes=0))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_step_above_does_not_fit(seed: int) -> None:
+    rng = random.Random(seed)
+    named = 0
+    for number in range(40):
+        request = case(rng)
+        option = option_of(request) if not plan(request).feasible else None
+        if option is None or option.pool_bytes is None:
+            assert not any(fits(request, size * 64 * MIB) for size in (1, 2, 4, 16)), (seed, number)
+            continue
+        named += 1
+        found = option.pool_bytes
+        unit = GIB // 2 if found >= 8 * GIB else 64 * MIB
+        assert fits(request, found), (seed, number)
+        above = [found + unit, *(found + unit * rng.randrange(1, 64) for _ in range(6))]
+        assert not any(fits(request, size) for size in above), (seed, number, option.text)
+    assert named > 20
