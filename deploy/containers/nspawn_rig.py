@@ -17,12 +17,18 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/nspawn"
 SUITE = "bookworm"
-TREE = CACHE / f"{SUITE}-2"
-PACKAGES = "systemd,systemd-sysv,dbus,python3,ca-certificates,passwd,rpm,curl"
+TREE = CACHE / f"{SUITE}-3"
+PACKAGES = (
+    "systemd,systemd-sysv,dbus,python3,ca-certificates,passwd,rpm,curl,openssh-server,sudo,python3-apt,cloud-init,"
+    "nginx-light"
+)
 WAIT_SECONDS = 90.0
 QUIET_UNITS = (
     "systemd-firstboot.service", "systemd-networkd.service", "systemd-networkd-wait-online.service",
     "systemd-resolved.service", "systemd-timesyncd.service", "apt-daily.timer", "apt-daily-upgrade.timer",
+    # Of packages that are only there for tests, and that would listen on the shared network.
+    "ssh.service", "ssh.socket", "nginx.service", "cloud-init.service", "cloud-init-local.service",
+    "cloud-config.service", "cloud-final.service",
 )  # fmt: skip
 
 

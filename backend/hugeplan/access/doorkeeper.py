@@ -28,7 +28,7 @@ from hugeplan.api.problems import response_for
 Address = tuple[str, str]
 """Method and path."""
 
-READERS = frozenset({Role.VIEWER, Role.PLANNER, Role.ADMIN})
+READERS = frozenset(Role) - {Role.AGENT, Role.ENROLMENT}
 
 
 @dataclass(frozen=True, slots=True)

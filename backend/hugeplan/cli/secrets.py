@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     password = _kept_or_made(database / DATABASE_PASSWORD_FILE, _given(DATABASE_PASSWORD_VARIABLE, 1))
     # libpq's form: host:port:database:user:password, where a colon or backslash of the password is escaped.
     escaped = password.replace("\\", "\\\\").replace(":", "\\:")
-    _write(database / PASSFILE, f"*:*:*:*:{escaped}")
+    write_secret(database / PASSFILE, f"*:*:*:*:{escaped}")
     token = enrolment / ENROLMENT_TOKEN_FILE
     _kept_or_made(token, _given(ENROLMENT_TOKEN_VARIABLE, SHORTEST_TOKEN_CHARACTERS))
     _let_group_read(token)
@@ -71,12 +71,12 @@ def _kept_or_made(path: Path, given: str | None) -> str:
         print(f"kept {path}")
         return found
     value = given or secrets.token_urlsafe(RANDOM_BYTES)
-    _write(path, value)
+    write_secret(path, value)
     print(f"{'replaced' if found else 'made'} {path}")
     return value
 
 
-def _write(path: Path, text: str) -> None:
+def write_secret(path: Path, text: str) -> None:
     """Write a file that only its owner can read, whole or not at all."""
     fresh = path.with_name(path.name + ".new")
     try:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
+from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import bootstrap
 from hugeplan.api.problems import is_unavailable
 from hugeplan.cli import InputError
+from hugeplan.cli.secrets import write_secret
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.serving import bind, serve, serve_with_workers
 from hugeplan.db.engine import create_engine
@@ -22,10 +25,23 @@ MAX_WORKERS = 64
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``serve`` takes its settings from the environment (docs/settings.md)."""
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that serve (default: 1)")
+    parser.add_argument(
+        "--first-admin-file",
+        type=Path,
+        metavar="FILE",
+        help="where the first administrator's token is written, mode 0600 (default: shown on a terminal alone)",
+    )
 
 
-async def show_first_admin(settings: Settings) -> None:
-    """Print the first admin token where there is none yet, or why it cannot be made now. The service serves anyway."""
+async def show_first_admin(settings: Settings, file: Path | None) -> None:
+    """Make the first admin token where there is none yet and somebody will see it; say what to do otherwise.
+
+    It goes to ``file``, or to a terminal. A log is kept, copied and searched: no credential is written there.
+    The service serves anyway.
+    """
+    if file is None and not sys.stdout.isatty():
+        print("For a login that works once: hugeplan token login-link", flush=True)
+        return
     database = Database(create_engine(settings))
     try:
         secret = await bootstrap.create_first_admin(database)
@@ -35,7 +51,10 @@ async def show_first_admin(settings: Settings) -> None:
         return
     finally:
         await database.dispose()
-    if secret is not None:
+    if secret is not None and file is not None:
+        write_secret(file, secret)
+        print(f"The first admin token is in {file}; remove it when you have read it.", flush=True)
+    elif secret is not None:
         print(f"First admin token, shown only now: {secret}", flush=True)
 
 
@@ -48,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     listening = bind(settings.host, settings.port)
 
     async def when_ready() -> None:
-        await show_first_admin(settings)
+        await show_first_admin(settings, arguments.first_admin_file)
         print(f"hugeplan answers on http://{settings.host}:{settings.port}", flush=True)
 
     if workers == 1:

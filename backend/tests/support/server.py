@@ -59,9 +59,10 @@ def serving(database_url: str, folder: Path, *arguments: str, **environment: str
     """``hugeplan serve`` over a migrated database, ended with the block."""
     port = free_port()
     log = folder / f"server-{port}.log"
+    secret = folder / f"admin-{port}"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "hugeplan.cli", "serve", *arguments],
+            [sys.executable, "-m", "hugeplan.cli", "serve", "--first-admin-file", str(secret), *arguments],
             env={**os.environ, "HUGEPLAN_DATABASE_URL": database_url, "HUGEPLAN_PORT": str(port), **environment},
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -71,8 +72,9 @@ def serving(database_url: str, folder: Path, *arguments: str, **environment: str
         assert process.stdout is not None
         admin_token = None
         for line in process.stdout:
-            if line.startswith("First admin token"):
-                admin_token = line.split()[-1]
+            assert "hp_" not in line, "a credential in the log"
+            if line.startswith("The first admin token is in"):
+                admin_token = secret.read_text().strip()
             if line.startswith("hugeplan answers"):
                 break
         else:
