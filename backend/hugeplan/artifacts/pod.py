@@ -30,12 +30,16 @@ SERVER_BYTES = 256 * MIB
 _NO_MEMORY = "memory: left out, the connections of this engine are not known to the plan; a pod needs cpu or memory."
 
 
-def memory_limit_bytes(planned: InstancePlan) -> int | None:
-    """Ordinary memory for one instance: connections, page tables and 256 MiB; None when connections are unknown."""
+def memory_limit_bytes(plan: Plan, planned: InstancePlan) -> int | None:
+    """Ordinary memory for one instance: connections, page tables and 256 MiB; None when connections are unknown.
+
+    Its private memory is what the ledger holds for it, so that pods and ledger never differ.
+    """
     demand = planned.demand
     if demand.connections is None or demand.private_bytes_per_connection is None:
         return None
-    private = demand.connections * demand.private_bytes_per_connection + (demand.private_fixed_bytes or 0)
+    own = {f"{planned.name}: connections", f"{planned.name}: memory outside pools"}
+    private = sum(part.bytes for part in plan.ledger.parts if part.name in own)
     return ceil_to_multiple(private + planned.page_tables_huge_bytes + SERVER_BYTES, MIB)
 
 
@@ -43,7 +47,7 @@ def resources(plan: Plan, planned: InstancePlan) -> tuple[dict[str, Any], list[s
     """``resources`` of the container, and what had to be left out."""
     limits = huge_page_limits(planned, plan.pools, plan.instances)
     pages = {name: format_kubernetes_bytes(size) for name, size in limits.items()}
-    memory = memory_limit_bytes(planned)
+    memory = memory_limit_bytes(plan, planned)
     amounts = pages if memory is None else {**pages, "memory": format_kubernetes_bytes(memory)}
     return {"requests": dict(amounts), "limits": dict(amounts)}, [_NO_MEMORY] if memory is None else []
 

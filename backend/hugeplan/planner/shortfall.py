@@ -69,7 +69,8 @@ def shortfall_of(
         )
     elif short == -total:
         constraint = "memory"
-        databases = node.mem_total_bytes - total - others
+        databases = _of_databases(request, ledger, pools)
+        others = node.mem_total_bytes - total - databases
         reason = (
             f"The databases need {format_bytes(databases)} and everything else {format_bytes(others)};"
             f" the node has {format_bytes(node.mem_total_bytes)}."
@@ -93,6 +94,14 @@ def shortfall_of(
         reason=reason,
         options=tuple(_options(request, instances, numa_node, missing)),
     )
+
+
+def _of_databases(request: PlanRequest, ledger: Ledger, pools: Sequence[PoolPlan]) -> int:
+    """What the ledger holds for the databases of the request, and for nothing else."""
+    kinds = (LedgerKind.POOL, LedgerKind.POOL_SLACK, LedgerKind.ENGINE_PRIVATE)
+    names = {f"{d.name}: {part}" for d in request.databases for part in ("page tables", "page cache")}
+    own = sum(part.bytes for part in ledger.parts if part.kind in kinds or part.name in names)
+    return own - sum(pool.held_pages * pool.page_bytes for pool in pools)
 
 
 _OF_DATABASES = (

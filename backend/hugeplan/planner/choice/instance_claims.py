@@ -8,6 +8,7 @@ from functools import lru_cache
 from hugeplan.planner.choice.candidates import InstanceCandidates
 from hugeplan.planner.choice.page_size_candidate import Candidate
 from hugeplan.planner.memory.claims import Claims
+from hugeplan.planner.memory.connections import ConnectionMemory, connection_memory
 from hugeplan.planner.memory.ledger import Claim
 from hugeplan.planner.model import Demand, Explanation, LedgerKind, NodeFacts, Source, Term
 from hugeplan.planner.pages import page_label
@@ -76,29 +77,29 @@ def _left_on_base_claim(name: str, numa_node: int | None, candidate: Candidate, 
 
 def private_claim(instance_candidates: InstanceCandidates) -> Claim | None:
     """Base-page memory of all connections, whatever the segment is mapped with; None when it is not known."""
-    demand = instance_candidates.base_demand
-    connections, per_connection = demand.connections, demand.private_bytes_per_connection
-    if connections is None or per_connection is None:
-        return None
-    return _connections_claim(
-        instance_candidates.instance.name, instance_candidates.instance.numa_node, connections, per_connection
-    )
+    instance = instance_candidates.instance
+    found = connection_memory(instance_candidates.base_demand, instance.workload)
+    return None if found is None else _connections_claim(instance.name, instance.numa_node, found)
 
 
 @lru_cache(maxsize=1024)
-def _connections_claim(name: str, numa_node: int | None, connections: int, per_connection: int) -> Claim:
+def _connections_claim(name: str, numa_node: int | None, found: ConnectionMemory) -> Claim:
     """Remembered: a plan asks for each of its instances several times."""
+    idle = found.connections - found.active
     return Claim(
         kind=LedgerKind.ENGINE_PRIVATE,
         name=f"{name}: connections",
-        bytes=connections * per_connection,
+        bytes=found.certain_bytes,
         numa_node=numa_node,
         source=Source.COMPUTED,
         explanation=Explanation(
-            "connections x private memory of one",
+            "active connections x private memory of one + idle ones x a fresh one's"
+            if idle
+            else "connections x private memory of one",
             (
-                Term("connections", str(connections), Source.GIVEN),
-                Term("private memory of one", format_bytes(per_connection), Source.ASSUMED),
+                Term("connections", str(found.active), Source.GIVEN),
+                *((Term("idle connections", str(idle), Source.GIVEN),) if idle else ()),
+                Term("private memory of one", format_bytes(found.per_connection_bytes), Source.ASSUMED),
             ),
             "the engine's rule",
         ),

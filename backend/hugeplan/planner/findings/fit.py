@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
+from hugeplan.planner.memory.connections import connection_memory
 from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
@@ -38,6 +39,17 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             "Shrink a pool or a tenant, or lower policy.free_margin.",
             evidence=(computed("free", format_bytes(total)),),
         )
+    elif (more := _if_all_work(inputs)) > total:
+        who = ", ".join(d.name for d in inputs.request.databases if d.workload.active_connections is not None)
+        yield attention(
+            CODE,
+            inputs.node.name,
+            "The plan fits while no more connections work than stated",
+            f"{format_bytes(total)} stay free; if all connections of {who} worked at once, they would take"
+            f" {format_bytes(more)} more.",
+            "Lower max_connections or the memory of one, or put a connection pool in front.",
+            evidence=(computed("free", format_bytes(total)), computed("possible", format_bytes(more))),
+        )
     else:
         yield ok(
             CODE,
@@ -45,3 +57,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             "The plan fits the node's memory",
             f"{format_bytes(total)} stay free under the plan.",
         )
+
+
+def _if_all_work(inputs: FindingInputs) -> int:
+    """Bytes beyond the ledger if every connection of every database worked at once."""
+    pairs = zip(inputs.request.databases, inputs.instances, strict=True)
+    found = [connection_memory(planned.demand, instance.workload) for instance, planned in pairs]
+    return sum(memory.possible_bytes - memory.certain_bytes for memory in found if memory is not None)

@@ -15,6 +15,7 @@ from hugeplan.planner.memory.ledger import Claim, kernel_bytes, kernel_claims
 from hugeplan.planner.model import Explanation, LedgerKind, NodeFacts, PlanRequest, Source, Tenant, Term
 from hugeplan.planner.observation.start import Start
 from hugeplan.planner.pages import split_exactly
+from hugeplan.planner.risk.forecast import HORIZON_DAYS, growth_bytes
 from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
 
@@ -50,11 +51,10 @@ def shared_claims(request: PlanRequest, reserved: NodeReserved, start: Start | N
         if part.source is Source.ASSUMED and (request.reservations.kubernetes or part.bytes):
             assumptions.append(f"{name}: {format_bytes(part.bytes)} ({part.reference})")
     for tenant in request.tenants:
-        claim = _tenant_claim(tenant, request.policy.risk, None if start is None else start.numa_weights)
-        if claim is None:
+        found = _tenant_claims(tenant, request.policy.risk, None if start is None else start.numa_weights)
+        if not found:
             unknowns.append(f"memory of tenant {tenant.name}: neither history nor request nor limit is given")
-        else:
-            claims.append(claim)
+        claims += found
     return Claims(tuple(claims), tuple(unknowns), tuple(assumptions))
 
 
@@ -141,18 +141,21 @@ def _reservation_claims(request: PlanRequest, reserved: NodeReserved, kernel: in
     ]
 
 
-def _tenant_claim(tenant: Tenant, probability: float, numa_weights: tuple[int, ...] | None) -> Claim | None:
+def _tenant_claims(tenant: Tenant, probability: float, numa_weights: tuple[int, ...] | None) -> list[Claim]:
+    """What a tenant was measured or described to use, and by itself what it is expected to grow by: a forecast."""
     size = tenant_bytes(tenant, probability)
     if size is None:
-        return None
+        return []
+    growth = min(size, growth_bytes(tenant))
     measured = tenant.history is not None and bool(tenant.history.used_bytes)
     kind = LedgerKind.PAGE_CACHE if tenant.kind == "page_cache" else LedgerKind.TENANTS
     basis = "request" if tenant.request_bytes is not None else "limit"
     formula = f"count x {_quantile_text(probability) if measured else basis}"
-    return Claim(
+    weights = None if tenant.observed is None else numa_weights
+    own = Claim(
         kind=kind,
         name=tenant.name,
-        bytes=size,
+        bytes=size - growth,
         numa_node=tenant.numa_node,
         source=Source.MEASURED if measured else Source.GIVEN,
         explanation=Explanation(
@@ -163,8 +166,17 @@ def _tenant_claim(tenant: Tenant, probability: float, numa_weights: tuple[int, .
                 "measured history" if measured else "planned at the request; what limits allow beyond it is in the risk"
             ),
         ),
-        numa_weights=None if tenant.observed is None else numa_weights,
+        numa_weights=weights,
     )
+    if not growth:
+        return [own]
+    ahead = Explanation(
+        f"count x growth per day x {HORIZON_DAYS:g} days",
+        (Term("growth", format_bytes(growth), Source.COMPUTED),),
+        "a forecast from the trend of its history; the forecasts say until when there is room",
+    )
+    name = f"{tenant.name}: growth of {HORIZON_DAYS:g} days"
+    return [own, Claim(kind, name, growth, tenant.numa_node, Source.COMPUTED, ahead, weights)]
 
 
 @lru_cache(maxsize=64)

@@ -24,6 +24,8 @@ MIN_BUCKETS = 10
 MIN_SPAN_DAYS = 3.0
 MAX_BUCKETS = 120
 REACH = 10.0
+#: Days ahead at which growing tenants are judged: about the time between two reviews of a node.
+HORIZON_DAYS = 30.0
 _Z95 = 1.959964
 
 Floats = NDArray[np.float64]
@@ -123,6 +125,11 @@ def forecast(tenant: Tenant, headroom_bytes: int) -> Forecast:
     copies = tenant.count
     total = Range(growth.low * copies, growth.likely * copies, growth.high * copies)
     days, remark = _days_until(headroom_bytes, total, REACH * found.span_days)
+    if found.is_growing:
+        aside = format_bytes(growth_bytes(tenant))
+        remark += f"; the ledger sets {aside} aside for {HORIZON_DAYS:g} days of it"
+        if days is not None and days.likely < HORIZON_DAYS:
+            remark += ", which is more than there is room for"
     return Forecast(
         subject=tenant.name,
         headroom_bytes=headroom_bytes,
@@ -131,6 +138,15 @@ def forecast(tenant: Tenant, headroom_bytes: int) -> Forecast:
         days_until_full=days,
         basis=f"median slope of {found.points} points over {found.span_days:.1f} days, 95 % interval; {remark}",
     )
+
+
+def growth_bytes(tenant: Tenant) -> int:
+    """What all replicas of a tenant are expected to grow by in ``HORIZON_DAYS``; 0 without a clear trend."""
+    history = tenant.history
+    found = None if history is None or len(set(history.used_bytes)) < 2 else trend(history)
+    if found is None or not found.is_growing:
+        return 0
+    return round(tenant.count * found.growth_bytes_per_day.likely * HORIZON_DAYS)
 
 
 def _nothing(tenant: Tenant, headroom_bytes: int, reason: str) -> Forecast:

@@ -20,11 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hugeplan.planner.model import MemoryHistory, NumaRisk, Policy, Range, Risk, Tenant
-from hugeplan.planner.risk.forecast import trend
+from hugeplan.planner.risk.forecast import HORIZON_DAYS, trend
 from hugeplan.planner.units import format_bytes
 
-#: Days ahead at which growing tenants are judged: about the time between two reviews of a node.
-HORIZON_DAYS = 30.0
 #: A tenant with a request and no limit is taken to use up to this many per cent of its request.
 NO_LIMIT_PERCENT = 120
 _BINS_MIN = 1024

@@ -1,0 +1,119 @@
+"""What is certain and what is possible stand apart: connections, growth, and what the databases need."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+import yaml
+from support.seeds import SEEDS
+
+from hugeplan.artifacts import render
+from hugeplan.planner.memory.connections import IDLE_CONNECTION_BYTES
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    LedgerKind,
+    MemoryHistory,
+    NodeFacts,
+    NumaNode,
+    Plan,
+    PlanRequest,
+    Reservations,
+    Source,
+    State,
+    Tenant,
+    Workload,
+)
+from hugeplan.planner.plan import plan
+from hugeplan.planner.units import parse_kubernetes_bytes
+
+
+def node(gib: int) -> NodeFacts:
+    return NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=gib * GIB),), kernel_used_bytes=GIB)
+
+
+def postgresql(connections: int, work_mem: str, active: int | None, buffers: str = "8GB") -> DatabaseInstance:
+    settings = {"shared_buffers": buffers, "max_connections": str(connections), "work_mem": work_mem}
+    return DatabaseInstance(
+        name="db",
+        engine="postgresql",
+        version="16",
+        settings=settings,
+        page_bytes=2 * MIB,
+        workload=Workload(active_connections=active),
+    )
+
+
+def part(found: Plan, name: str) -> int:
+    return sum(p.bytes for p in found.ledger.parts if p.name == name)
+
+
+def test_an_upper_bound_of_work_mem_is_not_a_need() -> None:
+    database = postgresql(2000, "64MB", 50)
+    found = plan(PlanRequest(node=node(64), databases=(database,)))
+    assert found.feasible
+    fit = [f for f in found.findings if f.code == "memory_fit"]
+    assert [f.state for f in fit] == [State.ATTENTION]
+    assert "all connections of db" in fit[0].reason
+    assert not plan(PlanRequest(node=node(64), databases=(postgresql(2000, "64MB", None),))).feasible
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_connections_are_one_number(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(30):
+        connections, work_mem = rng.choice((20, 200, 1000)), rng.choice((1, 4, 64))
+        active = rng.choice((None, 0, 5, 100, 5000))
+        request = PlanRequest(
+            node=node(256),
+            databases=(postgresql(connections, f"{work_mem}MB", active),),
+            reservations=Reservations(kubernetes=True),
+        )
+        found = plan(request)
+        busy = connections if active is None else min(connections, active)
+        each = found.instances[0].demand.private_bytes_per_connection
+        assert each is not None
+        wanted = busy * each + (connections - busy) * IDLE_CONNECTION_BYTES
+        assert part(found, "db: connections") == wanted
+        (pod,) = [item for item in render(found, request) if item.kind == "pod"]
+        limit = yaml.safe_load(pod.content)["resources"]["limits"]["memory"]
+        least = wanted + found.instances[0].page_tables_huge_bytes + 256 * MIB
+        assert 0 <= parse_kubernetes_bytes(limit, "memory") - least < MIB
+
+
+def growing(days: int, per_day: int, level: int) -> Tenant:
+    times = tuple(86400.0 * k / 4 for k in range(days * 4))
+    used = tuple(level + int(per_day * t / 86400.0) for t in times)
+    return Tenant(name="app", kind="service", history=MemoryHistory(times_seconds=times, used_bytes=used))
+
+
+@pytest.mark.parametrize("per_day", [0, 10 * MIB, 200 * MIB, 2 * GIB])
+def test_growth_is_a_forecast_and_the_forecast_names_what_the_ledger_sets_aside(per_day: int) -> None:
+    tenant = growing(20, per_day, 4 * GIB)
+    found = plan(PlanRequest(node=node(64), tenants=(tenant,), databases=(postgresql(50, "4MB", None),)))
+    assert tenant.history is not None
+    now = max(tenant.history.used_bytes)
+    parts = [p for p in found.ledger.parts if p.kind is LedgerKind.TENANTS]
+    measured = sum(p.bytes for p in parts if p.source is Source.MEASURED)
+    ahead = sum(p.bytes for p in parts if p.source is Source.COMPUTED)
+    assert measured <= now * 1.001 + MIB
+    assert ahead == pytest.approx(30 * per_day, rel=0.01, abs=MIB)
+    (forecast,) = found.forecasts
+    assert ("the ledger sets" in forecast.basis) == (per_day > 0)
+    if forecast.days_until_full is not None and forecast.days_until_full.likely < 30:
+        assert "more than there is room for" in forecast.basis
+
+
+def test_the_databases_need_is_only_of_databases() -> None:
+    tenants = (Tenant(name="cache", kind="page_cache", request_bytes=30 * GIB), Tenant(name="t", request_bytes=9 * GIB))
+    found = plan(PlanRequest(node=node(64), tenants=tenants, databases=(postgresql(50, "4MB", None, "40GB"),)))
+    assert found.shortfall is not None
+    said = re.search(r"The databases need ([\d.]+) GiB and everything else ([\d.]+) GiB", found.shortfall.reason)
+    assert said is not None
+    instance = found.instances[0]
+    own = instance.demand.segment_bytes + instance.page_tables_huge_bytes + part(found, "db: connections")
+    assert float(said[1]) == pytest.approx(own / GIB, rel=0.03)
+    assert float(said[2]) == pytest.approx(40, rel=0.01)
