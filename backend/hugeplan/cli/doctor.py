@@ -8,13 +8,14 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import psycopg
 
 from hugeplan.api.ui import ui_dir
 from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.db import migrate
+from hugeplan.db import migrate, server_release
 from hugeplan.settings import Settings, is_loopback
 
 MAX_CLOCK_SECONDS = 5.0
@@ -39,6 +40,8 @@ def check_exposure(settings: Settings) -> Iterator[Result]:
     """Whether who can reach the service sees more than they should."""
     if is_loopback(settings.host):
         yield Result("ok", f"It listens on {settings.host} only.")
+    elif settings.public_url is not None and is_loopback(urlsplit(settings.public_url).hostname or ""):
+        yield Result("ok", f"Browsers reach it on this machine alone, at {settings.public_url}.")
     elif not settings.is_cookie_secure():
         yield Result("wrong", "Session cookies may go without TLS; unset HUGEPLAN_COOKIE_SECURE.")
     elif settings.public_url is not None and settings.public_url.startswith("http://"):
@@ -65,6 +68,15 @@ def check_files(settings: Settings) -> Iterator[Result]:
         free = shutil.disk_usage(settings.state_dir).free
         if free < LEAST_FREE_BYTES:
             yield Result("attention", f"{settings.state_dir} has {free // 1024**2} MiB free.")
+
+
+def judge_release(server_version: int) -> Result:
+    """Whether the server's release is one that the service runs on."""
+    try:
+        remark = server_release.require_supported(server_version)
+    except server_release.ServerReleaseError as error:
+        return Result("wrong", f"HUGEPLAN_DATABASE_URL: {error}.")
+    return Result("attention", remark) if remark else Result("ok", f"PostgreSQL {server_version // 10000} answers.")
 
 
 def check_migrations(settings: Settings, connection: _Connection) -> Iterator[Result]:
@@ -141,7 +153,7 @@ def examine(settings: Settings) -> Iterator[Result]:
         return
     with connection:
         connection.autocommit = True
-        yield Result("ok", f"PostgreSQL {connection.info.server_version // 10000} answers.")
+        yield judge_release(connection.info.server_version)
         for database_check in DATABASE_CHECKS:
             try:
                 yield from database_check(settings, connection)

@@ -11,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate
+from hugeplan.db.server_release import ServerReleaseError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
     except migrate.MigrationsMissingError as error:
         raise InputError(str(error)) from error
-    except migrate.DatabaseEncodingError as error:
+    except (migrate.DatabaseEncodingError, ServerReleaseError) as error:
         raise InputError(f"HUGEPLAN_DATABASE_URL: {error}") from error
     except (OperationalError, psycopg.OperationalError) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]

@@ -6,23 +6,15 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import IO
 
 import psycopg
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
 
 from hugeplan import embedded
 from hugeplan.cli import InputError
 from hugeplan.settings import Settings
-
-_VARIABLES = {
-    "host": "PGHOST",
-    "port": "PGPORT",
-    "user": "PGUSER",
-    "password": "PGPASSWORD",
-    "dbname": "PGDATABASE",
-    "sslmode": "PGSSLMODE",
-    "sslrootcert": "PGSSLROOTCERT",
-}
 
 
 def find(program: str) -> Path:
@@ -41,20 +33,29 @@ def libpq_url(settings: Settings) -> str:
     return settings.database_url.get_secret_value().replace("postgresql+psycopg://", "postgresql://", 1)
 
 
-def run(settings: Settings, program: str, *arguments: str) -> None:
+def environment_of(url: str) -> dict[str, str]:
+    """The variables that stand for a database URL: each keyword of libpq has its own, a password file's, too."""
+    variables = {
+        option.keyword.decode(): option.envvar.decode() for option in pq.Conninfo.get_defaults() if option.envvar
+    }
+    given = conninfo_to_dict(url)
+    return {variables[name]: str(value) for name, value in given.items() if name in variables and value}
+
+
+def run(
+    settings: Settings, program: str, *arguments: str, given: IO[bytes] | None = None, output: IO[bytes] | None = None
+) -> None:
     """Run a program to its end. InputError with its last line when it fails."""
-    parts = conninfo_to_dict(libpq_url(settings))
-    environment = {_VARIABLES[name]: str(value) for name, value in parts.items() if name in _VARIABLES and value}
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own program, never through a shell
         [str(find(program)), "--no-password", *arguments],
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
+        env={**os.environ, **environment_of(libpq_url(settings))},
+        stdin=given or subprocess.DEVNULL,
+        stdout=output or subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         check=False,
     )
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["it said nothing"]
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
         raise InputError(f"{program} failed: {lines[-1]}")
 
 

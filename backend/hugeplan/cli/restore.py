@@ -1,30 +1,65 @@
-"""``hugeplan restore FILE``: a backup into an empty database, in one transaction."""
+"""``hugeplan restore FILE``: a backup into an empty database, or with ``--replace`` in place of what is there.
+
+The backup is restored in one transaction and brought to the newest migration. ``-`` is standard input.
+"""
 
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
+import tempfile
 from pathlib import Path
+from typing import IO, Final
 
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
+from hugeplan.db import migrate
+from hugeplan.settings import Settings
+
+#: The first bytes of pg_dump's custom format.
+MAGIC: Final = b"PGDMP"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``restore``."""
-    parser.add_argument("file", type=Path, help="a file that hugeplan backup wrote")
+    parser.add_argument("file", type=Path, help="a file that hugeplan backup wrote; - is standard input")
+    parser.add_argument("--replace", action="store_true", help="drop every table that is there, with its rows, before")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Restore, or change nothing."""
     settings = load_settings()
-    if not arguments.file.is_file():
-        raise InputError(f"{arguments.file} is not a file")
+    with tempfile.TemporaryFile(buffering=0) as copy:  # pg_restore reads the same place of the same file
+        try:
+            with sys.stdin.buffer if str(arguments.file) == "-" else arguments.file.open("rb") as given:
+                shutil.copyfileobj(given, copy)
+        except OSError as error:
+            raise InputError(f"{arguments.file} cannot be read: {error.strerror}") from error
+        copy.seek(0)
+        if copy.read(len(MAGIC)) != MAGIC:
+            raise InputError(f"{arguments.file} is no backup; expected a file that hugeplan backup wrote, whole")
+        _restore(settings, copy, replace=arguments.replace)
+    migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir))
+    print("Restored, and brought to the newest migration.")
+    return 0
+
+
+def _restore(settings: Settings, backup: IO[bytes], *, replace: bool) -> None:
+    """One transaction of pg_restore; with ``replace`` the tables of before are gone when it begins."""
+    database = postgres_programs.database_name(settings)
+    # Read it whole once before anything is dropped: a backup that was cut off fails here.
+    backup.seek(0)
+    postgres_programs.run(settings, "pg_restore", "--file=/dev/null", given=backup)
     with postgres_programs.connect(settings) as connection:
         row = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
-    if row is None or row[0] != 0:
-        raise InputError("HUGEPLAN_DATABASE_URL: the database has tables; expected an empty one to restore into")
+        if row is None or (row[0] != 0 and not replace):
+            raise InputError(
+                "HUGEPLAN_DATABASE_URL: the database has tables; expected an empty one to restore into, or --replace"
+            )
+        if replace:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+    backup.seek(0)
     options = ("--no-owner", "--single-transaction", "--exit-on-error")
-    database = postgres_programs.database_name(settings)
-    postgres_programs.run(settings, "pg_restore", *options, f"--dbname={database}", str(arguments.file))
-    print("Restored. Run: hugeplan migrate")
-    return 0
+    postgres_programs.run(settings, "pg_restore", *options, f"--dbname={database}", given=backup)

@@ -11,10 +11,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import bootstrap
 from hugeplan.api.problems import is_unavailable
-from hugeplan.cli import InputError
+from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.secrets import write_secret
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.serving import bind, serve, serve_with_workers
+from hugeplan.db import server_release
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
@@ -58,12 +59,26 @@ async def show_first_admin(settings: Settings, file: Path | None) -> None:
         print(f"First admin token, shown only now: {secret}", flush=True)
 
 
+def refuse_old_server(settings: Settings) -> None:
+    """InputError for a server that is too old. One that is away is waited for by the requests, not here."""
+    try:
+        with postgres_programs.connect(settings) as connection:
+            remark = server_release.require_supported(connection.info.server_version)
+    except InputError:
+        return
+    except server_release.ServerReleaseError as error:
+        raise InputError(f"HUGEPLAN_DATABASE_URL: {error}") from error
+    if remark is not None:
+        print(remark, flush=True)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
     workers: int = arguments.workers
     if not 1 <= workers <= MAX_WORKERS:
         raise InputError(f"--workers: {workers} is not valid; expected 1 to {MAX_WORKERS}")
     settings = load_settings()
+    refuse_old_server(settings)
     listening = bind(settings.host, settings.port)
 
     async def when_ready() -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import create_engine, pool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from hugeplan.bundled import bundled
+from hugeplan.db import server_release
 
 
 class MigrationsMissingError(Exception):
@@ -50,9 +51,10 @@ def head_revision(folder: Path) -> str:
 def upgrade(url: str, folder: Path, revision: str = "head") -> None:
     """Bring the database at ``url`` to a revision. Safe to run from several processes at once.
 
-    Raises DatabaseEncodingError for a database in another encoding than UTF-8.
+    Raises DatabaseEncodingError for a database in another encoding than UTF-8, ServerReleaseError for a server that is
+    too old.
     """
-    require_utf8(url)
+    require_suitable(url)
     config = alembic_config(folder)
     engine = create_engine(url, poolclass=pool.NullPool)
     with engine.connect() as connection:
@@ -60,9 +62,13 @@ def upgrade(url: str, folder: Path, revision: str = "head") -> None:
         command.upgrade(config, revision)
 
 
-def require_utf8(url: str) -> None:
-    """Raise DatabaseEncodingError unless the database at ``url`` is in UTF-8; psycopg reads SQL_ASCII as bytes."""
+def require_suitable(url: str) -> None:
+    """Raise ServerReleaseError or DatabaseEncodingError unless the database at ``url`` can be used.
+
+    Its server is new enough, and it is in UTF-8: psycopg reads SQL_ASCII as bytes.
+    """
     with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1)) as connection:
+        server_release.require_supported(connection.info.server_version)
         encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise DatabaseEncodingError(

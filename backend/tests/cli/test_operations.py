@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,13 +15,20 @@ import httpx
 import psycopg
 import pytest
 from cli.test_service_commands import Command, hugeplan
+from pydantic import SecretStr
 from support.reports import report
 from support.server import Server, serving
 
 from hugeplan import embedded
+from hugeplan.cli import main, postgres_programs
+from hugeplan.cli.doctor import check_exposure
+from hugeplan.db import server_release
 from hugeplan.documents.kept import pack
+from hugeplan.settings import Settings
 
 __all__ = ["hugeplan"]
+
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -62,7 +71,52 @@ class TestBackup:
         assert (done.returncode, done.stderr.count("\n"), file.read_text()) == (2, 1, "mine")
         done = hugeplan("restore", str(file), HUGEPLAN_DATABASE_URL=database_url)
         assert done.returncode == 2
-        assert "expected an empty one" in done.stderr
+        assert "is no backup" in done.stderr
+        real = tmp_path / "real"
+        assert hugeplan("backup", str(real), HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        done = hugeplan("restore", str(real), HUGEPLAN_DATABASE_URL=database_url)
+        assert done.returncode == 2
+        assert "expected an empty one to restore into, or --replace" in done.stderr
+
+    def test_a_backup_replaces_what_is_there_by_pipes_twice(
+        self, hugeplan: Command, database_url: str, tmp_path: Path
+    ) -> None:
+        """As a container is asked: nothing but standard input and output."""
+        token(hugeplan, database_url, "viewer", "kept")
+        words = [sys.executable, "-m", "hugeplan.cli"]
+        environment = {**os.environ, "HUGEPLAN_DATABASE_URL": database_url}
+        for number in range(2):
+            file = tmp_path / f"backup-{number}"
+            with file.open("wb") as output:
+                subprocess.run([*words, "backup", "-"], env=environment, stdout=output, check=True)
+            token(hugeplan, database_url, "viewer", "later")
+            with file.open("rb") as given:
+                subprocess.run([*words, "restore", "--replace", "-"], env=environment, stdin=given, check=True)
+            with psycopg.connect(database_url) as connection:
+                assert connection.execute("SELECT name FROM tokens").fetchall() == [("kept",)]
+
+    def test_a_backup_that_was_cut_off_replaces_nothing(
+        self, hugeplan: Command, database_url: str, tmp_path: Path
+    ) -> None:
+        token(hugeplan, database_url, "viewer", "kept")
+        file = tmp_path / "backup"
+        assert hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        file.write_bytes(file.read_bytes()[: file.stat().st_size * 2 // 3])
+        done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
+        assert done.returncode == 2
+        assert done.stderr.startswith("hugeplan restore: pg_restore failed: ")
+        with psycopg.connect(database_url) as connection:
+            assert connection.execute("SELECT name FROM tokens").fetchall() == [("kept",)]
+
+    def test_the_password_may_be_in_a_file_that_the_url_names(
+        self, hugeplan: Command, database_url: str, tmp_path: Path
+    ) -> None:
+        """The URL of docker-compose.yml. PostgreSQL's programs are told every keyword of it."""
+        url = f"{database_url}{'&' if '?' in database_url else '?'}passfile=/nonexistent/passfile&sslmode=prefer"
+        told = postgres_programs.environment_of(url)
+        assert told["PGPASSFILE"] == "/nonexistent/passfile"
+        assert told["PGSSLMODE"] == "prefer"
+        assert hugeplan("backup", str(tmp_path / "b"), HUGEPLAN_DATABASE_URL=url).returncode == 0
 
     def test_a_file_that_is_no_backup_changes_nothing(
         self, hugeplan: Command, own_database_url: str, tmp_path: Path
@@ -70,7 +124,61 @@ class TestBackup:
         (tmp_path / "file").write_text("nonsense")
         done = hugeplan("restore", str(tmp_path / "file"), HUGEPLAN_DATABASE_URL=own_database_url)
         assert done.returncode == 2
-        assert done.stderr.startswith("hugeplan restore: pg_restore failed: ")
+        assert "file is no backup; expected a file that hugeplan backup wrote" in done.stderr
+
+
+class TestWait:
+    def test_a_step_waits_for_its_database_and_then_runs(
+        self, own_database_url: str, postgres: embedded.EmbeddedPostgres
+    ) -> None:
+        """The database does not exist when the step begins: the step is not told when it does."""
+        name = own_database_url.rpartition("?")[0].rpartition("/")[2] + "_later"
+        url = postgres.url(name)
+        environment = {**os.environ, "HUGEPLAN_DATABASE_URL": url, "PYTHONUNBUFFERED": "1"}
+        words = [sys.executable, "-m", "hugeplan.cli", "wait"]
+        served = subprocess.Popen(
+            [*words, "--migrated", "token", "create", "--role", "viewer", "--name", "waited"],
+            env=environment, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert served.stdout is not None
+        assert f'"{name}" does not exist' in served.stdout.readline()
+        postgres.ensure_database(name)
+        assert "at migration none" in served.stdout.readline()
+        subprocess.run([*words, "migrate"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        rest, _ = served.communicate(timeout=60)
+        assert served.returncode == 0
+        assert len(rest.split()) == 1  # the token
+
+    def test_it_gives_up_with_the_reason(self, hugeplan: Command) -> None:
+        url = "postgresql://u:a-password@/x?host=/nonexistent"
+        done = hugeplan("wait", "--seconds", "0", "migrate", HUGEPLAN_DATABASE_URL=url)
+        assert done.returncode == 1
+        assert done.stderr.startswith("hugeplan wait: after 0 s HUGEPLAN_DATABASE_URL: the database cannot be reached")
+        assert "a-password" not in done.stderr
+        assert hugeplan("wait", "--seconds", "-1", HUGEPLAN_DATABASE_URL=url).returncode == 2
+
+
+class TestServerRelease:
+    def test_every_command_that_starts_refuses_a_server_that_is_too_old(
+        self, own_database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The tests' server is the newest there is, so here the oldest that is taken is one newer."""
+        monkeypatch.setenv("HUGEPLAN_DATABASE_URL", own_database_url)
+        monkeypatch.setattr(server_release, "OLDEST", 99)
+        for command in ("migrate", "serve"):
+            assert main([command]) == 2
+            said = capsys.readouterr().err
+            assert said.startswith(f"hugeplan {command}: HUGEPLAN_DATABASE_URL: the database is PostgreSQL 18; ")
+            assert said.count("\n") == 1
+
+    def test_the_matrix_is_what_the_guide_says(self) -> None:
+        assert server_release.require_supported(160000) is None
+        assert server_release.require_supported(180004) is None
+        assert "newer than those" in str(server_release.require_supported(190000))
+        with pytest.raises(server_release.ServerReleaseError, match="PostgreSQL 15; expected 16 to 18"):
+            server_release.require_supported(150012)
+        page = (REPOSITORY / "docs/support.md").read_text()
+        assert f"PostgreSQL | {server_release.OLDEST} to {server_release.NEWEST_TESTED}" in page
 
 
 PROCESSES = [{"pid": pid, "name": f"postgres: worker {pid}"} for pid in range(100)]
@@ -108,6 +216,15 @@ class TestDoctor:
         well = hugeplan("doctor", **environment)
         assert well.returncode == 0, well.stdout
         assert "administrator's token. Run: hugeplan token create" in well.stdout
+
+    @pytest.mark.parametrize(
+        ("url", "state"),
+        [("http://127.0.0.1:8000", "ok"), ("http://hugeplan.example", "wrong"), ("https://hugeplan.example", "ok")],
+    )
+    def test_plain_http_is_sound_where_only_this_machine_comes_by_it(self, url: str, state: str) -> None:
+        """docker-compose.yml listens on all addresses of its container and publishes the port on loopback."""
+        settings = Settings(database_url=SecretStr("postgresql:///x"), host="0.0.0.0", public_url=url)  # noqa: S104
+        assert next(iter(check_exposure(settings))).state == state
 
     def test_a_database_that_is_away_is_one_line(self, hugeplan: Command) -> None:
         done = hugeplan("doctor", HUGEPLAN_DATABASE_URL="postgresql://u:a-password@/x?host=/nonexistent")

@@ -1,0 +1,66 @@
+"""``hugeplan wait COMMAND...``: another command of hugeplan, as soon as its database is there.
+
+Containers start in any order: an engine may know no order (podman before 4.6 knows no "healthy"), and after a restart
+of the machine none keeps to it. So a step waits by itself, and says once what it waits for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+import psycopg
+
+from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
+from hugeplan.cli.service_settings import load_settings
+from hugeplan.db import migrate
+from hugeplan.settings import Settings
+
+_PAUSE_SECONDS = 0.5
+_MOST_SECONDS = 86_400
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``wait``."""
+    parser.add_argument("--seconds", type=int, default=300, metavar="N", help="give up after so long (default: 300)")
+    parser.add_argument("--migrated", action="store_true", help="wait for the newest migration, too")
+    parser.add_argument("then", nargs=argparse.REMAINDER, metavar="COMMAND", help="what to run then, such as: migrate")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Wait, then become the command."""
+    seconds: int = arguments.seconds
+    if not 0 <= seconds <= _MOST_SECONDS:
+        raise InputError(f"--seconds: {seconds} is not valid; expected 0 to {_MOST_SECONDS}")
+    settings = load_settings()
+    deadline = time.monotonic() + seconds
+    said: str | None = None
+    while reason := missing(settings, migrated=arguments.migrated):
+        if time.monotonic() >= deadline:
+            sys.stderr.write(f"hugeplan wait: after {seconds} s {reason}\n")
+            return EXIT_FAILED
+        if reason != said:
+            print(f"waiting: {reason}", flush=True)
+            said = reason
+        time.sleep(_PAUSE_SECONDS)
+    if arguments.then:
+        os.execv(sys.executable, [sys.executable, "-m", "hugeplan.cli", *arguments.then])  # noqa: S606 - our own command
+    return 0
+
+
+def missing(settings: Settings, *, migrated: bool) -> str | None:
+    """What is not there yet, in half a sentence; None when everything is."""
+    try:
+        with postgres_programs.connect(settings) as connection:
+            if not migrated:
+                return None
+            revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except InputError as error:
+        return str(error)
+    except psycopg.errors.UndefinedTable:
+        revision = None
+    head = migrate.head_revision(migrate.migrations_dir(settings.migrations_dir))
+    found = revision[0] if revision else "none"
+    return None if found == head else f"the database is at migration {found}, the service needs {head}"
