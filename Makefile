@@ -55,6 +55,10 @@ measure: setup agent ## Measure this machine again and send the result to the ru
 setup: $(INSTALLED) ## Create .venv with the commands hugeplan and hugeplan-agent
 	@:
 
+.PHONY: dependencies
+dependencies: $(VENV_READY) ## Create .venv with the locked packages alone
+	@:
+
 .PHONY: seed-fleet
 seed-fleet: setup ## Put a synthetic fleet into HUGEPLAN_DATABASE_URL (NODES=10000 SEED=1)
 	@$(BIN)/hugeplan seed --nodes $(NODES) --seed $(SEED)
@@ -78,6 +82,12 @@ wheels: setup frontend agent ## Build the wheels of hugeplan (with the UI and th
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python agent/packaging/build.py --kinds wheel --out dist
 	@rm -rf backend/build
 	@ls dist
+
+.PHONY: runtime
+runtime: $(VENV_READY) ## Leave in a .venv of PROFILE=production what an image runs, and nothing that builds
+	@[ $(PROFILE) = production ] || { echo "hugeplan: make runtime is for images; it needs PROFILE=production." >&2; exit 1; }
+	@$(SAY) "leaving what runs"
+	@deploy/make/runtime.sh $(VENV)
 
 .PHONY: screenshots
 screenshots: setup frontend ## Picture every page and state in both themes into frontend/screenshots
@@ -151,7 +161,6 @@ $(INSTALLED): $(VENV_READY) backend/pyproject.toml agent/pyproject.toml
 	@$(SAY) "installing the commands hugeplan and hugeplan-agent"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		-e backend -e agent
-	@[ $(PROFILE) != production ] || $(BIN)/python -m compileall -q backend/hugeplan agent/hugeplan_agent
 	@touch $@
 
 $(NODE_READY): frontend/package.json frontend/package-lock.json
@@ -168,7 +177,7 @@ $(DIST_READY): $(NODE_READY) $(FRONTEND_SOURCES)
 frontend/package.json frontend/package-lock.json:
 	@echo "hugeplan: $@ is missing, so the user interface cannot be built." >&2; exit 1
 
-$(TLBBENCH): $(INSTALLED) $(TLBBENCH_SOURCES)
+$(TLBBENCH): $(VENV_READY) $(TLBBENCH_SOURCES)
 	@deploy/make/preflight.sh cc
 	@test -f agent/tlbbench/meson.build || { echo "hugeplan: agent/tlbbench/meson.build is missing, so tlbbench cannot be built." >&2; exit 1; }
 	@$(SAY) "building tlbbench"

@@ -27,8 +27,8 @@ BUILT = CACHE / "built.json"
 IMAGES = ("hugeplan-server", "hugeplan-agent")
 # What deploy/Dockerfile copies.
 SOURCES = (
-    "Makefile", ".dockerignore", "deploy/Dockerfile", "deploy/make", "deploy/python", "deploy/volumes", "agent",
-    "backend", "frontend", "migrations",
+    "Makefile", "LICENSE", ".dockerignore", "deploy/Dockerfile", "deploy/make", "deploy/python", "deploy/volumes",
+    "agent", "backend", "frontend", "migrations",
 )  # fmt: skip
 
 # What package clients say when a build step finds no registry.

@@ -13,13 +13,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,13 +26,12 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/containers"
 # A change of a stand-in's contents needs the next number; the others keep theirs, and images built on them are kept.
-STAND_IN_VERSIONS = {"python": 3, "node": 3, "postgres": 4}
-HEALTH_WAIT_SINCE = (4, 6)
-SUITE = "bookworm"
+STAND_IN_VERSIONS = {"debian": 1, "node": 4, "postgres": 5}
+SUITE = "trixie"
 TOOLS = ("podman", "buildah", "crun", "netavark", "aardvark-dns", "debootstrap", "iptables")
 CAP_SYS_RESOURCE = 24
 
-PYTHON, NODE, POSTGRES = "python:3.11-slim-bookworm", "node:20-bookworm-slim", "postgres:18"
+DEBIAN, NODE, POSTGRES = "debian:trixie-slim", "node:24-trixie-slim", "postgres:18-trixie"
 
 
 class RigError(Exception):
@@ -59,21 +56,6 @@ class Engine:
         """Run a compose command in the current project."""
         return self._call((*self.compose, *words), seconds, check)
 
-    def up(self, services: Mapping[str, Any], project: str) -> None:
-        """Start every service in the order of its conditions.
-
-        Docker and podman from 4.6 do that themselves. Older podman knows no wait for health and refuses to start a
-        container whose dependency has ended well, so services are started one by one here, and each condition is
-        waited for with podman's own commands.
-        """
-        if self.name == "docker" or self._version() >= HEALTH_WAIT_SINCE:
-            self.compose_run("up", "--detach")
-            return
-        for name, service in services.items():  # the file lists them in an order that can start
-            for needed, wanted in service.get("depends_on", {}).items():
-                self._wait_for(f"{project}_{needed}_1", wanted["condition"])
-            self.compose_run("up", "--detach", "--no-deps", name)
-
     def remove(self, project: str) -> None:
         """Remove what ``down`` may leave: containers that were about to restart, and their volumes."""
         if left := self._names("ps", "--all", "--format", "{{.Names}}", project=project):
@@ -83,24 +65,6 @@ class Engine:
 
     def _names(self, *words: str, project: str) -> list[str]:
         return [name for name in self.run(*words).stdout.split() if name.startswith(project)]
-
-    def _version(self) -> tuple[int, ...]:
-        text = self.run("version", "--format", "{{.Client.Version}}").stdout
-        return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
-
-    def _wait_for(self, container: str, condition: str, seconds: float = 180) -> None:
-        if condition == "service_completed_successfully":
-            status = self.run("wait", container, seconds=seconds).stdout.strip()
-            assert status == "0", f"{container} ended with status {status}: {self._logs(container)}"
-            return
-        deadline = time.monotonic() + seconds
-        while self.run("healthcheck", "run", container, check=False).returncode != 0:
-            assert time.monotonic() < deadline, f"{container} did not become healthy: {self._logs(container)}"
-            time.sleep(0.5)
-
-    def _logs(self, container: str) -> str:
-        told = self.run("logs", "--tail", "40", container)
-        return told.stdout + told.stderr
 
     def _call(self, words: tuple[str, ...], seconds: float, check: bool) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
@@ -148,7 +112,7 @@ def find_engine(*, bridged: bool = True) -> Engine:
     engine = Engine("podman", ("podman",), (str(podman_compose),), environment, stand_ins=True)
     try:
         _make_stand_ins(engine)
-        engine.run("run", "--rm", *([] if bridged else ["--network=none"]), PYTHON, "true")
+        engine.run("run", "--rm", *([] if bridged else ["--network=none"]), DEBIAN, "true")
     except AssertionError as error:
         reason = " ".join(str(error).splitlines()[-1:])
         raise RigError(f"no Docker engine answers, and podman cannot run a container here: {reason}") from error
@@ -218,7 +182,7 @@ def _podman_environment() -> dict[str, str]:
 
 
 def _make_stand_ins(engine: Engine) -> None:
-    names = {PYTHON: _python_root, NODE: _node_root, POSTGRES: _postgres_root}
+    names = {DEBIAN: _debian_root, NODE: _node_root, POSTGRES: _postgres_root}
     for name, make in names.items():
         short = name.split(":")[0]
         mark = f"hugeplan-stand-in-{short}:{STAND_IN_VERSIONS[short]}"
@@ -242,35 +206,48 @@ def _import(engine: Engine, folder: Path, mark: str, make: Callable[[Path], list
 
 
 def _base_tar() -> Path:
-    """A minimal Debian with Python, made once."""
-    tar = CACHE / f"{SUITE}-1.tar"
+    """A minimal Debian without documentation and translations, as the official slim image is made; made once."""
+    tar = CACHE / f"{SUITE}-slim-1.tar"
     if not tar.exists():
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             root = Path(folder) / "root"
             subprocess.run(
-                ["debootstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates,libatomic1",
-                 SUITE, str(root)],
-                check=True, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-            # What this machine trusts, so that package clients reach their registries in a build step, too.
-            bundle = Path("/etc/ssl/certs/ca-certificates.crt")
-            if bundle.exists():
-                shutil.copy(bundle, root / "etc/ssl/certs/ca-certificates.crt")
+                ["debootstrap", "--variant=minbase", SUITE, str(root)], check=True, stdout=subprocess.DEVNULL
+            )
+            _slim(root)
             fresh = Path(folder) / "base.tar"
             subprocess.run(["tar", "-C", str(root), "-cf", str(fresh), "."], check=True)
             fresh.replace(tar)
     return tar
 
 
+def _slim(root: Path) -> None:
+    """What the official slim images leave out, now and in every package that is installed later."""
+    left_out = [f"usr/share/{name}" for name in ("doc", "man", "locale", "info", "groff", "linda", "lintian")]
+    for folder in (*left_out, "var/lib/apt/lists", "var/cache/apt"):
+        shutil.rmtree(root / folder, ignore_errors=True)
+    (root / "var/lib/apt/lists/partial").mkdir(parents=True)
+    (root / "var/cache/apt/archives/partial").mkdir(parents=True)
+    for log in ("bootstrap.log", "dpkg.log", "alternatives.log"):
+        (root / "var/log" / log).unlink(missing_ok=True)
+    rules = "".join(f"path-exclude /{folder}/*\n" for folder in left_out)
+    (root / "etc/dpkg/dpkg.cfg.d/docker").write_text(rules + "path-include /usr/share/doc/*/copyright\n")
+    # The machine's mirrors, and what it trusts, so that package clients reach their registries in a build step, too.
+    (root / "etc/apt/apt.conf.d/docker-clean").write_text('APT::Keep-Downloaded-Packages "false";\n')
+    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
+    if bundle.exists():
+        (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
+        shutil.copy(bundle, root / "usr/local/share/rig-trusted.crt")
+
+
 def _trust(*more: str) -> list[str]:
-    bundle = "/etc/ssl/certs/ca-certificates.crt"
+    # Beside the image's own list of authorities, which a package brings or not.
+    bundle = "/usr/local/share/rig-trusted.crt"
     return [f"ENV SSL_CERT_FILE={bundle}", f"ENV PIP_CERT={bundle}", f"ENV NODE_EXTRA_CA_CERTS={bundle}", *more]
 
 
-def _python_root(root: Path) -> list[str]:
-    (root / "usr/local/bin/python3").symlink_to("/usr/bin/python3")
-    (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
-    return _trust('CMD ["python3"]')
+def _debian_root(_: Path) -> list[str]:
+    return _trust('CMD ["bash"]')
 
 
 def _node_root(root: Path) -> list[str]:

@@ -1,6 +1,6 @@
 """The selection of one option per instance as an integer program, for more combinations than can be looked at.
 
-SciPy is imported when the first such plan needs it: its import costs more than most plans (docs/adr/0019).
+The solver is imported when the first such plan needs it (docs/adr/0019 and 0031).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,6 @@ import numpy as np
 _UNIT_BYTES = float(2**30)
 #: Nodes of the search after which it ends, whatever the machine's speed: thousands of instances need a few hundred.
 NODE_LIMIT = 20_000
-
-_OPTIMAL, _INFEASIBLE = 0, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +40,40 @@ def best_selection(scores: Sequence[Sequence[float]], rows: Sequence[Row]) -> An
     ``scores`` are by instance and option. The search ends by the number of its nodes, never by a clock: the same
     request has the same answer on any machine, and ``proven`` says whether the search came to its end.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - see the module's text
-    from scipy.sparse import csr_array  # noqa: PLC0415
+    import highspy  # noqa: PLC0415 - see the module's text
 
-    owners = np.array([i for i, options in enumerate(scores) for _ in options])
-    variables = np.arange(len(owners))
-    one_each = csr_array((np.ones(len(owners)), (owners, variables)), shape=(len(scores), len(owners)))
-    held = (
-        np.array([[size for options in row.uses for size in options] for row in rows], dtype=np.float64) / _UNIT_BYTES
-    )
-    limits = np.array([row.limit_bytes / _UNIT_BYTES for row in rows])
-    found = milp(
-        -np.array([s for options in scores for s in options], dtype=np.float64),
-        integrality=np.ones(len(owners)),
-        bounds=Bounds(0, 1),
-        constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(held, -np.inf, limits)],
-        options={"mip_rel_gap": 0.0, "node_limit": NODE_LIMIT},
-    )
-    if found.x is None:
-        return Answer(None, proven=found.status == _INFEASIBLE)
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    # One thread: a pool of them would stay in a service that forks.
+    options = {"output_flag": False, "threads": 1, "mip_rel_gap": 0.0, "mip_max_nodes": NODE_LIMIT}
+    for option, value in options.items():
+        solver.setOptionValue(option, value)
+    solver.passModel(_program(highspy, scores, rows))
+    solver.run()
+    status = solver.getModelStatus()
+    if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return Answer(None, proven=status == highspy.HighsModelStatus.kInfeasible)
+    values = np.asarray(solver.getSolution().col_value)
     starts = np.concatenate(([0], np.cumsum([len(options) for options in scores])))
-    chosen = tuple(int(np.argmax(found.x[a:b])) for a, b in pairwise(starts.tolist()))
-    return Answer(chosen, proven=found.status == _OPTIMAL)
+    chosen = tuple(int(np.argmax(values[a:b])) for a, b in pairwise(starts.tolist()))
+    return Answer(chosen, proven=status == highspy.HighsModelStatus.kOptimal)
+
+
+def _program(highspy: Any, scores: Sequence[Sequence[float]], rows: Sequence[Row]) -> Any:
+    """One 0-1 variable per option: exactly one of each instance, and at most the budget of each row."""
+    gain = np.array([score for options in scores for score in options], dtype=np.float64)
+    uses = [np.array([size for options in row.uses for size in options], dtype=np.float64) for row in rows]
+    held = [(np.flatnonzero(sizes), sizes[sizes != 0] / _UNIT_BYTES) for sizes in uses]
+    widths = [*(len(options) for options in scores), *(len(places) for places, _ in held)]
+    program = highspy.HighsLp()
+    program.num_row_, program.num_col_ = len(widths), len(gain)
+    program.col_cost_ = -gain
+    program.col_lower_, program.col_upper_ = np.zeros(len(gain)), np.ones(len(gain))
+    program.integrality_ = [highspy.HighsVarType.kInteger] * len(gain)
+    program.row_lower_ = np.concatenate((np.ones(len(scores)), np.full(len(rows), -highspy.kHighsInf)))
+    program.row_upper_ = np.concatenate((np.ones(len(scores)), [row.limit_bytes / _UNIT_BYTES for row in rows]))
+    # By rows: an instance's options stand side by side, so the first rows together are every variable once.
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_ = np.concatenate(([0], np.cumsum(widths)))
+    program.a_matrix_.index_ = np.concatenate((np.arange(len(gain)), *(places for places, _ in held)))
+    program.a_matrix_.value_ = np.concatenate((np.ones(len(gain)), *(sizes for _, sizes in held)))
+    return program
