@@ -16,6 +16,7 @@ MEASURE ?= quick
 # Synthetic nodes that the demo shows beside this machine, labelled as such.
 DEMO_FLEET ?= 0
 PYTHON ?=
+RELEASE ?=
 # The synthetic fleet of `make seed-fleet`.
 NODES ?= 1000
 SEED ?= 1
@@ -73,15 +74,14 @@ agent: $(TLBBENCH) ## Build agent/build/tlbbench
 frontend: $(DIST_READY) ## Build the user interface into frontend/dist
 	@:
 
-.PHONY: wheels
-wheels: setup frontend agent ## Build the wheels of hugeplan (with the UI and the migrations) and of the agent into dist/
-	@rm -rf dist backend/build
-	@$(SAY) "building the wheels"
-	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index \
-		--wheel-dir dist ./backend
-	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python agent/packaging/build.py --kinds wheel --out dist
-	@rm -rf backend/build
-	@ls dist
+.PHONY: release
+release: setup frontend ## Build dist/ reproducibly: wheels, deb, rpm, requirements, chart, man pages, SBOM, sums (RELEASE=--images: images)
+	@$(SAY) "building release $$(cat deploy/release/VERSION) into dist"
+	@$(BIN)/python deploy/release/release.py --out dist $(RELEASE)
+
+.PHONY: version
+version: ## Write deploy/release/VERSION wherever a literal must stand
+	@python3 deploy/release/version.py
 
 .PHONY: runtime
 runtime: $(VENV_READY) ## Leave in a .venv of PROFILE=production what an image runs, and nothing that builds

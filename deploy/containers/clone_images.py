@@ -118,6 +118,32 @@ def archive_of_images(target: Path, prefix: str, tag: str) -> dict[str, str]:
 
     Images that were built from the same files are used again. Raises RigError where none can be built.
     """
+    engine, ids = _images_of_this_tree()
+    if not engine.stand_ins and engine.run("image", "inspect", POSTGRES, check=False).returncode != 0:
+        engine.run("pull", POSTGRES, seconds=600)
+    names = {name: f"{prefix}/{name}:{tag}" for name in (*IMAGES, "postgres")}
+    for name, source in {**ids, "postgres": POSTGRES}.items():
+        engine.run("tag", source, names[name])
+    several = ["--multi-image-archive"] if engine.name == "podman" else []
+    engine.run("save", *several, "--output", str(target), *names.values(), seconds=300)
+    return names
+
+
+def oci_archives(folder: Path, tag: str) -> Iterator[str]:
+    """Write each image of this tree to an OCI archive of its own, and say so. Raises RigError where none can be."""
+    engine, ids = _images_of_this_tree()
+    if engine.name != "podman":
+        raise RigError("only podman writes OCI archives")
+    for name, one in ids.items():
+        engine.run("tag", one, f"{name}:{tag}")
+        target = folder / f"{name}-{tag}.oci.tar"
+        engine.run("save", "--format", "oci-archive", "--output", str(target), f"{name}:{tag}", seconds=300)
+        base = " ON A STAND-IN BASE, not to be given to anybody" if engine.stand_ins else ""
+        yield f"{target.name}: {target.stat().st_size} bytes{base}"
+
+
+def _images_of_this_tree() -> tuple[Engine, dict[str, str]]:
+    """The engine and the ids of this tree's images, built if they are not there. Raises RigError."""
     try:
         engine = find_engine()
     except subprocess.SubprocessError as error:
@@ -129,14 +155,7 @@ def archive_of_images(target: Path, prefix: str, tag: str) -> dict[str, str]:
                 raise RigError(built)
         ids = _kept_images(engine)
         assert ids is not None, "the images that were just built are there"
-    if not engine.stand_ins and engine.run("image", "inspect", POSTGRES, check=False).returncode != 0:
-        engine.run("pull", POSTGRES, seconds=600)
-    names = {name: f"{prefix}/{name}:{tag}" for name in (*IMAGES, "postgres")}
-    for name, source in {**ids, "postgres": POSTGRES}.items():
-        engine.run("tag", source, names[name])
-    several = ["--multi-image-archive"] if engine.name == "podman" else []
-    engine.run("save", *several, "--output", str(target), *names.values(), seconds=300)
-    return names
+    return engine, ids
 
 
 def _kept_images(engine: Engine) -> dict[str, str] | None:

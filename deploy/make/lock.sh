@@ -14,5 +14,7 @@ compile backend/pyproject.toml agent/pyproject.toml deploy/python/tools.in --ext
   --output-file deploy/python/development.txt
 compile backend/pyproject.toml deploy/python/build.in --constraint deploy/python/development.txt \
   --output-file deploy/python/production.txt
+# What the service's wheel needs with all its extras but our own agent, for installs that ask an index for nothing else.
+compile backend/pyproject.toml --extra demo --constraint deploy/python/development.txt --output-file deploy/python/wheel.txt
 rm -rf "$work"
-deploy/make/say "wrote deploy/python/development.txt and deploy/python/production.txt"
+deploy/make/say "wrote deploy/python/development.txt, production.txt and wheel.txt"

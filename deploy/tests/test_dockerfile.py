@@ -10,7 +10,7 @@ from container_rig import REPOSITORY
 
 PACKAGES = re.compile(
     r"apt-get update && apt-get install -y --no-install-recommends [a-z0-9. -]+ && rm -rf /var/lib/apt/lists/\*"
-    r"( /var/cache/apt/\*\.bin)?"
+    r"( /(var|usr/lib/python3\*)/\S+)*"
 )
 TEXT = (REPOSITORY / "deploy/Dockerfile").read_text().replace("\\\n", " ")
 
