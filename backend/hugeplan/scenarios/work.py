@@ -78,9 +78,9 @@ class Unfinished:
 
 def prepare() -> None:
     """Load what the planner loads when it first needs it, and fill what it remembers; called before the first fork."""
-    import scipy.optimize  # noqa: PLC0415 - the service itself needs none of it
+    import highspy  # noqa: PLC0415 - the service itself needs none of it
 
-    del scipy
+    del highspy
     compute(pickle.dumps((Question(_SMALL), Files())))
 
 
