@@ -40,6 +40,19 @@ VALUES: dict[str, Json] = {
         "networkPolicy": {"clients": [{"namespaceSelector": {"matchLabels": {"team": "db"}}}]},
         "monitoring": {"dashboard": {"enabled": True}},
     },
+    "operated": {
+        "fullnameOverride": "planning",
+        "image": {"registry": "registry.example/hugeplan"},
+        "backup": {"enabled": True, "schedule": "@daily", "keep": 3},
+        "server": {
+            "envFrom": [{"secretRef": {"name": "oidc"}}],
+            "podAnnotations": {"team": "db"},
+            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        },
+        "agent": {"envFrom": [{"configMapRef": {"name": "agents"}}], "podAnnotations": {"team": "db"}},
+        "database": {"bundled": {"existingSecret": "database", "nodeSelector": {"pool": "infra"}}},
+        "enrolment": {"existingSecret": "enrolment"},
+    },
     "service only": {"agent": {"enabled": False}, "database": {"bundled": {"storage": {"className": "fast"}}}},
 }
 
@@ -110,7 +123,7 @@ def test_a_real_api_server_accepts_it(control_plane: ControlPlane, name: str) ->
         )
     assert out.count("serverside-applied") == len([one for one in yaml.safe_load_all(text) if one])
     pods = control_plane.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")["items"]
-    assert [one["metadata"]["name"] for one in pods] == ["demo-server"]
+    assert [one["metadata"]["name"] for one in pods] == [f"{VALUES[name].get('fullnameOverride', 'demo')}-server"]
 
 
 def test_a_restricted_namespace_takes_the_service_and_its_database(control_plane: ControlPlane) -> None:
@@ -171,6 +184,35 @@ def test_the_password_differs_from_install_to_install() -> None:
     )
     assert first["stringData"]["password"] != second["stringData"]["password"]
     assert first["stringData"]["password"] in first["stringData"]["url"]
+
+
+def test_a_render_without_a_cluster_changes_nothing_where_the_secrets_are_named() -> None:
+    """GitOps renders again and again; `lookup` finds nothing there."""
+    assert render(VALUES["operated"]) == render(VALUES["operated"])
+    assert of_kind(rendered(VALUES["operated"]), "Secret") == []
+
+
+def test_every_image_of_ours_comes_from_the_registry_that_is_named_once() -> None:
+    text = render(VALUES["operated"])
+    ours = {line.split()[-1] for line in text.splitlines() if "image:" in line and "postgres" not in line}
+    assert ours == {f"registry.example/hugeplan/hugeplan-{name}:0.1.0" for name in ("server", "agent")}
+    assert "demo-" not in text.replace("app.kubernetes.io/instance: demo", "")
+
+
+def test_a_backup_dumps_with_the_services_credentials_and_keeps_the_newest() -> None:
+    (job,) = of_kind(rendered(VALUES["operated"]), "CronJob")
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (script,) = pod["containers"][0]["args"]
+    assert "hugeplan wait backup" in script
+    assert "head -n -3 " in script
+    assert {"name": "secrets", "mountPath": "/run/secrets/hugeplan", "readOnly": True} in pod["containers"][0][
+        "volumeMounts"
+    ]
+    (claim,) = of_kind(rendered(VALUES["operated"]), "PersistentVolumeClaim")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    policies = of_kind(rendered({"backup": {"enabled": True}}), "NetworkPolicy")
+    (postgres,) = [one for one in policies if one["metadata"]["name"] == "demo-postgres"]
+    assert "'app.kubernetes.io/component': 'backup'" in str(postgres["spec"]["ingress"])
 
 
 def test_alert_rules_are_ones_that_prometheus_takes(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 {{- define "hugeplan.name" -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- default .Release.Name .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end }}
 
 {{- define "hugeplan.labels" -}}
@@ -18,6 +18,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{- define "hugeplan.image" -}}
+{{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{- if .image.digest -}}
 {{ .image.repository }}@{{ .image.digest }}
 {{- else -}}
@@ -37,7 +38,7 @@ capabilities:
 {{- end }}
 
 {{- define "hugeplan.databaseSecret" -}}
-{{- default (printf "%s-postgres" (include "hugeplan.name" .)) .Values.database.external.existingSecret -}}
+{{- coalesce .Values.database.external.existingSecret .Values.database.bundled.existingSecret (printf "%s-postgres" (include "hugeplan.name" .)) -}}
 {{- end }}
 
 {{- define "hugeplan.enrolmentSecret" -}}
