@@ -99,6 +99,7 @@ def requirements(out: Path) -> None:
         extras = "[demo,node]" if path.name.startswith("hugeplan-") else ""
         marker = f' ; platform_machine == "{machine}"' if (machine := _machine_of(path)) else ""
         lines.append(f"./{path.name}{extras}{marker} --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}")
+    shutil.copyfile(LOCK, out / "lock.txt")
     (out / "requirements.txt").write_text("\n".join(lines) + "\n" + LOCK.read_text())
 
 

@@ -33,8 +33,8 @@ def declared() -> dict[str, str]:
     return found
 
 
-def test_there_are_two_locks() -> None:
-    assert [path.name for path in LOCKS] == ["development.txt", "production.txt"]
+def test_there_is_a_lock_for_each_purpose() -> None:
+    assert [path.name for path in LOCKS] == ["development.txt", "production.txt", "wheel.txt"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)

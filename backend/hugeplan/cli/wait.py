@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stderr.write(f"hugeplan wait: after {seconds} s {reason}\n")
             return EXIT_FAILED
         if reason != said:
-            print(f"waiting: {reason}", flush=True)
+            sys.stderr.write(f"waiting: {reason}\n")  # what the command then prints may be a backup
             said = reason
         time.sleep(_PAUSE_SECONDS)
     if arguments.then:

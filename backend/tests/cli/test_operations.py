@@ -138,12 +138,12 @@ class TestWait:
         words = [sys.executable, "-m", "hugeplan.cli", "wait"]
         served = subprocess.Popen(
             [*words, "--migrated", "token", "create", "--role", "viewer", "--name", "waited"],
-            env=environment, stdout=subprocess.PIPE, text=True,
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        assert served.stdout is not None
-        assert f'"{name}" does not exist' in served.stdout.readline()
+        assert served.stderr is not None
+        assert f'"{name}" does not exist' in served.stderr.readline()
         postgres.ensure_database(name)
-        assert "at migration none" in served.stdout.readline()
+        assert "at migration none" in served.stderr.readline()
         subprocess.run([*words, "migrate"], env=environment, check=True, stdout=subprocess.DEVNULL)
         rest, _ = served.communicate(timeout=60)
         assert served.returncode == 0

@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 SPACE = "hugeplan"
 DNS = {"clusterDNS": [network.ADDRESS], "clusterDomain": "cluster.local"}
-HUGEPLAN = "/opt/hugeplan/.venv/bin/hugeplan"
+HUGEPLAN = "hugeplan"
 
 
 @dataclass
