@@ -9,10 +9,8 @@ from sqlalchemy import Connection, create_engine, pool, text
 
 from hugeplan.db import models  # noqa: F401 - fills Base.metadata
 from hugeplan.db.base import PARTITIONED_TABLES, Base
+from hugeplan.db.locks import AdvisoryLock
 from hugeplan.settings import Settings
-
-# Any number that no other program on the server uses: two migrations at once wait for each other.
-ADVISORY_LOCK = 4_811_252_263_001
 
 config = context.config
 
@@ -30,7 +28,7 @@ def include_name(name: str | None, kind: str, _parents: Any) -> bool:
 def run(connection: Connection) -> None:
     """Migrate over an open connection, in one transaction."""
     connection.execute(text("SET lock_timeout = '10s'"))
-    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": ADVISORY_LOCK})
+    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": int(AdvisoryLock.MIGRATION)})
     connection.commit()
     try:
         context.configure(
@@ -44,7 +42,7 @@ def run(connection: Connection) -> None:
             context.run_migrations()
     finally:
         connection.rollback()
-        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": ADVISORY_LOCK})
+        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": int(AdvisoryLock.MIGRATION)})
         connection.commit()
 
 

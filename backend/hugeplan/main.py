@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 
 from fastapi import Depends, FastAPI
@@ -24,6 +23,7 @@ from hugeplan.access.oidc import Provider
 from hugeplan.access.router import router as access_router
 from hugeplan.api import docs, health, openapi, problems, ui
 from hugeplan.api.allow import Methods
+from hugeplan.api.background import Supervisor
 from hugeplan.api.body import BodyLimits
 from hugeplan.api.forwarded import Proxies
 from hugeplan.api.metrics import Metrics
@@ -31,7 +31,7 @@ from hugeplan.api.middleware import Refusals, RequestContext
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.benchmarks.router import router as benchmarks_router
 from hugeplan.db.engine import create_engine
-from hugeplan.db.maintenance import maintain_forever
+from hugeplan.db.maintenance import maintain
 from hugeplan.db.session import Database
 from hugeplan.documents.report import Report
 from hugeplan.events.delivery import deliver_forever
@@ -45,22 +45,20 @@ from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.metrics import FleetMetrics, render_metrics
 from hugeplan.fleet.overview_router import router as overview_router
 from hugeplan.fleet.router import router as fleet_router
-from hugeplan.fleet.watch import watch_forever
+from hugeplan.fleet.watch import LOOK_SECONDS as WATCH_SECONDS
+from hugeplan.fleet.watch import watch
 from hugeplan.fleet_plans.router import router as fleet_plans_router
-from hugeplan.fleet_plans.runner import FleetPlanRunner
+from hugeplan.fleet_plans.runner import LOOK_SECONDS, FleetPlanRunner
 from hugeplan.imports.router import router as imports_router
 from hugeplan.linting.router import router as linting_router
 from hugeplan.plans.router import router as plans_router
-from hugeplan.plans.watch import watch_forever as watch_plans_forever
+from hugeplan.plans.watch import LOOK_SECONDS as PLANS_SECONDS
+from hugeplan.plans.watch import check_plans
 from hugeplan.reference.router import router as reference_router
 from hugeplan.sandbox.sandbox import Sandbox
 from hugeplan.scenarios.router import router as scenarios_router
 from hugeplan.settings import Settings
 from hugeplan.warm import warm
-
-RESTART_SECONDS = 5.0
-
-_logger = logging.getLogger(__name__)
 
 ROUTERS = (
     fleet_router,
@@ -118,16 +116,8 @@ def _routes() -> Iterator[tuple[str, set[str]]]:
                     yield prefix + route.path, set(route.methods or ())
 
 
-async def _kept_running(name: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Run background work until it has ended well; an error that nobody foresaw is logged, and it begins anew."""
-    while True:
-        try:
-            await run()
-        except Exception:
-            _logger.exception("background work failed and begins anew", extra={"work": name})
-            await asyncio.sleep(RESTART_SECONDS)
-        else:
-            return
+async def _maintain(database: Database, settings: Settings) -> None:
+    await maintain(database, settings, datetime.now(UTC))
 
 
 @asynccontextmanager
@@ -138,27 +128,20 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     writer: ReportWriter = app.state.report_writer
     reader: ReportReader = app.state.report_reader
     runner: FleetPlanRunner = app.state.fleet_plan_runner
-    await writer.open()
-    sender = Sender(settings.webhook_allowed_networks)
-    work: dict[str, Callable[[], Awaitable[None]]] = {
-        "events": app.state.event_feed.run_forever,
-        "webhooks": partial(deliver_forever, database, sender.post),
-        "maintenance": partial(maintain_forever, database, settings),
-        "silent nodes": partial(watch_forever, database),
-        "stale plans": partial(watch_plans_forever, database),
-        "abandoned fleet plans": runner.end_abandoned_forever,
-        "bootstrap": partial(bootstrap.register_enrolment_token, database, settings),
-        "tokens": partial(bootstrap.remember_tokens, app.state.door.gate),
-    }
-    tasks = [asyncio.create_task(_kept_running(name, run), name=name) for name, run in work.items()]
+    work: Supervisor = app.state.background
+    await writer.open(work)
+    work.start("events", app.state.event_feed.run_forever)
+    work.start("webhooks", partial(deliver_forever, database, Sender(settings.webhook_allowed_networks).post))
+    work.start("maintenance", partial(_maintain, database, settings), every=settings.maintenance_interval_seconds)
+    work.start("silent nodes", partial(watch, database), every=WATCH_SECONDS)
+    work.start("stale plans", partial(check_plans, database), every=PLANS_SECONDS)
+    work.start("fleet plans", runner.look_after, every=LOOK_SECONDS)
+    work.start("bootstrap", partial(bootstrap.register_enrolment_token, database, settings))
+    work.start("tokens", bootstrap.TokenMemory(app.state.door.gate).look, every=bootstrap.REMEMBER_SECONDS)
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
+        await work.close()
         await runner.close()
         await reader.close()
         await app.state.sandbox.close()
@@ -186,6 +169,7 @@ def create_app(settings: Settings) -> Application:
     app.state.metrics = Metrics()
     app.state.fleet_metrics = FleetMetrics(app.state.database)
     app.state.metrics.registry.register(app.state.fleet_metrics)
+    app.state.background = Supervisor(app.state.metrics.registry)
     app.state.report_writer = ReportWriter(settings)
     app.state.report_reader = ReportReader(settings)
     app.state.sandbox = Sandbox()
@@ -195,7 +179,7 @@ def create_app(settings: Settings) -> Application:
     app.state.oidc = Provider(settings)
     app.state.machines = MachineRegistry(app.state.database)
     app.state.record_change = audit.record_request
-    app.state.readiness = health.ReadinessProbe(app.state.database, settings, warm)
+    app.state.readiness = health.ReadinessProbe(app.state.database, settings, warm, app.state.background)
 
     def limiter() -> RateLimiter:
         found: RateLimiter = app.state.rate_limiter

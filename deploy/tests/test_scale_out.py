@@ -30,7 +30,7 @@ import psycopg
 import pytest
 from support.reports import report
 
-from hugeplan.db.maintenance import ADVISORY_LOCK
+from hugeplan.db.locks import AdvisoryLock
 from hugeplan.embedded.postgres import TEST_SETTINGS, EmbeddedPostgres, EmbeddedPostgresError, programs_dir
 
 AGENTS = 4
@@ -283,7 +283,7 @@ def post_node(cluster: Cluster, token: str, name: str) -> None:
 def test_one_replica_at_a_time_does_the_maintenance(cluster: Cluster) -> None:
     """Both ask for one lock; while it is held elsewhere neither waits for it nor fails."""
     with psycopg.connect(f"postgresql://hugeplan@127.0.0.1:{cluster.ports['primary']}/hugeplan") as holder:
-        holder.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
+        holder.execute("SELECT pg_advisory_xact_lock(%s)", (int(AdvisoryLock.MAINTENANCE),))
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         assert holder.execute(waiting).fetchone() == (0,)
         assert answers(f"http://127.0.0.1:{cluster.ports['a']}/readyz")

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import text
-from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import logins, repository, service
 from hugeplan.access.admission import Gate
 from hugeplan.access.machines import CLONE_MARK
 from hugeplan.access.schemas import Role
+from hugeplan.db.locks import AdvisoryLock
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.settings import Settings
 
-ADVISORY_LOCK = 4_811_252_263_003
 LOGIN_LINK_SECONDS = logins.LOGIN_LINK_SECONDS
 APPROVAL = timedelta(hours=1)
-_RETRY_SECONDS = 5.0
-_REMEMBER_SECONDS = 20.0
-
-_logger = logging.getLogger(__name__)
+REMEMBER_SECONDS = 20.0
 
 
 async def _lock(session: WriteSession) -> None:
     """Let replicas that start together do this one after the other."""
-    await session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+    await session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": int(AdvisoryLock.BOOTSTRAP)})
 
 
 async def create_first_admin(database: Database) -> str | None:
@@ -69,34 +63,27 @@ async def replace_token(database: Database, name: str, role: Role) -> str:
         return (await service.mint(session, name=name, role=role)).token
 
 
-async def remember_tokens(gate: Gate) -> None:
-    """Let the gate know the usable tokens, and those that are made from now on, here or by another process."""
-    since: datetime | None = None
-    while True:
+class TokenMemory:
+    """Lets the gate know the usable tokens, and those that are made from now on, here or by another process."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._since: datetime | None = None
+
+    async def look(self) -> None:
+        """Learn what was made since the last look."""
         begun = datetime.now(UTC)
-        try:
-            await gate.load(since)
-        except (SQLAlchemyError, OSError):
-            await asyncio.sleep(_RETRY_SECONDS)
-        else:
-            since = begun - timedelta(minutes=5)  # replicas' clocks differ
-            await asyncio.sleep(_REMEMBER_SECONDS)
+        await self._gate.load(self._since)
+        self._since = begun - timedelta(minutes=5)  # replicas' clocks differ
 
 
 async def register_enrolment_token(database: Database, settings: Settings) -> None:
-    """Store the configured enrolment token unless it is there; waits for the database while it is away."""
+    """Store the configured enrolment token unless it is there."""
     if settings.bootstrap_enrolment_token is None:
         return
     secret = settings.bootstrap_enrolment_token.get_secret_value()
-    while True:
-        try:
-            async with database.write() as session:
-                await _lock(session)
-                # A revoked one stays revoked: the administrator's word is newer than the environment's.
-                if not await repository.is_known(session, service.hash_secret(secret)):
-                    await service.mint(session, name="bootstrap enrolment", role=Role.ENROLMENT, secret=secret)
-        except (SQLAlchemyError, OSError) as error:
-            _logger.warning("enrolment token not registered yet", extra={"error": type(error).__name__})
-            await asyncio.sleep(_RETRY_SECONDS)
-        else:
-            return
+    async with database.write() as session:
+        await _lock(session)
+        # A revoked one stays revoked: the administrator's word is newer than the environment's.
+        if not await repository.is_known(session, service.hash_secret(secret)):
+            await service.mint(session, name="bootstrap enrolment", role=Role.ENROLMENT, secret=secret)

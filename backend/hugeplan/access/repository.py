@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Select, delete, exists, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
+from hugeplan.db.locks import MACHINE_SEED
 from hugeplan.db.models import BrowserSession, EnrolmentApproval, LoginLink, Machine, OidcLogin, Token
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -220,7 +221,8 @@ async def machines_of_named(session: ReadSession, name: str, role: str) -> Seque
 
 async def lock_machine(session: WriteSession, machine_id: str) -> None:
     """Let those who speak for one machine for the first time do it one after the other."""
-    await session.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:id, 4811252263))"), {"id": machine_id})
+    lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:id, :seed))")
+    await session.execute(lock, {"id": machine_id, "seed": MACHINE_SEED})
 
 
 async def is_machine_known(session: ReadSession, machine_id: str) -> bool:

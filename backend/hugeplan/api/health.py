@@ -10,7 +10,9 @@ from typing import Literal
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
+from pydantic import Field
 
+from hugeplan.api.background import Supervisor
 from hugeplan.api.metrics import CONTENT_TYPE, Metrics
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.db import migrate
@@ -31,10 +33,11 @@ class Health(ResponseModel):
 
 
 class Readiness(ResponseModel):
-    """The database answers and is at the newest migration."""
+    """The database answers and is at the newest migration. ``failing``: background work that begins anew in vain."""
 
     status: Literal["ready"]
     revision: str
+    failing: list[str] = Field(default_factory=list)
 
 
 @router.get("/healthz")
@@ -66,8 +69,11 @@ class ReadinessProbe:
     ``warm`` is done once before the first yes, so that no client waits for what the first requests build.
     """
 
-    def __init__(self, database: Database, settings: Settings, warm: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, warm: Callable[[], Awaitable[None]], background: Supervisor
+    ) -> None:
         self._database, self._settings, self._warm = database, settings, warm
+        self._background = background
         self._is_warm = False
         self._good_until = 0.0
         self._last: Readiness | None = None
@@ -82,7 +88,10 @@ class ReadinessProbe:
         return await asyncio.shield(self._looking)
 
     async def _look(self) -> Readiness:
+        if needed := self._background.needed_and_failing():
+            raise _not_ready(f"Background work fails again and again: {', '.join(needed)}. The log says why.")
         found = await _readiness(self._database, self._settings)
+        found.failing = self._background.failing()
         if not self._is_warm:
             await self._warm()
             self._is_warm = True

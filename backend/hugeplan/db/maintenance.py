@@ -7,8 +7,6 @@ day gets one, so that a report is never refused because maintenance has not run.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -16,17 +14,13 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.exc import SQLAlchemyError
 
+from hugeplan.db.locks import AdvisoryLock
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.settings import Settings
 
-ADVISORY_LOCK = 4_811_252_263_002
 DAYS_AHEAD = 3
 DELETED_AT_A_TIME = 5000
-_RETRY_SECONDS = 5.0
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +133,7 @@ async def maintain(database: Database, settings: Settings, now: datetime) -> Non
         steps.append(partial(_drop_old, target=target, today=today))
     for step in steps:
         async with database.write() as session:
-            if not await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK}):
+            if not await _takes_its_turn(session):
                 return
             await session.execute(text("SET LOCAL statement_timeout = '10min'"))
             await step(session)
@@ -148,10 +142,16 @@ async def maintain(database: Database, settings: Settings, now: datetime) -> Non
             pass
 
 
+async def _takes_its_turn(session: WriteSession) -> bool:
+    """Whether no other replica is at it."""
+    lock = {"key": int(AdvisoryLock.MAINTENANCE)}
+    return bool(await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), lock))
+
+
 async def _delete_batch(database: Database, statement: str, values: dict[str, Any]) -> int:
     """Delete at most DELETED_AT_A_TIME rows in a transaction of their own, so that nobody waits long for its locks."""
     async with database.write() as session:
-        if not await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK}):
+        if not await _takes_its_turn(session):
             return 0
         found = await session.execute(text(statement), values | {"limit": DELETED_AT_A_TIME})
         return int(found.rowcount)  # type: ignore[attr-defined]
@@ -203,15 +203,3 @@ SELECT :now, 'retention', 'nodes_delete', 'nodes', CAST(id AS text),
     jsonb_build_object('name', name, 'last_report_at', last_report_at)
 FROM gone
 """
-
-
-async def maintain_forever(database: Database, settings: Settings) -> None:
-    """Rounds until cancelled. A round that fails is logged and tried again soon: the service answers meanwhile."""
-    while True:
-        wait_seconds = settings.maintenance_interval_seconds
-        try:
-            await maintain(database, settings, datetime.now(UTC))
-        except (SQLAlchemyError, OSError) as error:
-            _logger.warning("maintenance failed", extra={"error": str(error).splitlines()[0]})
-            wait_seconds = min(wait_seconds, _RETRY_SECONDS)
-        await asyncio.sleep(wait_seconds)

@@ -77,6 +77,8 @@ def struct_of(model: type[BaseModel]) -> type[msgspec.Struct]:
         kw_only=True,
         # A document refers to nothing that refers to it, so the collector of cycles need not look at it.
         gc=False,
+        # Whoever reads a document again, as after a deadlock, finds in it what came.
+        frozen=True,
         namespace={"__post_init__": _all_of(checks)} if checks else None,
     )
 

@@ -208,16 +208,11 @@ async def _note(session: WriteSession, row: Row[tuple[object, ...]], outcome: Ou
 
 
 async def deliver_forever(database: Database, send: Send) -> None:
-    """Deliver until cancelled. A database that is away is asked again; no failure ends it."""
+    """Deliver until cancelled."""
     courier = Courier(database, send)
     try:
         while True:
-            try:
-                await courier.round()
-            except (SQLAlchemyError, OSError) as error:
-                _logger.warning("events cannot be delivered", extra={"error": str(error).splitlines()[0]})
-            except Exception:
-                _logger.exception("a round of deliveries failed")
+            await courier.round()
             await asyncio.sleep(POLL_SECONDS)
     finally:
         await courier.close()

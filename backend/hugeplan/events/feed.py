@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 
 from pydantic import ValidationError
-from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.db.models import EventRow
 from hugeplan.db.session import Database
@@ -53,13 +52,10 @@ class EventFeed:
             self._news.notify_all()
 
     async def run_forever(self) -> None:
-        """Read until cancelled. A database that is away is asked again."""
+        """Read until cancelled."""
         while True:
             await self._somebody.wait()
-            try:
-                await self._read()
-            except (SQLAlchemyError, OSError) as error:
-                _logger.warning("events cannot be read", extra={"error": str(error).splitlines()[0]})
+            await self._read()
             await asyncio.sleep(POLL_SECONDS)
 
     async def _read(self) -> None:

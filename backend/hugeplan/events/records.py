@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import text
 
+from hugeplan.db.locks import AdvisoryLock
 from hugeplan.db.session import WriteSession
 
 KINDS: Final = (
@@ -44,8 +45,7 @@ class Event(msgspec.Struct, kw_only=True):
     text: str = ""
 
 
-EVENTS_LOCK: Final = 4_811_252_263_003
-LOCK_EVENTS: Final = f"SELECT pg_advisory_xact_lock({EVENTS_LOCK})"
+LOCK_EVENTS: Final = f"SELECT pg_advisory_xact_lock({AdvisoryLock.EVENTS:d})"
 """Taken last and held to the commit, so that events become visible in the order of their ids."""
 _NAMES: Final = "at, kind, node_id, node_name, code, subject, state, previous_state, text"
 _RECORDS: Final = (

@@ -6,14 +6,11 @@ so they are left alone.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 from sqlalchemy import text
-from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.db.session import Database
 from hugeplan.events.records import Event, write_events
@@ -37,8 +34,6 @@ _OPEN: Final = (
     "UPDATE node_states SET findings = findings || CAST(:finding AS jsonb) WHERE node_id = :node_id",
     "UPDATE nodes SET findings_attention = findings_attention + 1 WHERE id = :node_id",
 )
-
-_logger = logging.getLogger(__name__)
 
 
 async def mark_stale(database: Database, now: datetime) -> int:
@@ -70,12 +65,7 @@ async def mark_stale(database: Database, now: datetime) -> int:
     return len(rows)
 
 
-async def watch_forever(database: Database) -> None:
-    """Check until cancelled. A database that is away is asked again."""
-    while True:
-        try:
-            while await mark_stale(database, datetime.now(UTC)) == _BATCH:
-                pass
-        except (SQLAlchemyError, OSError) as error:
-            _logger.warning("silent nodes cannot be looked for", extra={"error": str(error).splitlines()[0]})
-        await asyncio.sleep(LOOK_SECONDS)
+async def watch(database: Database) -> None:
+    """Open the finding of every node that became silent."""
+    while await mark_stale(database, datetime.now(UTC)) == _BATCH:
+        pass

@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from hugeplan.db.session import Database
 from hugeplan.fleet_plans import repository
 from hugeplan.settings import Settings
@@ -35,6 +33,7 @@ class FleetPlanRunner:
         self._preparing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[UUID] = set()
+        self._has_looked = False
 
     async def start(self, job_id: UUID) -> None:
         """Run a stored job when it is its turn."""
@@ -43,24 +42,18 @@ class FleetPlanRunner:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def end_abandoned_forever(self) -> None:
-        """Mark jobs as failed whose process is gone, until cancelled: of this service or of another replica.
+    async def look_after(self) -> None:
+        """Say that jobs wait here, and mark those as failed of which nobody is heard: of this service or a replica's.
 
         From the second look on, a process is kept ready for the next job: a service that stays can spare its memory.
         """
-        is_first = True
-        while True:
-            if not is_first and not self._turn.locked():
-                await self.prepare()
-            is_first = False
-            now = datetime.now(UTC)
-            try:
-                async with self._database.write() as session:
-                    await repository.wait_on(session, sorted(self._waiting), now)
-                    await repository.end_abandoned(session, now - ABANDONED_AFTER, now)
-            except (SQLAlchemyError, OSError) as error:
-                _logger.warning("fleet plans cannot be looked after", extra={"error": str(error).splitlines()[0]})
-            await asyncio.sleep(LOOK_SECONDS)
+        if self._has_looked and not self._turn.locked():
+            await self.prepare()
+        self._has_looked = True
+        now = datetime.now(UTC)
+        async with self._database.write() as session:
+            await repository.wait_on(session, sorted(self._waiting), now)
+            await repository.end_abandoned(session, now - ABANDONED_AFTER, now)
 
     async def close(self) -> None:
         """Stop waiting for jobs."""

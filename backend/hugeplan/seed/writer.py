@@ -20,7 +20,6 @@ from hugeplan.documents.report import Report
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState, measured_alone, packed, with_run
-from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.ingest.node_update import Node
 from hugeplan.fleet.ingest.statements import NODE_COLUMNS
@@ -129,7 +128,7 @@ def _add_node(
     )
     for number in range(runs):
         _add_run(rows, node, synthetic, arrived, number)
-    node.apply(_incoming(synthetic, report, arrived), None, SavedPlans())
+    node.apply(_incoming(synthetic, report, arrived), None, {})
     rows.add(
         "nodes",
         {

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from conftest import MIGRATIONS
+from prometheus_client import CollectorRegistry
 from sqlalchemy import text
 from support.reports import report, run
 
 from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
+from hugeplan.api.background import Supervisor
 from hugeplan.db import maintenance, migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
@@ -46,8 +48,10 @@ async def store(
     async with database.write() as session:
         token = await access.mint(session, name="test", role=Role.AGENT, machine_id=document["machine_id"])
     writer = ReportWriter(settings)
-    await writer.open()
+    work = Supervisor(CollectorRegistry())
+    await writer.open(work)
     await writer.store(read_report(raw, document, token_id=token.id, now=NOW))
+    await work.close()
     await writer.close()
 
 

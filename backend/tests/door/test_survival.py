@@ -42,7 +42,7 @@ async def test_without_a_free_connection_requests_are_503_and_reports_go_on(
     app = create_app(settings)
     service = Service(app)
     viewer, agent = await service.client_as(Role.VIEWER), await service.client_as(Role.AGENT)
-    await app.state.report_writer.open()
+    await app.state.report_writer.open(app.state.background)
     try:
         assert (await agent.post("/api/v1/reports", json=report())).status_code == 201
         async with app.state.database.read() as session:
@@ -55,6 +55,7 @@ async def test_without_a_free_connection_requests_are_503_and_reports_go_on(
             assert (await service.client().get("/healthz")).status_code == 200
         assert (await viewer.get("/api/v1/nodes")).status_code == 200
     finally:
+        await app.state.background.close()
         await app.state.report_writer.close()
         await app.state.database.dispose()
 

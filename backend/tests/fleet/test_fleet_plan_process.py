@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest_asyncio
+from sqlalchemy import text
 from support.reports import report
 from support.service import Service
 
@@ -80,3 +81,20 @@ async def test_it_ends_with_the_service(runner: FleetPlanRunner) -> None:
     process = ready(runner)
     await runner.close()
     assert process.returncode is not None
+
+
+async def test_a_job_that_waits_for_its_turn_is_never_called_dead(
+    service: Service, runner: FleetPlanRunner, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """Another job holds the turn for longer than a dead one is silent."""
+    await agent.post("/api/v1/reports", json=report())
+    async with runner._turn:
+        job = (await planner.post("/api/v1/fleet/plan", json={"scenario": SCENARIO})).json()
+        async with service.database.write() as session:
+            await session.execute(text("UPDATE fleet_plans SET heartbeat_at = now() - interval '1 hour'"))
+        await runner.look_after()
+        found = (await planner.get(f"/api/v1/fleet/plans/{job['id']}")).json()
+        assert found["status"] == "queued"
+    async with planner.stream("GET", f"/api/v1/fleet/plans/{job['id']}/progress") as stream:
+        await stream.aread()
+    assert (await planner.get(f"/api/v1/fleet/plans/{job['id']}")).json()["status"] == "done"

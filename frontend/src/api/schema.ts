@@ -5613,7 +5613,7 @@ export interface components {
         };
         /**
          * Readiness
-         * @description The database answers and is at the newest migration.
+         * @description The database answers and is at the newest migration. ``failing``: background work that begins anew in vain.
          */
         Readiness: {
             /**
@@ -5623,6 +5623,8 @@ export interface components {
             status: "ready";
             /** Revision */
             revision: string;
+            /** Failing */
+            failing?: string[];
         };
         /**
          * ReportReceipt

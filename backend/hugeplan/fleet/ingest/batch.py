@@ -29,7 +29,7 @@ from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, Unauthe
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest import statements
-from hugeplan.fleet.ingest.in_force import SavedPlans, labelled_plan
+from hugeplan.fleet.ingest.in_force import Plans, SavedPlans, labelled_plan
 from hugeplan.fleet.ingest.incoming import Incoming, is_same_content, lenient
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node
 from hugeplan.fleet.ingest.writes import NEWER, PARSED, Judged, State, to_json, writes_of
@@ -70,7 +70,8 @@ class Batch:
         self._connection = connection
         self._exchange = Exchange(connection, prepared)
         self._checked = checked
-        self._plans = plans
+        self._saved = plans
+        self._plans: Plans = {}
         self._incoming = incoming
         self._start()
 
@@ -135,7 +136,7 @@ class Batch:
         bound = {_uuid(row[0]): None if row[1] is None else _text(row[1]) for row in found if row[0] is not None}
         known = await self._seen(found)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
-        await self._plans.read(self._connection, in_force, again=self._newly_labelled())
+        self._plans = await self._saved.read(self._connection, in_force, again=self._newly_labelled())
         return bound, known
 
     async def _seen(self, found: Sequence[Row]) -> dict[tuple[str, UUID], _Seen]:

@@ -6,7 +6,7 @@ A saved plan never changes, so it is read once per process.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -16,8 +16,9 @@ from psycopg import AsyncConnection
 
 from hugeplan.documents.plans import read_plan
 from hugeplan.fleet.findings.base import PlannedPool
-from hugeplan.planner.model import Plan
+from hugeplan.planner.model import Finding, Plan, State
 from hugeplan.proof import Observation, verify
+from hugeplan.proof.verdict import Outcome
 
 LABEL: Final = "hugeplan.dev/plan"
 """A node with this label has the plan of this id in force: GitOps writes it where it rolls the plan's files out."""
@@ -34,31 +35,44 @@ class Verification:
     checks: list[dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A saved plan that this version cannot read; ``why`` is a sentence."""
+
+    why: str
+
+
+Plans = Mapping[UUID, Plan | Unreadable]
+"""The plans that a batch looks at. One that is not there was deleted."""
+
+
 class SavedPlans:
-    """Saved plans by id; None for one that is not there or cannot be read by this version."""
+    """Saved plans by id, the last used remembered over batches."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[UUID, Plan] = OrderedDict()
+        self._known: OrderedDict[UUID, Plan | Unreadable] = OrderedDict()
 
-    async def read(self, connection: AsyncConnection[Any], ids: Iterable[UUID], *, again: set[UUID]) -> None:
-        """Read those that are not known yet, and ``again`` those that may have been deleted."""
-        missing = {plan_id for plan_id in ids if plan_id not in self._known} | again
-        if not missing:
-            return
-        for plan_id in again:
+    async def read(self, connection: AsyncConnection[Any], ids: Iterable[UUID], *, again: set[UUID]) -> Plans:
+        """The plans of these ids, and those of ``again``, which may have been deleted since they were read.
+
+        What a batch needs it holds itself: however many plans there are, what is remembered may be dropped meanwhile.
+        """
+        wanted = {*ids, *again}
+        found = {plan_id: plan for plan_id in wanted - again if (plan := self._known.get(plan_id)) is not None}
+        missing = sorted(wanted - found.keys())
+        if missing:
+            rows = await connection.execute(_READ, [missing])
+            for plan_id, plan, version in await rows.fetchall():
+                try:
+                    found[plan_id] = read_plan(msgspec.json.decode(plan), version)
+                except ValueError as error:
+                    found[plan_id] = Unreadable(f"This version of hugeplan cannot read the saved plan: {error}")
+        for plan_id in wanted:
             self._known.pop(plan_id, None)
-        found = await connection.execute(_READ, [sorted(missing)])
-        for plan_id, plan, version in await found.fetchall():
-            try:
-                self._known[plan_id] = read_plan(msgspec.json.decode(plan), version)
-            except ValueError:
-                continue  # a later version of hugeplan saved it: that one verifies it
+        self._known.update(found)
         while len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
-
-    def get(self, plan_id: UUID | None) -> Plan | None:
-        """A plan that was read."""
-        return None if plan_id is None else self._known.get(plan_id)
+        return dict(found)
 
 
 def labelled_plan(labels: dict[str, str]) -> UUID | None:
@@ -72,6 +86,20 @@ def labelled_plan(labels: dict[str, str]) -> UUID | None:
 def pools_of(plan: Plan) -> tuple[PlannedPool, ...]:
     """The pools of a plan as they are compared with each report."""
     return tuple(PlannedPool(pool.page_bytes, pool.pages, pool.numa_node) for pool in plan.pools)
+
+
+def not_verified(node: str, plan: Unreadable) -> Verification:
+    """What is said where a plan in force cannot be compared with a report."""
+    fix = "Verify it with the version of hugeplan that saved it, or put a plan of this version in force."
+    found = Finding(
+        code="plan_unreadable",
+        state=State.UNKNOWN,
+        subject=node,
+        title="The plan in force cannot be read",
+        reason=plan.why,
+        fix=fix,
+    )
+    return Verification(Outcome.UNDECIDED.value, [msgspec.to_builtins(found)])
 
 
 def verified(plan: Plan, content: Any) -> Verification:

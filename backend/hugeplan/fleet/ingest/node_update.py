@@ -11,15 +11,26 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.benchmarks.records import RunRecord
+from hugeplan.documents.decoding import changed
 from hugeplan.documents.report import Inventory, Report, Sample, SampleMemory
 from hugeplan.events.records import Event
 from hugeplan.fleet.findings import NodeFinding, Observed, findings_of
 from hugeplan.fleet.findings.base import PlannedPool, idle_pages_by_size, pages_by_size
 from hugeplan.fleet.findings.plan_drift import state_of
 from hugeplan.fleet.hardware_state import MeasuredState, packed, with_run
-from hugeplan.fleet.ingest.in_force import LABEL, SavedPlans, Verification, labelled_plan, pools_of, verified
+from hugeplan.fleet.ingest.in_force import (
+    LABEL,
+    Plans,
+    Unreadable,
+    Verification,
+    labelled_plan,
+    not_verified,
+    pools_of,
+    verified,
+)
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.processes import keep_processes
+from hugeplan.planner.model import Plan
 from hugeplan.planner.printable import printable
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
@@ -53,7 +64,7 @@ class Node:
     events: list[Event] = field(default_factory=list)
     findings_changed: bool = False
 
-    def apply(self, incoming: Incoming, run: RunRecord | None, plans: SavedPlans) -> None:
+    def apply(self, incoming: Incoming, run: RunRecord | None, plans: Plans) -> None:
         """Take a report over. One that waited in a spool does not overwrite a newer sample."""
         report = incoming.parsed
         self.columns["last_report_at"] = incoming.received_at
@@ -87,22 +98,25 @@ class Node:
         self.state |= {"inventory": report.inventory, "sample": report.sample, "processes_kept": None, "collectors": []}
         self._event(incoming.received_at, "node_added", text="Reported for the first time.")
 
-    def _follow_label(self, incoming: Incoming, plan_id: UUID | None, plans: SavedPlans) -> None:
+    def _follow_label(self, incoming: Incoming, plan_id: UUID | None, plans: Plans) -> None:
         """Put the plan in force that a label names, where it is another one."""
-        plan = plans.get(plan_id)
-        if plan is None or plan_id == self.plan_id:
+        plan = None if plan_id is None else plans.get(plan_id)
+        if not isinstance(plan, Plan) or plan_id == self.plan_id:
             return
         self.plan_id, self.planned, self.outcome = plan_id, pools_of(plan), None
         self.put_in_force = True
         text = f"A plan with {len(self.planned)} pools is in force on {self.name}, set by the label {LABEL}."
         self._event(incoming.received_at, "plan_in_force_set", text=text)
 
-    def _verify(self, incoming: Incoming, plans: SavedPlans) -> None:
+    def _verify(self, incoming: Incoming, plans: Plans) -> None:
         """Judge the plan in force by this report; a change of the outcome is an event."""
-        plan = plans.get(self.plan_id)
+        plan = None if self.plan_id is None else plans.get(self.plan_id)
         if plan is None:
             return
-        self.verification = verified(plan, incoming.content)
+        if isinstance(plan, Unreadable):
+            self.verification = not_verified(self.name, plan)
+        else:
+            self.verification = verified(plan, incoming.content)
         if self.verification.outcome != self.outcome:
             wrong = sum(check["state"] == "wrong" for check in self.verification.checks)
             words = {
@@ -123,15 +137,15 @@ class Node:
     def _apply_sample(self, incoming: Incoming, report: Report) -> None:
         self.name, self.sampled_at = printable(report.node_name), incoming.taken_at
         self.columns |= node_columns(incoming, report, self.labels_set)
-        processes, report.sample.processes = report.sample.processes, []
+        sample = changed(report.sample, processes=[])
         self.state["inventory"] = report.inventory
-        self.state["sample"] = report.sample
-        self.state["processes_kept"] = keep_processes(processes)
+        self.state["sample"] = sample
+        self.state["processes_kept"] = keep_processes(report.sample.processes)
         self.state["collectors"] = report.collectors
         observed = Observed(
             name=printable(report.node_name),
             inventory=report.inventory,
-            sample=report.sample,
+            sample=sample,
             collectors=report.collectors,
             spool=report.spool,
             clock_ahead_seconds=incoming.clock_ahead_seconds,

@@ -14,6 +14,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from hugeplan.api.background import Supervisor
 from hugeplan.db.exchange import Prepared
 from hugeplan.errors import RETRY_AFTER_SECONDS, UnavailableError
 from hugeplan.fleet.ingest.batch import Batch
@@ -72,13 +73,12 @@ class ReportWriter:
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
         self._under_way = 0
-        self._tasks: list[asyncio.Task[None]] = []
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._plans = SavedPlans()
         self._prepared: WeakKeyDictionary[AsyncConnection[Any], Prepared] = WeakKeyDictionary()
 
-    async def open(self) -> None:
-        """Start. The database may be away: connections are made when they are needed."""
+    async def open(self, work: Supervisor) -> None:
+        """Start, as needed work. The database may be away: connections are made when they are needed."""
         milliseconds = int(self._settings.statement_timeout_seconds * 1000)
         self._pool = AsyncConnectionPool(
             self._settings.psycopg_url(),
@@ -96,13 +96,11 @@ class ReportWriter:
             },
         )
         await self._pool.open(wait=False)
-        self._tasks = [asyncio.create_task(self._write_forever(), name=f"reports {n}") for n in range(WRITERS)]
+        for number in range(WRITERS):
+            work.start(f"reports {number}", self._write_forever, is_needed=True)
 
     async def close(self) -> None:
-        """Stop. Reports that wait are refused: their agents send them again."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Stop, once the supervisor has ended the work. Reports that wait are refused: their agents send them again."""
         for waiting in self._waiting:
             if not waiting.answer.done():
                 waiting.answer.set_exception(_unavailable())
