@@ -51,12 +51,19 @@ def configuration(plan: Plan, request: PlanRequest) -> tuple[dict[str, Any], lis
     comments = [f"{PATH}: {plan.node}; restart the kubelet after the pools are there.", why]
     document: dict[str, Any] = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     kube, system = reserved.kube, reserved.system
-    for field, part in (("kubeReserved", kube), ("systemReserved", system)):
+    is_split = not reserved.only_sum
+    if not is_split:
+        comments.append(
+            "kubeReserved, systemReserved, evictionHard: left out, only their sum is known, "
+            f"{format_bytes(reserved.total_bytes)}; the node keeps its own."
+        )
+    for field, part in (("kubeReserved", kube), ("systemReserved", system)) if is_split else ():
         if part.source is Source.ASSUMED:
             comments.append(f"{field}: left out, the plan does not hold it; the kubelet's default counts as 0 here.")
         else:
             document[field] = {"memory": format_kubernetes_bytes(part.bytes)}
-    document["evictionHard"] = {SIGNAL: format_kubernetes_bytes(reserved.eviction.bytes)}
+    if is_split:
+        document["evictionHard"] = {SIGNAL: format_kubernetes_bytes(reserved.eviction.bytes)}
     document["mergeDefaultEvictionSettings"] = True
     if soft is not None:
         document["evictionSoft"] = {SIGNAL: format_kubernetes_bytes(soft)}

@@ -20,36 +20,25 @@ from hugeplan.artifacts.base import (
     yaml_text,
 )
 from hugeplan.artifacts.engines.in_pod import pod_names
-from hugeplan.planner.memory.kubernetes import huge_page_limits
-from hugeplan.planner.model import MIB, DatabaseInstance, InstancePlan, Plan, PlanRequest
-from hugeplan.planner.pages import ceil_to_multiple
+from hugeplan.planner.memory.kubernetes import huge_page_limits, pod_memory
+from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.units import format_kubernetes_bytes
 
-#: Server processes and caches beside the connections, on top of what the plan counts.
-SERVER_BYTES = 256 * MIB
 _NO_MEMORY = "memory: left out, the connections of this engine are not known to the plan; a pod needs cpu or memory."
 
 
-def memory_limit_bytes(plan: Plan, planned: InstancePlan) -> int | None:
-    """Ordinary memory for one instance: connections, page tables and 256 MiB; None when connections are unknown.
-
-    Its private memory is what the ledger holds for it, so that pods and ledger never differ.
-    """
-    demand = planned.demand
-    if demand.connections is None or demand.private_bytes_per_connection is None:
-        return None
-    own = {f"{planned.name}: connections", f"{planned.name}: memory outside pools"}
-    private = sum(part.bytes for part in plan.ledger.parts if part.name in own)
-    return ceil_to_multiple(private + planned.page_tables_huge_bytes + SERVER_BYTES, MIB)
-
-
-def resources(plan: Plan, planned: InstancePlan) -> tuple[dict[str, Any], list[str]]:
-    """``resources`` of the container, and what had to be left out."""
+def resources(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) -> tuple[dict[str, Any], list[str]]:
+    """``resources`` of the container, and comments: the old and new memory with the reason, or what is left out."""
     limits = huge_page_limits(planned, plan.pools, plan.instances)
     pages = {name: format_kubernetes_bytes(size) for name, size in limits.items()}
-    memory = memory_limit_bytes(plan, planned)
-    amounts = pages if memory is None else {**pages, "memory": format_kubernetes_bytes(memory)}
-    return {"requests": dict(amounts), "limits": dict(amounts)}, [_NO_MEMORY] if memory is None else []
+    memory = pod_memory(plan, instance, planned)
+    amounts = {"requests": dict(pages), "limits": dict(pages)}
+    for part, size in (("requests", memory.request_bytes), ("limits", memory.limit_bytes)):
+        if size is not None:
+            amounts[part]["memory"] = format_kubernetes_bytes(size)
+    if memory.request_bytes is None and memory.limit_bytes is None:
+        return amounts, [_NO_MEMORY]
+    return amounts, [f"memory: {memory.why}."]
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -61,7 +50,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     for kind, patch_kind, (instance, planned) in zip(
         unique_kinds("pod", names), unique_kinds("statefulset_patch", names), found, strict=True
     ):
-        amounts, left_out = resources(plan, planned)
+        amounts, left_out = resources(plan, instance, planned)
         names_of_pages = " and ".join(name for name in amounts["limits"] if name != "memory")
         yield Artifact(
             kind=kind,

@@ -20,8 +20,8 @@ from hugeplan.planner.pages import page_label
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import format_iec_bytes
 
-#: Findings of the plan that say again what a finding about today's state says, or that the plan is not applied yet.
-_SAID_BEFORE = frozenset(
+#: Findings of the plan about what a finding on today's state may have said of the same database or pool already.
+_SAID_TWICE = frozenset(
     {"pod_limit_below_segment", "pool_idle", "silent_fallback", "pool_short", "time_bomb", "initdb_bus_error"}
 )
 
@@ -175,12 +175,13 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     by_size: dict[int, int] = {}
     for pool in found.pools:
         by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
+    said = _said_of(node, today)
     own = tuple(
         finding
         if finding.subject == node.facts.name
         else replace(finding, subject=f"{node.facts.name}, {finding.subject}")
         for finding in found.findings
-        if finding.code not in _SAID_BEFORE
+        if finding.code not in _SAID_TWICE or not _is_said(finding, said)
     )
     findings = (*today, *findings_of_plan(node, found), *own)
     return NodeAnswer(
@@ -193,6 +194,24 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
         planned_bytes={size: held for size, held in sorted(by_size.items()) if held},
         present_bytes=present,
     )
+
+
+def _said_of(node: FoundNode, today: Sequence[Finding]) -> dict[str, int]:
+    """How bad the worst finding on today's state is, by instance name; by the empty name for the node's pools."""
+    names = {found.subject: found.instance.name for found in node.databases} | {node.facts.name: ""}
+    said: dict[str, int] = {}
+    for finding in today:
+        name = names.get(finding.subject)
+        if name is not None:
+            said[name] = min(said.get(name, _severity(finding)), _severity(finding))
+    return said
+
+
+def _is_said(finding: Finding, said: Mapping[str, int]) -> bool:
+    """Whether something at least as bad was said: then it is no news. What nobody said stays, so no verdict is lost."""
+    if finding.state is State.OK:
+        return True
+    return _severity(finding) >= said.get(finding.subject, said.get("", len(_WORST_FIRST)))
 
 
 def _without_plan(node: FoundNode, request: PlanRequest, today: Sequence[Finding], because: str | None) -> NodeAnswer:

@@ -422,7 +422,7 @@ def _kubelet(file: int, fact: KubeletFact, pool_bytes: int, found: list[list[Pro
                 subject="evictionHard",
                 message=f"memory.available is {format_bytes(pool_bytes)} too high beside these pools, and "
                 f"evictionHard is {format_bytes(hard)}.",
-                fix="Use a kubelet with HugepageAwareEviction, or add evictionSoft with memory.available: "
+                fix="Add evictionSoft with memory.available: "
                 f"{format_kubernetes_bytes(hard + pool_bytes)} and a grace period.",
             )
         )

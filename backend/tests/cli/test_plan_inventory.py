@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 from support.kubernetes_objects import cluster, container, listing, node, pod, postgres
 
 from hugeplan.cli import main
@@ -73,17 +74,20 @@ def test_a_byte_order_mark_before_the_list_changes_nothing() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\nkind: List\n",
-        "---\napiVersion: v1\nkind: Node\n---\napiVersion: v1\nkind: Pod\n",
         "NAMESPACE   NAME    READY   STATUS\ndefault     pg-0    1/1     Running\n",
         "NAME   STATUS   ROLES    AGE\nn1     Ready    <none>   1d\n",
     ],
 )
-def test_kubectls_yaml_and_tables_are_told_the_option_that_is_missing(text: str) -> None:
+def test_kubectls_tables_are_told_the_option_that_is_missing(text: str) -> None:
     done = plan(text)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "use -o json" in done.stderr
+
+
+def test_kubectls_yaml_gives_the_same_answer() -> None:
+    text = listing(*SMALL)
+    assert plan(yaml.safe_dump(json.loads(text))).stdout == plan(text).stdout
 
 
 def test_json_holds_the_same() -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.kubernetes_objects import container, listing, node, pod, postgres
@@ -48,14 +49,31 @@ class TestShapes:
             "\n".join(json.dumps(item) for item in SMALL),
             json.dumps(list(SMALL)),
             "\ufeff" + listing(*SMALL),
+            yaml.safe_dump({"apiVersion": "v1", "items": list(SMALL), "kind": "List"}),
+            "# of today\n---\n" + yaml.safe_dump_all(SMALL),
         ],
-        ids=["kubectl", "kind first", "list in list", "two documents", "two lines", "json lines", "array", "bom"],
+        ids=["kubectl", "kind first", "list in list", "two documents", "two lines", "json lines", "array", "bom",
+             "yaml", "yaml documents"],
     )  # fmt: skip
     def test_every_shape_gives_the_same(self, text: str) -> None:
         assert looks_like_kubernetes(text.encode())
         found = read_kubernetes(text.encode())
         assert found.nodes == inventory(*SMALL).nodes
         assert found.notes == ()
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("apiVersion: v1\nitems: &a [*a]\nkind: List\n", "alias"),
+            ("apiVersion: v1\nkind: [List\n", "line"),
+            ("NAME   STATUS   ROLES\na      Ready    <none>\n", "use -o json"),
+        ],
+    )
+    def test_what_is_neither_json_nor_plain_yaml_is_one_line(self, text: str, words: str) -> None:
+        with pytest.raises(InventoryError) as refused:
+            read_kubernetes(text.encode())
+        assert words in str(refused.value)
+        assert "\n" not in str(refused.value)
 
     def test_raw_lists_of_the_api_give_their_items_no_kind(self) -> None:
         def bare(item: Json) -> Json:
@@ -89,7 +107,7 @@ class TestDamage:
             read_kubernetes(listing(*SMALL).encode()[:2000])
 
     @pytest.mark.parametrize(
-        "data", [b"", b"  \n", b"apiVersion: v1\nkind: List\n", b"NAME STATUS\na Ready\n", b"\xff\xfe{", b"{]", b"nul"]
+        "data", [b"", b"  \n", b"apiVersion: [\n", b"NAME STATUS\na Ready\n", b"\xff\xfe{", b"{]", b"nul"]
     )
     def test_what_is_not_json(self, data: bytes) -> None:
         with pytest.raises(InventoryError):
@@ -201,8 +219,44 @@ class TestPods:
             overhead={"memory": "64Mi"},
         )  # fmt: skip
         (tenant,) = only_node(node("a"), one).tenants
-        assert tenant.request_bytes == 4 * GIB + 64 * MIB
-        assert tenant.limit_bytes == 4 * GIB + 64 * MIB
+        # The sidecar runs while the init container after it does.
+        assert tenant.request_bytes == 4 * GIB + (256 + 64) * MIB
+        assert tenant.limit_bytes == 4 * GIB + (256 + 64) * MIB
+
+    @pytest.mark.parametrize(
+        ("init", "expected"),
+        [
+            ([("i", 3), ("s", 1)], 3),  # before the sidecar it runs alone
+            ([("s", 1), ("i", 3)], 4),
+            ([("s", 1), ("s", 1), ("i", 1)], 4),  # 2 + two sidecars
+            ([("s", 1), ("i", 5), ("s", 1)], 6),
+            ([("i", 1)], 2),
+        ],
+    )
+    def test_the_order_of_sidecars_and_init_containers_counts(self, init: list[tuple[str, int]], expected: int) -> None:
+        """By hand, from PodRequests: the main container asks for 2; huge pages follow the same formula."""
+
+        def asks(number: int, kind: str, units: int) -> Json:
+            both = {"memory": f"{units}Gi", "hugepages-2Mi": f"{units}Gi"}
+            always = {"restartPolicy": "Always"} if kind == "s" else {}
+            return container(f"c{number}", requests=both, limits=both, **always)
+
+        one = pod("p", "a", asks(0, "m", 2), initContainers=[asks(n, *own) for n, own in enumerate(init, 1)])
+        found = only_node(node("a"), one)
+        assert [tenant.request_bytes for tenant in found.tenants] == [expected * GIB]
+        assert found.huge_page_users[0].limit_bytes == {2 * MIB: expected * GIB}
+
+    def test_resources_of_the_pod_itself_replace_the_sum(self) -> None:
+        own = {
+            "requests": {"memory": "3Gi", "hugepages-2Mi": "1Gi"},
+            "limits": {"memory": "5Gi", "hugepages-2Mi": "1Gi"},
+        }
+        one = pod("p", "a", container("a"), container("b", requests={"memory": "1Gi"}), resources=own,
+                  overhead={"memory": "1Gi"})  # fmt: skip
+        found = only_node(node("a"), one)
+        (tenant,) = found.tenants
+        assert (tenant.request_bytes, tenant.limit_bytes) == (4 * GIB, 6 * GIB)
+        assert found.huge_page_users[0].limit_bytes == {2 * MIB: GIB}
 
     def test_a_container_without_a_request_makes_the_pod_unknown(self) -> None:
         found = only_node(node("a"), pod("p", "a", container("a", requests={"memory": "1Gi"}), container("b")))

@@ -39,7 +39,7 @@ def patches(operator: Operator, plan: Plan, request: PlanRequest) -> Iterable[Ar
     found = [(i, p) for i, p in with_pool(plan, request) if p.engine == operator.engine]
     kinds = unique_kinds(operator.kind, (planned.name for _, planned in found))
     for kind, (instance, planned) in zip(kinds, found, strict=True):
-        amounts, missing = pod.resources(plan, planned)
+        amounts, missing = pod.resources(plan, instance, planned)
         settings = {item.name: item.value for item in settings_to_write(instance, planned)}
         # An operator's check against the limit needs the buffer pool in the object; it is in the scenario's settings.
         given = _given(instance.settings, operator.engine)

@@ -27,7 +27,8 @@ def check(now: NodeNow) -> Iterable[Finding]:
             f"{idle // size:,} reserved pages of {page_label(size)} cannot be used by any pod",
             f"{format_bytes(held)} are reserved in pages of {page_label(size)}; {whose}."
             " Processes outside pods are not seen here.",
-            fix="Give the databases a limit for these pages, or reserve fewer.",
+            fix=f"Release them: reserve {limited // size:,} of {held // size:,} pages of {page_label(size)}. It "
+            f"gives {format_bytes(idle)} back to pods. Or give databases a limit for them.",
             reserved=format_bytes(held),
             limits=format_bytes(limited),
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.inventory.findings.base import finding
 from hugeplan.inventory.model import FoundNode
+from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import Finding, Plan, State
 from hugeplan.planner.units import format_bytes
 
@@ -13,7 +14,11 @@ CODE = "requests_exceed_allocatable"
 
 
 def check(node: FoundNode, plan: Plan) -> Iterable[Finding]:
-    """At most one finding. A database's memory request may fall by its segment, which then lies in the pool."""
+    """One per database that alone is too large, and at most one for the sum.
+
+    A database's memory request may fall by its segment, which then lies in the pool.
+    """
+    yield from _pending(node, plan)
     if node.requested_bytes is None or plan.kubernetes is None:
         return
     moved = 0
@@ -40,3 +45,29 @@ def check(node: FoundNode, plan: Plan) -> Iterable[Finding]:
         requests=format_bytes(left),
         allocatable=format_bytes(offered),
     )
+
+
+def _pending(node: FoundNode, plan: Plan) -> Iterable[Finding]:
+    """Databases whose patched request alone is more than what the node will offer: they stay Pending."""
+    if plan.kubernetes is None:
+        return
+    offered = plan.kubernetes.allocatable["memory"]
+    planned_by_name = {planned.name: planned for planned in plan.instances}
+    for found in node.databases:
+        planned = planned_by_name[found.instance.name]
+        memory = pod_memory(plan, found.instance, planned) if planned.page_bytes is not None else None
+        request = found.memory_request_bytes if memory is None else memory.request_bytes
+        if request is None or request <= offered:
+            continue
+        yield finding(
+            "patched_pod_stays_pending",
+            State.WRONG,
+            found.subject,
+            f"Its request of {format_bytes(request)} is more than the {format_bytes(offered)} that {node.facts.name}"
+            " will offer",
+            "Allocatable memory falls by the pools, so the pod stays Pending after it is patched"
+            f" ({memory.why if memory else 'it gets no huge pages'}).",
+            fix="Lower its memory request, make its buffer pool smaller, or plan it for a larger node.",
+            request=format_bytes(request),
+            allocatable=format_bytes(offered),
+        )

@@ -175,7 +175,13 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
     names.add(name)
     instance, refused = database_instance(name, recognised, limits, container.memory_limit_bytes)
     own_set = f"{view.namespace}/{view.owner_name}" if view.owner_kind == "StatefulSet" else None
-    instance = replace(instance, stateful_set=own_set, container=recognised.container)
+    instance = replace(
+        instance,
+        stateful_set=own_set,
+        container=recognised.container,
+        pod_memory_request_bytes=container.memory_request_bytes,
+        pod_memory_limit_bytes=container.memory_limit_bytes,
+    )
     unknown = (*recognised.unknown, *refused)
     return FoundDatabase(
         instance=instance,

@@ -16,6 +16,7 @@ import msgspec
 
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import objects
+from hugeplan.inventory.kubernetes.yaml_objects import json_of_yaml
 from hugeplan.recognition import RESOURCE_KINDS
 
 _TYPES: Final[dict[str, type[Any]]] = {
@@ -49,8 +50,9 @@ _BETWEEN: Final = re.compile(rb"(?:[\s,]|\xef\xbb\xbf)*")
 _DEPTH_MAX: Final = 8
 _PROBLEMS_MAX: Final = 20
 _KUBERNETES_HEAD: Final = re.compile(rb'"kind"\s*:\s*"([A-Za-z]*List|Node|Pod)"')
-#: What kubectl prints without ``-o json``: a scenario has neither an apiVersion nor a heading in capitals.
-_KUBECTL_TEXT: Final = re.compile(rb"(?:---\s*)?apiVersion:|(?:NAMESPACE +)?NAME +[A-Z]")
+#: What kubectl prints without ``-o``; a scenario has neither an apiVersion nor a heading in capitals.
+_YAML: Final = re.compile(rb"(?:#[^\n]*\n|\s)*(?:---[^\n]*\n(?:#[^\n]*\n|\s)*)?(?:apiVersion|kind|items|metadata):")
+_TABLE: Final = re.compile(rb"(?:NAMESPACE +)?NAME +[A-Z]")
 
 
 @dataclass(slots=True)
@@ -71,10 +73,10 @@ class Read:
 def looks_like_kubernetes(data: bytes) -> bool:
     """Whether the start or the end of a JSON document names a list, a node or a pod. kubectl prints ``kind`` last.
 
-    So do kubectl's YAML and its table, which the reader then refuses with the option that it wants.
+    So do kubectl's YAML, and its table, which the reader then refuses with the option that it wants.
     """
     head = data[:2048].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if _KUBECTL_TEXT.match(head):
+    if _TABLE.match(head) or (_YAML.match(head) and b"apiVersion:" in head):
         return True
     if not head.startswith((b"{", b"[")):
         return False
@@ -92,11 +94,11 @@ def read_documents(data: bytes, name: str) -> Read:
     place, documents = _after_space(data, 0), 0
     if place == len(data):
         raise InventoryError(f"{name} is empty; expected the output of kubectl get nodes,pods,pvc -A -o json")
+    if _YAML.match(data, place):
+        data, place = json_of_yaml(data[place:], name), 0
     if data[place : place + 1] not in {b"{", b"["}:
-        hint = (
-            "; it looks like YAML or a table: use -o json" if re.match(rb"[A-Za-z-]", data[place : place + 1]) else ""
-        )
-        raise InventoryError(f"{name} is not JSON{hint}")
+        hint = "; it looks like a table: use -o json" if re.match(rb"[A-Za-z-]", data[place : place + 1]) else ""
+        raise InventoryError(f"{name} is neither JSON nor YAML of Kubernetes objects{hint}")
     view = memoryview(data)
     try:
         if _take_whole(view[place:], found):

@@ -140,7 +140,14 @@ def _reservations(
     if total is None:
         return told, ("reservations of the kubelet: allocatable memory does not agree with capacity and pools",)
     eviction = min(total, KUBELET_EVICTION_BYTES)
-    return replace(told, kube_reserved_bytes=total - eviction, system_reserved_bytes=0, eviction_hard_bytes=eviction), (
+    told = replace(
+        told,
+        kube_reserved_bytes=total - eviction,
+        system_reserved_bytes=0,
+        eviction_hard_bytes=eviction,
+        only_sum=True,
+    )
+    return told, (
         "how the kubelet's reservation is divided into kubeReserved, systemReserved and evictionHard: only the sum is"
         " reported",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hugeplan.formats.quantities import huge_page_size, parse_quantity
@@ -121,33 +121,35 @@ def _is_plain(container: Container) -> bool:
 
 
 def pod_memory(pod: Pod, excluded: frozenset[str] = frozenset()) -> PodMemory:
-    """Containers and sidecars together, or the largest init container before them; plus the pod's overhead.
+    """What the pod asks for by the scheduler's formula: see :func:`_effective`; plus the pod's overhead.
 
-    ``excluded`` are containers left out, since the plan counts them by their engine's rule.
-    Source: kubernetes pkg/api/v1/resource/helpers.go. A sidecar is an init container that is restarted always.
+    The pod's own resources (Kubernetes 1.34) replace the sum, resource by resource. ``excluded`` are containers left
+    out, since the plan counts them by their engine's rule; then what runs beside them counts alone.
+    Source: kubernetes staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests and PodLimits.
     """
     spec = pod.spec
     running = [c for c in spec.containers or () if c.name not in excluded]
-    running += [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
-    first = [c for c in spec.initContainers or () if c.restartPolicy != "Always"]
+    before = spec.initContainers or ()
     asked = [_container_memory(container) for container in running]
-    request, limit = _sum_known([a[0] for a in asked]), _sum_known([a[1] for a in asked])
+    init = [(one.restartPolicy == "Always", _container_memory(one)) for one in before]
+    if excluded:
+        init = [one for one in init if one[0]]
+    request = _effective([a[0] for a in asked], [(always, found[0]) for always, found in init])
+    limit = _effective([a[1] for a in asked], [(always, found[1]) for always, found in init])
     if not excluded and spec.resources is not None:
-        request = _quantity(spec.resources.requests, "memory") or request
-        limit = _quantity(spec.resources.limits, "memory") or limit
-        request = limit if request is None else request
-    if not excluded:
-        before = [_container_memory(container) for container in first]
-        request = _at_least(request, [b[0] for b in before])
-        limit = _at_least(limit, [b[1] for b in before])
+        own_limit = _quantity(spec.resources.limits, "memory")
+        own_request = _quantity(spec.resources.requests, "memory")
+        limit = limit if own_limit is None else own_limit
+        # The API server gives a pod with a limit and without a request what its containers ask for, else the limit.
+        request = own_request if own_request is not None else own_limit if request is None else request
     overhead = _quantity(spec.overhead, "memory") or 0
-    huge: dict[int, int] = {}
-    for container in running:
-        for size, held in huge_pages_of(container.resources).items():
-            huge[size] = huge.get(size, 0) + held
-    for container in first:
-        for size, held in huge_pages_of(container.resources).items():
-            huge[size] = max(huge.get(size, 0), held)
+    held = [huge_pages_of(container.resources) for container in running]
+    held_before = [(one.restartPolicy == "Always", huge_pages_of(one.resources)) for one in before]
+    sizes = {size for own in (*held, *(own for _, own in held_before)) for size in own}
+    huge = {
+        size: _effective([own.get(size, 0) for own in held], [(a, own.get(size, 0)) for a, own in held_before]) or 0
+        for size in sorted(sizes)
+    }
     if not excluded:
         huge |= huge_pages_of(spec.resources)
     return PodMemory(
@@ -157,9 +159,23 @@ def pod_memory(pod: Pod, excluded: frozenset[str] = frozenset()) -> PodMemory:
     )
 
 
-def _at_least(own: int | None, others: Iterable[int | None]) -> int | None:
-    """The pod needs what its largest init container needs, even if only for a while."""
-    return own if own is None else max([own, *(other for other in others if other is not None)])
+def _effective(running: Sequence[int | None], before: Sequence[tuple[bool, int | None]]) -> int | None:
+    """The most that is needed at one moment. ``before``: init containers in their order, and whether each is a sidecar.
+
+    A sidecar goes on running: it counts with everything after it, other init containers included. An init container
+    counts with the sidecars that were started before it. None: a container that goes on running does not say.
+    """
+    sidecars, most = 0, 0
+    for is_sidecar, size in before:
+        if is_sidecar:
+            if size is None:
+                return None
+            sidecars += size
+            most = max(most, sidecars)
+        else:
+            most = max(most, sidecars + (size or 0))
+    total = _sum_known(running)
+    return None if total is None else max(total + sidecars, most)
 
 
 def pod_view(pod: Pod, config_maps: ConfigMaps) -> PodView:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     GIB,
     MIB,
+    DatabaseInstance,
     Demand,
     Explanation,
     InstancePlan,
@@ -21,14 +23,15 @@ from hugeplan.planner.model import (
     NodeFacts,
     NodeSample,
     ObservedKubelet,
+    Plan,
     PlanRequest,
     PoolPlan,
     Reservations,
     Source,
     Term,
 )
-from hugeplan.planner.pages import kubernetes_resource_name
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.pages import ceil_to_multiple, kubernetes_resource_name
+from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 #: The kubelet's own default of ``evictionHard`` (memory.available), Kubernetes documentation.
 KUBELET_EVICTION_BYTES = 100 * MIB
@@ -55,11 +58,15 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class NodeReserved:
-    """What is set aside before pods: kube-reserved, system-reserved and the hard eviction threshold."""
+    """What is set aside before pods: kube-reserved, system-reserved and the hard eviction threshold.
+
+    ``only_sum``: their sum is known, how it is divided is not.
+    """
 
     kube: Reserved
     system: Reserved
     eviction: Reserved
+    only_sum: bool = False
 
     @property
     def total_bytes(self) -> int:
@@ -148,6 +155,7 @@ def resolve_reservations(
         kube=_given(given.kube_reserved_bytes) or kube,
         system=_given(given.system_reserved_bytes) or (system if said is None else said.system),
         eviction=_given(given.eviction_hard_bytes) or eviction,
+        only_sum=given.only_sum or (said is not None and said.only_sum),
     )
 
 
@@ -163,7 +171,8 @@ def _of_kubelet(reservations: Reservations, kubelet: ObservedKubelet | None) -> 
     kube, system, eviction = parts
     if kube is not None and system is not None and eviction is not None:
         reference = f"the kubelet's configuration ({kubelet.source or 'as reported'})"
-        return NodeReserved(*(Reserved(size, Source.MEASURED, reference) for size in (kube, system, eviction)))
+        parts_of = [Reserved(size, Source.MEASURED, reference) for size in (kube, system, eviction)]
+        return NodeReserved(kube=parts_of[0], system=parts_of[1], eviction=parts_of[2])
     given = (reservations.kube_reserved_bytes, reservations.system_reserved_bytes, reservations.eviction_hard_bytes)
     if kubelet.reserved_bytes is None or any(size is not None for size in given):
         return None
@@ -173,6 +182,7 @@ def _of_kubelet(reservations: Reservations, kubelet: ObservedKubelet | None) -> 
         kube=Reserved(kubelet.reserved_bytes - eviction, Source.MEASURED, reference),
         system=Reserved(0, Source.MEASURED, reference),
         eviction=Reserved(eviction, Source.MEASURED, reference),
+        only_sum=True,
     )
 
 
@@ -273,9 +283,65 @@ def phantom_eviction_bytes(pool_bytes: int, hugepage_aware_eviction: bool | None
     return 0 if hugepage_aware_eviction else pool_bytes
 
 
+#: The first minor version of Kubernetes 1 whose kubelet may know the gate HugepageAwareEviction.
+EVICTION_GATE_MINOR: Final = 36
+
+
+def may_have_eviction_gate(kubelet_version: str | None) -> bool:
+    """Whether a kubelet may know HugepageAwareEviction; one that does not refuses to start with the gate set."""
+    minor = _minor(kubelet_version)
+    return minor is not None and minor >= EVICTION_GATE_MINOR
+
+
 def regular_room_bytes(mem_bytes: int, pool_bytes: int) -> int:
     """Ordinary memory for pods and system together: MemTotal - pools, whatever the kubelet reports."""
     return mem_bytes - pool_bytes
+
+
+#: Server processes and caches beside the connections, on top of what the plan counts.
+SERVER_BYTES: Final = 256 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodMemory:
+    """Ordinary memory of an instance's container under the plan; None where neither its rule nor its pod says it."""
+
+    request_bytes: int | None
+    limit_bytes: int | None
+    why: str
+
+
+def pod_memory(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) -> PodMemory:
+    """The old request and limit less the pages that move out of them, never below what the engine uses by its rule.
+
+    Without an old one the rule alone: connections, page tables and 256 MiB.
+    """
+    demand = planned.demand
+    rule = None
+    if demand.connections is not None and demand.private_bytes_per_connection is not None:
+        # Its private memory is what the ledger holds for it, so that pods and ledger never differ.
+        own = {f"{planned.name}: connections", f"{planned.name}: memory outside pools"}
+        private = sum(part.bytes for part in plan.ledger.parts if part.name in own)
+        rule = ceil_to_multiple(private + planned.page_tables_huge_bytes + SERVER_BYTES, MIB)
+    pages = demand.pages * demand.page_bytes + sum(size * count for size, count in demand.also_pages)
+    moved = max(0, pages - (instance.pod_hugepages_limit_bytes or 0))
+    least = SERVER_BYTES if rule is None else rule
+    old_request, old_limit = instance.pod_memory_request_bytes, instance.pod_memory_limit_bytes
+    if old_limit is None and old_request is None:
+        why = "from the engine's rule: connections, page tables and 256 MiB; what the pod has now is not known"
+        return PodMemory(request_bytes=rule, limit_bytes=rule, why=why)
+    limit = None if old_limit is None else max(least, old_limit - moved)
+    request = None if old_request is None else max(least, old_request - moved)
+    if request is not None and limit is not None:
+        limit = max(limit, request)
+    olds = [
+        f"{name} {format_kubernetes_bytes(old)} becomes {format_kubernetes_bytes(new)}"
+        for name, old, new in (("request", old_request, request), ("limit", old_limit, limit))
+        if old is not None and new is not None
+    ]
+    why = f"{', '.join(olds)}: less {format_bytes(moved)} that move to huge pages"
+    floor = f", never below the {format_bytes(least)} that the engine uses outside them"
+    return PodMemory(request_bytes=request, limit_bytes=limit, why=why + floor)
 
 
 def huge_page_limits(

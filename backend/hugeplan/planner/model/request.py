@@ -14,7 +14,8 @@ class Reservations:
     """Memory set aside before any pod or database. Without Kubernetes only ``system_reserved_bytes`` counts.
 
     What is None is filled from the observed kubelet, else by the formula of ``provider`` (``gke``, ``eks``, ``aks`` or
-    None), which may depend on ``kubelet_version`` (``v1.31.2``).
+    None), which may depend on ``kubelet_version`` (``v1.31.2``). ``only_sum``: the three sizes are right as a sum, and
+    how it is divided is not known.
     """
 
     kubernetes: bool = False
@@ -26,6 +27,7 @@ class Reservations:
     hugepage_aware_eviction: bool | None = None
     memory_manager_static: bool = False
     kubelet_version: str | None = None
+    only_sum: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class DatabaseInstance:
     ``pool_min_bytes``/``pool_max_bytes``: when both are set the optimiser may size the buffer pool between them.
     ``runs_as``: the key of the observed database that this instance describes; None lets the planner match them.
     ``extension_bytes``: shared memory of preloaded libraries that no rule knows, as measured on the running server.
+    ``pod_memory_request_bytes`` and ``pod_memory_limit_bytes`` are what its container has now, beside its huge pages.
     ``stateful_set`` (``namespace/name``) and ``container`` are the Kubernetes objects it runs in, where they are known.
     """
 
@@ -90,6 +93,8 @@ class DatabaseInstance:
     pool_max_bytes: int | None = None
     workload: Workload = field(default_factory=Workload)
     pod_hugepages_limit_bytes: int | None = None
+    pod_memory_request_bytes: int | None = None
+    pod_memory_limit_bytes: int | None = None
     runs_as: str | None = None
     extension_bytes: int | None = None
     stateful_set: str | None = None

@@ -1,0 +1,41 @@
+"""``kubectl get -o yaml`` as the JSON that the reader takes: documents one after another, without aliases."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from hugeplan.inventory.errors import InventoryError
+
+_BASE: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: YAML is slow to read; kubectl writes the same objects as JSON.
+BYTES_MAX: Final = 64 * 2**20
+_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(_BASE):  # type: ignore[misc]  # chosen at run time
+    """Scalars as JSON has them: a time stays text."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own form of the table
+        first: [pair for pair in pairs if pair[0] != _TIMESTAMP]
+        for first, pairs in _BASE.yaml_implicit_resolvers.items()
+    }
+
+
+def json_of_yaml(data: bytes, name: str) -> bytes:
+    """The documents as JSON, one after another. InventoryError for what is not YAML, or is larger than 64 MiB."""
+    if len(data) > BYTES_MAX:
+        raise InventoryError(f"{name} is {len(data)} bytes of YAML, more than {BYTES_MAX}: use -o json")
+    try:
+        # An alias multiplies what it stands for; kubectl writes none.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=_BASE)):
+            raise InventoryError(f"{name} has a YAML alias, which kubectl does not write: use -o json")
+        documents = [one for one in yaml.load_all(data, Loader=_Loader) if one is not None]
+        return b"\n".join(map(msgspec.json.encode, documents))
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f" in line {error.problem_mark.line + 1}"
+        raise InventoryError(f"{name} is not valid YAML{line}: {error.problem}") from error
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+        raise InventoryError(f"{name} cannot be read as YAML: {error}") from error
