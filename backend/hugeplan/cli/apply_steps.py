@@ -21,7 +21,7 @@ _STEPS: Final = 16
 _STEP_PAGES: Final = 32
 _GIGANTIC_BYTES: Final = 512 * 2**20
 _ATTEMPTS: Final = 3
-_MEM_TOTAL: Final = re.compile(r"^MemTotal:\s+(\d+) kB$", re.M)
+_MEMINFO: Final = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", re.M)
 Say = Callable[[str], None]
 
 
@@ -53,14 +53,23 @@ def check_node(root: Path, node: str) -> str | None:
 
 
 def check_memory(root: Path, changes: tuple[Change, ...]) -> None:
-    """Refuse pools that together are larger than the memory of the node: the kernel would try until nothing is left."""
+    """Refuse pools that are larger than the node's memory, or grow by more than is available: the kernel would reclaim
+    until nothing is left for what runs.
+    """
     path = root / "proc/meminfo"
-    found = _MEM_TOTAL.search(path.read_text(encoding="ascii")) if path.exists() else None
+    text = path.read_text(encoding="ascii") if path.exists() else ""
+    known = {name: int(size) * 1024 for name, size in _MEMINFO.findall(text)}
     wanted = sum(change.wanted * change.page_bytes for change in changes)
-    if found is not None and wanted > int(found[1]) * 1024:
+    more = wanted - sum(change.before * change.page_bytes for change in changes)
+    total, available = known.get("MemTotal"), known.get("MemAvailable")
+    if total is not None and wanted > total:
         raise PoolError(
-            f"the plan's pools take {format_bytes(wanted)}, this node has {format_bytes(int(found[1]) * 1024)}; "
-            "nothing was changed"
+            f"the plan's pools take {format_bytes(wanted)}, this node has {format_bytes(total)}; nothing was changed"
+        )
+    if available is not None and more > available:
+        raise PoolError(
+            f"the pools grow by {format_bytes(more)}, and {format_bytes(available)} are available (MemAvailable);"
+            " stop what uses the memory, or apply the files and reboot; nothing was changed"
         )
 
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hugeplan.formats import option_files
+
 _POSTGRESQL_LINE = re.compile(
     r"""^\s*(?P<name>[A-Za-z_][A-Za-z0-9_.]*)\s*(?:=\s*|\s+)(?P<value>'(?:[^'\\]|''|\\.)*'|[^#\s]+)"""
 )
-_SECTION = re.compile(r"^\s*\[(?P<name>[^\]]+)\]\s*$")
-_SERVER_SECTIONS = re.compile(r"^(mysqld?|server|mariadbd?|galera|embedded)([-_].*|\d.*)?$")
 
 
 def postgresql_conf(text: str) -> tuple[dict[str, str], bool]:
@@ -33,26 +33,9 @@ def postgresql_conf(text: str) -> tuple[dict[str, str], bool]:
 
 def my_cnf(text: str) -> tuple[dict[str, str], bool]:
     """Settings of the server's sections of a my.cnf, names with underscores; and whether it includes other files."""
-    settings: dict[str, str] = {}
-    includes, in_server = False, True
-    for line in text.splitlines():
-        stripped = line.strip()
-        if stripped.startswith("!include"):
-            includes = True
-        section = _SECTION.match(line)
-        if section is not None:
-            in_server = bool(_SERVER_SECTIONS.match(section["name"].strip().lower()))
-            continue
-        if not in_server or not stripped or stripped[0] in "#;!":
-            continue
-        name, separator, value = stripped.partition("=")
-        value = re.split(r"\s[#;]", value, maxsplit=1)[0].strip().strip("'\"")
-        settings[_mysql_name(name)] = value if separator else "on"
-    return settings, includes
-
-
-def _mysql_name(name: str) -> str:
-    return name.strip().lower().replace("-", "_").removeprefix("loose_")
+    found = (option for option in option_files.options(text) if option.is_of_server)
+    settings = {option.name: "on" if option.value is None else option.value for option in found}
+    return settings, option_files.includes(text)
 
 
 def redis_conf(text: str) -> dict[str, str]:

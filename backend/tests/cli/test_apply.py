@@ -138,6 +138,17 @@ def test_a_plan_for_another_node_is_refused(tree: Tree, tmp_path: Path, capsys: 
     assert set(tree.counts().values()) == {0}
 
 
+def test_pools_that_grow_by_more_than_is_available_are_refused(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Most of MemTotal is in use: what counts is what the kernel can give up."""
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 5}))
+    (tree.root / "proc/meminfo").write_text("MemTotal:  81920 kB\nMemFree: 512 kB\nMemAvailable:  8192 kB\n")
+    assert apply(tree, str(path), "--yes", "--force") == 1
+    assert "grow by 10 MiB, and 8 MiB are available" in capsys.readouterr().err
+    assert set(tree.counts().values()) == {0}
+
+
 def test_nobody_to_ask_changes_nothing(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 5}))
     with open(os.devnull) as nothing:  # noqa: PTH123 - a device

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hugeplan.lint.kinds.lines import Pair, pairs_of
+from hugeplan.formats import option_files
+from hugeplan.formats.option_files import Option
 from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
 from hugeplan.planner.demand.engines.mysql import DESCRIPTOR_BYTES
 from hugeplan.planner.errors import PlannerError
@@ -14,7 +15,7 @@ from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_mysql
 
 KIND: Final = "my_cnf"
 _MANUAL: Final = "MySQL 8.4 Reference Manual, Large Page Support"
-_SERVER_SECTIONS: Final = ("mysqld", "server", "mariadb", "mariadbd", "galera")
+_OURS: Final = r"mysqld|mariadb|mysql|client|server|galera"
 
 SECTION: Final = wrong(
     "mycnf-section",
@@ -60,18 +61,11 @@ _SIZES: Final = (
 
 def detects(source: Source) -> bool:
     """An option file with a MySQL or MariaDB section, or InnoDB settings."""
-    sections = {pair.section for pair in pairs_of(source.text)} | set(
-        re.findall(r"^\s*\[([^\]]+)\]", source.text, re.M)
-    )
-    named = {s for s in sections if s and re.match(r"(mysqld|mariadb|mysql|client|server|galera|mysqld_safe)", s)}
-    names = [_name(pair) for pair in pairs_of(source.text)]
+    named = {name for name in option_files.sections(source.text) if re.match(_OURS, name)}
+    names = [option.name for option in option_files.options(source.text)]
     return bool(named) or (
         "shared_buffers" not in names and any(n.startswith("innodb_") or n == "large_pages" for n in names)
     )
-
-
-def _name(pair: Pair) -> str:
-    return pair.key.strip().lower().replace("-", "_").removeprefix("loose_")
 
 
 def read(source: Source, context: Context) -> Reading:
@@ -85,31 +79,30 @@ def check_my_cnf(
     text: str, offset: int, notes: Notes, context: Context, *, owner: str | None = None, engine: str | None = None
 ) -> EngineFact:
     """Note the problems of an option file's text that stands ``offset`` characters into the source."""
-    last: dict[str, Pair] = {}
+    last: dict[str, Option] = {}
     is_mariadb = (
         engine == "mariadb" or bool(re.search(r"^\s*\[(mariadb|mariadbd|galera)", text, re.M)) or "aria_" in text
     )
-    for pair in pairs_of(text):
-        name = _name(pair)
+    for pair in option_files.options(text):
+        name = pair.name
         if not _relevant(name):
             continue
-        server = pair.section is None or pair.section.startswith(_SERVER_SECTIONS)
-        if not server and name not in PASS_THROUGH:
+        if not pair.is_of_server and name not in PASS_THROUGH:
             notes.problem(
                 SECTION,
                 offset + pair.key_start,
-                pair.line.text.strip(),
+                text[pair.line_start : pair.line_end].strip(),
                 f"{pair.key} is in [{pair.section}], which the server does not read.",
                 "Move it to [mysqld].",
                 *_moved(text, pair, offset),
             )
             continue
-        _one(name, pair, offset, notes)
+        _one(name, pair, text, offset, notes)
         last[name] = pair
     large = last.get("large_pages") or last.get("skip_large_pages")
     on = (
         large is not None
-        and _name(large) != "skip_large_pages"
+        and large.name != "skip_large_pages"
         and (large.value is None or large.value.strip().lower() in _ON)
     )
     product = "MariaDB" if is_mariadb else "MySQL"
@@ -142,22 +135,23 @@ def _relevant(name: str) -> bool:
     )
 
 
-def _moved(text: str, pair: Pair, offset: int) -> tuple[Edit, ...]:
+def _moved(text: str, pair: Option, offset: int) -> tuple[Edit, ...]:
     """The line taken out and put behind the server section's header, where there is one."""
     header = re.search(r"^\s*\[(?:mysqld|mariadb|mariadbd|server)\][^\n]*\n", text, re.M)
-    end = pair.line.end + (1 if text[pair.line.end : pair.line.end + 1] == "\n" else 0)
-    gone = Edit(offset + pair.line.start, offset + end, "")
+    end = pair.line_end + (1 if text[pair.line_end : pair.line_end + 1] == "\n" else 0)
+    gone = Edit(offset + pair.line_start, offset + end, "")
     if header is None:
         return (
-            Edit(offset + pair.line.start, offset + end, ""),
-            Edit(offset + len(text), offset + len(text), f"\n[mysqld]\n{pair.line.text}\n"),
+            Edit(offset + pair.line_start, offset + end, ""),
+            Edit(offset + len(text), offset + len(text), f"\n[mysqld]\n{text[pair.line_start : pair.line_end]}\n"),
         )
-    return (gone, Edit(offset + header.end(), offset + header.end(), pair.line.text + "\n"))
+    return (gone, Edit(offset + header.end(), offset + header.end(), text[pair.line_start : pair.line_end] + "\n"))
 
 
-def _one(name: str, pair: Pair, offset: int, notes: Notes) -> None:
+def _one(name: str, pair: Option, text: str, offset: int, notes: Notes) -> None:
     at = offset + pair.key_start
-    value = None if pair.value is None else pair.value.split("#")[0].strip()
+    value = pair.value
+    line = text[pair.line_start : pair.line_end].strip()
     span = (offset + pair.value_start, offset + pair.value_end)
     if name in PASS_THROUGH or name.startswith("vm."):
         right = PASS_THROUGH.get(name)
@@ -181,7 +175,7 @@ def _one(name: str, pair: Pair, offset: int, notes: Notes) -> None:
             pair.key,
             "large_page_size is read-only: the server does not start.",
             "Leave it out; default_hugepagesz= on the kernel command line decides.",
-            Edit(offset + pair.line.start, offset + pair.line.end, f"# {pair.line.text.strip()}"),
+            Edit(offset + pair.line_start, offset + pair.line_end, f"# {line}"),
         )
     elif name == "large_pages" and value is not None and value.lower() not in (*_ON, *_OFF):
         notes.problem(
@@ -196,10 +190,10 @@ def _one(name: str, pair: Pair, offset: int, notes: Notes) -> None:
         notes.problem(
             OFF,
             at,
-            pair.line.text.strip(),
+            text[pair.line_start : pair.line_end].strip(),
             "InnoDB uses base pages.",
             "Write large_pages=ON.",
-            Edit(offset + pair.line.start, offset + pair.line.end, "large_pages=ON"),
+            Edit(offset + pair.line_start, offset + pair.line_end, "large_pages=ON"),
         )
     elif name in _SIZES and value is not None:
         try:
@@ -218,7 +212,7 @@ def _one(name: str, pair: Pair, offset: int, notes: Notes) -> None:
             )
 
 
-def _chunk(last: dict[str, Pair], offset: int, notes: Notes, context: Context) -> None:
+def _chunk(last: dict[str, Option], offset: int, notes: Notes, context: Context) -> None:
     """Chunks that waste a fifth of their pages or more, in pages of the kernel's default size."""
     size = context.default_page_bytes or context.pmd_bytes
     pair = last.get("innodb_buffer_pool_chunk_size")
