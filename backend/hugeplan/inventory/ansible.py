@@ -15,7 +15,7 @@ from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.model import FoundNode, Inventory
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, NodeFacts, NumaNode, Reservations, Tenant
-from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, usual_default_size
+from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size
 
 _UNKNOWN: Final = (
     "pools, NUMA nodes and databases: Ansible's facts do not hold them",
@@ -104,7 +104,7 @@ def _node(host: str, document: Any) -> FoundNode | str:
     except PlannerError:
         return f"its architecture {facts.get('architecture')} is not known here"
     base = _base_page(arch, facts, unknown)
-    sizes = huge_page_sizes(arch, base)
+    sizes = kernel_page_sizes(arch, base)
     used = _used_mib(facts)
     if used is None:
         unknown.append("memory in use")

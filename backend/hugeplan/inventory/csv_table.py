@@ -19,7 +19,7 @@ from hugeplan.inventory.model import FoundDatabase, FoundNode, Inventory
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Confidence, NodeFacts, NumaNode, Pool, Reservations, Tenant
-from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, usual_default_size
+from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size
 from hugeplan.planner.units import parse_iec_bytes, parse_kubernetes_bytes, parse_page_size, parse_whole_number
 from hugeplan.recognition import Recognised
 
@@ -94,7 +94,7 @@ def _node(host: str, row: Row) -> FoundNode:
     arch = canonical_architecture(row.get("arch", "x86_64"), "arch")
     unknown = [] if "arch" in row else ["architecture: not in the table, x86_64 is assumed"]
     base = base_page_sizes(arch)[0]
-    sizes = huge_page_sizes(arch, base)
+    sizes = kernel_page_sizes(arch, base)
     count = parse_whole_number(row["numa_nodes"], 1, 64, "numa_nodes") if "numa_nodes" in row else 1
     if "numa_nodes" not in row:
         unknown.append("NUMA nodes: not in the table, so the plan is for the host as a whole")

@@ -10,7 +10,7 @@ from hugeplan.planner.demand.accesses import OPERATION_CLASSES
 from hugeplan.planner.demand.base import closest_hint
 from hugeplan.planner.errors import NodeFactsError, PageSizeError, PlannerError, PolicyError, TenantError
 from hugeplan.planner.model import DatabaseInstance, NodeFacts, PlanRequest, Policy, Tenant, Workload
-from hugeplan.planner.pages import page_label
+from hugeplan.planner.pages import POWER_HASH_SIZES, page_label
 
 TENANT_KINDS = ("pod", "service", "page_cache")
 RESERVE_AT = ("boot", "runtime")
@@ -64,6 +64,9 @@ def _check_node(node: NodeFacts) -> None:
     for size in node.huge_page_sizes_bytes:
         if size <= node.base_page_bytes or size % node.base_page_bytes:
             raise PageSizeError("node.huge_page_sizes_bytes", size, "multiples of the base page size above it")
+    if node.arch == "ppc64le" and {size in POWER_HASH_SIZES for size in node.huge_page_sizes_bytes} == {True, False}:
+        labels = ", ".join(page_label(size) for size in sorted(node.huge_page_sizes_bytes))
+        raise PageSizeError("node.huge_page_sizes_bytes", labels, "2M and 1G (radix) or 16M and 16G (hash), not both")
     kernel = node.kernel_used_bytes
     if kernel is not None and not 0 <= kernel <= node.mem_total_bytes:
         raise NodeFactsError("node.kernel_used_bytes", kernel, f"0 to MemTotal ({node.mem_total_bytes})")

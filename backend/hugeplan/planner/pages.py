@@ -28,6 +28,9 @@ HUGE_PAGE_SIZES: Final[Mapping[tuple[str, int], tuple[int, ...]]] = {
     ("s390x", 4 * KIB): (MIB, 2 * GIB),
 }
 
+#: POWER has these with hash page tables, and 2M and 1G with radix ones; a kernel runs with one of the two.
+POWER_HASH_SIZES: Final = frozenset({16 * MIB, 16 * GIB})
+
 #: The kernel's default huge page size by base page size: its PMD size, base page / 8 entries times the base page.
 #: POWER's radix has 2M and IBM Z 1M at this level, the smallest sizes in the table above.
 _PMD_SIZES: Final[Mapping[int, int]] = {4 * KIB: 2 * MIB, 16 * KIB: 32 * MIB, 64 * KIB: 512 * MIB}
@@ -66,6 +69,12 @@ def huge_page_sizes(arch: str, base_page_bytes: int) -> tuple[int, ...]:
         allowed = ", ".join(format_iec_bytes(size) for size in base_page_sizes(arch))
         raise PageSizeError("base_page_size", format_iec_bytes(base_page_bytes), f"{allowed} on {name}")
     return sizes
+
+
+def kernel_page_sizes(arch: str, base_page_bytes: int) -> tuple[int, ...]:
+    """The sizes of a kernel that did not list its own: on POWER those of radix page tables, the usual ones."""
+    left_out = POWER_HASH_SIZES if canonical_architecture(arch) == "ppc64le" else frozenset()
+    return tuple(size for size in huge_page_sizes(arch, base_page_bytes) if size not in left_out)
 
 
 def usual_default_size(base_page_bytes: int, sizes_bytes: Sequence[int]) -> int:

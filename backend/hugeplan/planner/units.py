@@ -114,8 +114,9 @@ def parse_postgresql_bytes(text: str | int, unit_bytes: int, field: str) -> int:
     """Bytes of a PostgreSQL memory setting whose own unit is ``unit_bytes`` (1, 1024, 8192 or 1 MiB).
 
     A bare number counts that unit (``shared_buffers = 16384`` is 16384 blocks of 8 kB). With a unit, case
-    counts (``kB``, ``MB``; ``KB`` is refused) and a fraction is rounded to the setting's unit, half to even, as
-    the server's ``parse_int`` does (src/backend/utils/misc/guc.c). ``-1`` is not a size; callers handle it.
+    counts (``kB``, ``MB``; ``KB`` is refused). A fraction is rounded to the next smaller unit (``0.2TB``: 205 GB), then
+    to the setting's, half to even and in floating point, as the server does it (convert_to_base_unit and parse_int,
+    src/backend/utils/misc/guc.c). ``-1`` is not a size; callers handle it.
     """
     expected = "a size such as 8GB, 512MB, 64kB or a whole number of the setting's own unit"
     if isinstance(text, bool) or not isinstance(text, str | int):
@@ -126,7 +127,14 @@ def parse_postgresql_bytes(text: str | int, unit_bytes: int, field: str) -> int:
     if factor is None:
         meant = _POSTGRESQL_MEANT.get(unit[:1].lower())
         raise UnitError(field, text, f"{expected}{f'; did you mean {raw[: -len(unit)]}{meant}?' if meant else ''}")
-    value = round(number * factor / unit_bytes) * unit_bytes
+    if number.denominator == 1:
+        value = round(number * factor / unit_bytes) * unit_bytes
+    else:
+        scaled = float(number) * (factor / unit_bytes)
+        smaller = max((size for size in _POSTGRESQL.values() if size < factor), default=None) if unit else None
+        if smaller is not None:
+            scaled = round(scaled / (smaller / unit_bytes)) * (smaller / unit_bytes)
+        value = round(scaled) * unit_bytes
     if not 0 <= value <= _BYTES_MAX:
         raise UnitError(field, text, f"{expected}, from 0 to {_BYTES_MAX} bytes")
     return value

@@ -13,7 +13,13 @@ from hugeplan.inventory.kubernetes.objects import Node, Resources
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kubernetes import KUBELET_EVICTION_BYTES, reserved_of_allocatable
 from hugeplan.planner.model import KIB, NodeFacts, NodeSample, NumaNode, Pool, Reservations
-from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, usual_default_size
+from hugeplan.planner.pages import (
+    base_page_sizes,
+    canonical_architecture,
+    huge_page_sizes,
+    kernel_page_sizes,
+    usual_default_size,
+)
 
 #: What a Node object never says, whatever the cluster.
 ALWAYS_UNKNOWN: Final = (
@@ -100,7 +106,7 @@ def facts_of_resources(
     if not certain:
         unknown.append(f"base page size: {base // KIB} KiB is assumed on {arch}")
     if not sizes:
-        sizes = huge_page_sizes(arch, base)
+        sizes = kernel_page_sizes(arch, base)
         unknown.append("huge page sizes: the kubelet reports none, the architecture's are assumed")
     facts = NodeFacts(
         name=name,

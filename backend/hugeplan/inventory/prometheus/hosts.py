@@ -22,7 +22,7 @@ from hugeplan.planner.model import (
     Source,
     Tenant,
 )
-from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes
+from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, kernel_page_sizes
 
 _UNKNOWN = (
     "pools of other than the default size: node_exporter shows the default size alone, so a 1G pool is not seen",
@@ -168,8 +168,8 @@ def _page_sizes(arch: str, pool: Pool | None) -> tuple[int, tuple[int, ...]]:
     if pool is not None:
         for base in bases:
             if pool.page_bytes in huge_page_sizes(arch, base):
-                return base, huge_page_sizes(arch, base)
-    return bases[0], huge_page_sizes(arch, bases[0])
+                return base, kernel_page_sizes(arch, base)
+    return bases[0], kernel_page_sizes(arch, bases[0])
 
 
 def _numa(host: Host, unknown: list[str]) -> tuple[NumaNode, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hugeplan.planner.demand import Engine, PageChoice
+from hugeplan.planner.demand import Engine, PageChoice, engine_named
 from hugeplan.planner.errors import PageSizeError
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
 from hugeplan.planner.memory.page_tables import InstanceTables, returned_tables_bytes
@@ -118,6 +118,17 @@ def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy)
     have = tuple(sorted(node.huge_page_sizes_bytes))
     if instance.page_bytes == 0:
         return ()
+    named = engine_named(instance.engine).named_size(instance)
+    if named is not None:
+        allowed = set(have) & set(have if policy.allowed_page_bytes is None else policy.allowed_page_bytes)
+        if instance.page_bytes is not None:
+            allowed &= {instance.page_bytes}
+        if named not in allowed:
+            labels = ", ".join(page_label(size) for size in sorted(allowed)) or "none"
+            raise PageSizeError(
+                "settings.huge_page_size", page_label(named), f"a size that node, policy and page_size allow: {labels}"
+            )
+        return (named,)
     if instance.page_bytes is not None:
         if instance.page_bytes not in have:
             labels = ", ".join(page_label(size) for size in have) or "none"

@@ -66,6 +66,10 @@ def with_pool(instance: DatabaseInstance, pool_bytes: int) -> DatabaseInstance:
         raise PlannerError("pool_range", instance.engine, "an engine whose pool has a size setting")
     text = setting_text(engine, pool_bytes)
     own = _plain(engine.pool_setting)
+    if engine.pool_maximum is not None:
+        top = _plain(engine.pool_maximum)
+        capped = {name: text if _plain(name) == top else value for name, value in instance.settings.items()}
+        instance = replace(instance, settings=capped)
     others = {name: value for name, value in instance.settings.items() if _plain(name) != own}
     return replace(instance, settings={**others, engine.pool_setting: text})
 

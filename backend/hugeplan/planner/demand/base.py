@@ -122,6 +122,8 @@ class Engine:
         demand: segments and pages at one page size.
         pool_use: which pools it draws from, and what happens on a shortage.
         pool_setting: the setting that sizes the buffer pool; None where there is none.
+        pool_maximum: a setting that maps the pool's maximum: it follows the pool where the planner sizes it.
+        named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
         ruled_out: the sentence why an instance's settings exclude huge pages; None when they do not.
         accesses: what one operation accesses in shared memory.
         published: published gains by operation class.
@@ -138,6 +140,8 @@ class Engine:
     demand: Callable[[DatabaseInstance, int, DemandContext], Demand]
     pool_use: Callable[[DatabaseInstance, DemandContext], PoolUse]
     pool_setting: str | None
+    pool_maximum: str | None = None
+    named_size: Callable[[DatabaseInstance], int | None] = lambda _: None
     process_per_connection: bool = False
     ruled_out: Callable[[DatabaseInstance], str | None] = lambda _: None
     accesses: Callable[[DatabaseInstance, Demand], AccessProfile] = generic_lookup

@@ -40,7 +40,7 @@ from hugeplan.planner.model import (
     Range,
     SettingAdvice,
 )
-from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages
+from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple
 from hugeplan.planner.units import format_mysql_bytes, parse_jvm_bytes
 
 VERSIONS: Final = ("25", "24", "23", "22", "21", "20", "19", "18", "17", "11", "8")
@@ -53,7 +53,8 @@ _CODE_CACHE_BYTES: Final = 240 * MIB
 _CODE_CACHE_MIN_PAGES: Final = 8  # codeCache.cpp, page_size(min_pages)
 _PARALLEL_MIN_PAGES: Final = 10  # parMarkBitMap.cpp, page_size_for_region_aligned(raw_bytes, 10)
 _ONE_BITMAP_SINCE: Final = 20  # G1 dropped its second mark bitmap (JDK-8210708)
-_NO_PARALLEL_BITMAP_SINCE: Final = 23  # Parallel compacts without a mark bitmap (JDK-8329203)
+_ONE_PARALLEL_BITMAP_SINCE: Final = 23  # Parallel marks begins alone, no longer begins and ends (JDK-8329203)
+_OLD_SHARE: Final = (2, 3)  # NewRatio = 2: two thirds of the heap are the old generation
 _ALIGNED_CODE_HEAPS_SINCE: Final = 25  # each of the three code heaps in whole pages; traced in 25, not in 21
 _SEGMENTED_CODE_CACHE_BYTES: Final = 240 * MIB
 _NON_METHOD_CODE_BYTES: Final = 5_826_188
@@ -109,8 +110,9 @@ def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple
     """The collector's own tables.
 
     G1: mark bitmaps of a 64th of the heap (two before 20), and block offset, card and card count tables of a 512th.
-    Parallel: before 23 a mark bitmap of a 32nd, if it divides into ten pages. Shenandoah: two bitmaps of a 32nd and
-    a page for its regions. Z and Serial: none on large pages.
+    Parallel: a mark bitmap of a 32nd (of a 64th since 23), if it divides into ten pages; since 23 also the whole pages
+    of the object starts, a 512th of the old generation (traced in 25). Shenandoah: two bitmaps of a 32nd and a page for
+    its regions. Z and Serial: none on large pages.
     """
     if collector == "G1":
         bitmaps = 1 if major >= _ONE_BITMAP_SINCE else 2
@@ -119,10 +121,15 @@ def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple
             _table("G1 mark bitmap", heap_bytes // 64, bitmaps, sizes_bytes),
             _table("G1 card, block offset and count tables", heap_bytes // 512, tables, sizes_bytes),
         )
-    if collector == "Parallel" and major < _NO_PARALLEL_BITMAP_SINCE:
-        bitmap = heap_bytes // 32
+    if collector == "Parallel":
+        single = major >= _ONE_PARALLEL_BITMAP_SINCE
+        bitmap = heap_bytes // (64 if single else 32)
         page = largest_aligned_page(bitmap, _PARALLEL_MIN_PAGES, sizes_bytes)
-        return (Region("Parallel mark bitmap", bitmap, 1, page),)
+        marks = Region("Parallel mark bitmap", bitmap, 1, page)
+        small = min(sizes_bytes, default=None)
+        old = heap_bytes * _OLD_SHARE[0] // _OLD_SHARE[1]
+        starts = floor_to_multiple(old // 512, small) if small and single else 0
+        return (marks, Region("Parallel object starts", starts, 1, small)) if starts else (marks,)
     if collector == "Shenandoah":
         pair = _table("Shenandoah bitmap", heap_bytes // 32, 2, sizes_bytes)
         smallest = min(sizes_bytes, default=None)

@@ -240,6 +240,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="sga_target",
+    pool_maximum="sga_max_size",
     accesses=block_engine_key_lookup,
     ruled_out=ruled_out,
     refusal=("use_large_pages", "ONLY"),

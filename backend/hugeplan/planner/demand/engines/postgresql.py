@@ -256,7 +256,10 @@ def _notes(
             "give the minor version."
         )
     if major >= 15:
-        notes.append("Check with the server stopped: postgres -D $PGDATA -C shared_memory_size_in_huge_pages.")
+        notes.append(
+            "Check with the server stopped: postgres -D $PGDATA -C shared_memory_size_in_huge_pages; while it runs:"
+            " SHOW shared_memory_size_in_huge_pages."
+        )
     return tuple(notes)
 
 
@@ -268,6 +271,13 @@ def ruled_out(instance: DatabaseInstance) -> str | None:
         return "huge_pages = off: the server asks for no huge page"
     kind = str(values.get("shared_memory_type", "mmap"))
     return None if kind == "mmap" else f"shared_memory_type = {kind}: only mmap can use huge pages on Linux"
+
+
+def named_size(instance: DatabaseInstance) -> int | None:
+    """huge_page_size where it is set; 0 is the kernel's default size and leaves the choice open."""
+    major, _ = parse_version(instance.version)
+    values, _, _ = read_settings(major, tuple(sorted(instance.settings.items())))
+    return int(values.get("huge_page_size", 0)) or None
 
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
@@ -288,6 +298,7 @@ ENGINE: Final = Engine(
     versions=VERSIONS,
     settings=setting_specs(),
     page_choice=PageChoice.NAMED,
+    named_size=named_size,
     demand=demand,
     pool_use=pool_use,
     pool_setting="shared_buffers",
