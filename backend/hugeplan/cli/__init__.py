@@ -8,6 +8,7 @@ standard error that names the field, the value and the valid range, and exit sta
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
 import sys
@@ -26,6 +27,9 @@ EXIT_WRONG_INPUT: Final = 2
 EXIT_DOES_NOT_FIT: Final = 4
 EXIT_FINDING_WRONG: Final = 5
 EXIT_INTERRUPTED: Final = 130
+#: The output could not be written whole: its reader has ended (``| head``), or the disk is full. As EX_IOERR.
+EXIT_OUTPUT: Final = 74
+_CANNOT_WRITE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +117,29 @@ def _main(arguments: Sequence[str] | None) -> int:
     except (PlannerError, InputError) as error:
         return _complain(parsed.command, str(error), EXIT_WRONG_INPUT)
     except BrokenPipeError:
-        # The reader of a pipe has gone; what is left in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
+        _drop_output()
+        return EXIT_OUTPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
-        if os.environ.get("HUGEPLAN_DEBUG"):
-            traceback.print_exc()
-        return _complain(
-            parsed.command,
-            f"internal error: {type(error).__name__}: {error} (HUGEPLAN_DEBUG=1 shows where)",
-            EXIT_FAILED,
-        )
+        return _failed(parsed.command, error)
     return status
+
+
+def _failed(command: str, error: Exception) -> int:
+    """What nobody caught, as one line: output that cannot be written, or an internal error."""
+    if isinstance(error, OSError) and error.filename is None and error.errno in _CANNOT_WRITE:
+        _drop_output()
+        return _complain(command, f"the output could not be written: {error.strerror}", EXIT_OUTPUT)
+    if os.environ.get("HUGEPLAN_DEBUG"):
+        traceback.print_exc()
+    what = f"internal error: {type(error).__name__}: {error} (HUGEPLAN_DEBUG=1 shows where)"
+    return _complain(command, what, EXIT_FAILED)
+
+
+def _drop_output() -> None:
+    """What is left in the buffer has nowhere to go: its reader has ended, or the disk is full."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_settings_joined(given: list[str]) -> list[str]:
@@ -167,7 +180,8 @@ def _parser(given: Sequence[str]) -> OneLineParser:
     parser = OneLineParser(
         prog="hugeplan",
         description="How many huge pages should a node reserve, of which size, and what will it buy?",
-        epilog="In a checkout: make setup, then .venv/bin/hugeplan. Start with: hugeplan plan --node this",
+        epilog="In a checkout: make setup, then .venv/bin/hugeplan. Start with: hugeplan plan --node this."
+        " Exit status 74 of any command: its output could not be written whole (| head, or a full disk).",
     )
     parser.add_argument("--version", action=_ShowVersion)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=OneLineParser)

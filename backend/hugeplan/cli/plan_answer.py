@@ -12,8 +12,8 @@ from hugeplan.artifacts.base import Restart
 from hugeplan.cli.plan_text import table, wrapped
 from hugeplan.planner.model import Finding, Gain, Plan, State
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.sentences import heavy_tables
-from hugeplan.planner.units import format_bytes, format_chance
+from hugeplan.planner.sentences import heavy_tables, risk_sentence
+from hugeplan.planner.units import format_bytes
 
 #: Findings that fit before a reader stops reading.
 MOST_FINDINGS = 5
@@ -38,7 +38,7 @@ def plan_answer(plan: Plan, artifacts: Sequence[Artifact], *, basis: Sequence[st
                 *_tables(plan),
                 *_cost(plan),
                 *_benefit(plan),
-                _risk(plan),
+                risk_sentence(plan.risk),
             ],
         ),
         ("Now -> plan", _change(plan)),
@@ -118,19 +118,6 @@ def _chosen_gain(plan: Plan, name: str, page_bytes: int | None) -> Gain | None:
     return next((gain for gain in found if gain.backing_kind == "hugetlb"), None)
 
 
-def _risk(plan: Plan) -> str:
-    risk = plan.risk
-    if risk.probability is None:
-        return f"Risk unknown: {risk.basis}."
-    likely, high = format_chance(risk.probability.likely), format_chance(risk.probability.high)
-    verdict = {
-        True: "within the accepted",
-        False: "above the accepted",
-        None: "which may be more than the accepted",
-    }[risk.meets_policy]
-    return f"Risk that ordinary memory runs out: {likely} likely, up to {high}, {verdict} {format_chance(risk.policy)}."
-
-
 def _change(plan: Plan) -> list[str]:
     rows = [("pool", "NUMA node", "now", "in use", "plan", "bytes")]
     if plan.difference is not None:
@@ -168,8 +155,10 @@ def _count(pages: int | None) -> str:
 
 
 def _findings(plan: Plan) -> list[str]:
-    # What does not fit is said above.
+    # What does not fit, and a risk that is not known, are said above.
     said = {"memory_fit"} if plan.shortfall is not None else set()
+    if plan.risk.meets_policy is None:
+        said.add("risk_above_policy")
     action: list[Finding] = [
         f for f in plan.findings if f.state in {State.WRONG, State.ATTENTION} and f.code not in said
     ]

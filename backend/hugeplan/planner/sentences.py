@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from hugeplan.planner.choice.candidates import InstanceCandidates
@@ -166,3 +167,34 @@ def _why_not(chosen: Candidate, other: Candidate) -> str:
     most, reason = max(reasons)
     tie = " (a tie by gain and memory)" if reason == "operation" and lead <= TIE_SCORE else ""
     return f"The runner-up, {_label(other)}, scores {lead:.2f} less, most of it by {reason} ({most:+.2f}){tie}."
+
+
+#: With so many values without an excess the bound is what it is for 95 % confidence: 1 - 0.05^(1/n).
+_DOUBT = math.log(0.05)
+_HOURS_PER_DAY = 24
+_ON_THE_CURVE = 1e-6
+
+
+def risk_sentence(risk: Risk) -> str:
+    """The risk in one sentence for somebody who decides; what one sample cannot say is said to be unknown."""
+    what = "Risk that ordinary memory runs out"
+    if risk.probability is None:
+        return f"{what}: unknown; {risk.basis}."
+    likely, high = risk.probability.likely, risk.probability.high
+    accepted = format_chance(risk.policy)
+    if risk.meets_policy is not None:
+        verdict = "within" if risk.meets_policy else "above"
+        return f"{what}: {format_chance(likely)}, at most {format_chance(high)}; {verdict} the accepted {accepted}."
+    values = _DOUBT / math.log1p(-high) if 0 < high < 1 else math.inf
+    # Only the bound of a short history lies on this curve; other doubts (replicas, missing limits) do not.
+    by_history = abs(values - round(values)) < _ON_THE_CURVE if math.isfinite(values) else False
+    if likely > risk.policy or values > _HOURS_PER_DAY or not by_history:
+        seen = f"{format_chance(likely)} by what was seen, {format_chance(high)} at worst"
+        return f"{what}: {seen}; whether that is within the accepted {accepted} is not sure."
+    only = "only one sample" if round(values) <= 1 else f"only {round(values)} samples"
+    tomorrow = format_chance(1 - math.exp(_DOUBT / _HOURS_PER_DAY))
+    days = math.ceil(_DOUBT / math.log1p(-risk.policy) / _HOURS_PER_DAY) if 0 < risk.policy < 1 else 1
+    return (
+        f"{what}: unknown, {only}. From tomorrow a running agent knows it to within {tomorrow},"
+        f" after {days} days to the accepted {accepted}."
+    )

@@ -19,6 +19,7 @@ from hugeplan.inventory.answer import answer
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.model import FoundNode, Inventory
 from hugeplan.inventory.prometheus import read_prometheus
+from hugeplan.inventory.prometheus.client import TIMEOUT_SECONDS, PrometheusClient
 from hugeplan.planner.model import GIB, MIB, State
 
 HOUR = 3600
@@ -239,8 +240,13 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("status", "body", "words"),
         [
-            (200, b"<html>login</html>", "is this a Prometheus server"),
-            (401, b"Unauthorized", "HTTP 401"),
+            (200, b"<html>login</html>", "a web page, not Prometheus: a login"),
+            (404, b"<html>not found</html>", "a path that is missing in the URL"),
+            (200, b"login", "is this a Prometheus server"),
+            (401, b"Unauthorized", "HTTP 401: it wants a token: put a bearer token into HUGEPLAN_PROMETHEUS_TOKEN"),
+            (302, b"", "it sends on to https://login.example/x: give that URL"),
+            (503, b"Service Unavailable\n", r"HTTP 503: it is not ready \(Service Unavailable\): try again"),
+            (200, b'{"status":"success","data":{"resultType":"vector","result":[]}}', "has no value"),
             (200, b'{"status":"error","error":"bad query"}', "bad query"),
             (200, b'{"status":"success","data":{}}', "without a result"),
             (200, b'[]', "not an answer of Prometheus"),
@@ -252,6 +258,8 @@ class TestFailures:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
+                if status == 302:
+                    self.send_header("Location", "https://login.example/x")
                 self.end_headers()
                 self.wfile.write(body)
 
@@ -269,6 +277,15 @@ class TestFailures:
             server.shutdown()
             thread.join()
             server.server_close()
+
+    def test_a_server_that_thinks_too_long_is_named_with_the_query(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            words = r"no answer within 0.2 s to the query kube_node_info"
+            address = f"http://127.0.0.1:{port}"
+            with PrometheusClient(address, timeout_seconds=0.2) as client, pytest.raises(InventoryError, match=words):
+                client.query("kube_node_info")
+        assert TIMEOUT_SECONDS == 15
 
     def test_a_prometheus_without_nodes(self, prometheus: str) -> None:
         with pytest.raises(InventoryError, match="HTTP 404"):

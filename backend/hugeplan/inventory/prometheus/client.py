@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,6 +15,9 @@ import msgspec
 from hugeplan.inventory.errors import InventoryError
 
 _BODY_MAX = 512 * 2**20
+#: For one query, to its last byte or between two of them: a server that thinks longer is asked for less.
+TIMEOUT_SECONDS = 15.0
+TOKEN_VARIABLE = "HUGEPLAN_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,10 @@ class PrometheusClient:
     """
 
     def __init__(
-        self, url: str, token: str | None = None, timeout_seconds: float = 60, body_max: int = _BODY_MAX
+        self, url: str, token: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS, body_max: int = _BODY_MAX
     ) -> None:
         self._body_max = body_max
+        self._timeout_seconds = timeout_seconds
         self._known: dict[str, list[Series]] = {}
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.url = url.rstrip("/")
@@ -79,10 +84,14 @@ class PrometheusClient:
 
     def now(self) -> float:
         """The server's clock, so that a wrong clock here does not shift the history."""
-        return self._ask("/api/v1/query", {"query": "time()"}, scalar=True)[0].value
+        points = self._ask("/api/v1/query", {"query": "time()"}, scalar=True)[0].points
+        if not points:
+            raise InventoryError(f"{self.shown}: its answer to time() has no value: is this a Prometheus server?")
+        return points[-1][1]
 
     def _ask(self, path: str, parameters: Mapping[str, str], *, scalar: bool = False) -> list[Series]:
-        status, content = self._answer(path, parameters)
+        status, content, headers = self._answer(path, parameters)
+        self._refuse(status, content, headers)
         try:
             body = msgspec.json.decode(content)
         except msgspec.DecodeError as error:
@@ -100,8 +109,25 @@ class PrometheusClient:
             return [Series({}, _points([result]))]
         return [found for one in result if (found := _series(one)) is not None]
 
-    def _answer(self, path: str, parameters: Mapping[str, str]) -> tuple[int, bytearray]:
-        """Status and body; a body that goes past the bound is not read on."""
+    def _refuse(self, status: int, content: bytearray, headers: httpx.Headers) -> None:
+        """InventoryError for an answer that is not Prometheus's own, with what it is and what to do."""
+        kind = headers.get("content-type", "")
+        said = None
+        if status in {401, 403}:
+            sent = "the token is not accepted" if "authorization" in self._client.headers else "it wants a token"
+            said = f"{sent}: put a bearer token into {TOKEN_VARIABLE}"
+        elif 300 <= status < 400:
+            said = f"it sends on to {headers.get('location', 'nowhere')[:200]}: give that URL, or a token of a login"
+        elif "html" in kind or content.lstrip()[:1] == b"<":
+            said = "the answer is a web page, not Prometheus: a login, a proxy, or a path that is missing in the URL"
+        elif status == HTTPStatus.SERVICE_UNAVAILABLE and not content.lstrip().startswith(b"{"):
+            words = " ".join(content[:200].decode("utf-8", "replace").split())
+            said = f"it is not ready{f' ({words})' if words else ''}: try again later"
+        if said is not None:
+            raise InventoryError(f"{self.shown}: HTTP {status}: {said}")
+
+    def _answer(self, path: str, parameters: Mapping[str, str]) -> tuple[int, bytearray, httpx.Headers]:
+        """Status, body and headers; a body that goes past the bound is not read on."""
         content = bytearray()
         try:
             with self._client.stream("POST", f"{self.url}{path}", data=dict(parameters)) as answer:
@@ -109,7 +135,12 @@ class PrometheusClient:
                     content += chunk
                     if len(content) > self._body_max:
                         raise InventoryError(f"{self.shown}: an answer of more than {self._body_max} bytes")
-                return answer.status_code, content
+                return answer.status_code, content, answer.headers
+        except httpx.TimeoutException as error:
+            query = " ".join(parameters["query"].split())[:120]
+            raise InventoryError(
+                f"{self.shown}: no answer within {self._timeout_seconds:g} s to the query {query}"
+            ) from error
         except httpx.HTTPError as error:
             raise InventoryError(f"{self.shown}: no answer: {error or type(error).__name__}") from error
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, given, ok, unknown, wrong
 from hugeplan.planner.model import Finding
+from hugeplan.planner.sentences import risk_sentence
 from hugeplan.planner.units import format_chance
 
 CODE = "risk_above_policy"
@@ -37,9 +38,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             evidence=evidence,
         )
     elif risk.meets_policy is None:
-        reason = f"Likely {likely}, but up to {high}: whether that is within the accepted {accepted} is not sure."
         yield attention(
-            CODE, name, "Ordinary memory may run out more often than the policy allows", reason, _FIX, evidence=evidence
+            CODE, name, "Whether ordinary memory suffices is not sure", risk_sentence(risk), _FIX, evidence=evidence
         )
     else:
         reason = f"Likely {likely}, above the accepted {accepted}: no plan with these pools meets it."
