@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from functools import partial
 
 from fastapi import Depends, FastAPI
@@ -31,7 +30,7 @@ from hugeplan.api.middleware import Refusals, RequestContext
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.benchmarks.router import router as benchmarks_router
 from hugeplan.db.engine import create_engine
-from hugeplan.db.maintenance import maintain
+from hugeplan.db.maintenance import Maintenance
 from hugeplan.db.session import Database
 from hugeplan.documents.report import Report
 from hugeplan.events.delivery import deliver_forever
@@ -116,10 +115,6 @@ def _routes() -> Iterator[tuple[str, set[str]]]:
                     yield prefix + route.path, set(route.methods or ())
 
 
-async def _maintain(database: Database, settings: Settings) -> None:
-    await maintain(database, settings, datetime.now(UTC))
-
-
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Run the background work while the application serves, and close the connections at the end."""
@@ -132,7 +127,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     await writer.open(work)
     work.start("events", app.state.event_feed.run_forever)
     work.start("webhooks", partial(deliver_forever, database, Sender(settings.webhook_allowed_networks).post))
-    work.start("maintenance", partial(_maintain, database, settings), every=settings.maintenance_interval_seconds)
+    maintenance = Maintenance(database, settings, app.state.metrics.note_retention)
+    work.start("maintenance", maintenance.round, every=settings.maintenance_interval_seconds)
     work.start("silent nodes", partial(watch, database), every=WATCH_SECONDS)
     work.start("stale plans", partial(check_plans, database), every=PLANS_SECONDS)
     work.start("fleet plans", runner.look_after, every=LOOK_SECONDS)

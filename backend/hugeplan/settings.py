@@ -226,6 +226,15 @@ class Settings(BaseSettings):
     token_retention_days: Annotated[
         Days, Field(description="How long revoked and expired tokens are listed before they are removed.")
     ] = 90
+    retention_max_share: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=1,
+            description="The share of what is kept that one round of retention may delete; of more it deletes nothing"
+            " and says so. 1 trusts the clock, whatever PostgreSQL and recent reports say.",
+        ),
+    ] = 0.5
     event_stream_seconds: Annotated[
         float, Field(ge=0.1, le=86400, description="A stream of events ends after this time; its client comes back.")
     ] = 900.0

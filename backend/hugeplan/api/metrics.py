@@ -35,12 +35,21 @@ class Metrics:
         )
         for result in ("created", "seen"):
             self._reports.labels(result)
+        self._retention_refused = Gauge(
+            "hugeplan_retention_refused",
+            "1 while retention deletes nothing because the clock or the amount is in doubt; the log says why.",
+            registry=self.registry,
+        )
         self.requests_in_progress = Gauge(
             "hugeplan_requests_in_progress", "Requests that are being answered.", registry=self.registry
         )
         self.database_connections_in_use = Gauge(
             "hugeplan_database_connections_in_use", "Connections of the pool in use.", registry=self.registry
         )
+
+    def note_retention(self, is_refused: bool) -> None:
+        """Say whether the last round of retention deleted nothing because it was not sure."""
+        self._retention_refused.set(int(is_refused))
 
     def observe(self, method: str, operation: str, status: int, seconds: float) -> None:
         """Count a finished request."""

@@ -7,7 +7,9 @@ day gets one, so that a report is never refused because maintenance has not run.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -15,12 +17,15 @@ from typing import Any
 
 from sqlalchemy import text
 
+from hugeplan.db import retention
 from hugeplan.db.locks import AdvisoryLock
-from hugeplan.db.session import Database, WriteSession
+from hugeplan.db.session import Database, ReadSession, WriteSession
 from hugeplan.settings import Settings
 
 DAYS_AHEAD = 3
 DELETED_AT_A_TIME = 5000
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,12 @@ async def _partition_days(session: WriteSession, table: str) -> set[date]:
         ),
         {"table": table},
     )
-    names = [str(name).removeprefix(f"{table}_") for name in rows]
-    return {datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names if name.isdecimal()}
+    return set(_days_of(table, rows))
+
+
+def _days_of(table: str, partitions: Iterable[str]) -> list[date]:
+    names = [str(name).removeprefix(f"{table}_") for name in partitions]
+    return [datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names if name.isdecimal()]
 
 
 async def _lock(session: WriteSession, target: Partitioned) -> None:
@@ -110,9 +119,15 @@ async def _create_missing(session: WriteSession, target: Partitioned, today: dat
             await create_partition(session, target, start)
 
 
+def _expired(target: Partitioned, days: Iterable[date], today: date) -> list[date]:
+    """The partitions that are past their retention."""
+    oldest = today - timedelta(days=target.retention_days)
+    return sorted(day for day in days if target.end(day) <= oldest)
+
+
 async def _drop_old(session: WriteSession, target: Partitioned, today: date) -> None:
     oldest = today - timedelta(days=target.retention_days)
-    expired = sorted(day for day in await _partition_days(session, target.table) if target.end(day) <= oldest)
+    expired = _expired(target, await _partition_days(session, target.table), today)
     if expired:
         await _lock(session, target)
     for day in expired:
@@ -123,23 +138,80 @@ async def _drop_old(session: WriteSession, target: Partitioned, today: date) -> 
     )
 
 
-async def maintain(database: Database, settings: Settings, now: datetime) -> None:
-    """One round: make partitions, drop what is past its retention. Each step is its own transaction."""
+async def maintain(database: Database, settings: Settings, now: datetime) -> str | None:
+    """One round: make partitions, drop what is past its retention. Each step is its own transaction.
+
+    None, or why nothing was deleted (``hugeplan.db.retention``); the clock is the caller's to judge.
+    """
     today = now.astimezone(UTC).date()
-    steps: list[Callable[[WriteSession], Awaitable[None]]] = []
-    for target in partitioned_tables(settings):
-        steps.append(partial(_create_missing, target=target, today=today))
-    for target in partitioned_tables(settings):
-        steps.append(partial(_drop_old, target=target, today=today))
-    for step in steps:
-        async with database.write() as session:
-            if not await _takes_its_turn(session):
-                return
-            await session.execute(text("SET LOCAL statement_timeout = '10min'"))
-            await step(session)
+    targets = partitioned_tables(settings)
+    if not await _steps(database, [partial(_create_missing, target=target, today=today) for target in targets]):
+        return None
+    refusal = await _too_much(database, settings, now)
+    if refusal is not None:
+        return refusal
+    if not await _steps(database, [partial(_drop_old, target=target, today=today) for target in targets]):
+        return None
     for statement, values in _old_rows(settings, now):
         while await _delete_batch(database, statement, values) == DELETED_AT_A_TIME:
             pass
+    return None
+
+
+async def _steps(database: Database, steps: Sequence[Callable[[WriteSession], Awaitable[None]]]) -> bool:
+    """Run steps, each in its own transaction. False when another replica has the round."""
+    for step in steps:
+        async with database.write() as session:
+            if not await _takes_its_turn(session):
+                return False
+            await session.execute(text("SET LOCAL statement_timeout = '10min'"))
+            await step(session)
+    return True
+
+
+async def _too_much(database: Database, settings: Settings, now: datetime) -> str | None:
+    """Why this round would delete too much."""
+    share, today = settings.retention_max_share, now.astimezone(UTC).date()
+    async with database.read() as session:
+        for target in partitioned_tables(settings):
+            kept = await _days_with_rows(session, target.table)
+            found = retention.too_many_days(target.table, kept, _expired(target, kept, today), share)
+            if found is not None:
+                return found
+        before = now - timedelta(days=settings.document_retention_days)
+        return await retention.too_many_rows(session, "reports", "received_at", before, share)
+
+
+async def _days_with_rows(session: ReadSession, table: str) -> list[date]:
+    """The partitions that hold anything; the default one is not among them."""
+    rows = await session.scalars(
+        text(
+            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+            " WHERE i.inhparent = CAST(:table AS regclass) AND pg_relation_size(c.oid) > 0"
+        ),
+        {"table": table},
+    )
+    return _days_of(table, rows)
+
+
+async def maintain_if_sure(database: Database, settings: Settings, now: datetime) -> str | None:
+    """A round whose clock agrees with PostgreSQL and with recent reports; else why nothing was deleted."""
+    async with database.read() as session:
+        doubt = await retention.clock_doubt(session, now)
+    if doubt is None or settings.retention_max_share >= 1:
+        return await maintain(database, settings, now)
+    today = now.astimezone(UTC).date()
+    await _steps(
+        database, [partial(_create_missing, target=target, today=today) for target in partitioned_tables(settings)]
+    )
+    return doubt
+
+
+async def _tell(database: Database, now: datetime, refusal: str) -> None:
+    """Keep in the audit log, where administrators look, that nothing is deleted."""
+    values = {"at": now, "detail": json.dumps({"why": refusal})}
+    async with database.write() as session:
+        await session.execute(text(_REFUSED), values)
 
 
 async def _takes_its_turn(session: WriteSession) -> bool:
@@ -203,3 +275,31 @@ SELECT :now, 'retention', 'nodes_delete', 'nodes', CAST(id AS text),
     jsonb_build_object('name', name, 'last_report_at', last_report_at)
 FROM gone
 """
+
+
+_REFUSED = """
+INSERT INTO audit_events (at, actor_name, action, subject_kind, subject_id, detail)
+VALUES (:at, 'retention', 'retention_refused', 'retention', '', CAST(:detail AS jsonb))
+"""
+
+
+class Maintenance:
+    """The rounds of one process. A round that deletes nothing because it is not sure is logged and told to ``note``.
+
+    When it begins, it is kept in the audit log too.
+    """
+
+    def __init__(self, database: Database, settings: Settings, note: Callable[[bool], None]) -> None:
+        self._database, self._settings, self._note = database, settings, note
+        self._is_told = False
+
+    async def round(self) -> None:
+        """One round, by this machine's clock as far as it is trusted."""
+        now = datetime.now(UTC)
+        refusal = await maintain_if_sure(self._database, self._settings, now)
+        self._note(refusal is not None)
+        if refusal is not None:
+            _logger.warning("retention deleted nothing", extra={"why": refusal})
+            if not self._is_told:
+                await _tell(self._database, now, refusal)
+        self._is_told = refusal is not None

@@ -30,7 +30,7 @@ NOW = datetime.now(UTC)
 @pytest.fixture
 async def fresh(own_database_url: str) -> AsyncIterator[tuple[Database, Settings]]:
     """A database of this test alone, without partitions yet."""
-    settings = Settings.model_validate({"database_url": own_database_url})
+    settings = Settings.model_validate({"database_url": own_database_url, "retention_max_share": 1})
     migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
     database = Database(create_engine(settings))
     yield database, settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,11 +15,10 @@ from pydantic import ValidationError
 from hugeplan.documents.decoding import convert, read_parsed
 from hugeplan.documents.kept import pack, pack_around, unpack
 from hugeplan.documents.report import Report
-from hugeplan.errors import FieldProblem, from_validation, invalid_input
+from hugeplan.errors import from_validation
 from hugeplan.fleet.ingest.read_run import ReadRun, read_run
 
 SCHEMA_VERSION = 1
-MAX_CLOCK_AHEAD = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,8 @@ class Incoming:
 
     ``parsed`` is None for a report of a newer schema, which is kept and marked. ``document`` is all of the report as
     it is kept; ``parsed`` and ``content``, the parsed JSON, may come without the run, which is read into ``run``.
-    ``taken_at`` is when the sample was taken, but not later than the arrival.
+    ``taken_at`` is when the sample was taken, but not later than the arrival: which of two clocks is wrong is not known
+    here, and a report that was refused would be put aside by its agent for good.
     """
 
     token_id: UUID
@@ -108,7 +108,7 @@ def read_with_run(raw: bytes, document: Any, now: datetime) -> ReadReport | None
 
 
 def taken_over(read: ReadReport, *, token_id: UUID, now: datetime) -> Incoming:
-    """The report that another process has read. InvalidInputError for a sample of the far future."""
+    """The report that another process has read."""
     rest = msgspec.json.decode(read.rest)
     report = read_parsed(Report, read.rest, rest)
     return _incoming(report, rest, read.document, read.content_sha256, read.run, token_id=token_id, now=now)
@@ -124,7 +124,6 @@ def _checked(raw: bytes, document: Any) -> Report:
 def _incoming(
     report: Report, content: Any, kept: bytes, sha256: bytes, run: ReadRun | None, *, token_id: UUID, now: datetime
 ) -> Incoming:
-    _refuse_far_future(report, now)
     return Incoming(
         token_id=token_id,
         received_at=now,
@@ -167,13 +166,6 @@ def lenient(document: Any) -> Report | None:
         return convert(Report, document | {"schema_version": SCHEMA_VERSION})
     except ValidationError:
         return None
-
-
-def _refuse_far_future(report: Report, now: datetime) -> None:
-    if report.sample.taken_at > now + MAX_CLOCK_AHEAD:
-        expected = "a time that is not more than a day ahead of the server's clock"
-        value = report.sample.taken_at.isoformat()
-        raise invalid_input([FieldProblem(field="sample.taken_at", value=value, expected=expected)])
 
 
 def _ahead(report: Report, now: datetime) -> float | None:
