@@ -33,7 +33,7 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
         return float(text)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         return None

@@ -32,6 +32,7 @@ from hugeplan_agent.enrolment import check_server_and_token, enrol, make_sender
 from hugeplan_agent.errors import AgentError, ConfigurationError
 from hugeplan_agent.idle import why_busy
 from hugeplan_agent.notify import notify
+from hugeplan_agent.printable import printable
 from hugeplan_agent.privileges import step_down
 from hugeplan_agent.service import Agent, Log
 from hugeplan_agent.spool import Spool
@@ -94,10 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             config = step_down(config)
         return COMMANDS[given.command](config, given)
     except ConfigurationError as error:
-        print(f"hugeplan-agent: {error}", file=sys.stderr)
+        print(f"hugeplan-agent: {printable(str(error), 2000)}", file=sys.stderr)
         return 2
     except AgentError as error:
-        print(f"hugeplan-agent: {error}", file=sys.stderr)
+        print(f"hugeplan-agent: {printable(str(error), 2000)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of our output went away; nothing more can be said to it.

@@ -10,11 +10,17 @@ import http.client
 import ipaddress
 import socket
 import ssl
+import threading
 import urllib.parse
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 MAX_ANSWER_BYTES = 256 * 1024
+WHOLE_ANSWER_TIMEOUTS = 3
+"""A whole exchange may take so many times the timeout, which bounds each wait: a server may send a byte at a time."""
+MAX_INTERIM_ANSWERS = 10
+
 IDLE_ERRORS = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
 """What a kept connection answers with when the server closed it meanwhile: the request is sent again on a new one."""
 
@@ -69,6 +75,39 @@ def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:
     return found if "://" in found else f"http://{found}"
 
 
+class _Answer(http.client.HTTPResponse):
+    """An answer before which a server may not send 100 Continue for ever."""
+
+    _statuses = 0
+
+    def _read_status(self) -> tuple[str, int, str]:
+        self._statuses += 1
+        if self._statuses > MAX_INTERIM_ANSWERS:
+            raise http.client.HTTPException(f"more than {MAX_INTERIM_ANSWERS} interim answers")
+        return super()._read_status()  # type: ignore[misc,no-any-return]  # private, and the only place to count
+
+
+class _Deadline:
+    """Ends an exchange that takes too long, whatever it is waiting for; ``has_passed`` says that it did."""
+
+    def __init__(self, connection: Connection, seconds: float) -> None:
+        self.has_passed = False
+        self._connection = connection
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def _end(self) -> None:
+        self.has_passed = True
+        self._connection.cut()
+
+
 class Connection:
     """Sends requests to ``server``. Not for several threads."""
 
@@ -81,12 +120,29 @@ class Connection:
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Response:
         """POST a body. Raises OSError or http.client.HTTPException when there is no answer."""
+        seconds = WHOLE_ANSWER_TIMEOUTS * self._timeout_seconds
+        with _Deadline(self, seconds) as deadline:
+            try:
+                return self._post_twice(path, body, headers, deadline)
+            except (OSError, http.client.HTTPException):
+                if deadline.has_passed:
+                    raise TimeoutError(f"no whole answer within {seconds:g} s") from None
+                raise
+
+    def cut(self) -> None:
+        """End what is under way, from another thread."""
+        opened = self._open.sock if self._open is not None else None
+        if opened is not None:
+            with suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
+
+    def _post_twice(self, path: str, body: bytes, headers: Mapping[str, str], deadline: _Deadline) -> Response:
         was_open = self._open is not None
         try:
             return self._post(path, body, headers)
         except IDLE_ERRORS:
             self.close()
-            if not was_open:
+            if not was_open or deadline.has_passed:
                 raise
         except (OSError, http.client.HTTPException):
             self.close()
@@ -106,6 +162,8 @@ class Connection:
     def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Response:
         if self._open is None:
             self._open = self._make()
+            self._open.connect()
+            self._open.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         target = self._parts.path.rstrip("/") + path
         all_headers = dict(headers)
         if self._proxy is not None and self._parts.scheme == "http":
@@ -136,8 +194,7 @@ class Connection:
                 made.set_tunnel(host, port or default, headers=self._proxy_headers())
         else:
             made = http.client.HTTPConnection(to_host, to_port, timeout=self._timeout_seconds)
-        made.connect()
-        made.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.response_class = _Answer
         return made
 
     def _proxy_headers(self) -> dict[str, str]:

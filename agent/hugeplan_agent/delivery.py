@@ -42,7 +42,7 @@ def deliver(spool: Spool, send: Send, should_stop: Callable[[], bool] = lambda: 
                 break
             try:
                 body = entry.path.read_bytes()
-            except FileNotFoundError:  # dropped by its age or size meanwhile
+            except OSError:  # dropped by its age or size meanwhile; or not to be read, which must not stop the others
                 continue
             answer = send(body, entry.report_id)
             if answer.outcome is Outcome.DELIVERED:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import http
 import json
 import os
+import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from hugeplan_agent.spool import Spool
 ENROLMENTS = "/api/v1/enrolments"
 UNPROCESSABLE = http.HTTPStatus.UNPROCESSABLE_ENTITY
 CLAIM = "enrolment-claim"
+TOKEN = re.compile(r"[!-~]{1,512}")
 SINCE_CLAIMS = ("claim", "cpu_brand", "mem_total_bytes")
 SINCE_PROOFS = ("boot_id", "clone_hints", "current_token")
 
@@ -83,6 +85,8 @@ def enrol(config: Config) -> None:
     token = answer.document.get("token")
     if answer.outcome is not Outcome.DELIVERED or not isinstance(token, str):
         raise EnrolmentError(answer)
+    if TOKEN.fullmatch(token) is None:
+        raise EnrolmentError(Answer(Outcome.UNAVAILABLE, "what it sent is not one word of at most 512 characters"))
     write_token(token_file, token)
 
 

@@ -29,7 +29,7 @@ def read(spool_dir: str) -> dict[str, object] | None:
     try:
         with open(os.path.join(spool_dir, FILE), encoding="utf-8") as file:  # noqa: PTH118, PTH123 - pathlib takes 15 ms
             found = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

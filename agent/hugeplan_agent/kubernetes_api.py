@@ -84,7 +84,7 @@ class KubernetesApi:
             raise NotToldError(f"the API server answers {status} {reason}", status)
         try:
             found = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise NotToldError("the API server's answer is not JSON") from error
         if not isinstance(found, dict):
             raise NotToldError("the API server's answer is no object")

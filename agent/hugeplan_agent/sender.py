@@ -16,6 +16,7 @@ from typing import Any
 from hugeplan_agent import __version__
 from hugeplan_agent.backoff import parse_retry_after
 from hugeplan_agent.connection import Connection, Response, proxy_of
+from hugeplan_agent.printable import printable
 
 MIN_GZIP_BYTES = 1024
 GZIP_LEVEL = 6
@@ -95,8 +96,8 @@ class Sender:
                     response = self._connection.post(path, body, headers)
             else:
                 response = self._connection.post(path, body, headers)
-        except (http.client.HTTPException, OSError) as error:
-            reason = str(error) or type(error).__name__
+        except (http.client.HTTPException, OSError, ValueError) as error:
+            reason = printable(str(error)) or type(error).__name__
             return Answer(Outcome.UNAVAILABLE, f"{self.server} cannot be reached: {reason}")
         return self._answer(response)
 
@@ -108,7 +109,8 @@ class Sender:
         if 200 <= response.status < 300:
             return Answer(Outcome.DELIVERED, f"status {response.status}", response.status, document=document)
         wait = parse_retry_after(headers.get("retry-after"), now)
-        detail = f"status {response.status}: {document.get('detail') or document.get('title') or response.reason}"
+        said = document.get("detail") or document.get("title") or response.reason
+        detail = printable(f"status {response.status}: {said}")
         return Answer(classify(response.status), detail, response.status, wait, document)
 
 
@@ -116,7 +118,7 @@ def clock_offset_seconds(date: str | None, now: datetime) -> float | None:
     """How far the server's clock is ahead of ours, from the Date header (whole seconds); None when it says nothing."""
     try:
         moment = parsedate_to_datetime(date) if date else None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     if moment is None or moment.tzinfo is None:
         return None
@@ -135,6 +137,6 @@ def classify(status: int) -> Outcome:
 def _json_object(data: bytes) -> dict[str, Any]:
     try:
         document = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):  # what is nested too deeply is no answer of a hugeplan server
         return {}
     return document if isinstance(document, dict) else {}

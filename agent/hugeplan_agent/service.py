@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import random
 import sys
@@ -32,8 +31,9 @@ from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError, 
 from hugeplan_agent.host import Host
 from hugeplan_agent.idle import why_busy
 from hugeplan_agent.notify import notify, watchdog_seconds
+from hugeplan_agent.printable import printable
 from hugeplan_agent.sender import Answer, Outcome, Sender
-from hugeplan_agent.spool import Entry, Spool
+from hugeplan_agent.spool import Entry, Spool, read_small_json
 
 RETRY_MEASURE_SECONDS = 3600.0
 """After a benchmark that gave no document: the reason may pass, but a loop of failures must not load the node."""
@@ -61,7 +61,7 @@ class Log:
         if len(self._last) > 200:  # texts carry numbers; do not keep them for ever
             self._last.clear()
         self._last[text] = now
-        self._write(f"hugeplan-agent: {text}")
+        self._write(f"hugeplan-agent: {printable(text, 2000)}")
 
 
 @dataclass
@@ -259,17 +259,15 @@ class Agent:
         last = self._last_measurement()
         if last.get("profile") != self.config.measure or last.get("machine") != self._machine():
             return True
-        age_seconds = time.time() - float(last.get("finished_at_seconds", 0))
+        finished_at = last.get("finished_at_seconds")
+        age_seconds = time.time() - (finished_at if isinstance(finished_at, (int, float)) else 0.0)
         limit_seconds = self.config.measure_every_seconds if last.get("has_document") else RETRY_MEASURE_SECONDS
         return not 0 <= age_seconds < limit_seconds
 
     def _last_measurement(self) -> dict[str, Any]:
         """What is remembered of the last measurement since this boot; empty when there was none."""
-        try:
-            last = json.loads((self.config.spool_dir / "measured.json").read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            return {}
-        if not isinstance(last, dict) or last.get("boot_id") != machine.boot_id(self.host):
+        last = read_small_json(self.config.spool_dir / "measured.json")
+        if last.get("boot_id") != machine.boot_id(self.host):
             return {}
         return last
 

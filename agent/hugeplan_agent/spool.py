@@ -18,18 +18,24 @@ import fcntl
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hugeplan_agent.errors import SpoolError
 from hugeplan_agent.ownership import adopt, inherit
 
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
 NAME = re.compile(r"(\d{13})-([0-9a-f-]{36})-(sample|run)\.json")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 CAUSES = ("size", "age", "disk_full", "rejected")
+MAX_SMALL_BYTES = 64 * 1024
+MAX_COUNT = 2**53
 MAX_REJECTED = 100
 """Refused reports are kept for a person to look at; more of the same help nobody."""
 
@@ -79,10 +85,12 @@ class Spool:
             if match is None:
                 continue
             try:
-                size_bytes = path.stat().st_size
+                state = path.lstat()
             except FileNotFoundError:  # another process has just sent it
                 continue
-            found.append(Entry(path, int(match[1]), match[2], match[3] == "run", size_bytes))
+            # A FIFO would be waited for, a folder cannot be read, a link leads elsewhere: none of them is a report.
+            if stat.S_ISREG(state.st_mode):
+                found.append(Entry(path, int(match[1]), match[2], match[3] == "run", state.st_size))
         return found
 
     def add(self, report: Mapping[str, Any], now_ms: int) -> Entry:
@@ -128,7 +136,11 @@ class Spool:
     def reject(self, entry: Entry, problem: Mapping[str, Any]) -> None:
         """The server refused it for good: keep it aside with the server's words."""
         target = self.rejected / entry.path.name
-        self._write(target.with_suffix(".problem.json"), json.dumps(problem, indent=2).encode())
+        try:
+            words = json.dumps(problem, indent=2)
+        except RecursionError:
+            words = json.dumps({"detail": "the server's answer is nested too deeply to be kept"})
+        self._write(target.with_suffix(".problem.json"), words.encode())
         entry.path.replace(target)
         _sync_folder(self.rejected)
         _sync_folder(self.pending)
@@ -146,11 +158,9 @@ class Spool:
 
     def counters(self) -> dict[str, int]:
         """Reports given up so far, by cause: size, age, disk_full, rejected (refused, and pushed out by later ones)."""
-        try:
-            read = json.loads((self.folder / "counters.json").read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            read = {}
-        return {cause: int(read.get(cause, 0)) for cause in CAUSES}
+        read = read_small_json(self.folder / "counters.json")
+        counts = {cause: read.get(cause) for cause in CAUSES}
+        return {cause: count if _is_count(count) else 0 for cause, count in counts.items()}
 
     def summary(self) -> dict[str, int]:
         """Counts for the next report, so that nobody mistakes a gap for a quiet node."""
@@ -165,7 +175,13 @@ class Spool:
     @contextmanager
     def sending(self) -> Iterator[bool]:
         """Hold the right to send. Yields False when another process holds it."""
-        with (self.folder / "lock").open("a") as lock:
+        # Neither waiting for the other end of a FIFO nor following a link.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(self.folder / "lock", flags, 0o600)
+        except OSError as error:
+            raise SpoolError(f"{self.folder}/lock cannot be opened: {error.strerror}") from error
+        with os.fdopen(descriptor, "rb+", buffering=0) as lock:
             inherit(self.folder / "lock")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -180,7 +196,8 @@ class Spool:
             for path in folder.glob(".*.tmp"):
                 owner = path.name.rsplit(".", 2)[-2]
                 if not (owner.isdecimal() and Path(f"/proc/{owner}").exists()):
-                    path.unlink(missing_ok=True)
+                    with suppress(OSError):  # a folder is no file of ours
+                        path.unlink()
 
     def keep(self, name: str, document: Mapping[str, Any]) -> None:
         """Replace a small file beside the reports. Raises SpoolError."""
@@ -198,9 +215,8 @@ class Spool:
         counters[cause] += 1
         try:
             self._write(self.folder / "counters.json", json.dumps(counters).encode())
-        except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise SpoolError(f"{self.folder}/counters.json cannot be written: {error.strerror}") from error
+        except OSError:
+            return  # a figure that is lost must not stop reports
 
     def _write(self, target: Path, data: bytes) -> None:
         """Replace ``target`` as a whole or not at all; on the disk when this returns."""
@@ -217,6 +233,24 @@ class Spool:
             temporary.unlink(missing_ok=True)
             raise
         _sync_folder(target.parent)
+
+
+def read_small_json(path: Path) -> dict[str, Any]:
+    """The object in a small file of the spool folder; empty when there is none, whatever is there instead."""
+    try:
+        # Not waiting: a FIFO has no end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return {}
+            found = json.loads(file.read(MAX_SMALL_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_COUNT
 
 
 def droppable_first(entries: list[Entry]) -> list[Entry]:

@@ -1,0 +1,269 @@
+"""A server, and a spool folder, that mean no good: the agent goes on, within its time, and its terminal stays sound."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from hugeplan_agent.backoff import parse_retry_after
+from hugeplan_agent.connection import WHOLE_ANSWER_TIMEOUTS
+from hugeplan_agent.delivery import deliver
+from hugeplan_agent.printable import printable
+from hugeplan_agent.sender import Outcome, Sender, clock_offset_seconds
+from hugeplan_agent.service import Log
+from hugeplan_agent.spool import Spool, read_small_json
+from tests.factories import add, make_spool, waiting_ids
+from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
+from tests.test_cli import Node, node  # noqa: F401 - a fixture
+
+NOW = 1_700_000_000_000
+TIMEOUT_SECONDS = 0.3
+CODES = "\x1b]0;owned\x07\x1b[2J\u202e\u2028\x9b1m"
+
+
+@contextmanager
+def raw_server(speak: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server of plain bytes that serves one connection after the other."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(0.1)
+    stopped = threading.Event()
+
+    def serve() -> None:
+        while not stopped.is_set():
+            with suppress(OSError):
+                opened, _ = listening.accept()
+                with opened:
+                    opened.settimeout(5)
+                    opened.recv(65536)
+                    speak(opened)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        stopped.set()
+        thread.join()
+        listening.close()
+
+
+def trickle(opened: socket.socket) -> None:
+    for byte in b"HTTP/1.1 201 Created\r\nX: " + b"y" * 100_000:
+        opened.sendall(bytes([byte]))
+        time.sleep(0.05)
+
+
+def trickle_body(opened: socket.socket) -> None:
+    opened.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 100000\r\n\r\n")
+    for _ in range(100_000):
+        opened.sendall(b"{")
+        time.sleep(0.05)
+
+
+def trickle_chunks(opened: socket.socket) -> None:
+    opened.sendall(b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(100_000):
+        opened.sendall(b"1\r\n{\r\n")
+        time.sleep(0.05)
+
+
+def continue_for_ever(opened: socket.socket) -> None:
+    while True:
+        opened.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 50)
+
+
+def headers_for_ever(opened: socket.socket) -> None:
+    opened.sendall(b"HTTP/1.1 201 Created\r\n")
+    while True:
+        opened.sendall(b"X: y\r\n" * 50)
+
+
+def body_for_ever(opened: socket.socket) -> None:
+    opened.sendall(b"HTTP/1.1 201 Created\r\n\r\n")
+    while True:
+        opened.sendall(b"{" * 65536)
+
+
+def say_nothing(opened: socket.socket) -> None:
+    opened.recv(1)
+
+
+SPEECHES = (
+    trickle, trickle_body, trickle_chunks, continue_for_ever, headers_for_ever, body_for_ever, say_nothing,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("speak", SPEECHES)
+def test_an_answer_ends_within_its_time(tmp_path: Path, speak: Callable[[socket.socket], None]) -> None:
+    spool = make_spool(tmp_path / "spool")
+    for number in range(2):
+        add(spool, NOW + number)
+    started = time.monotonic()
+    with raw_server(speak) as url, Sender(url, "secret", TIMEOUT_SECONDS) as sender:
+        done = deliver(spool, sender.send_report)
+    assert time.monotonic() - started < WHOLE_ANSWER_TIMEOUTS * TIMEOUT_SECONDS + 5.5  # the server's own wait is 5 s
+    assert done.delivered == []
+    assert done.stopped_by is not None
+    assert done.stopped_by.outcome is Outcome.UNAVAILABLE
+    assert done.stopped_by.detail.isprintable()
+    assert len(waiting_ids(spool)) == 2
+
+
+DEEP = {"brackets": b"[" * 200_000, "objects": b'{"a":' * 40_000, "in a problem": b'{"detail":' + b"[" * 100_000}
+
+
+@pytest.mark.parametrize("status", [201, 422, 503])
+@pytest.mark.parametrize("body", DEEP.values(), ids=DEEP)
+def test_a_deep_answer_is_an_answer_without_words(
+    tmp_path: Path, server: MisbehavingServer, status: int, body: bytes
+) -> None:
+    spool = make_spool(tmp_path / "spool")
+    add(spool, NOW)
+    server.script.append(Behaviour(status, body))
+    with Sender(server.url, "secret", 5.0) as sender:
+        done = deliver(spool, sender.send_report)
+    assert done.delivered == []
+    assert spool.rejected_count() + len(waiting_ids(spool)) == 1
+
+
+def test_a_problem_that_is_nested_is_kept(tmp_path: Path, server: MisbehavingServer) -> None:
+    """Deep enough for a reader that is quick, too deep for a writer that indents."""
+    spool = make_spool(tmp_path / "spool")
+    add(spool, NOW)
+    server.script.append(Behaviour(422, b'{"detail": "no", "x": ' + b"[" * 900 + b"]" * 900 + b"}"))
+    with Sender(server.url, "secret", 5.0) as sender:
+        deliver(spool, sender.send_report)
+    (kept,) = spool.rejected.glob("*.problem.json")
+    assert json.loads(kept.read_text())["detail"]
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        problem(422, "x", f"no {CODES}"), problem(503, f"t {CODES}", ""),
+        Behaviour(401, {"detail": [CODES, {"a": CODES}]}),
+        Behaviour(201, {"report_id": CODES}), Behaviour(500, {"title": CODES * 1000}),
+    ],
+)  # fmt: skip
+def test_no_terminal_code_of_an_answer_is_said(tmp_path: Path, server: MisbehavingServer, behaviour: Behaviour) -> None:
+    spool = make_spool(tmp_path / "spool")
+    add(spool, NOW)
+    server.script.append(behaviour)
+    with Sender(server.url, "secret", 5.0) as sender:
+        done = deliver(spool, sender.send_report)
+    said = [answer.detail for _, answer in done.rejected] + ([done.stopped_by.detail] if done.stopped_by else [])
+    assert said
+    for text in said:
+        assert text.isprintable()
+        assert len(text) < 4000
+    lines: list[str] = []
+    Log(lines.append).line(f"the server says {CODES}")
+    assert all(line.isprintable() for line in lines)
+
+
+def test_what_is_printable_stays() -> None:
+    assert printable("schön: db-7, 5 % – 日本") == "schön: db-7, 5 % – 日本"
+    assert printable("a\x1bb\U000e0001") == "a\\u001bb\\udb40\\udc01"
+
+
+@pytest.mark.parametrize("token", ["", "two words", "a\nb", "é", "x" * 100_000, CODES])
+def test_a_token_that_is_none_is_not_kept(node: Node, server: MisbehavingServer, token: str) -> None:  # noqa: F811
+    node.environment["HUGEPLAN_AGENT_ENROLMENT_TOKEN"] = "enrolment"
+    file = (
+        Path(node.environment["HUGEPLAN_AGENT_TOKEN_FILE"]) if "HUGEPLAN_AGENT_TOKEN_FILE" in node.environment else None
+    )
+    server.script.append(Behaviour(201, {"token": token}))
+    before = file.read_bytes()
+    status, _, errors = node.call("enrol")
+    assert status == 1
+    assert "gave no agent token" in errors
+    assert "Traceback" not in errors
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "link", "socket"])
+@pytest.mark.parametrize("where", ["pending", "counters.json", "measured.json", "lock", "leftover"])
+def test_what_is_no_file_of_ours_stops_nothing(
+    tmp_path: Path, server: MisbehavingServer, what: str, where: str
+) -> None:
+    spool = make_spool(tmp_path / "spool")
+    add(spool, NOW)
+    path = {
+        "pending": spool.pending / f"{NOW - 1:013d}-00000000-0000-4000-8000-000000000000-sample.json",
+        "leftover": spool.pending / ".x.json.99999999.tmp",
+    }.get(where, spool.folder / where)
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "folder":
+        (path / "inner").mkdir(parents=True)
+    elif what == "link":
+        (tmp_path / "secret").write_text('{"size": 7}')
+        path.symlink_to(tmp_path / "secret")
+    else:
+        opened = socket.socket(socket.AF_UNIX)
+        here = Path.cwd()
+        os.chdir(path.parent)  # addresses of sockets are short
+        opened.bind(path.name)
+        os.chdir(here)
+        opened.close()
+    finished: list[object] = []
+
+    def work() -> None:
+        with Sender(server.url, "secret", 5.0) as sender, suppress(OSError):
+            try:
+                finished.append(deliver(Spool(spool.folder, spool.bounds), sender.send_report))
+            except Exception as error:
+                finished.append(error)
+        again = Spool(spool.folder, spool.bounds)
+        assert again.counters() == dict.fromkeys(("size", "age", "disk_full", "rejected"), 0)
+        assert read_small_json(spool.folder / "measured.json") == {}
+        again.enforce(NOW)
+        again.summary()
+        finished.append("all")
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert finished[-1:] == ["all"], "it waits"
+    if where == "lock" and what in {"folder", "link", "socket"}:
+        assert "lock" in str(finished[0])  # said, with the file's name
+    else:
+        assert len(server.stored) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"size": "many"}', '{"size": null}', '{"size": -5}', '{"size": 1e400}', '{"size": true}', "[]", "7", "null",
+        "",
+        "[" * 100_000, "\x00", '{"size": 99999999999999999999999999}', '{"size": [1]}', '{"size": NaN}', "é",
+    ],
+)  # fmt: skip
+def test_odd_counters_count_as_none(tmp_path: Path, content: str) -> None:
+    spool = make_spool(tmp_path / "spool", max_bytes=100)
+    (spool.folder / "counters.json").write_text(content, encoding="utf-8")
+    assert spool.counters()["size"] == 0
+    add(spool, NOW, 200)
+    add(spool, NOW + 1, 200)  # the first gives way, and is counted
+    assert spool.counters()["size"] == 1
+    assert stat.S_ISREG((spool.folder / "counters.json").stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    "value", ["9" * 5000, "Mon, 99 Foo 99999 99:99:99 GMT", "-1", "\x00", "", "Tue, 1 Jan 10000 0:0:0 GMT"]
+)
+def test_odd_times_of_a_server_are_none(value: str) -> None:
+    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    found = parse_retry_after(value, now)
+    assert found is None or found >= 0
+    clock_offset_seconds(value, now)
