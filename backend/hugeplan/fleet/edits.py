@@ -8,14 +8,14 @@ from uuid import UUID
 
 import msgspec
 
-from hugeplan.db.models import NodeRow, NodeStateRow
+from hugeplan.db.models import NodeRow
 from hugeplan.db.session import WriteSession
 from hugeplan.documents.decoding import convert
-from hugeplan.documents.report import CollectorResult, Inventory, Sample, SpoolSummary
+from hugeplan.documents.report import Sample
 from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import edits_repository, repository
-from hugeplan.fleet.findings.base import Observed, PlannedPool
+from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
@@ -90,7 +90,7 @@ async def _pools(session: WriteSession, body: PlanInForceWrite) -> list[PlannedP
 
 
 async def _judge(session: WriteSession, row: NodeRow, planned: tuple[PlannedPool, ...] | None, event: Event) -> None:
-    """Judge a node anew by its newest report, and write what follows."""
+    """Compare a node with another plan by its newest report, and write what follows."""
     found = await repository.get_node_with_state(session, row.id)
     assert found is not None
     state = found[1]
@@ -100,27 +100,14 @@ async def _judge(session: WriteSession, row: NodeRow, planned: tuple[PlannedPool
         is_new=False,
         sampled_at=row.sampled_at,
         labels_set=row.labels_set,
-        measured=MeasuredState(effective_granule_bytes=row.effective_granule_bytes),
+        measured=MeasuredState(),
         findings=msgspec.convert(state.findings, list[KeptFinding]),
         planned=planned,
     )
     event.node_id, event.node_name = row.id, row.name
     node.events.append(event)
-    node.judge(_observed(row, state, planned), event.at)
+    node.judge_plan(planned, convert(Sample, state.sample), event.at)
     await repository.update_node(session, row.id, node.columns)
     rows: list[dict[str, Any]] = msgspec.to_builtins(node.findings)
     await edits_repository.replace_findings(session, row.id, rows)
     await write_events(session, node.events)
-
-
-def _observed(row: NodeRow, state: NodeStateRow, planned: tuple[PlannedPool, ...] | None) -> Observed:
-    return Observed(
-        name=row.name,
-        inventory=convert(Inventory, state.inventory),
-        sample=convert(Sample, state.sample),
-        collectors=[convert(CollectorResult, collector) for collector in state.collectors],
-        spool=None if row.spool is None else convert(SpoolSummary, row.spool),
-        clock_ahead_seconds=row.clock_ahead_seconds,
-        effective_granule_bytes=row.effective_granule_bytes,
-        planned=planned,
-    )

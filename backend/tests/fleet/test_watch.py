@@ -37,6 +37,24 @@ async def test_a_silent_node_has_a_finding_until_it_reports(
     assert [event["kind"] for event in events] == ["finding_closed", "finding_opened"]
 
 
+async def test_a_plan_in_force_closes_no_finding_that_it_does_not_concern(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """That the node is silent is found by looking, not by its report: setting a plan closed it, and it came again."""
+    node_id = (await agent.post("/api/v1/reports", json=report())).json()["node_id"]
+    await mark_stale(service.database, datetime.now(UTC) + STALE_AFTER + timedelta(minutes=1))
+    before = (await viewer.get(f"/api/v1/nodes/{node_id}")).json()["findings"]
+    for pages in (7, 8):
+        pools = [{"numa_node": None, "page_bytes": 2**21, "pages": pages}]
+        answer = await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"pools": pools})
+        assert answer.status_code == 200, answer.text
+    after = (await viewer.get(f"/api/v1/nodes/{node_id}")).json()["findings"]
+    assert [f for f in after if f["code"] != "plan_drift"] == before
+    assert [f["code"] for f in before] == [f["code"] for f in before if f["code"] != "plan_drift"]
+    kinds = [event["kind"] for event in (await viewer.get("/api/v1/events/history")).json()["items"]]
+    assert "finding_closed" not in kinds
+
+
 async def test_a_made_up_node_is_left_alone(service: Service, agent: httpx.AsyncClient) -> None:
     await agent.post("/api/v1/reports", json=report(synthetic=True))
     assert await mark_stale(service.database, datetime.now(UTC) + timedelta(days=1)) == 0

@@ -7,6 +7,8 @@ the same there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hugeplan.fleet.findings import (
     clock_ahead,
     cloned_machine_id,
@@ -38,12 +40,19 @@ RULES: tuple[Rule, ...] = (
     collectors_failed.check,
 )
 
-__all__ = ["RULES", "NodeFinding", "Observed", "Rule", "findings_of"]
+OF_THE_PLAN = frozenset({plan_drift.CODE})
+"""What is found beside the plan in force alone: another plan changes these, and no other."""
+
+__all__ = ["OF_THE_PLAN", "RULES", "NodeFinding", "Observed", "Rule", "findings_of", "worst_first"]
 
 _WORST_FIRST = {"wrong": 0, "attention": 1}
 
 
 def findings_of(observed: Observed) -> list[NodeFinding]:
     """All findings of a node, wrong ones first, else in the order of the table."""
-    found = [finding for rule in RULES for finding in rule(observed)]
+    return worst_first(finding for rule in RULES for finding in rule(observed))
+
+
+def worst_first(found: Iterable[NodeFinding]) -> list[NodeFinding]:
+    """Wrong ones first, else in the order given."""
     return sorted(found, key=lambda finding: _WORST_FIRST[finding.state])

@@ -55,9 +55,13 @@ def state_of(planned: Sequence[PlannedPool], sample: Sample) -> str:
 
 def check(observed: Observed) -> Iterable[NodeFinding]:
     """One finding per pool that differs from the plan in force."""
-    if observed.planned is None:
-        return
-    for numa, size, wanted, actual in differences(observed.planned, observed.sample):
+    if observed.planned is not None:
+        yield from found_in(observed.planned, observed.sample)
+
+
+def found_in(planned: Sequence[PlannedPool], sample: Sample) -> Iterable[NodeFinding]:
+    """The same for any plan beside a sample."""
+    for numa, size, wanted, actual in differences(planned, sample):
         where = "" if numa is None else f" on NUMA node {numa}"
         subject = f"{page_label(size)} pool{where}"
         reason = f"The plan in force has {wanted} pages of {page_label(size)}{where}, the node has {actual}."

@@ -14,7 +14,7 @@ from hugeplan.benchmarks.records import RunRecord
 from hugeplan.documents.decoding import changed
 from hugeplan.documents.report import Inventory, Report, Sample, SampleMemory
 from hugeplan.events.records import Event
-from hugeplan.fleet.findings import NodeFinding, Observed, findings_of
+from hugeplan.fleet.findings import OF_THE_PLAN, NodeFinding, Observed, findings_of, plan_drift, worst_first
 from hugeplan.fleet.findings.base import PlannedPool, idle_pages_by_size, pages_by_size
 from hugeplan.fleet.findings.plan_drift import state_of
 from hugeplan.fleet.hardware_state import MeasuredState, packed, with_run
@@ -160,6 +160,13 @@ class Node:
         self._keep(findings_of(observed), now)
         self.columns["plan_state"] = None if observed.planned is None else state_of(observed.planned, observed.sample)
 
+    def judge_plan(self, planned: tuple[PlannedPool, ...] | None, sample: Sample, now: datetime) -> None:
+        """Compare the node with another plan in force. What does not depend on the plan stays as the report left it."""
+        others = [finding for finding in self.findings if finding.code not in OF_THE_PLAN]
+        drift = [] if planned is None else list(plan_drift.found_in(planned, sample))
+        self._keep(worst_first([*others, *drift]), now)
+        self.columns["plan_state"] = None if planned is None else state_of(planned, sample)
+
     def _keep(self, found: list[NodeFinding], now: datetime) -> None:
         """Findings of now beside those of before: the same keep their time, each change is an event."""
         before = {(finding.code, finding.subject): finding for finding in self.findings}
@@ -167,9 +174,9 @@ class Node:
         for finding in found:
             old = before.pop((finding.code, finding.subject), None)
             if old is not None and old.state == finding.state:
-                kept.append(KeptFinding(**msgspec.structs.asdict(finding), since=old.since))
+                kept.append(_kept(finding, old.since))
                 continue
-            kept.append(KeptFinding(**msgspec.structs.asdict(finding), since=now))
+            kept.append(_kept(finding, now))
             kind = "finding_opened" if old is None else "finding_changed"
             self._finding_event(now, kind, finding, finding.state, old.state if old else None)
         for gone in before.values():
@@ -192,6 +199,10 @@ class Node:
     def _event(self, at: datetime, kind: str, **rest: Any) -> None:
         """An event of this node. Its text is read beside the node's name, so it does not begin with it."""
         self.events.append(Event(at=at, kind=kind, node_id=self.id, node_name=self.name, **rest))
+
+
+def _kept(finding: NodeFinding, since: datetime) -> KeptFinding:
+    return KeptFinding(**msgspec.structs.asdict(finding) | {"since": since})
 
 
 def node_columns(incoming: Incoming, report: Report, labels_set: dict[str, str]) -> dict[str, Any]:
