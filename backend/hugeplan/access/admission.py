@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from fastapi import Request
 from fastapi.security.utils import get_authorization_scheme_param
@@ -36,6 +36,8 @@ MAX_REMEMBERED = 50_000
 NEWCOMERS_PER_MINUTE = 60
 UNKNOWN_COOKIE_SECONDS = 30.0
 """How long a cookie without a session is answered without a database query: a browser asks on after its session."""
+
+_ROLES: Final = frozenset(role.value for role in Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ class Gate:
             sessions = await repository.usable_sessions(session, now, most, since)
         for mark, rows in ((b"s", sessions), (b"t", tokens)):
             for secret_sha256, token_id, role in rows:
-                _remember(self._known, mark + secret_sha256, Admitted(str(token_id), Role(role)))
+                if role in _ROLES:  # a later version of the service may have stored others
+                    _remember(self._known, mark + secret_sha256, Admitted(str(token_id), Role(role)))
 
     def count_change(self, request: Request) -> None:
         """Take one change from the credential's bucket, or raise RateLimitedError: each leaves a line for good."""

@@ -10,7 +10,16 @@ from uuid import UUID
 
 from hugeplan.access import repository
 from hugeplan.access.schemas import BrowserSessionItem, LoginLink, Role, Session
-from hugeplan.access.service import Actor, Credential, actor_of, csrf_token_of, describe, hash_secret, wrong_credential
+from hugeplan.access.service import (
+    Actor,
+    Credential,
+    actor_of,
+    csrf_token_of,
+    describe,
+    hash_secret,
+    stored_role,
+    wrong_credential,
+)
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.db.models import BrowserSession, Token
@@ -108,7 +117,7 @@ async def link_of(session: WriteSession, token_id: UUID) -> NewLink:
     row = await repository.usable_token(session, token_id, datetime.now(UTC))
     if row is None:
         raise NotFoundError(f"There is no usable token {token_id}.")
-    if Role(row.role) not in BROWSER_ROLES:
+    if stored_role(row.role) not in BROWSER_ROLES:
         raise ForbiddenError(f"A token with the role {row.role} cannot log in.")
     return await create_login_link(session, row.id)
 
@@ -139,7 +148,7 @@ async def open_session(session: WriteSession, secret: str, browser: Browser, lim
         expected = "a token of a viewer, planner or admin, or a login link that was not used yet"
         refused.errors = [FieldProblem(field="token", value=None, expected=expected)]
         raise refused
-    if Role(row.role) not in BROWSER_ROLES:
+    if stored_role(row.role) not in BROWSER_ROLES:
         raise ForbiddenError(f"A token with the role {row.role} cannot log in.")
     limit.spend_of(row.id)
     return await open_for(session, row, browser, Login(now, logged_in_at or now, ends_at))

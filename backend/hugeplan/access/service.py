@@ -129,13 +129,21 @@ async def authenticate(session: ReadSession, credential: Credential | None) -> A
     return actor_of(row, row.expires_at)
 
 
+def stored_role(text: str) -> Role:
+    """A token's role. ForbiddenError for one that only a later version of the service knows: it allows nothing here."""
+    try:
+        return Role(text)
+    except ValueError as error:
+        raise ForbiddenError(f"This version of hugeplan does not know the role {text} of this token.") from error
+
+
 def actor_of(
     token: TokenRow, expires_at: datetime | None, session_id: UUID | None = None, csrf_token: str | None = None
 ) -> Actor:
     return Actor(
         token_id=token.id,
         name=token.name,
-        role=Role(token.role),
+        role=stored_role(token.role),
         machine_id=token.machine_id,
         expires_at=expires_at,
         session_id=session_id,
@@ -273,7 +281,7 @@ async def rotate_token(
     made = await mint(
         session,
         name=old.name,
-        role=Role(old.role),
+        role=stored_role(old.role),
         machine_id=old.machine_id,
         expires_in=expires_in,
         replaces=old.id,
