@@ -85,3 +85,24 @@ def test_the_corpus_is_large_enough() -> None:
     assert len(cases("broken")) >= 40
     assert len(cases("clean")) >= 25
     assert set(cases("broken")) == {name for name in EXPECTED if not name.startswith("clean/")}
+
+
+#: What is written there is a line moved or commented out, which a person reads in words.
+_IN_WORDS = {"mycnf-large-page-size", "mycnf-section", "redis-unknown-setting"}
+
+
+@pytest.mark.parametrize("name", cases("broken"))
+def test_the_text_of_a_fix_is_what_the_fix_writes(name: str) -> None:
+    """512 was said where 4096 was written: whatever an edit puts into the file stands in the text of the fix."""
+    for problem in (p for report in check("broken", name) for p in report.problems):
+        written = [edit.text.strip().strip('"') for edit in problem.edits if edit.text.strip()]
+        if problem.rule.id not in _IN_WORDS:
+            assert [one for one in written if one not in problem.fix] == [], problem.fix
+
+
+def test_kernel_arguments_of_a_list_are_one_command_line() -> None:
+    (report,) = check("broken", "profile-one-command-line")
+    effects = [text for reading in report.readings for text in reading.effects]
+    assert "the kernel reserves 16 pages of 2M (32 MiB), 4096 pages of 1G (4 TiB) at boot" in effects
+    (problem,) = report.problems
+    assert problem.fix == "Write hugepagesz=2M hugepages=16 hugepagesz=1G hugepages=4096."

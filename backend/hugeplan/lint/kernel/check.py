@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -60,6 +61,7 @@ def check_words(words: Sequence[Word], notes: Notes, context: Context) -> Boot:
     boot = _replay(words, context, context.kernel)
     _effects(words, boot, notes, context)
     edits = _edits(words, context)
+    before = len(notes.problems)
     for step in boot.steps:
         _judge(step, boot, notes, context, edits)
     _sizes_alone(boot, notes)
@@ -69,6 +71,11 @@ def check_words(words: Sequence[Word], notes: Notes, context: Context) -> Boot:
     _cma(words, notes, context)
     _thp_twice(words, notes)
     _memory(boot, notes, context)
+    # What a person reads is what --fix writes: both come from the same edit.
+    written = " ".join(edit.text.strip() for edit in edits if edit.text)
+    notes.problems[before:] = [
+        replace(p, fix=f"Write {written}.") if edits and p.edits == edits else p for p in notes.problems[before:]
+    ]
     for size, by_node in boot.pools.items():
         for node, pages in by_node.items():
             notes.facts.append(PoolFact(pages=pages, page_bytes=size, numa_node=node))

@@ -97,7 +97,8 @@ def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, contex
         place = re.compile(r"count\s*=\s*(\S+)").search(text, at)
         digits = str(count).strip()
         edits = (Edit(place.start(1), place.end(1), f'"{digits}"'),) if place and digits.isdecimal() else ()
-        notes.problem(COUNT, at, f"count = {count!r}", f"{count!r} is refused.", 'Write count = "200".', *edits)
+        right = edits[0].text if edits else '"200", a string of digits'
+        notes.problem(COUNT, at, f"count = {count!r}", f"{count!r} is refused.", f"Write count = {right}.", *edits)
         count = digits
     if size is not None and count.isdecimal():
         notes.effects.append(f"reserves {counted_pages(int(count), size)} at boot")

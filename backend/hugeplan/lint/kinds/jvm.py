@@ -8,8 +8,8 @@ from typing import Final
 
 from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.pages import page_label
-from hugeplan.planner.units import format_mysql_bytes, parse_jvm_bytes
+from hugeplan.planner.pages import counted_pages, page_label
+from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_jvm_bytes
 
 KIND: Final = "jvm"
 _JAVA: Final = "java(1), Large Pages"
@@ -42,6 +42,20 @@ HEAP_GROWS: Final = attention(
     "With large pages the heap is committed whole at start: -Xms below -Xmx only hides the need.",
     _JAVA,
 )
+OFF: Final = wrong(
+    "jvm-large-pages-off",
+    "-XX:-UseLargePages switches every kind of huge page off, transparent ones too.",
+    "OpenJDK src/hotspot/os/linux/os_linux.cpp, os::large_page_init",
+)
+COLLECTORS: Final = wrong(
+    "jvm-two-collectors",
+    "The JVM does not start with two garbage collectors.",
+    "OpenJDK src/hotspot/share/gc/shared/gcConfig.cpp",
+)
+HEAP_ROUNDS: Final = attention(
+    "jvm-heap-whole-pages", "With large pages the heap takes whole pages of their size.", _JAVA
+)
+_COLLECTOR: Final = re.compile(r"-XX:([+-])Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon|ConcMarkSweep)GC$")
 _TOKEN: Final = re.compile(r"(?<![\w-])-(?:XX:[^\s\"',]+|X(?:mx|ms|mn|ss)[^\s\"',]*)")
 _KNOWN: Final = {
     "uselargepages": "UseLargePages",
@@ -106,12 +120,26 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
             flag.start,
             flag.text,
             "With both, the JVM uses transparent huge pages and leaves the pool unused.",
-            "Keep -XX:+UseLargePages.",
+            "Write -XX:-UseTransparentHugePages.",
             Edit(flag.start, flag.end, "-XX:-UseTransparentHugePages"),
         )
+    if transparent and not large and "UseLargePages" in values:
+        flag = values["UseLargePages"][1]
+        notes.problem(
+            OFF,
+            flag.start,
+            flag.text,
+            f"{flag.text} is explicit, so the JVM drops -XX:+UseTransparentHugePages too and uses base pages.",
+            "Leave it out.",
+            Edit(flag.start, flag.end, ""),
+        )
+        transparent = False
+    _collectors(flags, notes)
     if size is not None:
         _page_size(size, large, notes, context)
     heap, start = _heap(values, "Xmx", notes), _heap(values, "Xms", notes)
+    if large and not transparent and heap and size is not None:
+        _whole_pages(size[0], heap, values["Xmx"][1], notes, context)
     if large and heap and start and start < heap:
         flag = values["Xms"][1]
         notes.problem(
@@ -134,6 +162,45 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
     )
     notes.facts.append(fact)
     return fact
+
+
+def _collectors(flags: list[Flag], notes: Notes) -> None:
+    """Two collectors that are on at the end of the options."""
+    on: dict[str, Flag] = {}
+    for flag in flags:
+        found = _COLLECTOR.match(flag.text)
+        if found is not None and found[1] == "+":
+            on[found[2]] = flag
+        elif found is not None:
+            on.pop(found[2], None)
+    if len(on) > 1:
+        first, *_, last = on.values()
+        notes.problem(
+            COLLECTORS,
+            last.start,
+            last.text,
+            f"{first.text} and {last.text} are both on: the JVM ends with conflicting collector combinations.",
+            "Keep one of them.",
+        )
+
+
+def _whole_pages(text: str, heap: int, flag: Flag, notes: Notes, context: Context) -> None:
+    """A heap that is no multiple of the page size is rounded up."""
+    try:
+        page = parse_jvm_bytes(text, "LargePageSizeInBytes")
+    except PlannerError:
+        return
+    if page not in context.sizes or not heap % page:
+        return
+    pages = -(-heap // page)
+    notes.problem(
+        HEAP_ROUNDS,
+        flag.start,
+        flag.text,
+        f"The heap takes {counted_pages(pages, page)}, {format_bytes(pages * page)}:"
+        f" {format_bytes(pages * page - heap)} more than {flag.text[4:]}.",
+        f"Write -Xmx{format_mysql_bytes(pages * page).lower()}, or one page less.",
+    )
 
 
 def _one(flag: Flag, values: dict[str, tuple[str, Flag]], notes: Notes) -> None:

@@ -286,6 +286,6 @@ def _sum(memory: list[tuple[int, Tree]], total: int | None, unreadable: bool, no
         "reservedMemory",
         f"reservedMemory sums to {format_kubernetes_bytes(found)}, but kubeReserved + "
         f"systemReserved + evictionHard is {text}.",
-        f"Make the entries sum to {text} exactly.",
+        f"Make the entries sum to {text} exactly{f': write {edits[0].text}' if edits else ''}.",
         *edits,
     )

@@ -49,10 +49,11 @@ def read(document: Tree, context: Context) -> Reading:
         if hugepages is not None:
             _hugepages(hugepages, table, where, notes, context)
         arguments = spec.get("additionalKernelArgs")
-        for argument in () if arguments is None else arguments.elements():
-            words = words_of(argument.text or "", argument.start + (1 if argument.is_quoted else 0))
-            if has_huge_page_words(words):
-                check_words(words, notes, context)
+        # The operator joins them into one command line.
+        elements = [] if arguments is None else list(arguments.elements())
+        words = [word for e in elements for word in words_of(e.text or "", e.start + (1 if e.is_quoted else 0))]
+        if has_huge_page_words(words):
+            check_words(words, notes, context)
     return notes.reading(KIND, "PerformanceProfile")
 
 

@@ -289,7 +289,7 @@ def _medium(medium: Tree, sizes: set[int], notes: Notes) -> None:
             medium.start,
             text,
             f"No container has a limit for {text.removeprefix('HugePages-')} (limits: {written}).",
-            "Add the limit, or name the size that the container asks for.",
+            f"Write {edits[0].text}." if edits else "Add the limit, or name the size that the container asks for.",
             *edits,
         )
 

@@ -22,6 +22,7 @@ UNKNOWN: Final = wrong(
     "sysctl-unknown-name", "A sysctl that does not exist is skipped with a line in the journal.", _VM
 )
 TWICE: Final = attention("sysctl-set-twice", "The last value of a sysctl wins.", "sysctl.d(5)")
+SHRUNK: Final = wrong("sysctl-set-again-smaller", "The last value wins, here one of half or less.", "sysctl.d(5)")
 NO_EQUALS: Final = wrong("sysctl-no-equals", "Each line of sysctl.d is name = value.", "sysctl.d(5)")
 OVERCOMMIT: Final = attention(
     "sysctl-overcommit",
@@ -88,11 +89,14 @@ def read(source: Source, context: Context) -> Reading:
         if "hugep" in name or "huge_p" in name or "hugetlb" in name or name.startswith("kernel.shm"):
             value = _check(pair, name, notes, context)
             if name in last and last[name][0].value != pair.value:
+                earlier, later = last[name][0].value or "", pair.value
+                less = earlier.isdecimal() and later.isdecimal() and 2 * int(later) <= int(earlier)
                 notes.problem(
-                    TWICE,
+                    SHRUNK if less and name == "vm.nr_hugepages" else TWICE,
                     pair.key_start,
                     name,
-                    f"{name} is set again: {pair.value} replaces {last[name][0].value}.",
+                    f"{name} is set again: {later} replaces {earlier}"
+                    + (", so what was sized for the larger count does not get its pages." if less else "."),
                     "Keep one line.",
                 )
             last[name] = (pair, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Final
 
@@ -20,6 +21,7 @@ ONESHOT: Final = attention(
     "systemd.service(5)",
 )
 LIMIT: Final = wrong("unit-limit-value", "LimitMEMLOCK= takes bytes with K, M, G or T, or infinity.", "systemd.exec(5)")
+UNKNOWN: Final = wrong("unit-unknown-key", "systemd ignores unknown keys; their case counts.", "systemd.syntax(7)")
 SECTION: Final = wrong("unit-section", "LimitMEMLOCK= belongs in [Service].", "systemd.exec(5)")
 DIRECTORY: Final = wrong(
     "unit-size-directory", "A pool's directory is hugepages-<kB>kB.", "Documentation/admin-guide/mm/hugetlbpage.rst"
@@ -32,7 +34,9 @@ _WRITE: Final = re.compile(
 def detects(source: Source) -> bool:
     """An ini file with unit sections and something about huge pages or locked memory in it."""
     sections = {pair.section for pair in pairs_of(source.text)}
-    return bool(sections & {"Unit", "Service", "Install"}) and bool(re.search(r"huge|memlock", source.text, re.I))
+    return bool(sections & {"Unit", "Service", "Install"}) and bool(
+        re.search(r"huge|limitmem|memlo", source.text, re.I)
+    )
 
 
 def read(source: Source, context: Context) -> Reading:
@@ -43,8 +47,18 @@ def read(source: Source, context: Context) -> Reading:
     for pair in pairs:
         if pair.key.startswith("ExecStart") and pair.value is not None:
             _exec(pair, notes, context)
-        elif pair.key.lower() == "limitmemlock":
+        elif pair.key == "LimitMEMLOCK":
             _limit(pair, notes)
+        elif _is_misspelt(pair.key):
+            end = pair.key_start + len(pair.key)
+            notes.problem(
+                UNKNOWN,
+                pair.key_start,
+                pair.key,
+                f"systemd has no {pair.key}= and ignores the line: the service keeps its limit.",
+                "Write LimitMEMLOCK.",
+                Edit(pair.key_start, end, "LimitMEMLOCK"),
+            )
     writes = [p for p in pairs if p.key == "ExecStart" and "hugepages" in (p.value or "")]
     if writes and kind == "simple":
         at = writes[0].line.start
@@ -57,6 +71,12 @@ def read(source: Source, context: Context) -> Reading:
             Edit(at, at, "Type=oneshot\nRemainAfterExit=yes\n"),
         ) if not any(p.key == "Type" for p in pairs) else None
     return notes.reading(KIND, "systemd unit")
+
+
+def _is_misspelt(key: str) -> bool:
+    """Whether a key can only mean LimitMEMLOCK; systemd tells upper from lower case."""
+    plain = key.lower().replace("_", "").replace("-", "")
+    return bool(difflib.get_close_matches(plain, ["limitmemlock"], n=1, cutoff=0.85)) or plain == "memlock"
 
 
 def _exec(pair: Pair, notes: Notes, context: Context) -> None:

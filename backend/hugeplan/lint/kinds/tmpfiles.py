@@ -43,6 +43,11 @@ THP: Final = wrong(
     "A switch of transparent huge pages takes one of the words that the file shows; the kernel refuses others.",
     "Documentation/admin-guide/mm/transhuge.rst",
 )
+PATH: Final = wrong(
+    "tmpfiles-no-such-path",
+    "systemd-tmpfiles writes to files that exist; the folder is transparent_hugepage.",
+    "Documentation/admin-guide/mm/transhuge.rst",
+)
 TWICE: Final = wrong("tmpfiles-path-twice", "systemd-tmpfiles ignores a second line for the same path.", _MAN)
 BOTH: Final = attention(
     "tmpfiles-node-and-total",
@@ -182,6 +187,17 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
     """The word for a switch of transparent huge pages."""
     words = _THP_WORDS.get(fields[1])
     if words is None:
+        near_path = next(iter(difflib.get_close_matches(fields[1], _THP_WORDS, n=1, cutoff=0.9)), None)
+        if near_path is not None:
+            at = line.start + line.text.index(fields[1])
+            notes.problem(
+                PATH,
+                line.start,
+                fields[1],
+                f"There is no {fields[1]}, so nothing is written and the mode stays as it is.",
+                f"Write {near_path}.",
+                Edit(at, at + len(fields[1]), near_path),
+            )
         return
     value = fields[6].strip() if len(fields) == 7 else ""
     if value in words:
