@@ -71,11 +71,11 @@ fi
 """
 
 
-def version() -> str:
-    """The service's version; HUGEPLAN_PACKAGE_VERSION is for tests of upgrades."""
+def versions() -> list[str]:
+    """The service's version; HUGEPLAN_PACKAGE_VERSION names others, for tests of upgrades."""
     given = os.environ.get("HUGEPLAN_PACKAGE_VERSION")
     text = (REPOSITORY / "backend/hugeplan/__init__.py").read_text(encoding="ascii")
-    return given or text.partition('__version__ = "')[2].partition('"')[0]
+    return given.split(",") if given else [text.partition('__version__ = "')[2].partition('"')[0]]
 
 
 def packages(python: str, wheel: Path, into: Path) -> None:
@@ -84,10 +84,6 @@ def packages(python: str, wheel: Path, into: Path) -> None:
     lock = REPOSITORY / "deploy/python/production.txt"
     run([*common, "--require-hashes", "--only-binary", ":all:", "--target", str(into), "-r", str(lock)])
     run([*common, "--no-deps", "--no-index", "--target", str(into), str(wheel)])
-
-
-def _mode(path: Path) -> bool:
-    return path.suffix == ".so" or ".so." in path.name
 
 
 def collect(folder: Path) -> list[File]:
@@ -101,7 +97,7 @@ def collect(folder: Path) -> list[File]:
     return found
 
 
-def package(files: list[File], release: tuple[int, int]) -> Package:
+def package(files: list[File], release: tuple[int, int], version: str) -> Package:
     """What the deb holds."""
     deb, rpm = service_scripts(NAME, STATE, (f"{NAME}.service",), before=PREPARE, leftovers=(f"-r {SECRETS}",))
     documents = [
@@ -111,14 +107,14 @@ def package(files: list[File], release: tuple[int, int]) -> Package:
     major, minor = release
     return Package(
         name=NAME,
-        version=version(),
+        version=version,
         debian_architecture=DEBIAN[platform.machine()],
         machine=platform.machine(),
         summary="plan huge pages for a fleet: the service",
         description=DESCRIPTION,
         debian_depends=(
             f"python3 (>= {major}.{minor}), python3 (<< {major}.{minor + 1}), libc6 (>= 2.28), libgomp1, libstdc++6,"
-            " passwd, util-linux"
+            " passwd"
         ),
         rpm_requires="",
         files=sorted(
@@ -138,6 +134,7 @@ def package(files: list[File], release: tuple[int, int]) -> Package:
         lintian_overrides=(
             # Python modules as their authors compiled and tested them, with the libraries that they bring.
             "embedded-library",
+            "library-not-linked-against-libc",
             "binary-or-shlib-defines-rpath",
             "custom-library-search-path",
             "unstripped-binary-or-object",
@@ -163,8 +160,10 @@ def main() -> int:
         given.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="hugeplan-server-") as folder:
             packages(given.python, given.wheel, Path(folder))
-            made = build_deb(package(collect(Path(folder)), (int(told[0]), int(told[1]))), given.out)
-        print(f"{made.name}  {made.stat().st_size} bytes")
+            files = collect(Path(folder))
+            for version in versions():
+                made = build_deb(package(files, (int(told[0]), int(told[1])), version), given.out)
+                print(f"{made.name}  {made.stat().st_size} bytes")
     except PackagingError as error:
         print(f"server package: {error}", file=sys.stderr)
         return 1

@@ -97,6 +97,17 @@ def check_migrations(settings: Settings, connection: _Connection) -> Iterator[Re
         )
 
 
+def check_role(_: Settings, connection: _Connection) -> Iterator[Result]:
+    """Whether the service could do more in the database than it needs."""
+    row = connection.execute("SELECT rolname, rolsuper FROM pg_roles WHERE rolname = session_user").fetchone()
+    if row is not None and row[1]:
+        yield Result(
+            "attention",
+            f"The database's role {row[0]} is a superuser, and the service needs none: docs/install-bare-metal.md has"
+            " the roles to make instead.",
+        )
+
+
 def check_clock(_: Settings, connection: _Connection) -> Iterator[Result]:
     """Whether the database's clock agrees with this machine's."""
     row = connection.execute("SELECT clock_timestamp()").fetchone()
@@ -136,6 +147,7 @@ def check_partitions(_: Settings, connection: _Connection) -> Iterator[Result]:
 FILE_CHECKS: tuple[Callable[[Settings], Iterator[Result]], ...] = (check_exposure, check_files)
 DATABASE_CHECKS: tuple[Callable[[Settings, _Connection], Iterator[Result]], ...] = (
     check_migrations,
+    check_role,
     check_clock,
     check_tokens,
     check_partitions,

@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.db import migrate
+from hugeplan.db import migrate, reader_role
 from hugeplan.db.server_release import ServerReleaseError
 
 
@@ -24,6 +24,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = load_settings()
     try:
         migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir), arguments.revision)
+        if arguments.revision == "head" and reader_role.grant_reading(settings.psycopg_url()):
+            print(f"{reader_role.READER} may read everything but credentials.")
     except CommandError as error:
         raise InputError(
             f"--revision: {arguments.revision!r} is not valid; expected head or a revision: {error}"

@@ -1,0 +1,165 @@
+"""The service's deb on a Debian with systemd, behind nginx with the example it brings; and the database's roles."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.server import free_port
+
+from hugeplan.embedded import TEST_SETTINGS, EmbeddedPostgres, running
+from nspawn_rig import Machine, NotAvailableError, machine
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+GUIDE = REPOSITORY / "docs/install-bare-metal.md"
+OLD, NEW = "0.0.9", "0.1.0"
+SECRETS = "/etc/hugeplan/server-secrets"
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two versions of the deb, for Debian's Python."""
+    if not (REPOSITORY / "frontend/dist/index.html").exists():
+        pytest.skip("SKIP: the user interface is not built; run: make frontend")
+    if sys.version_info[:2] != (3, 11):
+        pytest.skip("SKIP: the tree's Debian has Python 3.11, and this is another")
+    out = tmp_path_factory.mktemp("server")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    built = subprocess.run(
+        [*pip, "--wheel-dir", str(out), str(REPOSITORY / "backend")], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr[-500:]
+    (wheel,) = out.glob("*.whl")
+    done = subprocess.run(
+        [sys.executable, str(REPOSITORY / "deploy/packaging/server.py"), "--wheel", str(wheel), "--out", str(out)],
+        env={**os.environ, "HUGEPLAN_PACKAGE_VERSION": f"{OLD},{NEW}"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[tuple[EmbeddedPostgres, int]]:
+    """A PostgreSQL that listens on loopback, and its port."""
+    port = free_port()
+    settings = TEST_SETTINGS | {"listen_addresses": "127.0.0.1", "port": str(port)}
+    with running(tmp_path / "data", settings) as postgres:
+        yield postgres, port
+
+
+@pytest.fixture
+def node(tmp_path: Path, packages: Path) -> Iterator[Machine]:
+    try:
+        with machine(tmp_path, {f"/root/{path.name}": path for path in packages.glob("*.deb")}) as booted:
+            yield booted
+    except NotAvailableError as error:
+        pytest.skip(f"SKIP: {error}")
+
+
+def roles_of_the_guide() -> str:
+    """The SQL that the guide prints."""
+    text = GUIDE.read_text()
+    return text.partition("```sql\n")[2].partition("```")[0]
+
+
+def test_the_service_starts_behind_nginx_upgrades_and_goes(
+    node: Machine, database: tuple[EmbeddedPostgres, int]
+) -> None:
+    postgres, port = database
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        for statement in roles_of_the_guide().split(";\n"):
+            if statement.strip():
+                connection.execute(statement)  # type: ignore[call-overload]
+    http, https = free_port(), free_port()
+    node.run("dpkg", "-i", f"/root/hugeplan-server_{OLD}_amd64.deb")
+    assert node.call("systemctl", "is-active", "hugeplan-server").stdout.strip() == "inactive", "nothing is started"
+    urls = {
+        f"{SECRETS}/hugeplan_database_url": f"postgresql://hugeplan_service:service@127.0.0.1:{port}/hugeplan",
+        f"{SECRETS}/migrate/hugeplan_database_url": f"postgresql://hugeplan_owner:owner@127.0.0.1:{port}/hugeplan",
+    }
+    node.shell(f"install -d -m 0750 -g hugeplan-server {SECRETS}/migrate")
+    for path, url in urls.items():
+        node.shell(f"(umask 027; echo '{url}' > {path}); chgrp hugeplan-server {path}")
+    node.shell(
+        f"printf 'HUGEPLAN_PORT={http}\\nHUGEPLAN_PUBLIC_URL=https://hugeplan.example\\n' > /etc/hugeplan/server.env"
+    )
+    node.run("systemctl", "enable", "--now", "hugeplan-server")
+    health = ("curl", "--fail", "--silent", f"http://127.0.0.1:{http}/readyz")
+    node.until(lambda: node.call(*health).returncode == 0, "the service")
+
+    # No credential in the journal; the file is for root and the service's user.
+    assert "hp_" not in node.journal("hugeplan-server")
+    assert node.run("stat", "--format=%U %a", "/var/lib/hugeplan-server/first-admin-token") == "hugeplan-server 600"
+    token = node.run("cat", "/var/lib/hugeplan-server/first-admin-token")
+    assert node.run("hugeplan", "token", "login-link").startswith("https://hugeplan.example/login#token=")
+    doctor = node.run("hugeplan", "doctor")
+    assert "superuser" not in doctor, doctor
+    assert "wrong" not in doctor, doctor
+
+    # nginx with the example as it is printed, but for the three lines that name the host, and the port.
+    example = node.run("cat", "/usr/share/doc/hugeplan-server/nginx.conf")
+    mine = (
+        example.replace("listen 443 ssl http2", f"listen 127.0.0.1:{https} ssl http2")
+        .replace("/etc/ssl/hugeplan.example.pem", "/root/tls.pem")
+        .replace("/etc/ssl/private/hugeplan.example.key", "/root/tls.key")
+        .replace("127.0.0.1:8000", f"127.0.0.1:{http}")
+    )
+    node.shell("rm -f /etc/nginx/sites-enabled/default")
+    (node.root / "etc/nginx/conf.d/hugeplan.conf").write_text(mine)
+    node.shell(
+        "openssl req -x509 -newkey ed25519 -nodes -days 2 -subj /CN=hugeplan.example"
+        " -addext subjectAltName=DNS:hugeplan.example -keyout /root/tls.key -out /root/tls.pem 2>/dev/null"
+    )
+    node.run("nginx", "-t")
+    node.run("systemd-run", "--property=Type=forking", "/usr/sbin/nginx")
+    curl = ["curl", "--silent", "--cacert", "/root/tls.pem", "--resolve", f"hugeplan.example:{https}:127.0.0.1"]
+    base = f"https://hugeplan.example:{https}"
+    bearer = ["--header", f"Authorization: Bearer {token}"]
+    node.until(lambda: node.call(*curl, "--fail", f"{base}/healthz").returncode == 0, "nginx")
+    assert '"role":"admin"' in node.run(*curl, *bearer, f"{base}/api/v1/session").replace(" ", "")
+    assert node.run(*curl, "--output", "/dev/null", "--write-out", "%{http_code}", f"{base}/metrics") == "404"
+    assert "<html" in node.run(*curl, f"{base}/")
+
+    before = node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-server")
+    node.run("dpkg", "--force-confold", "-i", f"/root/hugeplan-server_{NEW}_amd64.deb")
+    node.until(lambda: node.call(*health).returncode == 0, "the upgraded service")
+    assert node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-server") not in {"0", before}
+    assert node.run("find", "/usr/lib/hugeplan-server", "-name", "*.pyc") == ""
+    node.run("dpkg", "--purge", "hugeplan-server")
+    for left in ("/var/lib/hugeplan-server", SECRETS, "/usr/lib/hugeplan-server"):
+        assert node.call("ls", "-d", left).returncode != 0, left
+
+
+def test_the_roles_of_the_guide_hold(database: tuple[EmbeddedPostgres, int]) -> None:
+    """The reader reads and no more; the service is no superuser and needs none."""
+    postgres, port = database
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        for statement in roles_of_the_guide().split(";\n"):
+            if statement.strip():
+                connection.execute(statement)  # type: ignore[call-overload]
+    base = f"127.0.0.1:{port}/hugeplan"
+    hugeplan = [sys.executable, "-m", "hugeplan.cli"]
+    owner = {**os.environ, "HUGEPLAN_DATABASE_URL": f"postgresql://hugeplan_owner:owner@{base}"}
+    service = {**os.environ, "HUGEPLAN_DATABASE_URL": f"postgresql://hugeplan_service:service@{base}"}
+    subprocess.run([*hugeplan, "migrate"], env=owner, check=True)
+    made = subprocess.run(
+        [*hugeplan, "token", "create", "--role", "viewer", "--name", "x"], env=service, check=True, capture_output=True
+    )
+    assert made.stdout.startswith(b"hp_")
+    subprocess.run([*hugeplan, "seed", "--nodes", "3"], env=service, check=True, capture_output=True)
+    with psycopg.connect(f"postgresql://hugeplan_reader:reader@{base}", autocommit=True) as reader:
+        row = reader.execute("SELECT count(*) FROM nodes").fetchone()
+        assert row == (3,)
+        for statement in ("DELETE FROM nodes", "CREATE TABLE x (y int)", "SELECT secret_sha256 FROM tokens"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reader.execute(statement)
+    with psycopg.connect(service["HUGEPLAN_DATABASE_URL"]) as connection:
+        found = connection.execute(
+            "SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user"
+        )
+        assert found.fetchone() == (False,)
