@@ -249,13 +249,18 @@ def _sample(
     shares = [pages // count + (1 if n < pages % count else 0) for n in range(count)]
     uses = [used // count + (1 if n < used % count else 0) for n in range(count)]
     ordinary = total - pages * 2 * MIB - available
+    # As a real agent reports it: anonymous and shared memory apart, the database's segment among the shared.
+    shared = min(ordinary // 2, cluster.segment_bytes * 103 // 100) if not used else 64 * MIB
+    kernel = total // 200 + 64 * MIB + max(8 * MIB, ordinary // 400)
     return {
         "taken_at": now_iso,
         "memory": {
             "mem_total_bytes": total,
             "mem_free_bytes": available // 2,
             "mem_available_bytes": available,
-            "cached_bytes": available // 3,
+            "cached_bytes": available // 3 + shared,
+            "anon_pages_bytes": max(0, ordinary - shared - kernel),
+            "shmem_bytes": shared,
             "slab_bytes": total // 100,
             "s_unreclaim_bytes": total // 200,
             "kernel_stack_bytes": 64 * MIB,
@@ -311,6 +316,12 @@ def _database(cluster: _Cluster, on_huge: bool, *, bomb: bool) -> dict[str, Any]
         "version": "17" if cluster.role == "postgresql" else "8.4",
         "main_pid": 1000,
         "process_count": 40,
+        "memory": {
+            "source": "pss",
+            "private_bytes": 40 * 8 * MIB,
+            "shared_bytes": 0 if on_huge else cluster.segment_bytes * 103 // 100,
+            "hugetlb_bytes": cluster.segment_bytes * 103 // 100 if on_huge else 0,
+        },
         "settings": {setting: {"value": f"{cluster.segment_bytes // MIB}MB", "source": "command line"}},
         "segments": [segment],
         "huge_pages_status": "on" if on_huge else "off",

@@ -120,11 +120,11 @@ def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy)
         return ()
     named = engine_named(instance.engine).named_size(instance)
     if named is not None:
-        allowed = set(have) & set(have if policy.allowed_page_bytes is None else policy.allowed_page_bytes)
+        possible = set(have) & set(have if policy.allowed_page_bytes is None else policy.allowed_page_bytes)
         if instance.page_bytes is not None:
-            allowed &= {instance.page_bytes}
-        if named not in allowed:
-            labels = ", ".join(page_label(size) for size in sorted(allowed)) or "none"
+            possible &= {instance.page_bytes}
+        if named not in possible:
+            labels = ", ".join(page_label(size) for size in sorted(possible)) or "none"
             raise PageSizeError(
                 "settings.huge_page_size", page_label(named), f"a size that node, policy and page_size allow: {labels}"
             )

@@ -23,7 +23,7 @@ from hugeplan.planner.gain.translation_saving import (
     l1_miss_ns,
     savings,
 )
-from hugeplan.planner.gain.walk_cost import Reach, WalkCost, granule_of, table_line_bytes, walk_cost
+from hugeplan.planner.gain.walk_cost import ASSUMED_MEMORY_NS, Reach, WalkCost, granule_of, table_line_bytes, walk_cost
 from hugeplan.planner.memory.page_tables import instance_tables
 from hugeplan.planner.model import (
     GIB,
@@ -252,15 +252,25 @@ def _savings(
     for owner, cases, of_cases, solved in zip(owners, groups, machines, savings(problems), strict=True):
         each = iter(solved)
         for case, of in zip(cases, of_cases, strict=True):
-            found[owner][case.page_bytes] = (case, over_scenarios([next(each) for _ in of]))
+            of_machines = [next(each) for _ in of]
+            bounded = of_machines
+            if not of[-1].fractured:  # a machine whose pages are whole: none that is fractured gains more
+                bounded = [not_above(saving, of_machines[-1]) for saving in of_machines]
+            found[owner][case.page_bytes] = (case, over_scenarios(bounded[: len(case.scenarios)]))
     return found
 
 
 def _machines(node: NodeFacts, case: _Case, busy: float) -> tuple[Machine, ...]:
+    """A machine for each scenario; after them, for a guest that is known to be fractured, the one that is not."""
     segment = case.demand.segment_bytes
+    scenarios = case.scenarios
+    known = len(scenarios) == 1 and scenarios[0].granule_bytes < case.page_bytes
+    if known and not scenarios[0].price.measured:  # what was measured on the guest is what it gains
+        whole = walk_cost(node.hardware, node.base_page_bytes, case.page_bytes, case.page_bytes, node.arch)
+        scenarios = (*scenarios, Scenario(case.page_bytes, *whole))
     return tuple(
         machine_of(node, scenario, case.page_bytes, case.processes, busy=busy, segment_bytes=segment)
-        for scenario in case.scenarios
+        for scenario in scenarios
     )
 
 
@@ -274,6 +284,14 @@ def _cases(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, De
             scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes, node.arch)
             alike.append(_Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios))
     return cases_of.values()
+
+
+def not_above(saving: Saving, most: Saving) -> Saving:
+    """A fractured guest's saving, never above that of one whose pages the host leaves whole."""
+    likely = min(saving.ns.likely, most.ns.likely)
+    high = max(likely, min(saving.ns.high, most.ns.high))
+    ns = Range(min(saving.ns.low, most.ns.low, likely), likely, high)
+    return replace(saving, ns=ns)
 
 
 def over_scenarios(found: Sequence[Saving]) -> Saving:
@@ -295,7 +313,8 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
     rate = instance.workload.operations_per_second_per_busy_core
     cost_source = Source.GIVEN if rate else Source.ASSUMED
     saving = found.ns if rate is None else _within_operation(found.ns, profile.operation_ns.likely, virtualised)
-    speedup, basis = _speedup(saving, profile.operation_ns, cost_source, virtualised)
+    cost_ns = profile.operation_ns if rate else _cost_with(saving, profile)
+    speedup, basis = _speedup(saving, cost_ns, cost_source, virtualised)
     published = band_of(engine_named(instance.engine).published, instance.workload.operation_class)
     fractured = len(scenarios) == 1 and scenarios[0].granule_bytes < page_bytes
     inputs = (
@@ -347,6 +366,22 @@ def _contradiction(modelled: Range, bounded: Range, cost_ns: float) -> str:
     )
 
 
+def _cost_with(saving: Range, profile: AccessProfile) -> Range:
+    """The assumed cost of an operation, at least what it waits for translation and for the memory behind it.
+
+    An assumed cost below the saving itself would turn nanoseconds into any percentage.
+    """
+    lines = profile.exposed.likely * profile.cold_accesses
+
+    def at_least(cost: float, ns: float, memory_ns: float) -> float:
+        return max(cost, ns + lines * memory_ns)
+
+    cost, memory = profile.operation_ns, ASSUMED_MEMORY_NS
+    likely = at_least(cost.likely, saving.likely, memory.likely)
+    low = min(likely, at_least(cost.low, saving.likely, memory.low))
+    return Range(low, likely, max(likely, cost.high))
+
+
 def _bound(virtualised: bool) -> float:
     return NESTED_BOUND if virtualised else NATIVE_BOUND
 
@@ -368,7 +403,7 @@ def _speedup(saving: Range, cost_ns: Range, source: Source, virtualised: bool) -
     of_cost = sorted([of(saving.likely, cost_ns.low), of(saving.likely, cost_ns.high)])
     low = likely - math.hypot(likely - of_saving[0], likely - of_cost[0])
     high = likely + math.hypot(of_saving[1] - likely, of_cost[1] - likely)
-    speedup = Range(max(low, min(corners)), likely, min(high, max(corners)))
+    speedup = Range(min(likely, max(low, min(corners))), likely, max(likely, min(high, max(corners))))
     if source is Source.GIVEN:
         return speedup, Term("operation's own cost", f"{cost_ns.likely:.0f} ns at base pages", source)
     text = f"{cost_ns.low / 1000:g} to {cost_ns.high / 1000:g} microseconds, likely {cost_ns.likely / 1000:g}"

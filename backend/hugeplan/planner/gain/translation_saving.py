@@ -143,6 +143,15 @@ class _Crossing:
             + walks.uncached[self.caches[cache]] * float(getattr(price.uncached, bound))
         )
 
+    def whole_walk_ns(self) -> float:
+        """All that translation takes of an operation at the base size, every price and every miss at its highest."""
+        price, base = self.machine.price, self.base
+        most = max(
+            self._translation_ns(walks, price.cached.high, cache, "high")
+            for walks, cache in ((base[HALF_THE_ENTRIES], _CacheCase.OUTER), (base[ALL_ENTRIES], _CacheCase.LESS_ROOM))
+        )
+        return self.profile.exposed.high * most + self.switched_warm_ns()
+
     def switched_warm_ns(self) -> float:
         """What the warm shared pages add when every operation starts with an empty TLB.
 
@@ -298,6 +307,7 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
         crossing.switched_warm_ns(),
     ]
     slow = profile.slowdown
+    whole = slow * crossing.whole_walk_ns()
     low = slow * (likely - math.sqrt(sum(max(0.0, d) ** 2 for d in below)))
     high = slow * (likely + math.sqrt(sum(max(0.0, d) ** 2 for d in above)))
     if not described:
@@ -309,7 +319,10 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
             low, high = least, most  # what the parts may be off is in these differences already
         else:
             low, high = min(low, least), max(high, most)
-    return Saving(Range(low, slow * likely, high), extrapolated, may_lose=may_lose)
+    # More than all the time that translation takes cannot be saved, whatever clients' measurements differed by.
+    high = min(max(high, slow * likely), whole)
+    likely_ns = min(slow * likely, high)
+    return Saving(Range(min(low, likely_ns), likely_ns, high), extrapolated, may_lose=may_lose)
 
 
 def _as_measured(likely_ns: float, profile: AccessProfile) -> tuple[float, float]:

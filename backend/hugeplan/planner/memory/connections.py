@@ -7,12 +7,9 @@ these are counted with all that a working one may take; the others with a fresh 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from hugeplan.planner.model import Demand, Workload
-
-#: A connection that does nothing (A. Freund, Measuring the memory overhead of a Postgres connection, 2020: 1.3 MiB).
-IDLE_CONNECTION_BYTES: Final = 1_363_149
+from hugeplan.planner.model.words import IDLE_CONNECTION_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,11 @@ from hugeplan.planner.model import (
     PlanRequest,
     Tenant,
 )
+from hugeplan.planner.model.words import IDLE_CONNECTION_BYTES
 from hugeplan.planner.observation.databases import Match
 from hugeplan.planner.pages import split_exactly
 from hugeplan.planner.risk.probability import tenant_bytes
+from hugeplan.planner.units import format_bytes
 
 EVERYTHING_ELSE = "everything else"
 SMALLER_UNITS = "smaller_units"
@@ -67,6 +69,15 @@ def workloads_of(request: PlanRequest, sample: NodeSample, ordinary_bytes: int, 
     notes: list[str] = []
     risk = request.policy.risk
     shares = _shares(sample, ordinary_bytes, matched, notes)
+    for match in matched:
+        if is_estimated(match.database):
+            known = bool(match.database.segments) or match.database.shared_bytes is not None
+            size = format_bytes(ordinary_of(match.database))
+            notes.append(
+                f"{match.instance}: its memory was not reported apart; {size}, an estimate, leave the workloads"
+                if known
+                else f"{match.instance}: neither its memory nor its mappings were reported: it may be counted twice"
+            )
     replaced = {tenant.name for tenant in request.tenants}
     excluded = set(request.observed.exclude)
     known = {name for share in shares for name in (share.name, share.key)}
@@ -163,8 +174,18 @@ def _database_bytes(units: Sequence[ObservedUnit], matched: Sequence[Match]) -> 
 
 
 def ordinary_of(database: ObservedDatabase) -> int:
-    """Ordinary memory of a database: private and shared memory on base pages."""
-    return (database.private_bytes or 0) + (database.shared_bytes or 0)
+    """Ordinary memory of a database: private and shared memory on base pages, as reported, else as estimated."""
+    shared, private = database.shared_bytes, database.private_bytes
+    if shared is None:
+        shared = sum(segment.bytes for segment in database.segments if segment.backing != "hugetlb")
+    if private is None:
+        private = (database.clients or 0) * IDLE_CONNECTION_BYTES
+    return private + shared
+
+
+def is_estimated(database: ObservedDatabase) -> bool:
+    """Whether a database's ordinary memory was not reported apart from everything else's."""
+    return database.shared_bytes is None or database.private_bytes is None
 
 
 def _listed(shares: Sequence[_Share]) -> tuple[tuple[_Share, ...], tuple[_Share, ...]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hugeplan.planner.demand.accesses import CLIENT_OPERATION_DIFFERS, CLIENT_OPERATION_NS, operation_ns
 from hugeplan.planner.demand.base import whole_mapping
 from hugeplan.planner.gain.page_size_gain import gains, shared_table_copies
-from hugeplan.planner.gain.translation_saving import LARGEST_COMPARED_GAIN, NESTED_BOUND
+from hugeplan.planner.gain.translation_saving import LARGEST_COMPARED_GAIN, NATIVE_BOUND, NESTED_BOUND
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
     GIB,
@@ -204,7 +204,8 @@ def test_a_clients_range_is_what_measured_gains_differed_by() -> None:
     assert client is not None
     assert client.likely < 1.0 + LARGEST_COMPARED_GAIN
     assert client.low == pytest.approx(client.likely - below)
-    assert client.high == pytest.approx(client.likely + above)
+    # Never above all that translation takes.
+    assert client.likely < client.high <= client.likely + above + 1e-9
     assert client.high - client.low <= 0.2
     in_server = gain_of(sure, replace(LONGER, operation_class="nested_loop")).speedup
     assert in_server is not None
@@ -214,16 +215,16 @@ def test_a_clients_range_is_what_measured_gains_differed_by() -> None:
 
 def test_a_clients_range_is_wider_beyond_what_was_compared() -> None:
     """A gain that is larger than any compared one; and prices of walks that nobody measured."""
-    below, above = CLIENT_OPERATION_DIFFERS
+    below, _ = CLIENT_OPERATION_DIFFERS
     sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
     large = gain_of(sure, replace(LONGER, operations_per_second_per_busy_core=100_000.0)).speedup
     assert large is not None
     assert large.likely > 1.0 + LARGEST_COMPARED_GAIN
-    assert large.high - large.low > 1.1 * (below + above)
+    assert large.likely - large.low > 1.1 * below
     guessed = gain_of(hardware(granule=K4, curves=False), LONGER).speedup
     assert guessed is not None
     assert guessed.low <= guessed.likely - below + 1e-9
-    assert guessed.high >= guessed.likely + above - 1e-9
+    assert guessed.likely < guessed.high
 
 
 def test_an_operation_that_is_slower_than_a_quiet_one_waits_longer_for_its_walks() -> None:
@@ -375,7 +376,11 @@ def test_without_the_operations_cost_the_percentage_comes_from_the_saving(
         """Never above what translation can give under nested paging."""
         return min(NESTED_BOUND, cost_ns / (cost_ns - saving_ns)) if saving_ns < cost_ns else NESTED_BOUND
 
-    assert gain.speedup.likely == pytest.approx(ratio(cost.likely, saving.likely))
+    if operation_class == "random_access":  # an assumed cost below the saving would make any percentage of it
+        assert gain.speedup.likely <= ratio(cost.likely, saving.likely) + 1e-9
+        assert gain.speedup.likely <= NATIVE_BOUND
+    else:
+        assert gain.speedup.likely == pytest.approx(ratio(cost.likely, saving.likely))
     assert gain.speedup.high <= ratio(cost.low, saving.high) + 1e-9
     assert (gain.speedup.low >= 1.0) == (saving.low >= 0.0)
     cost_term = next(term for term in gain.inputs if term.name == "operation's own cost")

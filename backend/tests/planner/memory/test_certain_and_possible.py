@@ -10,7 +10,6 @@ import yaml
 from support.seeds import SEEDS
 
 from hugeplan.artifacts import render
-from hugeplan.planner.memory.connections import IDLE_CONNECTION_BYTES
 from hugeplan.planner.model import (
     GIB,
     MIB,
@@ -27,6 +26,7 @@ from hugeplan.planner.model import (
     Tenant,
     Workload,
 )
+from hugeplan.planner.model.words import IDLE_CONNECTION_BYTES
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import parse_kubernetes_bytes
 
