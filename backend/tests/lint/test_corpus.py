@@ -106,3 +106,11 @@ def test_kernel_arguments_of_a_list_are_one_command_line() -> None:
     assert "the kernel reserves 16 pages of 2M (32 MiB), 4096 pages of 1G (4 TiB) at boot" in effects
     (problem,) = report.problems
     assert problem.fix == "Write hugepagesz=2M hugepages=16 hugepagesz=1G hugepages=4096."
+
+
+@pytest.mark.parametrize("name", ["thread-talos-sorted-arguments", "thread-image-factory-order"])
+def test_words_that_a_program_sorted_are_not_paired_by_guess(name: str) -> None:
+    """--fix kept one size with the other's count: 9,000 pages of 1G."""
+    (report,) = check("broken", name)
+    assert report.fixed_text is None
+    assert all(not problem.edits for problem in report.problems)

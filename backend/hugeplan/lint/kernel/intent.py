@@ -58,6 +58,8 @@ def intended_words(
     own = [word for word in words if word.name in HUGETLB_NAMES and word.value]
     reader = _Reader(sizes=sizes, online=online)
     kinds = "".join({"hugepages": "c", "hugepagesz": "s"}.get(word.name, "") for word in own)
+    if re.fullmatch(r"s{2,}c{2,}", kinds):
+        return None  # a program sorted the words: which count belongs to which size is lost
     if re.fullmatch(r"(cs)+", kinds):
         own = _swapped(own)
     for word in own:
