@@ -32,6 +32,8 @@ class BuildWithBundle(build_py):
             target = Path(self.build_lib) / "hugeplan" / "bundled" / name
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.pyc", ".built"))
+        # setuptools takes licence files from below this folder alone.
+        shutil.copyfile(REPOSITORY / "LICENSE", Path(self.build_lib) / "hugeplan" / "bundled" / "LICENSE")
 
 
 setup(cmdclass={"build_py": BuildWithBundle})

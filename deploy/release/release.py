@@ -118,7 +118,7 @@ def bills_of_materials(out: Path) -> None:
     """CycloneDX documents: cyclonedx-bom reads the lock, npm its own."""
     cyclonedx = str(Path(sys.executable).parent / "cyclonedx-py")
     python = json.loads(run(cyclonedx, "requirements", "--output-reproducible", "--of", "JSON", str(LOCK)))
-    words = ("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev", "--package-lock-only")
+    words = ("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev")
     ui = json.loads(run(*words, folder=REPOSITORY / "frontend"))
     for name, document in (("python", python), ("ui", ui)):
         # A serial number and a time would differ with each run.

@@ -42,7 +42,8 @@ def checkouts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         folder = tmp_path_factory.mktemp(name) / "hugeplan"
         folder.mkdir()
         clone_into(folder)
-        (folder / "frontend/node_modules").symlink_to(REPOSITORY / "frontend/node_modules")
+        # Links to the same files: npm takes a link to the whole folder for strangers.
+        subprocess.run(["cp", "-al", REPOSITORY / "frontend/node_modules", folder / "frontend"], check=True)
         folders.append(folder)
     shutil.copytree(REPOSITORY / "frontend/dist", folders[0] / "frontend/dist")
     words = ["npm", "run", "--silent", "build"]
@@ -86,7 +87,7 @@ def test_the_services_wheel_holds_interface_migrations_data_and_licences(release
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in (
         "hugeplan/bundled/ui/index.html", "hugeplan/bundled/ui/third-party-notices.txt",
-        "hugeplan/bundled/migrations/env.py", "dist-info/licenses/LICENSE",
+        "hugeplan/bundled/migrations/env.py", "hugeplan/bundled/LICENSE",
     ):  # fmt: skip
         assert [name for name in names if name.endswith(wanted)], wanted
     assert [name for name in names if name.startswith("hugeplan/") and name.endswith((".csv", ".json"))]
@@ -132,6 +133,34 @@ def test_one_file_names_the_version() -> None:
     assert len({place.file for place in PLACES}) == 8
     changes = (REPOSITORY / "CHANGELOG.md").read_text()
     assert f"## {version()}" in changes or "## Unreleased" in changes
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / ".github").rglob("*.yml")), ids=lambda path: path.name)
+def test_the_forges_files_have_the_forges_form(path: Path) -> None:
+    schema = "vendor.github-workflows" if path.parent.name == "workflows" else "vendor.github-issue-forms"
+    if path.name == "config.yml":
+        assert path.read_text() == "blank_issues_enabled: false\n"
+        return
+    command = [str(Path(sys.executable).parent / "check-jsonschema"), "--builtin-schema", schema, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_workflows_run_what_a_developer_runs() -> None:
+    """Each `make` target that a workflow names exists; actionlint looks closer, where it is installed."""
+    folder = REPOSITORY / ".github/workflows"
+    texts = {path.name: path.read_text() for path in folder.glob("*.yml")}
+    assert ".ci/run" in texts["test.yml"]
+    assert "make release" in texts["release.yml"]
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    assert {
+        name for text in texts.values() for name in re.findall(r"run: make ([a-z-]+)$", text, re.MULTILINE)
+    } <= targets
+    if actionlint := shutil.which("actionlint"):
+        done = subprocess.run(
+            [actionlint, *map(str, folder.glob("*.yml"))], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
 
 
 class TestOurOwnNames:

@@ -46,6 +46,7 @@ def build(source: Path, folder: Path) -> Path:
     if source.name == "backend":
         for bundled in BUNDLED:
             shutil.copytree(REPOSITORY / bundled, folder / bundled)
+        shutil.copy(REPOSITORY / "LICENSE", folder)
     command = [
         sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps",
         "--no-build-isolation", "--no-index", "--wheel-dir", str(folder / "wheels"), str(copy),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import platform
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+
+from hugeplan import __version__
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 DURATION_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -17,6 +21,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         PlatformCollector(registry=self.registry)
         ProcessCollector(namespace="hugeplan", registry=self.registry)
+        build = Info("hugeplan_build", "Release of the service and of its Python.", registry=self.registry)
+        build.info({"version": __version__, "python": platform.python_version()})
         self._requests = Counter(
             "hugeplan_requests",
             "Requests answered, by operation and status.",

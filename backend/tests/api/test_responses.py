@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import platform
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from support.reports import report
 from support.service import Service
 
+from hugeplan import __version__
 from hugeplan.access.schemas import Role
 from hugeplan.api.logs import JsonFormatter
 from hugeplan.api.metrics import Metrics
@@ -85,6 +87,10 @@ class TestMetrics:
         body = (await viewer.get("/metrics")).text
         assert 'hugeplan_requests_total{method="GET",operation="nodes_get",status="404"}' in body
         assert "00000000-0000" not in body
+
+    async def test_the_release_is_named(self, viewer: httpx.AsyncClient) -> None:
+        body = (await viewer.get("/metrics")).text
+        assert f'hugeplan_build_info{{python="{platform.python_version()}",version="{__version__}"}} 1.0' in body
 
     async def test_reports_are_counted(self, service: Service, viewer: httpx.AsyncClient) -> None:
         async def counted() -> dict[str, int]:

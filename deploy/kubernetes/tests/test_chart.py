@@ -229,6 +229,19 @@ def test_alert_rules_are_ones_that_prometheus_takes(tmp_path: Path) -> None:
     assert "SUCCESS: 3 rules found" in done.stdout
 
 
+@pytest.mark.parametrize("base", ["", "https://docs.example/hugeplan/"])
+def test_every_alert_leads_to_its_runbook(base: str) -> None:
+    enabled = {"prometheusRule": {"enabled": True, "runbookBaseUrl": base}}
+    (rule,) = of_kind(rendered({"monitoring": enabled}), "PrometheusRule")
+    page = (CHART.parents[3] / "docs/runbooks.md").read_text()
+    headings = {line.removeprefix("## ").lower() for line in page.splitlines() if line.startswith("## ")}
+    alerts = [one for group in rule["spec"]["groups"] for one in group["rules"]]
+    assert {one["alert"].lower() for one in alerts} == headings
+    for one in alerts:
+        name, start = ("runbook_url", "https://docs.example/hugeplan/") if base else ("runbook", "docs/")
+        assert one["annotations"][name] == f"{start}runbooks.md#{one['alert'].lower()}"
+
+
 def test_the_dashboard_asks_for_metrics_that_exist() -> None:
     from hugeplan.api.metrics import Metrics  # noqa: PLC0415 - the service's own registry
 

@@ -75,3 +75,12 @@ capabilities:
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}
+
+{{- define "hugeplan.runbook" -}}
+{{- $page := printf "runbooks.md#%s" (lower .alert) -}}
+{{- with .root.Values.monitoring.prometheusRule.runbookBaseUrl -}}
+runbook_url: {{ printf "%s/%s" (trimSuffix "/" .) $page | quote }}
+{{- else -}}
+runbook: {{ printf "docs/%s" $page | quote }}
+{{- end -}}
+{{- end }}
