@@ -118,8 +118,16 @@ def bills_of_materials(out: Path) -> None:
     """CycloneDX documents: cyclonedx-bom reads the lock, npm its own."""
     cyclonedx = str(Path(sys.executable).parent / "cyclonedx-py")
     python = json.loads(run(cyclonedx, "requirements", "--output-reproducible", "--of", "JSON", str(LOCK)))
-    words = ("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev")
-    ui = json.loads(run(*words, folder=REPOSITORY / "frontend"))
+    frontend = REPOSITORY / "frontend"
+    ui = json.loads(run("npm", "sbom", "--sbom-format", "cyclonedx", folder=frontend))
+    # Its own --omit=dev leaves out what development needs as well: React.
+    locked = json.loads((frontend / "package-lock.json").read_text())["packages"]
+    shipped = {
+        (path.rpartition("node_modules/")[2], about["version"])
+        for path, about in locked.items()
+        if path and not about.get("dev") and not about.get("devOptional")
+    }
+    ui["components"] = [part for part in ui["components"] if (part["name"], part["version"]) in shipped]
     for name, document in (("python", python), ("ui", ui)):
         # A serial number and a time would differ with each run.
         document.pop("serialNumber", None)
@@ -135,9 +143,13 @@ def bills_of_materials(out: Path) -> None:
 
 
 def _without_old_root(dependencies: list[dict[str, Any]], document: dict[str, Any]) -> list[dict[str, Any]]:
-    """What depends on what, without the entry of the root that was renamed."""
-    known = {document["metadata"]["component"]["bom-ref"], *(part["bom-ref"] for part in document["components"])}
-    return [one for one in dependencies if one["ref"] in known]
+    """What depends on what among the components, without the root that was renamed and what was left out."""
+    known = {part["bom-ref"] for part in document["components"]}
+    return [
+        {"ref": one["ref"], "dependsOn": sorted(known & set(one.get("dependsOn", ())))}
+        for one in dependencies
+        if one["ref"] in known
+    ]
 
 
 def notices(out: Path) -> None:
