@@ -62,6 +62,7 @@ def built_images(clone: Path, *, bridged: bool = True) -> Iterator[Project | str
         return
     if engine.stand_ins:
         print("base images are stand-ins made from Debian packages and programs of this machine")
+    tree = tree_checksum()  # of what is cloned, not of what the tree is when the build ends
     clone_into(clone)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -75,7 +76,7 @@ def built_images(clone: Path, *, bridged: bool = True) -> Iterator[Project | str
         environment={**engine.environment, "HUGEPLAN_PORT": str(port)},
     )
     try:
-        if reason := build(here):
+        if reason := build(here, tree):
             yield reason
             return
         yield Project(here, name, yaml.safe_load(file.read_text())["services"], port)
@@ -84,7 +85,7 @@ def built_images(clone: Path, *, bridged: bool = True) -> Iterator[Project | str
         here.remove(name)
 
 
-def build(project: Engine) -> str | None:
+def build(project: Engine, tree: str) -> str | None:
     """Build the images of a clone and note what they are; or the reason why they cannot be built here."""
     try:
         project.compose_run("build", seconds=1500)
@@ -95,7 +96,7 @@ def build(project: Engine) -> str | None:
         raise
     ids = {name: project.run("image", "inspect", "--format", "{{.Id}}", name).stdout.strip() for name in IMAGES}
     CACHE.mkdir(parents=True, exist_ok=True)
-    BUILT.write_text(json.dumps({"tree": tree_checksum(), "images": ids}))
+    BUILT.write_text(json.dumps({"tree": tree, "images": ids}))
     return None
 
 

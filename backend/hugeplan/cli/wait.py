@@ -19,6 +19,7 @@ from hugeplan.db import migrate
 from hugeplan.settings import Settings
 
 _PAUSE_SECONDS = 0.5
+_ANSWERS_IN_A_ROW = 6
 _MOST_SECONDS = 86_400
 
 
@@ -37,7 +38,15 @@ def run(arguments: argparse.Namespace) -> int:
     settings = load_settings()
     deadline = time.monotonic() + seconds
     said: str | None = None
-    while reason := missing(settings, migrated=arguments.migrated):
+    answers = 0
+    # Without a wait the first answer is enough. After one it must last: while other containers start, podman's name
+    # server knows a name, loses it for a moment and knows it again.
+    while answers < (_ANSWERS_IN_A_ROW if said else 1):
+        reason = missing(settings, migrated=arguments.migrated)
+        answers = 0 if reason else answers + 1
+        if reason is None:
+            time.sleep(_PAUSE_SECONDS if said else 0)
+            continue
         if time.monotonic() >= deadline:
             sys.stderr.write(f"hugeplan wait: after {seconds} s {reason}\n")
             return EXIT_FAILED
