@@ -26,6 +26,12 @@ PASSFILE: Final = "passfile"
 #: The name under which the service looks for it in HUGEPLAN_SECRETS_DIR.
 ENROLMENT_TOKEN_FILE: Final = "hugeplan_bootstrap_enrolment_token"  # noqa: S105
 
+#: PostgreSQL takes a password from the file at its first start alone; within its container no password is asked for.
+CHANGE_ROLE: Final = (
+    "The database's role still has the former password, so the service cannot log in. Run, and give the new one:"
+    " docker compose exec postgres psql --username hugeplan --command '\\password'"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``secrets``."""
@@ -36,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Make what is missing; say which file was made and which was kept, never its content."""
     database, enrolment = Path(arguments.database_dir), Path(arguments.enrolment_dir)
+    former = _found(database / DATABASE_PASSWORD_FILE)
     password = _kept_or_made(database / DATABASE_PASSWORD_FILE, _given(DATABASE_PASSWORD_VARIABLE, 1))
+    if former is not None and former != password:
+        print(CHANGE_ROLE, flush=True)
     # libpq's form: host:port:database:user:password, where a colon or backslash of the password is escaped.
     escaped = password.replace("\\", "\\\\").replace(":", "\\:")
     write_secret(database / PASSFILE, f"*:*:*:*:{escaped}")
@@ -61,12 +70,17 @@ def _given(variable: str, at_least_characters: int) -> str | None:
     return value
 
 
-def _kept_or_made(path: Path, given: str | None) -> str:
-    """The secret of a file; written when there is none, or when the environment gives another."""
+def _found(path: Path) -> str | None:
+    """The secret of a file; None without one."""
     try:
-        found = path.read_text().strip() if path.exists() else ""
+        return path.read_text().strip() or None if path.exists() else None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+
+
+def _kept_or_made(path: Path, given: str | None) -> str:
+    """The secret of a file; written when there is none, or when the environment gives another."""
+    found = _found(path)
     if found and given in (None, found):
         print(f"kept {path}")
         return found

@@ -96,3 +96,15 @@ def test_the_enrolment_token_is_for_the_group_and_the_password_is_not(folders: t
     make(folders)
     modes = {path.name: path.stat().st_mode & 0o777 for folder in folders for path in folder.iterdir()}
     assert modes == {"database-password": 0o600, "passfile": 0o600, "hugeplan_bootstrap_enrolment_token": 0o640}
+
+
+def test_another_password_says_that_the_role_keeps_the_former_one(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PostgreSQL reads the file at its first start alone: the service used to be locked out without a word."""
+    for password, is_changed in (("first", False), ("first", False), ("second", True), ("second", False)):
+        monkeypatch.setenv("HUGEPLAN_DATABASE_PASSWORD", password)
+        assert make(folders) == 0
+        said = capsys.readouterr().out
+        assert ("psql --username hugeplan --command '\\password'" in said) is is_changed
+        assert password not in said
