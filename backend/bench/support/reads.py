@@ -204,7 +204,7 @@ def previews(port: int, token: str, database_url: str, recorded: str) -> Iterato
 
 
 FLEET_PLAN_SECONDS = 20.0
-"""A plan for each of 10,000 nodes on two idle cores, less urgent than the service (docs/adr/0034)."""
+"""A plan for each of 10,000 nodes on two idle cores, less urgent than the service (docs/adr/0032)."""
 
 
 def wait_for_ready_process(server_pid: int) -> None:

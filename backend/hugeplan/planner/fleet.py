@@ -1,7 +1,7 @@
 """Many nodes at once: each gets the plan that it would get alone, and a node that cannot be planned says why.
 
 Nodes of a real fleet are alike in what they are and never in what runs on them, so that no two start from the same
-memory. Each is planned by itself; nodes with the same pools are one group afterwards (docs/adr/0034).
+memory. Each is planned by itself; nodes with the same pools are one group afterwards (docs/adr/0032).
 """
 
 from __future__ import annotations
