@@ -8,7 +8,14 @@ import sys
 from dataclasses import asdict
 
 from hugeplan.evidence.backtest_inputs import run_backtest
-from hugeplan.planner.evaluation.backtest import BacktestRow, counts, counts_by_group
+from hugeplan.planner.evaluation.backtest import (
+    TOLERANCE_POINTS,
+    WIDE_POINTS,
+    BacktestRow,
+    counts,
+    counts_by_group,
+    headline,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +29,12 @@ def run(arguments: argparse.Namespace) -> int:
     rows = run_backtest()
     if arguments.json:
         json.dump(
-            {"items": [asdict(row) for row in rows], "counts": counts(rows), "counts_by_group": counts_by_group(rows)},
+            {
+                "items": [asdict(row) for row in rows],
+                "counts": counts(rows),
+                "counts_by_group": counts_by_group(rows),
+                "headline": asdict(headline(rows)),
+            },
             sys.stdout,
             indent=1,
         )
@@ -45,6 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{_GROUP_TITLES[group]}: {found['inside']} inside, {found['outside']} outside, "
                 f"{found['unexplained']} unexplained."
             )
+    h = headline(rows)
+    print(
+        f"Huge pages: {h.inside} of {h.results} results lie in the predicted range, {h.by_tolerance} more within the"
+        f" tolerance of {TOLERANCE_POINTS:g} point, {h.outside} outside; {h.wide} of those inside have a range over"
+        f" {WIDE_POINTS:g} points. Databases: {h.databases_inside} of {h.databases}."
+    )
     print(
         f"{len(rows)} published results: {total['inside']} inside the predicted range, {total['outside']} outside, "
         f"{total['unexplained']} unexplained, {total['no_inputs']} without inputs"

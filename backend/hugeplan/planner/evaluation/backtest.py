@@ -74,6 +74,8 @@ GROUPS = ("database_huge_pages", "memory_access", "buffer_pool_size", "no_inputs
 """What a result is about: huge pages under a database's rows; under single memory accesses; throughput over the size
 of a buffer pool, in which no huge page occurs; or nothing that the model has inputs for."""
 
+HUGE_PAGE_GROUPS = ("database_huge_pages", "memory_access")
+
 _GROUP_OF_KIND = {
     "lookup": "database_huge_pages",
     "rows": "database_huge_pages",
@@ -98,6 +100,52 @@ def counts(rows: Sequence[BacktestRow]) -> dict[str, int]:
 def counts_by_group(rows: Sequence[BacktestRow]) -> dict[str, dict[str, int]]:
     """Rows by status within each group."""
     return {group: counts([row for row in rows if row.group == group]) for group in GROUPS}
+
+
+WIDE_POINTS = 50.0
+"""Percentage points from which on a predicted range says too little for a result inside it to count for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """Huge-page results alone, without throughput over buffer pools; what the physics cannot give is outside.
+
+    ``inside`` lie in the predicted range itself; ``by_tolerance`` only within the run-to-run scatter of it; ``wide`` of
+    the two have a range over 50 points.
+    """
+
+    results: int
+    inside: int
+    by_tolerance: int
+    outside: int
+    wide: int
+    databases: int
+    databases_inside: int
+
+
+def headline(rows: Sequence[BacktestRow]) -> Headline:
+    """What the backtest says of huge pages, in numbers that a reader can add up."""
+    mine = [row for row in rows if row.group in HUGE_PAGE_GROUPS and row.status != "no_inputs"]
+    strict = [row for row in mine if row.status == "inside" and _is_in_range(row)]
+    near = [row for row in mine if row.status == "inside" and not _is_in_range(row)]
+    databases = [row for row in mine if row.group == "database_huge_pages"]
+    wide = [row for row in (*strict, *near) if (p := row.predicted_percent) and p.high - p.low > WIDE_POINTS]
+    return Headline(
+        results=len(mine),
+        inside=len(strict),
+        by_tolerance=len(near),
+        outside=len(mine) - len(strict) - len(near),
+        wide=len(wide),
+        databases=len(databases),
+        databases_inside=sum(row in strict for row in databases),
+    )
+
+
+def _is_in_range(row: BacktestRow) -> bool:
+    predicted, published = row.predicted_percent, published_range(row.published)
+    if predicted is None or published is None:
+        return False
+    return published[1] >= predicted.low and published[0] <= predicted.high
 
 
 # --- one row ---------------------------------------------------------------------------------------

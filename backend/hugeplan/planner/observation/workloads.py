@@ -71,11 +71,11 @@ def workloads_of(request: PlanRequest, sample: NodeSample, ordinary_bytes: int, 
     shares = _shares(sample, ordinary_bytes, matched, notes)
     for match in matched:
         if is_estimated(match.database):
-            known = bool(match.database.segments) or match.database.shared_bytes is not None
+            has_mappings = bool(match.database.segments) or match.database.shared_bytes is not None
             size = format_bytes(ordinary_of(match.database))
             notes.append(
                 f"{match.instance}: its memory was not reported apart; {size}, an estimate, leave the workloads"
-                if known
+                if has_mappings
                 else f"{match.instance}: neither its memory nor its mappings were reported: it may be counted twice"
             )
     replaced = {tenant.name for tenant in request.tenants}
