@@ -85,6 +85,14 @@ class Settings(BaseSettings):
     header_timeout_seconds: Annotated[
         float, Field(ge=0.1, le=600, description="How long a connection may take to send the head of a request.")
     ] = 10.0
+    write_timeout_seconds: Annotated[
+        float,
+        Field(
+            ge=0.1,
+            le=600,
+            description="A connection ends when its client takes less than 32 KiB of a waiting answer in this time.",
+        ),
+    ] = 20.0
     connections_per_address: Annotated[
         int,
         Field(ge=1, le=10**6, description="Open connections from one address on one process; a proxy has one address."),

@@ -85,8 +85,11 @@ class Gate:
         self._unknown_cookies: OrderedDict[bytes, float] = OrderedDict()
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
 
-    async def identify(self, request: Request) -> Admitted:
-        """Whose credential a request has, or 401 or 429. Once for each request."""
+    async def identify(self, request: Request, allowed: frozenset[Role] = frozenset(Role)) -> Admitted:
+        """Whose credential a request has, or 401 or 429. Once for each request.
+
+        Past its rate, who may not do this at all learns that: coming back in a minute is of no use.
+        """
         credential = credential_of(request)
         if credential is None:
             raise service.no_credential()
@@ -94,7 +97,11 @@ class Gate:
         known = self._known.get(key)
         if known is None:
             known = await self._look_up(request, credential, key)
-        self._limiter().spend("token", known.token_id, self._settings.requests_per_minute)
+        try:
+            self._limiter().spend("token", known.token_id, self._settings.requests_per_minute)
+        except RateLimitedError:
+            refuse_role(known.role, allowed)
+            raise
         request.state.admitted = known
         request.state.actor_id = known.token_id
         return known
@@ -103,10 +110,10 @@ class Gate:
         """Let a request pass whose credential has an allowed role, or raise 401, 403 or 429."""
         known: Admitted | None = getattr(request.state, "admitted", None)
         if known is None:
-            known = await self.identify(request)
+            known = await self.identify(request, allowed)
         credential = credential_of(request)
-        if known.role not in allowed and credential is not None:
-            # A person's role may have changed since it was looked up.
+        if known.role not in allowed and credential is not None and credential.is_session:
+            # A person's role may have changed since it was looked up; a token keeps its own.
             known = await self._look_up(request, credential, _key(credential))
         refuse_role(known.role, allowed)
 

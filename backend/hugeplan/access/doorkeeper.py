@@ -42,7 +42,8 @@ class Direct:
 @dataclass(frozen=True, slots=True)
 class _Known:
     route: APIRoute
-    needs_credential: bool
+    allowed: frozenset[Role] | None
+    """The roles that may ask; None where no credential is needed."""
 
 
 def _came_by_proxy(request: Request) -> bool:
@@ -86,7 +87,7 @@ class Doorkeeper:
                     self._add(route)
 
     def _add(self, route: APIRoute) -> None:
-        known = _Known(route, isinstance(route, GuardedRoute) and route.allowed_roles() is not None)
+        known = _Known(route, route.allowed_roles() if isinstance(route, GuardedRoute) else None)
         for method in route.methods or ():
             if "{" in route.path:
                 self._patterns.append((method, compile_path(self._prefix[:-1] + route.path)[0], known))
@@ -98,6 +99,9 @@ class Doorkeeper:
         request = Request(scope, receive)
         app: ASGIApp | None
         try:
+            if len(request.headers.getlist("host")) > 1:
+                # Proxies and we may each believe another one (RFC 9112, section 3.2).
+                raise HTTPException(400, "The request has two Host headers.")
             app = await self._answer(request)
             if app is None and not self._is_known(scope["path"]):
                 app = await self._pages(scope)
@@ -117,13 +121,13 @@ class Doorkeeper:
             scope["route"] = known.route
         if direct is not None:
             if direct.needs_credential:
-                await self._gate.identify(request)
+                await self._gate.identify(request, known.allowed if known and known.allowed else frozenset(Role))
             return await direct.answer(request)
         if path.startswith(self._prefix):
             if known is None:
                 raise HTTPException(405 if self._methods.at(path) else 404)
-            if known.needs_credential:
-                await self._gate.identify(request)
+            if known.allowed is not None:
+                await self._gate.identify(request, known.allowed)
         elif path in self._guarded and method != "OPTIONS":
             await self._gate.identify(request)
         elif path in self._direct_only and _came_by_proxy(request):

@@ -17,6 +17,8 @@ from hugeplan.api.forwarded import Proxies
 from hugeplan.settings import Settings
 
 MAX_HEAD_BYTES = 32 * 1024
+MIN_READ_BYTES = 32 * 1024
+"""How much of its answer a client takes in ``write_timeout_seconds``, or all that is left."""
 DISCARD_SECONDS = 2.0
 DISCARD_AFTER_LOGIN_SECONDS = 30.0
 DISCARD_BYTES = 256 * 1024
@@ -32,6 +34,7 @@ class Connection(HttpToolsProtocol):
     """uvicorn's protocol with bounds, which are those of the process."""
 
     header_timeout_seconds = 10.0
+    write_timeout_seconds = 20.0
     connections_per_address = 512
     proxies: ClassVar[Proxies | None] = None
     open_by_address: ClassVar[Counter[str]] = Counter()
@@ -43,13 +46,17 @@ class Connection(HttpToolsProtocol):
     def configure(cls, settings: Settings) -> None:
         """Take the bounds of the settings, for all connections of this process."""
         cls.header_timeout_seconds = settings.header_timeout_seconds
+        cls.write_timeout_seconds = settings.write_timeout_seconds
         cls.connections_per_address = settings.connections_per_address
         cls.proxies = Proxies(settings)
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self._deadline: asyncio.TimerHandle | None = None
+        self._reading_until: asyncio.TimerHandle | None = None
+        self._unread_bytes = 0
         self._head_bytes = 0
+        self._head_tail = b""
         self._is_in_head = True
         self._is_body_complete = True
         self._discarded_bytes = 0
@@ -76,10 +83,34 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._cancel_deadline()
+        if self._reading_until is not None:
+            self._reading_until.cancel()
         self.open_by_address[self._address] -= 1
         if self.open_by_address[self._address] <= 0:
             del self.open_by_address[self._address]
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than it is answered."""
+        super().pause_writing()
+        self._expect_reading()
+
+    def _expect_reading(self) -> None:
+        """End the connection unless its client takes what waits for it, or some of it in each piece of time.
+
+        The answer to a request that nobody reads would be kept for ever otherwise, with the connection.
+        """
+        if self._reading_until is None and not self.transport.is_closing():
+            self._unread_bytes = self.transport.get_write_buffer_size()
+            self._reading_until = self.loop.call_later(self.write_timeout_seconds, self._see_reading)
+
+    def _see_reading(self) -> None:
+        self._reading_until = None
+        unread = self.transport.get_write_buffer_size()
+        if unread and self._unread_bytes - unread < MIN_READ_BYTES:
+            self.transport.abort()
+        elif unread:
+            self._expect_reading()
 
     def data_received(self, data: bytes) -> None:
         """Count what belongs to a head, or to a body that nobody reads any more."""
@@ -93,18 +124,28 @@ class Connection(HttpToolsProtocol):
             if self._discarded_bytes > self._state("discard_bytes", DISCARD_BYTES):
                 self.transport.close()
                 return
+        if self._is_in_head and self._is_head_too_large(data):
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+            return
         super().data_received(data)
         if self._is_in_head:
             self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-                self.transport.write(_TOO_LARGE)
-                self.transport.close()
+            self._head_tail = data[-3:]
+
+    def _is_head_too_large(self, data: bytes) -> bool:
+        """Whether a head goes on past what one may have: seen before it is parsed, which costs more than its bytes."""
+        if self._head_bytes + len(data) <= MAX_HEAD_BYTES or self.transport.is_closing():
+            return False
+        end = (self._head_tail + data[: MAX_HEAD_BYTES + 4]).find(b"\r\n\r\n")
+        return end < 0 or self._head_bytes + end > MAX_HEAD_BYTES
 
     def on_message_begin(self) -> None:
         """A head begins."""
         super().on_message_begin()
         self._is_in_head, self._is_body_complete = True, False
         self._head_bytes = self._discarded_bytes = 0
+        self._head_tail = b""
         self._close_after(self.header_timeout_seconds)
 
     def on_headers_complete(self) -> None:
@@ -129,6 +170,8 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """The answer is out. When its request is not all in, read on for a while, so that the client can read it."""
         has_next = bool(self.pipeline)
+        if self.transport.get_write_buffer_size():
+            self._expect_reading()
         super().on_response_complete()
         if has_next or self.transport.is_closing():
             return

@@ -55,12 +55,12 @@ class CsvAnswer:
         rows_of: Rows,
     ) -> AsyncIterator[str]:
         yield _lines([columns]) + _lines(_cells(columns, rows))
-        # A transaction of its own: the request's ends before its answer.
-        async with self.database.read() as session:
-            while cursor is not None:
+        while cursor is not None:
+            # A transaction per page: while the client reads, or does not, nothing of the database is held.
+            async with self.database.read() as session:
                 page = await more(session, limit=MAX_LIMIT, cursor=cursor)
-                yield _lines(_cells(columns, (row for item in page.items for row in rows_of(item))))
-                cursor = page.next_cursor
+            yield _lines(_cells(columns, (row for item in page.items for row in rows_of(item))))
+            cursor = page.next_cursor
 
 
 def json_row(item: ResponseModel) -> list[dict[str, Any]]:
@@ -110,9 +110,9 @@ def _cell(value: Any) -> Any:
     if value is None:
         return ""
     if isinstance(value, list):
-        return "; ".join(str(_cell(part)) for part in value)
+        return _cell("; ".join(str(_cell(part)) for part in value))
     if isinstance(value, dict):
-        return "; ".join(f"{key}={_cell(part)}" for key, part in value.items())
+        return _cell("; ".join(f"{key}={_cell(part)}" for key, part in value.items()))
     if isinstance(value, str) and value.startswith(_FORMULA):
         return "'" + value
     return value

@@ -67,6 +67,14 @@ def decode_cursor(
         raise invalid_input([problem]) from error
 
 
+def count(text: str) -> int:
+    """A whole number that is counted in 32 bits by PostgreSQL; a reader of a cursor's part."""
+    found = int(text)
+    if not 0 <= found < 2**31:
+        raise ValueError("a count")
+    return found
+
+
 def _refuse_absurd(part: object) -> None:
     """ValueError for what no row has as its key, and no column could hold."""
     if isinstance(part, int) and not -(2**63) <= part < 2**63:

@@ -31,6 +31,8 @@ def create_engine(settings: Settings) -> AsyncEngine:
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 15_000,
-            "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC",
+            # No transaction waits for anything but its statements: one that does is of a request that is stuck.
+            "options": f"-c statement_timeout={milliseconds} -c TimeZone=UTC"
+            f" -c idle_in_transaction_session_timeout={2 * milliseconds}",
         },
     )

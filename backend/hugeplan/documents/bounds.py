@@ -6,7 +6,7 @@ The bounds keep absurd numbers out: they are far above any machine, and below wh
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
@@ -18,10 +18,18 @@ MAX_PAGES = 2**50
 """Pages of any size: 2**50 base pages of 4 KiB are 4 EiB."""
 
 
+MAX_OFFSET = timedelta(hours=15, minutes=59)
+
+
 def refuse_absurd_time(value: datetime) -> datetime:
-    """``value``, or ValueError for a year that no clock of a working machine shows."""
+    """``value``, or ValueError for a year that no clock of a working machine shows, or an offset that no place has.
+
+    PostgreSQL refuses offsets from 16 hours on.
+    """
     if not 2000 <= value.year <= 2199:
         raise ValueError("a time between the years 2000 and 2199")
+    if abs(value.utcoffset() or timedelta()) > MAX_OFFSET:
+        raise ValueError("a time with an offset of at most 15:59")
     return value
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from hugeplan.api.pagination import Page, decode_cursor, encode_cursor
+from hugeplan.api.pagination import Page, count, decode_cursor, encode_cursor
 from hugeplan.db.session import ReadSession
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import GlobalPool, NumaPool
@@ -197,7 +197,7 @@ def _best(sizes: Sequence[SizeWins]) -> str | None:
 
 async def groups(session: ReadSession, selector: NodeSelector, *, limit: int, cursor: str | None) -> Page[NodeGroup]:
     """Groups of like nodes, the largest first."""
-    after = decode_cursor(cursor, int, str)
+    after = decode_cursor(cursor, count, str)
     rows = await repository.groups(session, selector, after=after, limit=limit + 1)
     next_cursor = None
     if len(rows) > limit:

@@ -13,7 +13,7 @@ import anyio.to_thread
 from pydantic import TypeAdapter
 
 from hugeplan import __version__
-from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
+from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, encode_cursor, page_of
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import Database, ReadSession, WriteSession
@@ -143,7 +143,7 @@ def _group(row: FleetPlanGroupRow) -> FleetPlanGroup:
 async def list_groups(session: ReadSession, job_id: UUID, *, limit: int, cursor: str | None) -> Page[FleetPlanGroup]:
     """Groups of nodes with the same pools, the largest first."""
     await _stored(session, job_id)
-    after = decode_cursor(cursor, int, int)
+    after = decode_cursor(cursor, count, count)
     rows = await repository.list_groups(session, job_id, after=after, limit=limit + 1)
     items, next_cursor = page_of(rows, limit, lambda row: (str(row.nodes), str(row.number)), _group)
     return Page(items=items, next_cursor=next_cursor)
@@ -175,7 +175,7 @@ async def list_nodes(
 ) -> Page[FleetPlanNode]:
     """Nodes of a job, exceptions first: wrong, attention, then the rest by name."""
     await _stored(session, job_id)
-    position = decode_cursor(cursor, int, str)
+    position = decode_cursor(cursor, count, str)
     if search is not None and "\0" in search:
         raise invalid_input([FieldProblem(field="q", value=search, expected="text without NUL characters")])
     rows = await repository.list_nodes(

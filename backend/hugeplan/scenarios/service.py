@@ -13,7 +13,7 @@ import yaml
 
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits, parse_json
-from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, page_of
+from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, page_of
 from hugeplan.api.preconditions import etag, require_match
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
@@ -289,7 +289,7 @@ async def list_versions(
 ) -> Page[ScenarioVersion]:
     """The versions of a scenario, newest first."""
     await stored_scenario(session, scenario_id)
-    position = decode_cursor(cursor, int, str)
+    position = decode_cursor(cursor, count, str)
     before = None if position is None else position[0]
     rows = await repository.list_versions(session, scenario_id, before=before, limit=limit + 1)
     items, next_cursor = page_of(rows, limit, lambda row: (str(row.version), ""), _version)

@@ -1,0 +1,95 @@
+"""Odd times, cursors and numbers at every route: a refusal, never an internal error."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from support.reports import report
+from support.service import Service, assert_problem
+
+from hugeplan.access.schemas import Role
+from hugeplan.api.pagination import encode_cursor
+
+TIMES = (
+    "2026-11-20T12:00:00+23:59", "2026-11-20T12:00:00-23:59", "2000-01-01T00:00:00+23:59", "2199-12-31T23:59:59-23:59",
+    "0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59-14:00", "2026-11-20T12:00:00", "294277-01-01T00:00:00Z",
+    "infinity", "2026-11-20T12:00:00.123456789Z", "1e400", "-1", "2026-11-20",
+)  # fmt: skip
+NUMBERS = ("-1", "0", "2147483648", "9223372036854775807", "9223372036854775808", "1" * 400, "1e9", "NaN", "０")
+TEXTS = ("", "'", "\\", "%00", "\u2028", "a" * 1000, "=1", *(str(uuid.UUID(int=0)),))
+CURSORS = tuple(
+    encode_cursor(first, second)
+    for first in (*TIMES[:6], *NUMBERS[:5], "", "[]", "null", '["a"]', "a")
+    for second in (str(uuid.UUID(int=0)), "0", "9223372036854775807", "2147483648", "", "a", "00000000000000000000")
+)
+
+
+def values_of(parameter: dict[str, Any]) -> tuple[str, ...]:
+    """Odd values of a parameter's own kind."""
+    schema = str(parameter["schema"])
+    if parameter["name"] == "cursor":
+        return CURSORS
+    return TIMES if "date-time" in schema else NUMBERS if "integer" in schema or "number" in schema else TEXTS
+
+
+def calls(document: dict[str, Any], node_id: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each GET with one odd value at a time."""
+    for path, operations in document["paths"].items():
+        operation = operations.get("get")
+        if operation is None or path in {"/api/v1/events", "/metrics"} or path.startswith("/api/v1/oidc"):
+            continue
+        parameters = operation.get("parameters", [])
+        places = [parameter["name"] for parameter in parameters if parameter["in"] == "path"]
+        plain = {name: node_id if name == "node_id" else str(uuid.UUID(int=1)) for name in places}
+        address = path.format(**plain) if places else path
+        for parameter in parameters:
+            for value in values_of(parameter) if parameter["in"] == "query" else ():
+                yield address, {parameter["name"]: value}
+        for place in places:
+            for value in ("'", "\u2028", "a" * 1000, NUMBERS[3], NUMBERS[4]):
+                quoted = httpx.URL("http://x/").copy_with(path=f"/{value}").raw_path.decode()[1:].replace("/", "%2F")
+                yield path.format(**(plain | {place: quoted})), {}
+
+
+async def test_no_query_or_address_is_an_internal_error(service: Service, admin: httpx.AsyncClient) -> None:
+    agent = await service.client_as(Role.AGENT)
+    assert (await agent.post("/api/v1/reports", json=report())).status_code == 201
+    node_id = (await admin.get("/api/v1/nodes")).json()["items"][0]["id"]
+    wrong = []
+    count = 0
+    for path, query in calls(service.app.openapi(), node_id):
+        answer = await admin.get(path, params=query)
+        count += 1
+        if answer.status_code >= 500:
+            wrong.append((path, query, answer.status_code))
+    assert count > 500
+    assert wrong == [], wrong[:6]
+
+
+@pytest.mark.parametrize("field", ["created_at", "taken_at"])
+@pytest.mark.parametrize("moment", TIMES)
+async def test_no_time_of_a_report_is_an_internal_error(agent: httpx.AsyncClient, field: str, moment: str) -> None:
+    document = report()
+    (document["sample"] if field == "taken_at" else document)[field] = moment
+    assert (await agent.post("/api/v1/reports", json=document)).status_code in {201, 422}
+
+
+async def test_a_wrong_role_is_told_so_before_its_rate(service: Service) -> None:
+    """Whoever may not do a thing does not learn to come back in a minute for it."""
+    agent = await service.client_as(Role.AGENT)
+    limiter = service.app.state.rate_limiter
+    most = service.app.state.settings.requests_per_minute
+    assert_problem(await agent.get("/api/v1/nodes"), 403, "forbidden")
+    ((key, (_, at)),) = [item for item in limiter._buckets.items() if item[0][0] == "token"]
+    limiter._buckets[key] = (0.0, at + most)
+    assert_problem(await agent.get("/api/v1/nodes"), 403, "forbidden")
+
+
+async def test_two_hosts_are_refused(service: Service) -> None:
+    headers = [("Host", "a.example"), ("Host", "b.example")]
+    answer = await service.client().request("GET", "/healthz", headers=headers)
+    assert_problem(answer, 400, "bad-request")
