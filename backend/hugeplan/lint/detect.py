@@ -84,8 +84,8 @@ OBJECT_KINDS: Final = (
     ObjectKind(values.KIND, values.detects, values.read),
 )
 _OBJECT: Final = re.compile(
-    r"""^\s*["']?(apiVersion|kind|resources|containers|linuxConfig|kubeletConfig|reservedMemory|memoryManagerPolicy
-    |transparentHugePage\w*|evictionHard|kubeReserved)["']?\s*:""",
+    r"""^[ \t]*+["']?(apiVersion|kind|resources|containers|linuxConfig|kubeletConfig|reservedMemory|memoryManagerPolicy
+    |transparentHugePage\w*|evictionHard|kubeReserved)["']?[ \t]*+:""",
     re.M | re.X,
 )
 DUPLICATE_KEY: Final = wrong(
@@ -101,8 +101,8 @@ BYTE_ORDER_MARK: Final = wrong(
 _MARK: Final = "\ufeff"
 #: The first line of an object, or a section of an ini file: never indented, so an option file inside a block scalar
 #: of a ConfigMap is not one.
-_TOP_KEY: Final = re.compile(r"""^\ufeff?["']?(apiVersion|kind|items)["']?\s*:""", re.M)
-_SECTION: Final = re.compile(r"^\[[\w.\"-]+\]\s*$", re.M)
+_TOP_KEY: Final = re.compile(r"""^\ufeff?["']?(apiVersion|kind|items)["']?[ \t]*+:""", re.M)
+_SECTION: Final = re.compile(r"^\[[\w.\"-]++\][ \t\r]*+$", re.M)
 MAX_DOCUMENTS: Final = 500
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import yaml
 
-MAX_DEPTH = 60
+from hugeplan.formats.yaml_nodes import MAX_DEPTH, compose_all
 
 
 class YamlError(ValueError):
@@ -113,7 +113,7 @@ def _duplicates(tree: Tree, depth: int) -> Iterator[tuple[str, int]]:
 def documents(text: str) -> list[Tree]:
     """The documents of a YAML text that are not empty. Raises YamlError."""
     try:
-        nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
+        nodes = compose_all(text, with_aliases=True)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f"line {mark.line + 1}: "

@@ -9,7 +9,7 @@ from typing import Any
 from hugeplan.formats import option_files
 
 _POSTGRESQL_LINE = re.compile(
-    r"""^\s*(?P<name>[A-Za-z_][A-Za-z0-9_.]*)\s*(?:=\s*|\s+)(?P<value>'(?:[^'\\]|''|\\.)*'|[^#\s]+)"""
+    r"""^\s*+(?P<name>[A-Za-z_][A-Za-z0-9_.]*+)(?:\s*+=\s*+|\s++)(?P<value>'(?:[^'\\]|''|\\.)*'|[^#\s]+)"""
 )
 
 
@@ -50,10 +50,13 @@ def redis_conf(text: str) -> dict[str, str]:
 
 def mongod_conf(text: str) -> Mapping[str, Any]:
     """A mongod.conf as nested objects; empty when it is not one."""
-    import yaml  # noqa: PLC0415 - few inputs hold such a file, and the parser takes a while to import
+    # Few inputs hold such a file, and the parser takes a while to import.
+    import yaml  # noqa: PLC0415
+
+    from hugeplan.formats import yaml_nodes  # noqa: PLC0415
 
     try:
-        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+        found = yaml_nodes.load(text)
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, Mapping) else {}

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from hugeplan.formats.yaml_nodes import YamlBoundsError, compose_all
 from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -53,10 +54,13 @@ def _compose(text: str, path: str) -> yaml.Node | None:
             raise _broken(path, "deep nesting", f"at most {MAX_DEPTH} levels", None) from error
         text = text.replace("\t", " ")  # legal between JSON tokens, not in YAML
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if getattr(event, "anchor", None):
-                raise _broken(path, f"anchor or alias {event.anchor}", "plain values", event.start_mark.line + 1)
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        documents = compose_all(text, with_aliases=False)
+        if len(documents) > 1:
+            raise _broken(path, f"{len(documents)} documents", "one document", documents[1].start_mark.line + 1)
+        return documents[0] if documents else None
+    except YamlBoundsError as error:
+        mark = error.problem_mark
+        raise _broken(path, "the text", str(error.problem).removeprefix("expected "), mark.line + 1) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1

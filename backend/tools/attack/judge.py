@@ -163,10 +163,10 @@ def _judge(attack: Attack, cost: Cost) -> None:
         cost.wrong.append(f"{used:.2f} s of processor time; at most {CPU_SECONDS * attack.requests:.1f} s")
     if cost.memory_bytes > MEMORY_BYTES * attack.requests:
         cost.wrong.append(f"{cost.memory_bytes / MIB:.0f} MiB; at most {MEMORY_BYTES * attack.requests / MIB:.0f} MiB")
-    if cost.held_up_seconds > HELD_UP_SECONDS:
-        cost.wrong.append(
-            f"held a neighbour up for {cost.held_up_seconds * 1000:.0f} ms; at most {HELD_UP_SECONDS * 1000:.0f} ms"
-        )
+    most = HELD_UP_SECONDS * attack.requests
+    if cost.held_up_seconds > most:
+        held_up = f"held a neighbour up for {cost.held_up_seconds * 1000:.0f} ms"
+        cost.wrong.append(f"{held_up}; at most {most * 1000:.0f} ms")
 
 
 HEADING = (

@@ -170,7 +170,7 @@ def _sizes_alone(boot: Boot, notes: Notes) -> None:
 
 def _nodes_twice(boot: Boot, notes: Notes) -> None:
     for step in boot.steps:
-        pairs = re.findall(r"(\d+):(\d+)", (step.word.value or "") if step.word.name == "hugepages" else "")
+        pairs = re.findall(r"(?<!\d)(\d++):(\d++)", (step.word.value or "") if step.word.name == "hugepages" else "")
         counts = {node: [count for other, count in pairs if other == node] for node, _ in pairs}
         for node, given in counts.items():
             if len(given) > 1 and step.verdict is Verdict.TAKEN:

@@ -35,7 +35,7 @@ SYSCTL_COUNT: Final = wrong(
 
 def detects(source: Source) -> bool:
     """TOML tables below [settings."""
-    return bool(re.search(r"^\s*\[settings\.", source.text, re.M))
+    return bool(re.search(r"^[ \t]*+\[settings\.", source.text, re.M))
 
 
 def read(source: Source, context: Context) -> Reading:

@@ -22,7 +22,7 @@ _OPTIONS: Final = re.compile(
 )
 _GRUBBY: Final = re.compile(r"""--args[= ](?P<quote>["'])(?P<value>.*?)(?P=quote)""")
 _WORD: Final = re.compile(
-    r"(?<![\w./-])(?:default_)?huge_?pages?_?\w*\s*=|(?<![\w./-])transparent_hugepage\w*=|hugetlb_\w+="
+    r"(?<![\w./-])(?:default_)?huge_?pages?\w*+\s*+=|(?<![\w./-])transparent_hugepage\w*+=|(?<![a-z_])hugetlb_\w++="
 )
 
 #: Words of nearly every boot: a line with one of them is a command line, also without a huge page word.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _KEY_VALUE: Final = re.compile(
-    r"^(?P<lead>[ \t]*)(?P<key>[^\s=#;\[][^=\n]*?)[ \t]*(?:(?P<sep>=)[ \t]*(?P<value>.*?))?[ \t]*$"
+    r"^(?P<lead>[ \t]*)(?P<key>[^\s=#;\[](?:[^=\n]*[^=\s])?)[ \t]*+(?:(?P<sep>=)[ \t]*+(?P<value>(?:.*\S)?))?[ \t]*+$"
 )
 
 
@@ -57,7 +57,7 @@ def pairs_of(text: str) -> Iterator[Pair]:
     for line in lines_of(text):
         if line.is_comment:
             continue
-        header = re.fullmatch(r"\s*\[([^\]]*)\]\s*(?:[#;].*)?", line.text)
+        header = re.fullmatch(r"\s*+\[([^\]]*+)\]\s*+(?:[#;].*)?", line.text)
         if header:
             section = header[1].strip()
             continue

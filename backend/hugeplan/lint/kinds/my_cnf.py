@@ -81,7 +81,7 @@ def check_my_cnf(
     """Note the problems of an option file's text that stands ``offset`` characters into the source."""
     last: dict[str, Option] = {}
     is_mariadb = (
-        engine == "mariadb" or bool(re.search(r"^\s*\[(mariadb|mariadbd|galera)", text, re.M)) or "aria_" in text
+        engine == "mariadb" or bool(re.search(r"^[ \t]*+\[(mariadb|mariadbd|galera)", text, re.M)) or "aria_" in text
     )
     for pair in option_files.options(text):
         name = pair.name
@@ -137,7 +137,7 @@ def _relevant(name: str) -> bool:
 
 def _moved(text: str, pair: Option, offset: int) -> tuple[Edit, ...]:
     """The line taken out and put behind the server section's header, where there is one."""
-    header = re.search(r"^\s*\[(?:mysqld|mariadb|mariadbd|server)\][^\n]*\n", text, re.M)
+    header = re.search(r"^[ \t]*+\[(?:mysqld|mariadb|mariadbd|server)\][^\n]*+\n", text, re.M)
     end = pair.line_end + (1 if text[pair.line_end : pair.line_end + 1] == "\n" else 0)
     gone = Edit(offset + pair.line_start, offset + end, "")
     if header is None:

@@ -204,7 +204,7 @@ def _inner(value: Tree) -> tuple[int, int]:
 
 def _version(spec: Tree, row: Operator) -> str | None:
     text = spec.get_text(*row.version) if row.version else None
-    found = re.search(r":?(\d+(?:\.\d+)?)(?![\w/]*/)", (text or "").rsplit("/", 1)[-1])
+    found = re.search(r"(\d++(?:\.\d++)?)", (text or "").rsplit("/", 1)[-1])
     return None if found is None else found[1]
 
 

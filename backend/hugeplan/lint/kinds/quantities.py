@@ -61,7 +61,7 @@ def page_bytes_of(name: str) -> int | None:
 
 
 def _meant(name: str) -> int | None:
-    found = re.search(r"(\d+)\s*([kmgKMG]?)i?[bB]?$", name)
+    found = re.search(r"(?<!\d)(\d++)\s*+([kmgKMG]?)i?[bB]?$", name)
     if found is None:
         return None
     size = int(found[1]) * {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}[found[2].lower()]

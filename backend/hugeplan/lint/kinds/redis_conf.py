@@ -18,7 +18,7 @@ FOREIGN: Final = wrong(
     "redis-unknown-setting", "A directive that Redis does not have keeps it from starting.", "redis.conf"
 )
 _WORDS: Final = re.compile(
-    r"^\s*(maxmemory|appendonly|disable-thp|save|maxmemory-policy|tcp-backlog|appendfsync|dbfilename)\s", re.M
+    r"^[ \t]*+(maxmemory|appendonly|disable-thp|save|maxmemory-policy|tcp-backlog|appendfsync|dbfilename)\s", re.M
 )
 
 

@@ -62,7 +62,7 @@ _NAMES: Final = (
     "kernel.shmmni",
 )
 _KNOWN: Final = tuple(name for name in _NAMES if name != "vm.overcommit_hugepages")
-_LINE: Final = re.compile(r"^-?[a-z]+[./][\w./*-]+\s*=\s*\S", re.M)
+_LINE: Final = re.compile(r"^-?[a-z]++[./][\w./*-]++[ \t]*+=[ \t]*+\S", re.M)
 
 
 def detects(source: Source) -> bool:
@@ -105,7 +105,7 @@ def read(source: Source, context: Context) -> Reading:
 
 
 def _no_equals(line: Line, notes: Notes) -> None:
-    found = re.match(r"\s*-?((?:vm|kernel)[./][\w./]+)\s*[: \t]\s*(\S+)\s*$", line.text)
+    found = re.match(r"\s*+-?((?:vm|kernel)[./][\w./]++)\s*+:?\s*+(\S++)\s*+$", line.text)
     if found:
         edit = Edit(line.start, line.end, f"{found[1]} = {found[2]}")
         notes.problem(

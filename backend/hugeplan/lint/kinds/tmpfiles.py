@@ -62,7 +62,7 @@ _THP_WORDS: Final = {
     "/sys/kernel/mm/transparent_hugepage/defrag": ("always", "defer", "defer+madvise", "madvise", "never"),
 }
 _SYSCTLS: Final = ("/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages")
-_LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*\s+/\S+", re.M)
+_LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*+[ \t]++/\S", re.M)
 
 
 def detects(source: Source) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from hugeplan.formats.yaml_nodes import MAX_DEPTH
 from hugeplan.lint.kinds.quantities import PREFIX
 from hugeplan.lint.kinds.resources import check_resources
 from hugeplan.lint.model import Context, Notes, Reading
-from hugeplan.lint.yaml_tree import MAX_DEPTH, Tree
+from hugeplan.lint.yaml_tree import Tree
 
 KIND: Final = "values"
 

@@ -158,7 +158,7 @@ def published_range(gain_percent: object) -> tuple[float, float] | None:
     if not isinstance(gain_percent, str):
         return None
     # "about +700 (8x)" names the same gain twice; the bracket is left out.
-    numbers = [float(n) for n in re.findall(r"[+-]?\d+(?:\.\d+)?", re.sub(r"\(.*?\)", "", gain_percent))]
+    numbers = [float(n) for n in re.findall(r"[+-]?\d+(?:\.\d+)?", re.sub(r"\([^()]*\)", "", gain_percent))]
     return (min(numbers), max(numbers)) if numbers else None
 
 

@@ -25,10 +25,10 @@ _UNITS: Final = {
     "t": 2**40, "tb": 2**40, "tib": 2**40,
 }  # fmt: skip
 _HEADING_UNIT: Final = re.compile(r"(?:^|[^a-z])(bytes|[kmgt]i?b)(?:$|[^a-z])")
-_NUMBER: Final = re.compile(r"(\d*\.?\d+(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)\Z")
-_DECIMAL_COMMA: Final = re.compile(r"(\d+),(\d+)")
-_RULE: Final = re.compile(r"[\s|:+-]*-[\s|:+-]*\Z")
-_BLANKS: Final = re.compile(r"\s+(?=[0-9.])|\s{2,}")
+_NUMBER: Final = re.compile(r"((?:\d++(?:\.\d++)?|\.\d++)(?:[eE][+-]?\d++)?)\s*+([A-Za-z]*+)\Z")
+_DECIMAL_COMMA: Final = re.compile(r"(?<!\d)(\d++),(\d++)")
+_RULE: Final = re.compile(r"(?=[\s|:+]*+-)[\s|:+-]*+\Z")
+_BLANKS: Final = re.compile(r"\s++(?=[0-9.])|\s{2,}")
 _LARGEST_BYTES: Final = 2**62
 _LINES_MAX: Final = 10_000
 

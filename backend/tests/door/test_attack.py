@@ -1,0 +1,57 @@
+"""The short form of `make attack`: every attack once, within its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tools.attack import judge
+from tools.attack.rig import Attack, Target, WrongAnswerError, expect, stop_seconds, target
+from tools.attack.rows import all_rows
+from tools.attack.warm import warm_up
+
+PASSES = 1
+STOP_SECONDS = 5.0
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    folder = tmp_path_factory.mktemp("attack")
+    for each in (folder, *list(folder.parents)[:3]):
+        each.chmod(each.stat().st_mode | 0o111)  # PostgreSQL runs as another user
+    with target(folder) as made:
+        warm_up(made)
+        yield made
+
+
+@pytest.mark.parametrize("attack", [one for one in all_rows() if one.in_tests], ids=lambda attack: attack.name)
+def test_an_attack_stays_within_its_budget(running: Target, attack: Attack) -> None:
+    found = judge.measure(running, attack, PASSES)
+    if found.wrong:  # once more: other suites run beside this one
+        found = judge.measure(running, attack, 3)
+    print(judge.HEADING, judge.line_of(found), sep="\n")
+    assert found.wrong == []
+
+
+def test_the_service_ends_while_it_is_attacked(running: Target) -> None:
+    """Last: a lint that would take minutes keeps nobody from ending the service."""
+    body = {"files": [{"name": "a", "text": "a: &a [x,x]\n" + "".join(f"b{n}: &b{n} [*a,*a]\n" for n in range(5000))}]}
+    expect(running.ask(None, "POST", "/lint", json=body), 401)
+    assert stop_seconds(running) < STOP_SECONDS
+    running.server.start()
+    running.server.wait_until_ready()
+
+
+def test_what_costs_too_much_is_seen(running: Target) -> None:
+    def idle(_: Target) -> str:
+        return "nothing"
+
+    def lie(_: Target) -> str:
+        raise WrongAnswerError("answered 500")
+
+    assert judge.measure(running, Attack("nothing", idle), 1).wrong == []
+    assert judge.measure(running, Attack("a lie", lie), 1).wrong == ["answered 500"]
+    dear = judge.Cost("dear", cpu_seconds=0.2, database_cpu_seconds=0.2, memory_bytes=1024**3, held_up_seconds=1.0)
+    judge._judge(Attack("dear", idle), dear)
+    assert len(dear.wrong) == 3

@@ -1,0 +1,91 @@
+"""Answers that nobody reads, heads without an end, and the API's own description."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import suppress
+
+from hugeplan.access.schemas import Role
+from tools.attack.rig import Attack, Target, WrongAnswerError, expect
+
+UNREAD = 20
+
+
+def _request(running: Target, role: Role, path: str, *, receive_bytes: int | None = None) -> socket.socket:
+    opened = running.connect(receive_bytes)
+    token = running.tokens[role]
+    opened.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    return opened
+
+
+def _unread_lists(running: Target) -> str:
+    """Ask for lists and documents and read nothing; others are answered meanwhile."""
+    paths = ("/api/v1/nodes.csv", "/api/openapi.json", "/api/v1/audit.csv", "/api/v1/events/history.csv")
+    held = [_request(running, Role.ADMIN, paths[n % len(paths)], receive_bytes=2048) for n in range(UNREAD)]
+    try:
+        time.sleep(0.5)  # as long as they hold whatever they hold
+        for _ in range(5):
+            expect(running.ask(Role.VIEWER, "GET", "/nodes"), 200)
+    finally:
+        for each in held:
+            each.close()
+    return f"{UNREAD} unread"
+
+
+def _openapi(running: Target) -> str:
+    with running.client(None) as client:
+        first = client.get("/api/openapi.json")
+        again = client.get("/api/openapi.json", headers={"If-None-Match": first.headers.get("ETag", "")})
+    if again.status_code != 304:
+        raise WrongAnswerError(f"the same document again was answered {again.status_code}, expected 304")
+    return "200, 304"
+
+
+def _endless_head(running: Target) -> str:
+    with running.connect() as opened:
+        opened.sendall(b"GET /healthz HTTP/1.1\r\n")
+        with suppress(OSError):
+            for _ in range(200):
+                opened.sendall(b"A: " + b"b" * 65_000 + b"\r\n")
+        with suppress(OSError):
+            status = opened.recv(1024)[9:12].decode()
+            return status or "closed"
+    return "closed"
+
+
+def _many_headers(running: Target) -> str:
+    with running.connect() as opened, suppress(OSError):
+        opened.sendall(b"GET /healthz HTTP/1.1\r\n" + b"a:\r\n" * 60_000 + b"\r\n")
+        return opened.recv(1024)[9:12].decode() or "closed"
+    return "closed"
+
+
+def _wrong_bodies(running: Target) -> str:
+    body = b"[" + b"{}," * 130_000 + b"{}]"
+    headers = {"Content-Type": "application/json"}
+    return expect(running.ask(Role.AGENT, "POST", "/reports", content=body, headers=headers), 422)
+
+
+def _preview_left(running: Target) -> str:
+    """Seventeen previews whose clients do not wait for them."""
+    body = b'{"scenario": {"node": {"memory": "64GiB"}}}'
+    for _ in range(17):
+        with running.connect() as opened:
+            opened.sendall(
+                b"POST /api/v1/plans/preview HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                + f"Authorization: Bearer {running.tokens[Role.VIEWER]}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
+    expect(running.ask(Role.VIEWER, "GET", "/nodes"), 200)
+    return "17 left"
+
+
+ROWS = (
+    Attack("connections: 20 lists that nobody reads", _unread_lists, requests=UNREAD + 5),
+    Attack("connections: the OpenAPI document", _openapi, requests=2),
+    Attack("connections: a head without an end", _endless_head),
+    Attack("connections: 60,000 headers", _many_headers),
+    Attack("connections: a report of 130,000 objects", _wrong_bodies),
+    Attack("connections: 17 previews whose clients leave", _preview_left, requests=18),
+)
