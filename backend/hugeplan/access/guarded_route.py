@@ -17,10 +17,14 @@ from fastapi.routing import APIRoute
 
 from hugeplan.access.admission import Gate
 from hugeplan.access.schemas import Role
-from hugeplan.api.body import BodyLimits, get_raw_json, read_json
+from hugeplan.api.body import BodyLimits, get_raw_json, get_unread_json, read_body, read_json
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.errors import FieldProblem, invalid_input, shown
 
+PARSED_BODY_BYTES = 1024**2
+"""The largest body that is parsed in the service itself: more holds up others. Reports have a door of their own."""
+UNREAD_BODY_BYTES = 4 * 1024**2
+"""The largest that the sandbox parses: more could not be planned within its limits."""
 OPEN_BODY_BYTES = 16 * 1024
 """The largest body of a request that needs no credential: a login."""
 
@@ -68,7 +72,11 @@ class GuardedRoute(APIRoute):
 
     def reads_body(self) -> bool:
         """Whether the handler takes a body."""
-        return self.body_field is not None or get_raw_json in _calls(self.dependant)
+        return self.body_field is not None or get_raw_json in _calls(self.dependant) or self.leaves_body_unread()
+
+    def leaves_body_unread(self) -> bool:
+        """Whether the body is parsed in the sandbox, and may be larger."""
+        return get_unread_json in _calls(self.dependant)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the door."""
@@ -76,6 +84,7 @@ class GuardedRoute(APIRoute):
         allowed, reads_body = self.allowed_roles(), self.reads_body()
         # What has a session to write with has a line in the audit log; but not reports.
         is_change = get_write_session in _calls(self.dependant) and allowed != frozenset({Role.AGENT})
+        unread = self.leaves_body_unread()
         parameters = frozenset(_query_parameters(self.dependant))
 
         async def guarded(request: Request) -> Response:
@@ -88,8 +97,11 @@ class GuardedRoute(APIRoute):
                 if is_change and request.method not in SAFE_METHODS:
                     door.gate.count_change(request)
             refuse_nul(request, parameters)
-            if reads_body:
-                await read_json(request, limits)
+            if unread:
+                limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES))
+                request.state.json_body = await read_body(request, limits)
+            elif reads_body:
+                await read_json(request, replace(limits, max_bytes=min(limits.max_bytes, PARSED_BODY_BYTES)))
             return await handle(request)
 
         return guarded

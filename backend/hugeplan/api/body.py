@@ -235,4 +235,14 @@ async def get_raw_json(request: Request) -> JsonBody:
     return JsonBody(raw=raw, document=request.state.json_document)
 
 
+async def get_unread_json(request: Request) -> bytes:
+    """The bytes of this request's body, which nobody has parsed; InvalidInputError when there are none."""
+    raw: bytes = request.state.json_body
+    if not raw:
+        raise no_body()
+    return raw
+
+
+UnreadJson = Annotated[bytes, Depends(get_unread_json)]
+"""For a body that the sandbox parses."""
 RawJson = Annotated[JsonBody, Depends(get_raw_json)]

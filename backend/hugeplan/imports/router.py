@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query
 from hugeplan.access.dependencies import Planner
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.beside import Beside
-from hugeplan.api.body import RawJson
-from hugeplan.api.dependencies import Writes
+from hugeplan.api.body import UnreadJson
+from hugeplan.api.dependencies import CurrentSettings, Writes
+from hugeplan.api.json_body import JsonLimits
 from hugeplan.imports import service
 from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, ScenarioImport
 
@@ -29,10 +30,12 @@ Save = Annotated[bool, Query(description="Keep each node with a database as a sc
     },
 )
 async def imports_kubernetes(
-    actor: Planner, session: Writes, beside: Beside, *, body: RawJson, save: Save = False
+    actor: Planner, session: Writes, beside: Beside, *, settings: CurrentSettings, body: UnreadJson, save: Save = False
 ) -> KubernetesImport:
     """Plan every node of ``kubectl get nodes,pods,pvc -A -o json``, and say what is wrong today."""
-    return await service.import_kubernetes(session, beside, body.raw, save=save, by=actor.name)
+    return await service.import_kubernetes(
+        session, beside, body, limits=JsonLimits.of(settings), save=save, by=actor.name
+    )
 
 
 @router.post("/scenarios")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from hugeplan.api.beside import RequestSandbox
+from hugeplan.api.json_body import JsonLimits
 from hugeplan.db.session import WriteSession
 from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, SavedScenario, ScenarioImport
@@ -21,10 +22,12 @@ Documents = Sequence[tuple[str, dict[str, Any]]]
 
 
 async def import_kubernetes(
-    session: WriteSession, beside: RequestSandbox, data: bytes, *, save: bool, by: str
+    session: WriteSession, beside: RequestSandbox, data: bytes, *, limits: JsonLimits, save: bool, by: str
 ) -> KubernetesImport:
     """Plan every node of the objects; with ``save`` keep each node with a database as a scenario."""
-    found = msgspec.json.decode(await beside.work(PLAN_KUBERNETES, data, what="Planning these nodes"))
+    found = msgspec.json.decode(
+        await beside.work(PLAN_KUBERNETES, pickle.dumps((limits, data)), what="Planning these nodes")
+    )
     kept = await _keep(session, beside, found["scenarios"], by) if save else []
     return KubernetesImport(answer=found["answer"], scenarios=kept)
 

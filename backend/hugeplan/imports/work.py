@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 
+from hugeplan.api.json_body import parse_json
 from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.document import inventory_document
@@ -21,8 +23,10 @@ def imported_name(node: str) -> str:
 
 def plan_kubernetes(payload: bytes) -> bytes:
     """The plan of every node of Kubernetes objects as JSON, and the scenarios of nodes with a database."""
+    limits, body = pickle.loads(payload)  # noqa: S301 - the service wrote it
+    parse_json(body, limits)
     try:
-        inventory = read_kubernetes(payload, "the body")
+        inventory = read_kubernetes(body, "the body")
     except InventoryError as error:
         raise invalid_input([FieldProblem(field="body", value=None, expected=str(error))]) from error
     if not inventory.nodes:

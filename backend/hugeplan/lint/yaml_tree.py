@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from hugeplan.formats.yaml_nodes import MAX_DEPTH, compose_all
+from hugeplan.documents.yaml_nodes import MAX_DEPTH, compose_all
 
 
 class YamlError(ValueError):

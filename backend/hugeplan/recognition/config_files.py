@@ -53,7 +53,7 @@ def mongod_conf(text: str) -> Mapping[str, Any]:
     # Few inputs hold such a file, and the parser takes a while to import.
     import yaml  # noqa: PLC0415
 
-    from hugeplan.formats import yaml_nodes  # noqa: PLC0415
+    from hugeplan.documents import yaml_nodes  # noqa: PLC0415
 
     try:
         found = yaml_nodes.load(text)

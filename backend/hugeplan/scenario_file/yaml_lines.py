@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from hugeplan.formats.yaml_nodes import YamlBoundsError, compose_all
+from hugeplan.documents.yaml_nodes import YamlBoundsError, compose_all
 from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
 
 MAX_BYTES = 4 * 1024 * 1024

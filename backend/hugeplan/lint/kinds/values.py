@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hugeplan.formats.yaml_nodes import MAX_DEPTH
+from hugeplan.documents.yaml_nodes import MAX_DEPTH
 from hugeplan.lint.kinds.quantities import PREFIX
 from hugeplan.lint.kinds.resources import check_resources
 from hugeplan.lint.model import Context, Notes, Reading

@@ -56,7 +56,7 @@ PREVIEWS: dict[str, dict[str, Any]] = {
 
 def _preview(scenario: dict[str, Any], running: Target) -> str:
     answer = running.ask(Role.VIEWER, "POST", "/plans/preview", json={"scenario": scenario})
-    word = expect(answer, 200, 422)
+    word = expect(answer, 200, 413, 422)
     if len(answer.content) > PLAN_BYTES:
         raise WrongAnswerError(
             f"an answer of {len(answer.content) / 1024**2:.1f} MiB; at most {PLAN_BYTES // 1024**2} MiB"
@@ -77,7 +77,7 @@ def _plan_saved(running: Target) -> str:
 
 
 def _validated(body: dict[str, Any], running: Target) -> str:
-    return expect(running.ask(Role.PLANNER, "POST", "/scenarios", json={"name": "a", **body}), 422)
+    return expect(running.ask(Role.PLANNER, "POST", "/scenarios", json={"name": "a", **body}), 413, 422)
 
 
 UNKNOWN = {f"k{number}": number for number in range(90_000)}
