@@ -34,6 +34,7 @@ from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
 from hugeplan.planner.model import Finding, Plan
+from hugeplan.planner.verdict import Verdict
 from hugeplan.proof import verify
 from hugeplan.proof.checks.pools import COUNT as POOL_COUNT
 from hugeplan.scenarios import plan_difference, repository, service, work
@@ -51,6 +52,9 @@ from hugeplan.scenarios.schemas import (
     PlanVerification,
     SavedPlan,
 )
+
+_VERDICT = TypeAdapter(Verdict)
+_FINDINGS = TypeAdapter(list[Finding])
 
 
 async def summaries(session: ReadSession, rows: Sequence[PlanRow]) -> list[PlanSummary]:
@@ -111,6 +115,7 @@ async def _saved_plan(session: ReadSession, row: PlanRow) -> SavedPlan:
         **(await summary(session, row)).model_dump(),
         schema_version=row.schema_version,
         plan=plan_as_saved,
+        verdict=None if row.verdict is None else _VERDICT.validate_python(row.verdict),
         artifacts=artifacts,
     )
 
@@ -142,6 +147,7 @@ def document_of(row: PlanRow) -> JsonObject:
         "scenario": row.scenario,
         "request": row.request,
         "plan": row.plan,
+        "verdict": row.verdict,
         "artifacts": row.artifacts,
     }
     return document if row.digest is None else document | {"digest": row.digest}
@@ -184,6 +190,7 @@ class Computed:
     headline: str
     request: JsonObject
     plan: JsonObject
+    verdict: JsonObject
     artifacts: list[JsonObject]
     sampled_at: datetime | None
     run: tuple[UUID, datetime] | None
@@ -225,6 +232,7 @@ async def keep(session: WriteSession, made: Computed, *, by: Actor) -> PlanRow:
         scenario=wanted.scenario,
         request=made.request,
         plan=made.plan,
+        verdict=made.verdict,
         artifacts=made.artifacts,
         version=1,
         state="draft",
@@ -417,5 +425,5 @@ async def put_in_force(session: WriteSession, plan_id: UUID, node_id: UUID, *, b
 
 
 async def _keep_outcome(session: WriteSession, found: PlanVerification) -> None:
-    checks = TypeAdapter(list[Finding]).dump_python(found.findings, mode="json")
+    checks = _FINDINGS.dump_python(found.findings, mode="json")
     await repository.set_outcome(session, found.node_id, found.outcome, found.observed_at, checks)

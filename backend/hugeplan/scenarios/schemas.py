@@ -11,6 +11,7 @@ from pydantic import StringConstraints, ValidatorFunctionWrapHandler, WrapValida
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
 from hugeplan.planner.model import Finding, Plan
+from hugeplan.planner.verdict import Verdict
 from hugeplan.scenario_file import ScenarioDocument
 
 
@@ -66,6 +67,7 @@ class PlanPreview(ResponseModel):
     """A plan and its files, not saved."""
 
     plan: Plan
+    verdict: Verdict
     artifacts: list[PlanArtifact] | None
     """Null where no files were asked for."""
     artifacts_withheld: str | None
@@ -189,6 +191,8 @@ class SavedPlan(PlanSummary):
 
     schema_version: int
     plan: Plan
+    verdict: Verdict | None
+    """Null in plans that were kept before there was one."""
     artifacts: list[PlanArtifact]
 
 

@@ -24,6 +24,7 @@ from hugeplan.planner.memory.kubernetes import observed_reservations
 from hugeplan.planner.model import NodeFacts, NodeSample, Plan, PlanRequest
 from hugeplan.planner.other_node import with_other_node
 from hugeplan.planner.plan import plan
+from hugeplan.planner.verdict import Verdict, verdict
 from hugeplan.sandbox.orders import Limits
 from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to_request
 from hugeplan.scenario_file.yaml_lines import parse_text
@@ -46,6 +47,7 @@ _SMALL = {
     "databases": [{"name": "a", "engine": "postgresql", "settings": {"shared_buffers": "8GB"}}],
 }
 _REQUEST = TypeAdapter(PlanRequest)
+_VERDICT = TypeAdapter(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,12 @@ def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:
             "headline": found.headline,
             "request": _REQUEST.dump_python(request, mode="json"),
             "plan": dump_plan(found),
+            "verdict": _VERDICT.dump_python(verdict(found), mode="json"),
             "artifacts": [artifact.model_dump(mode="json") for artifact in artifacts or []],
         }
         return msgspec.json.encode(kept)
-    return PlanPreview(plan=found, artifacts=artifacts, artifacts_withheld=why_not).model_dump_json().encode()
+    return (
+        PlanPreview(plan=found, verdict=verdict(found), artifacts=artifacts, artifacts_withheld=why_not)
+        .model_dump_json()
+        .encode()
+    )

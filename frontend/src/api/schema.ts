@@ -1881,6 +1881,12 @@ export interface components {
             retention: components["schemas"]["Retention"][];
         };
         /**
+         * Answer
+         * @description What to do.
+         * @enum {string}
+         */
+        Answer: "do_it" | "do_it_after" | "dont" | "not_enough_known";
+        /**
          * ArtifactChange
          * @description One file of a bundle that two plans do not share; ``diff`` is unified.
          */
@@ -4991,6 +4997,7 @@ export interface components {
          */
         PlanPreview: {
             plan: components["schemas"]["Plan"];
+            verdict: components["schemas"]["Verdict"];
             /** Artifacts */
             artifacts: components["schemas"]["PlanArtifact"][] | null;
             /** Artifacts Withheld */
@@ -6114,6 +6121,7 @@ export interface components {
             /** Schema Version */
             schema_version: number;
             plan: components["schemas"]["Plan"];
+            verdict: components["schemas"]["Verdict"] | null;
             /** Artifacts */
             artifacts: components["schemas"]["PlanArtifact"][];
         };
@@ -6761,6 +6769,26 @@ export interface components {
             verdict: "inside" | "within_noise" | "outside";
             /** Note */
             note: string | null;
+        };
+        /**
+         * Verdict
+         * @description The answer and its reason in one sentence.
+         *
+         *     ``after``: what has to be done first. ``gains``: one sentence per database, against how it runs today.
+         *     ``approve_if`` and ``do_not_approve_if``: what a signer has to know to be true, or to be false.
+         */
+        Verdict: {
+            answer: components["schemas"]["Answer"];
+            /** Reason */
+            reason: string;
+            /** After */
+            after: string[];
+            /** Gains */
+            gains: string[];
+            /** Approve If */
+            approve_if: string[];
+            /** Do Not Approve If */
+            do_not_approve_if: string[];
         };
         /**
          * Webhook

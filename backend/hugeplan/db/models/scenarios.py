@@ -67,6 +67,7 @@ class PlanRow(Base):
     scenario: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
     request: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
     plan: Mapped[JsonDocument]
+    verdict: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
     artifacts: Mapped[list[JsonObject]] = mapped_column(JSON)
 
     version: Mapped[int] = mapped_column(server_default=text("1"))

@@ -1,0 +1,158 @@
+"""What to do with a plan, with the reason: do it, do it after something else, don't, or not enough is known.
+
+A plan is not held back by a fault that it mends. What a database has already is no gain of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hugeplan.planner.model import Finding, Gain, Plan, State
+from hugeplan.planner.units import format_bytes
+
+
+class Answer(StrEnum):
+    """What to do."""
+
+    DO_IT = "do_it"
+    DO_IT_AFTER = "do_it_after"
+    DONT = "dont"
+    NOT_ENOUGH_KNOWN = "not_enough_known"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer and its reason in one sentence.
+
+    ``after``: what has to be done first. ``gains``: one sentence per database, against how it runs today.
+    ``approve_if`` and ``do_not_approve_if``: what a signer has to know to be true, or to be false.
+    """
+
+    answer: Answer
+    reason: str
+    after: tuple[str, ...]
+    gains: tuple[str, ...]
+    approve_if: tuple[str, ...]
+    do_not_approve_if: tuple[str, ...]
+
+
+#: Faults of the node as it is that the plan's own files mend.
+_MENDED: Final = frozenset(
+    {
+        "pool_short",
+        "pool_idle",
+        "numa_imbalance",
+        "fallback_to_base_pages",
+        "silent_fallback",
+        "wrong_default_size",
+        "memlock_too_low",
+        "surplus_pages",
+    }
+)
+#: Said by the answer itself.
+_SAID: Final = frozenset({"memory_fit", "risk_above_policy"})
+_RUNS: Final = "fallback_to_base_pages"
+
+
+def verdict(plan: Plan) -> Verdict:
+    """The verdict on a plan."""
+    gains = tuple(_gains(plan))
+    after = tuple(f"{finding.subject}: {finding.title}. {finding.fix}".strip() for finding in _blocking(plan))
+    answer, reason = _answer(plan, after, gains)
+    return Verdict(
+        answer=answer,
+        reason=reason,
+        after=after,
+        gains=gains,
+        approve_if=tuple(_approve_if(plan)),
+        do_not_approve_if=tuple(_do_not_approve_if(plan)),
+    )
+
+
+def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...]) -> tuple[Answer, str]:
+    refused = _refused(plan)
+    if refused is not None:
+        return refused
+    if after:
+        return Answer.DO_IT_AFTER, after[0]
+    if plan.risk.meets_policy is None:
+        return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage is not known. {plan.risk.basis}"
+    changed = locked_change_bytes(plan)
+    if changed is not None and changed < 0:
+        return Answer.DO_IT, f"{format_bytes(-changed)} go back to everyone else."
+    return Answer.DO_IT, gains[0] if gains else plan.headline
+
+
+def _refused(plan: Plan) -> tuple[Answer, str] | None:
+    """Why not, whatever else is known."""
+    risk = plan.risk
+    if not plan.feasible:
+        return Answer.DONT, plan.headline if plan.shortfall is None else plan.shortfall.reason
+    if risk.meets_policy is False:
+        if risk.probability is not None and risk.probability.low <= risk.policy:
+            return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage may be above {risk.policy:.2%}. {risk.basis}"
+        return Answer.DONT, f"Ordinary memory runs out more often than the policy allows. {risk.basis}"
+    if all(pool.pages == pool.present_pages for pool in plan.pools):
+        return Answer.DONT, "There is nothing to change: the node has the planned pools already."
+    return None
+
+
+def locked_change_bytes(plan: Plan) -> int | None:
+    """Bytes that the plan adds to the pools, negative: returns; None where a pool of today is not known."""
+    if any(pool.present_pages is None for pool in plan.pools):
+        return None
+    return sum((pool.pages - (pool.present_pages or 0)) * pool.page_bytes for pool in plan.pools)
+
+
+def _blocking(plan: Plan) -> Iterator[Finding]:
+    for finding in plan.findings:
+        if finding.state is State.WRONG and finding.code not in _MENDED | _SAID:
+            yield finding
+
+
+def _gains(plan: Plan) -> Iterator[str]:
+    """Each database's gain by its name; one that runs on huge pages today gains nothing by them."""
+    there = {finding.subject for finding in plan.findings if finding.code == _RUNS and finding.state is State.OK}
+    for instance in plan.instances:
+        chosen = next((g for g in plan.gains if g.instance == instance.name and g.is_chosen), None)
+        if instance.page_bytes is None:
+            yield f"{instance.name}: stays on base pages, no change."
+        elif instance.name in there:
+            yield f"{instance.name}: already on huge pages, no speed change."
+        elif chosen is None:
+            yield f"{instance.name}: the gain is unknown."
+        else:
+            yield f"{instance.name}: {_words(chosen)}."
+
+
+def _words(gain: Gain) -> str:
+    if gain.speedup is not None:
+        low, likely, high = (100 * (x - 1) for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
+        return f"{likely:+.1f} % throughput likely, {low:+.1f} to {high:+.1f} %"
+    saving = gain.saving_ns_per_operation
+    return f"{saving.likely:.0f} ns less per operation likely, {saving.low:.0f} to {saving.high:.0f} ns"
+
+
+def _approve_if(plan: Plan) -> Iterator[str]:
+    for instance in plan.instances:
+        demand = instance.demand
+        version = "" if demand.version is None else f" {demand.version}"
+        size = "unknown" if demand.pool_bytes is None else format_bytes(demand.pool_bytes)
+        yield f"{instance.name} is {demand.engine}{version} with a pool of {size}, and stays so."
+    if plan.risk.probability is not None:
+        yield (
+            f"A risk of shortage of up to {plan.risk.probability.high:.2%} is acceptable; the policy is"
+            f" {plan.risk.policy:.2%}."
+        )
+
+
+def _do_not_approve_if(plan: Plan) -> Iterator[str]:
+    yield "The node's memory or its databases have changed since the sample."
+    for finding in plan.findings:
+        if finding.state is State.UNKNOWN:
+            yield f"It matters here and is not known: {finding.subject}: {finding.title}."
+    for note in plan.unknowns:
+        yield f"It matters here and is not known: {note}"

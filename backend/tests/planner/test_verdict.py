@@ -1,0 +1,79 @@
+"""The verdict: one answer with its reason, and never red for a fault that the plan mends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hugeplan.planner.model import DatabaseInstance, Finding, NodeFacts, NumaNode, Plan, PlanRequest, Pool, State
+from hugeplan.planner.plan import plan
+from hugeplan.planner.verdict import Answer, verdict
+
+GIB = 1024**3
+
+
+def made(*, memory_gib: int = 64, pages: int = 0) -> Plan:
+    """The plan of one PostgreSQL on a node with so many pages of 2 MiB."""
+    pools = (Pool(page_bytes=2 * 1024**2, nr_hugepages=pages, free_hugepages=pages),)
+    node = NodeFacts(
+        name="db-7",
+        arch="x86_64",
+        base_page_bytes=4096,
+        huge_page_sizes_bytes=(2 * 1024**2,),
+        default_huge_page_bytes=2 * 1024**2,
+        numa=(NumaNode(id=0, mem_total_bytes=memory_gib * GIB, pools=pools),),
+    )
+    database = DatabaseInstance(name="main", engine="postgresql", version="17", settings={"shared_buffers": "16GB"})
+    return plan(PlanRequest(node=node, databases=(database,)))
+
+
+def with_risk(found: Plan, *, meets_policy: bool | None) -> Plan:
+    """The plan with another word on its risk."""
+    return replace(found, risk=replace(found.risk, meets_policy=meets_policy))
+
+
+def finding(code: str) -> Finding:
+    """A fault of the node."""
+    return Finding(code=code, subject="db-7", state=State.WRONG, title="It is wrong", reason="So.", fix="Mend it.")
+
+
+def test_what_does_not_fit_is_not_done() -> None:
+    found = verdict(made(memory_gib=8))
+    assert found.answer is Answer.DONT
+    assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("meets_policy", "answer"), [(True, Answer.DO_IT), (False, Answer.DONT), (None, Answer.NOT_ENOUGH_KNOWN)]
+)
+def test_the_risk_decides(meets_policy: bool | None, answer: Answer) -> None:
+    assert verdict(with_risk(made(), meets_policy=meets_policy)).answer is answer
+
+
+def test_a_fault_that_the_plan_mends_holds_nothing_back() -> None:
+    clean = with_risk(replace(made(), findings=()), meets_policy=True)
+    assert verdict(replace(clean, findings=(finding("pool_short"),))).answer is Answer.DO_IT
+    held = verdict(replace(clean, findings=(finding("fractured_guest"),)))
+    assert (held.answer, held.after) == (Answer.DO_IT_AFTER, ("db-7: It is wrong. Mend it.",))
+
+
+def test_nothing_to_change_is_said() -> None:
+    first = made()
+    again = with_risk(made(pages=sum(pool.pages for pool in first.pools)), meets_policy=True)
+    assert verdict(again).answer is Answer.DONT
+    assert "nothing to change" in verdict(again).reason
+
+
+def test_pages_already_in_use_are_no_gain() -> None:
+    running = Finding(
+        code="fallback_to_base_pages", subject="main", state=State.OK, title="It runs", reason="x", fix=""
+    )
+    found = verdict(with_risk(replace(made(), findings=(running,)), meets_policy=True))
+    assert found.gains == ("main: already on huge pages, no speed change.",)
+    assert "throughput" not in found.reason
+
+
+def test_every_database_has_its_gain() -> None:
+    assert [text.partition(":")[0] for text in verdict(made()).gains] == ["main"]
+    assert verdict(made()).approve_if

@@ -1,0 +1,20 @@
+"""The verdict on a plan is kept with it."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0010_plan_verdict"
+down_revision = "0009_one_plan"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Apply."""
+    op.execute("ALTER TABLE plans ADD COLUMN verdict json")
+
+
+def downgrade() -> None:
+    """Take back."""
+    op.execute("ALTER TABLE plans DROP COLUMN verdict")
