@@ -21,6 +21,7 @@ import {
   nodeSearch,
   nodesSearch,
   plannerSearch,
+  plansSearch,
 } from "./search";
 
 interface RouterContext {
@@ -89,6 +90,22 @@ const plannerRoute = createRoute({
   component: lazyRouteComponent(() => loadPage(() => import("./pages/planner/planner-page")), "PlannerPage"),
 });
 
+const plansRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/plans",
+  validateSearch: plansSearch,
+  component: lazyRouteComponent(() => loadPage(() => import("./pages/planner/kept/plans-page")), "PlansPage"),
+});
+
+const keptPlanRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/plans/$planId",
+  component: lazyRouteComponent(
+    () => loadPage(() => import("./pages/planner/kept/kept-plan-page")),
+    "KeptPlanPage",
+  ),
+});
+
 const evidenceRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/evidence",
@@ -135,6 +152,8 @@ const routeTree = rootRoute.addChildren([
     nodeRoute,
     compareRoute,
     plannerRoute,
+    plansRoute,
+    keptPlanRoute,
     fleetPlansRoute,
     fleetPlanRoute,
     evidenceRoute,

@@ -143,3 +143,10 @@ export function plannerSearch(search: Search): PlannerSearch {
 export function nodeSearch(search: Search): { tab?: string } {
   return { tab: text(search.tab, 40) };
 }
+
+export const PLAN_STEPS = ["draft", "proposed", "approved", "in_force", "superseded"] as const;
+
+/** Which kept plans are listed. */
+export function plansSearch(search: Search): { state?: (typeof PLAN_STEPS)[number] } {
+  return { state: word(search.state, PLAN_STEPS) };
+}

@@ -48,6 +48,11 @@ export type ScenarioDocument = Schemas["ScenarioDocument"];
 export type Scenario = Schemas["Scenario"];
 export type ScenarioSummary = Schemas["ScenarioSummary"];
 export type SavedPlan = Schemas["SavedPlan"];
+export type PlanSummary = Schemas["PlanSummary"];
+export type PlanOnNode = Schemas["PlanOnNode"];
+export type Verdict = Schemas["Verdict"];
+export type FleetRowsDecision = Schemas["FleetRowsDecision"];
+export type FleetRowsDecided = Schemas["FleetRowsDecided"];
 
 export type EngineInfo = Schemas["EngineInfo"];
 export type EngineSetting = Schemas["EngineSetting"];

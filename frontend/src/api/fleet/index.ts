@@ -2,7 +2,13 @@ import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@ta
 import { useEffect } from "react";
 import type { NodeSelection } from "@/search";
 import { client, unwrap } from "../client";
-import type { FleetPlanJob, FleetPlanRequest } from "../types";
+import type {
+  FleetPlanJob,
+  FleetPlanRequest,
+  FleetRowsDecided,
+  FleetRowsDecision,
+  SavedPlan,
+} from "../types";
 
 const REFRESH_MS = 30_000;
 const DAY_MS = 86_400_000;
@@ -95,6 +101,43 @@ export function useCancelFleetPlan(id: string) {
     mutationFn: () =>
       unwrap(client.POST("/api/v1/fleet/plans/{job_id}/cancel", { params: { path: { job_id: id } } })),
     onSuccess: () => queries.invalidateQueries({ queryKey: fleetKeys.plans }),
+  });
+}
+
+/** The plan of exactly this row; it is kept when it is asked for the first time. */
+export function useOpenRow(jobId: string) {
+  return useMutation({
+    mutationFn: (nodeId: string) =>
+      unwrap<unknown>(
+        client.POST("/api/v1/fleet/plans/{job_id}/nodes/{node_id}/plan", {
+          params: { path: { job_id: jobId, node_id: nodeId } },
+        }),
+      ) as Promise<SavedPlan>,
+  });
+}
+
+/** One decision about all rows, a part of them per request. `onPart` hears how far it is. */
+export function useDecideRows(jobId: string, onPart: (done: FleetRowsDecided) => void) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: async (to: FleetRowsDecision["to"]) => {
+      const sum: FleetRowsDecided = { done: 0, already: 0, skipped: [], next: null };
+      do {
+        const part: FleetRowsDecided = await unwrap(
+          client.POST("/api/v1/fleet/plans/{job_id}/decisions", {
+            params: { path: { job_id: jobId } },
+            body: { to, after: sum.next },
+          }),
+        );
+        sum.done += part.done;
+        sum.already += part.already;
+        sum.skipped.push(...part.skipped);
+        sum.next = part.next;
+        onPart({ ...sum });
+      } while (sum.next !== null);
+      return sum;
+    },
+    onSettled: () => queries.invalidateQueries({ queryKey: ["plans"] }),
   });
 }
 

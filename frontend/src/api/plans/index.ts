@@ -1,6 +1,6 @@
-import { queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
-import type { PlanPreview, SavedPlan, ScenarioDocument } from "../types";
+import type { PlanPreview, PlanSummary, SavedPlan, ScenarioDocument } from "../types";
 
 export interface PreviewInput {
   nodeId: string | null;
@@ -19,6 +19,7 @@ type Files = "no files" | "files" | "files all the same";
 export const planKeys = {
   preview: (input: PreviewInput | null, files: Files) => ["plans", "preview", input, files] as const,
   saved: (id: string) => ["plans", "saved", id] as const,
+  list: ["plans", "list"] as const,
 };
 
 function previewQuery(input: PreviewInput | null, files: Files) {
@@ -56,7 +57,7 @@ export function planFilesQuery(input: PreviewInput, { fits }: { fits: boolean })
   return previewQuery(input, fits ? "files" : "files all the same");
 }
 
-/** A plan that was saved, such as the one in force on a node. */
+/** A kept plan: what it is never changes, what was decided about it does. */
 export function savedPlanQuery(id: string) {
   return queryOptions({
     queryKey: planKeys.saved(id),
@@ -64,6 +65,94 @@ export function savedPlanQuery(id: string) {
       unwrap<unknown>(
         client.GET("/api/v1/plans/{plan_id}", { params: { path: { plan_id: id } } }),
       ) as Promise<SavedPlan>,
-    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export interface PlanSelection {
+  nodeId?: string;
+  fleetPlanId?: string;
+  state?: PlanSummary["state"];
+}
+
+/** Kept plans, the newest first. */
+export function plansQuery({ nodeId, fleetPlanId, state }: PlanSelection = {}) {
+  return infiniteQueryOptions({
+    queryKey: ["plans", "list", nodeId ?? null, fleetPlanId ?? null, state ?? null] as const,
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        client.GET("/api/v1/plans", {
+          params: {
+            query: { node_id: nodeId, fleet_plan_id: fleetPlanId, state, limit: 50, cursor: pageParam },
+          },
+          signal,
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.next_cursor,
+  });
+}
+
+/** Computes the plan once more, with the newest sample, and freezes it: that is what is looked at and signed. */
+export function useKeepPlan() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ nodeId, scenario }: PreviewInput) =>
+      unwrap<unknown>(
+        client.POST("/api/v1/plans", {
+          body: { node_id: nodeId, scenario: asScenarioDocument(scenario) },
+        }),
+      ) as Promise<SavedPlan>,
+    onSuccess: (kept) => {
+      queries.setQueryData(planKeys.saved(kept.id), kept);
+      return queries.invalidateQueries({ queryKey: planKeys.list });
+    },
+  });
+}
+
+export type PlanStep = "propose" | "approve" | "withdraw" | "in-force" | "end-in-force";
+
+function send(step: PlanStep, id: string, version: number) {
+  const params = { params: { path: { plan_id: id }, header: { "if-match": `"${version}"` } } };
+  switch (step) {
+    case "propose":
+      return client.POST("/api/v1/plans/{plan_id}/propose", params);
+    case "approve":
+      return client.POST("/api/v1/plans/{plan_id}/approve", params);
+    case "withdraw":
+      return client.POST("/api/v1/plans/{plan_id}/withdraw", params);
+    case "in-force":
+      return client.POST("/api/v1/plans/{plan_id}/in-force", params);
+    case "end-in-force":
+      return client.DELETE("/api/v1/plans/{plan_id}/in-force", params);
+  }
+}
+
+/** One decision about a kept plan, of the state that the reader has seen. */
+export function usePlanStep(plan: Pick<PlanSummary, "id" | "version">) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (step: PlanStep) => unwrap(send(step, plan.id, plan.version)),
+    onSuccess: (summary) =>
+      queries.setQueryData(planKeys.saved(plan.id), (old?: SavedPlan) => old && { ...old, ...summary }),
+    // Also after a refusal: somebody else may have decided meanwhile.
+    onSettled: () =>
+      Promise.all([
+        queries.invalidateQueries({ queryKey: ["plans", "saved"] }),
+        queries.invalidateQueries({ queryKey: planKeys.list }),
+        queries.invalidateQueries({ queryKey: ["nodes"] }),
+      ]),
+  });
+}
+
+export function useDeletePlan() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ id, version }: Pick<PlanSummary, "id" | "version">) =>
+      unwrap(
+        client.DELETE("/api/v1/plans/{plan_id}", {
+          params: { path: { plan_id: id }, header: { "if-match": `"${version}"` } },
+        }),
+      ),
+    onSuccess: () => queries.invalidateQueries({ queryKey: planKeys.list }),
   });
 }

@@ -44,10 +44,17 @@ export function useLogout() {
   });
 }
 
-const MAY_PLAN = new Set(["planner", "admin"]);
+const MAY_PLAN = new Set(["planner", "approver", "admin"]);
+const MAY_APPROVE = new Set(["approver", "admin"]);
 
 /** Whether the reader may save scenarios and plans; a viewer may try them out. */
 export function useMayPlan(): boolean {
   const { data } = useQuery(sessionQuery());
   return data !== undefined && MAY_PLAN.has(data.role);
+}
+
+/** Whether the reader may approve plans. */
+export function useMayApprove(): boolean {
+  const { data } = useQuery(sessionQuery());
+  return data !== undefined && MAY_APPROVE.has(data.role);
 }

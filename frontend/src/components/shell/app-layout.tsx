@@ -12,6 +12,7 @@ import {
   NodesIcon,
   OverviewIcon,
   PlannerIcon,
+  PlansIcon,
   SettingsIcon,
 } from "@/components/ui/icons";
 import { LinkButton } from "@/components/ui/link-button";
@@ -31,6 +32,7 @@ const NAVIGATION = [
   { to: "/nodes", label: "Nodes", icon: <NodesIcon /> },
   { to: "/compare", label: "Compare", icon: <CompareIcon /> },
   { to: "/planner", label: "Planner", icon: <PlannerIcon /> },
+  { to: "/plans", label: "Plans", icon: <PlansIcon /> },
   { to: "/fleet-plans", label: "Fleet plan", icon: <FleetPlanIcon /> },
   { to: "/evidence", label: "Evidence", icon: <EvidenceIcon /> },
   { to: "/settings", label: "Settings", icon: <SettingsIcon /> },

@@ -44,6 +44,11 @@ export const PlannerIcon = () => (
     <path d="M3 6h14v8H3zM7 6v8M11 6v8M3 3.5h8M3 16.5h14" />
   </Icon>
 );
+export const PlansIcon = () => (
+  <Icon>
+    <path d="M5 2.5h7l3.5 3.5v11.5H5zM12 2.5V6h3.5M8 10h5M8 13.5h3" />
+  </Icon>
+);
 export const EvidenceIcon = () => (
   <Icon>
     <path d="M4 3h9l3 3v11H4zM7 8h6M7 11h6M7 14h3" />

@@ -26,6 +26,7 @@ import { TextLink } from "@/components/ui/text-link";
 import { Bytes, When } from "@/components/ui/values";
 import { formatBytes, formatCount, formatDuration, formatShare } from "@/lib/units";
 import { type FleetPlanResultSearch, NAME_CHARACTERS, SEVERITIES } from "@/search";
+import { DecisionsCard } from "./decisions-card";
 import classes from "./fleet-plan.module.css";
 import { progressWords, STATUS, syntheticWords } from "./fleet-plan-words";
 import { GroupsCard } from "./groups-card";
@@ -169,6 +170,7 @@ function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSum
         />
       </Stats>
       <div className={classes.stack}>
+        <DecisionsCard jobId={job.id} nodes={summary.nodes} />
         <GroupsCard jobId={job.id} nodes={summary.nodes} chosen={search.group} onChoose={set} />
         <QuestionCard
           title="Which nodes need attention?"

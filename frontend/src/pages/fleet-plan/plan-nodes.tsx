@@ -1,5 +1,9 @@
+import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useOpenRow } from "@/api/fleet";
 import { fleetPlanNodesQuery } from "@/api/fleet/lists";
+import { useMayPlan } from "@/api/session";
 import type { FleetPlanNode } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
 import { DenseValues } from "@/components/ui/hint";
@@ -28,6 +32,7 @@ interface PlanNodesProps {
 /** The nodes of a plan in the server's order: wrong, attention, then the rest by name. */
 export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
   const query = useInfiniteQuery(fleetPlanNodesQuery(jobId, search));
+  const mayPlan = useMayPlan();
   const nodes = query.data?.pages.flatMap(({ items }) => items);
   if (!nodes)
     return query.isError ? (
@@ -52,11 +57,12 @@ export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
                   <Term name="huge-page-pool">Pages missing now</Term>
                 </Table.Th>
                 <Table.Th className="hp-num">Pages too many</Table.Th>
+                {mayPlan && <Table.Th className="hp-num">Plan</Table.Th>}
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
               {nodes.map((node) => (
-                <Line key={node.node_id} node={node} />
+                <Line key={node.node_id} node={node} jobId={jobId} />
               ))}
             </Table.Tbody>
           </Table>
@@ -67,11 +73,37 @@ export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
   );
 }
 
-function Line({ node }: { node: FleetPlanNode }) {
+/** Opens the plan of exactly this row. It is kept then, so that it stays what the row says. */
+function OpenPlan({ jobId, node }: { jobId: string; node: FleetPlanNode }) {
+  const open = useOpenRow(jobId);
+  const navigate = useNavigate();
+  if (node.group_number === null) return null;
+  return (
+    <>
+      <Button
+        size="compact-sm"
+        variant="default"
+        aria-label={`Open the plan of ${node.name}`}
+        loading={open.isPending}
+        onClick={() =>
+          open.mutate(node.node_id, {
+            onSuccess: ({ id }) => void navigate({ to: "/plans/$planId", params: { planId: id } }),
+          })
+        }
+      >
+        Open plan
+      </Button>
+      {open.isError && <ErrorState error={open.error} bare />}
+    </>
+  );
+}
+
+function Line({ node, jobId }: { node: FleetPlanNode; jobId: string }) {
+  const mayPlan = useMayPlan();
   return (
     <Table.Tr>
       <Table.Th scope="row">
-        <TextLink to="/planner" search={{ node: node.node_id }} title={node.name} className="hp-name">
+        <TextLink to="/nodes/$nodeId" params={{ nodeId: node.node_id }} title={node.name} className="hp-name">
           {node.name}
         </TextLink>
       </Table.Th>
@@ -99,6 +131,11 @@ function Line({ node }: { node: FleetPlanNode }) {
       </Table.Td>
       <Table.Td className="hp-num">{pages(node.missing_pages)}</Table.Td>
       <Table.Td className="hp-num">{pages(node.idle_pages)}</Table.Td>
+      {mayPlan && (
+        <Table.Td className="hp-num">
+          <OpenPlan jobId={jobId} node={node} />
+        </Table.Td>
+      )}
     </Table.Tr>
   );
 }

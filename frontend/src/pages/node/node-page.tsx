@@ -7,6 +7,7 @@ import { runQuery } from "@/api/runs";
 import type { NodeDetail } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { memoryBars } from "@/components/memory-map/node-memory";
+import { PlansTable } from "@/components/plans/plans-table";
 import { SyntheticBadge } from "@/components/ui/badges";
 import { AttentionIcon } from "@/components/ui/icons";
 import { LinkButton } from "@/components/ui/link-button";
@@ -60,12 +61,28 @@ function NodeView({ node }: { node: NodeDetail }) {
       <Stack gap="md">
         {node.stale && <StaleNode lastReportAt={node.last_report_at} />}
         <NodeFindingsCard node={node} />
+        <PlansOfNode node={node} />
         <MemoryCard node={node} />
         {node.geometry && <GeometryCard geometry={node.geometry} basePageBytes={base} />}
         {node.latest_run_id && <Latency runId={node.latest_run_id} node={node} />}
         <NodeTabs node={node} />
       </Stack>
     </>
+  );
+}
+
+/** What was kept for this node, and what it is meant to follow. */
+function PlansOfNode({ node }: { node: NodeDetail }) {
+  const inForce = node.plan_in_force;
+  const title = inForce?.short_digest
+    ? `The node is meant to follow plan ${inForce.short_digest}.`
+    : inForce
+      ? "The node is meant to have pools that were set by hand."
+      : "No plan is in force here.";
+  return (
+    <QuestionCard title={title}>
+      <PlansTable nodeId={node.id} none="No plan is kept for this node yet." />
+    </QuestionCard>
   );
 }
 

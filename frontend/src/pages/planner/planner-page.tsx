@@ -242,6 +242,7 @@ function Planner({ engines, stored, running }: PlannerProps) {
           onNew={startAnew}
           isComparing={comparing}
           onCompare={compare}
+          fits={plan?.feasible ?? false}
         />
         {(read?.notShown.length ?? 0) > 0 && (
           <Alert color="yellow" variant="light" mb="md" title="This scenario holds more than the form shows">

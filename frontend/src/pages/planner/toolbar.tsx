@@ -3,6 +3,7 @@ import { useClipboard, useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
+import { useKeepPlan } from "@/api/plans";
 import { asApiError } from "@/api/problem";
 import { scenarioQuery, scenariosQuery, useDeleteScenario, useSaveScenario } from "@/api/scenarios";
 import type { Scenario } from "@/api/types";
@@ -36,6 +37,8 @@ export interface ToolbarProps {
   onNew: () => void;
   isComparing: boolean;
   onCompare: () => void;
+  /** Whether there is a plan that may be kept. */
+  fits: boolean;
 }
 
 /** What a scenario is saved under a name for. */
@@ -83,6 +86,7 @@ export function Toolbar(props: ToolbarProps) {
         <Button variant="default" size="sm" onClick={() => window.print()}>
           Print
         </Button>
+        {mayPlan && <KeepThisPlan current={current} fits={props.fits} />}
         {mayPlan && (
           <Button variant="default" size="sm" onClick={planFleet}>
             Plan the fleet
@@ -119,6 +123,32 @@ export function Toolbar(props: ToolbarProps) {
         }
       />
     </div>
+  );
+}
+
+/** Freezes the plan and opens it: what is signed is what is kept. */
+function KeepThisPlan({ current, fits }: Pick<ToolbarProps, "current" | "fits">) {
+  const keep = useKeepPlan();
+  const navigate = useNavigate();
+  return (
+    <>
+      <Button
+        variant="light"
+        size="sm"
+        disabled={!fits}
+        loading={keep.isPending}
+        onClick={() => {
+          const { draft, scenario } = current();
+          keep.mutate(
+            { nodeId: draft.nodeId, scenario },
+            { onSuccess: ({ id }) => void navigate({ to: "/plans/$planId", params: { planId: id } }) },
+          );
+        }}
+      >
+        Keep this plan
+      </Button>
+      {keep.isError && <ErrorState error={keep.error} bare />}
+    </>
   );
 }
 
@@ -318,7 +348,9 @@ function DeleteScenario({ scenario }: { scenario: Scenario }) {
         title={`Delete ${scenario.name}?`}
       >
         <Stack gap="sm">
-          <StateText>The scenario and its saved plans are deleted for good.</StateText>
+          <StateText>
+            The scenario and its drafts are deleted for good. Plans that were proposed stay.
+          </StateText>
           {remove.isError && <ErrorState error={remove.error} bare />}
           <Group gap="xs">
             <Button variant="default" onClick={ask.close} data-autofocus>

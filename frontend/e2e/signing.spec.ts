@@ -1,0 +1,118 @@
+import { readFile } from "node:fs/promises";
+import { expect, test } from "./fixtures";
+import { HugeplanServer } from "./hugeplan-server";
+
+const MOST_CLICKS = 12;
+const MOST_SECONDS = 90;
+
+/** A plan from the form to its signature, and what a fleet plan's row opens. */
+test.describe("signing a plan", () => {
+  let server: HugeplanServer;
+  let nodeId: string;
+  test.beforeAll(async () => {
+    test.setTimeout(400_000);
+    server = await HugeplanServer.start();
+    await server.seed(6);
+    nodeId = await server.nodeNamed("postgresql");
+  });
+  test.afterAll(async () => {
+    await server?.stop();
+  });
+
+  test("leads from the login to an approved sheet, the same plan everywhere", async ({ page }) => {
+    await page.addInitScript(() => {
+      addEventListener(
+        "click",
+        (event) => {
+          // What the reader does, not what a label passes on.
+          if (event.isTrusted && event.detail > 0)
+            sessionStorage.setItem("clicks", String(Number(sessionStorage.getItem("clicks") ?? 0) + 1));
+        },
+        { capture: true },
+      );
+    });
+    const token = await server.newToken("dba", "admin");
+    const begun = Date.now();
+    await page.goto(`${server.url}/login`);
+    await page.getByLabel("Token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Nodes" }).click();
+    await page.getByRole("link", { name: /postgresql/ }).first().click();
+    await page.getByRole("link", { name: "Plan this node" }).click();
+    await expect(page.getByTestId("plan-headline")).toBeVisible();
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("2GB");
+    await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
+    await page.getByRole("button", { name: "Keep this plan" }).click();
+    const title = page.getByRole("heading", { level: 1 });
+    await expect(title).toHaveText(/^Plan [0-9a-f]{4}-[0-9a-f]{4}$/);
+    const digest = ((await title.textContent()) ?? "").replace("Plan ", "");
+    const sheet = page.getByRole("article", { name: "The sheet to sign" });
+    await expect(sheet).toContainText(digest);
+    await page.getByRole("button", { name: "Propose" }).click();
+    await page.getByRole("button", { name: "Approve", exact: true }).click();
+    await expect(sheet).toContainText("Decided by: dba");
+    const seconds = (Date.now() - begun) / 1000;
+    const clicks = Number(await page.evaluate(() => sessionStorage.getItem("clicks")));
+    test.info().annotations.push({ type: "journey", description: `${seconds} s, ${clicks} clicks` });
+    process.stdout.write(`login to signed sheet: ${seconds.toFixed(1)} s, ${clicks} clicks\n`);
+    expect(seconds).toBeLessThan(MOST_SECONDS);
+    expect(clicks).toBeLessThanOrEqual(MOST_CLICKS);
+
+    // The same digest on screen, in the document, in the files and on the node's page.
+    const downloading = page.waitForEvent("download");
+    await page.getByRole("link", { name: "JSON" }).click();
+    const document = JSON.parse(await readFile(await (await downloading).path(), "utf8"));
+    expect(`${document.digest.slice(0, 4)}-${document.digest.slice(4, 8)}`).toBe(digest);
+    // A reload shows the same sheet to the letter: nothing in it is of the clock on the wall.
+    const text = await sheet.textContent();
+    await page.reload();
+    await expect(sheet).toHaveText(text ?? "");
+    await page.getByRole("button", { name: "Put in force" }).click();
+    await expect(page.getByText(/^The node is meant to follow it|newest report says/)).toBeVisible();
+    await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Nodes" }).click();
+    await page.goto(`${server.url}/nodes/${document.node_id}`);
+    await expect(page.getByText(`The node is meant to follow plan ${digest}.`)).toBeVisible();
+    await page.getByRole("link", { name: digest }).click();
+    await expect(title).toHaveText(`Plan ${digest}`);
+    // A synthetic node never reports: nothing happened on it, so the step can be taken back.
+    await page.getByRole("button", { name: /Take back/ }).click();
+    await expect(page.getByText("Approved: put it in force")).toBeVisible();
+  });
+
+  test("prints the sheet alone, without the clock of the printer", async ({ page }) => {
+    await page.context().addCookies([await server.sessionCookie()]);
+    await page.goto(`${server.url}/planner?node=${nodeId}`);
+    await page.getByRole("button", { name: "Keep this plan" }).click();
+    const sheet = page.getByRole("article", { name: "The sheet to sign" });
+    await expect(sheet).toBeVisible();
+    await page.emulateMedia({ media: "print" });
+    await expect(page.getByRole("button", { name: "Propose" })).toBeHidden();
+    await expect(page.getByRole("navigation", { name: "Main" })).toBeHidden();
+    await expect(sheet).toContainText("Digest (SHA-256)");
+  });
+
+  test("a row of a fleet plan opens its plan, and a decision about the fleet is one about its rows", async ({
+    page,
+  }) => {
+    await page.context().addCookies([await server.sessionCookie()]);
+    const authorization = { Authorization: `Bearer ${await server.token("admin")}` };
+    const database = { name: "a", engine: "postgresql", version: "17", settings: { shared_buffers: "1GB" } };
+    const made = await page.request.post(`${server.url}/api/v1/fleet/plan`, {
+      headers: authorization,
+      data: { name: "all", scenario: { databases: [database] } },
+    });
+    expect(made.status(), await made.text()).toBe(202);
+    const { id } = await made.json();
+    await page.goto(`${server.url}/fleet-plans/${id}`);
+    const open = page.getByRole("button", { name: /^Open the plan of/ }).first();
+    await open.click();
+    await expect(page.getByRole("heading", { level: 1 })).toHaveText(/^Plan [0-9a-f]{4}-[0-9a-f]{4}$/);
+    await page.goBack();
+    await page.getByRole("button", { name: /^Propose all/ }).click();
+    await expect(page.getByText(/\d+ proposed/)).toBeVisible();
+    await page.getByRole("button", { name: "Approve the proposed" }).click();
+    await expect(page.getByText(/\d+ approved/)).toBeVisible();
+    await page.goto(`${server.url}/plans?state=approved`);
+    await expect(page.getByRole("row")).not.toHaveCount(1);
+  });
+});

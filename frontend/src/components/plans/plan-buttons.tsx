@@ -1,0 +1,65 @@
+import { Button, Group } from "@mantine/core";
+import { type PlanStep, usePlanStep } from "@/api/plans";
+import { useMayApprove, useMayPlan } from "@/api/session";
+import type { PlanSummary } from "@/api/types";
+import { ErrorState } from "@/components/ui/states";
+
+interface Step {
+  step: PlanStep;
+  label: string;
+  /** Takes the last step back. */
+  isUndo?: boolean;
+  needsApprover?: boolean;
+}
+
+/** What can be decided next about a plan, each with one click. */
+export function nextSteps(plan: Pick<PlanSummary, "state" | "in_force" | "node_id">): readonly Step[] {
+  switch (plan.state) {
+    case "draft":
+      return [{ step: "propose", label: "Propose" }];
+    case "proposed":
+      return [
+        { step: "withdraw", label: "Take back", isUndo: true },
+        { step: "approve", label: "Approve", needsApprover: true },
+      ];
+    case "approved":
+      return [
+        { step: "withdraw", label: "Take approval back", isUndo: true, needsApprover: true },
+        ...(plan.node_id === null ? [] : [{ step: "in-force", label: "Put in force" } as const]),
+      ];
+    case "in_force":
+      return plan.in_force.some(({ answer }) => answer === "yes")
+        ? []
+        : [{ step: "end-in-force", label: "Take back: nothing happened yet", isUndo: true }];
+    default:
+      return [];
+  }
+}
+
+/** The next decisions about a plan, for who may make them; a refusal is said beneath. */
+export function PlanButtons({ plan, size = "sm" }: { plan: PlanSummary; size?: "sm" | "compact-sm" }) {
+  const mayPlan = useMayPlan();
+  const mayApprove = useMayApprove();
+  const step = usePlanStep(plan);
+  const steps = nextSteps(plan).filter(({ needsApprover }) => (needsApprover ? mayApprove : mayPlan));
+  if (steps.length === 0) return null;
+  return (
+    <div>
+      <Group gap={6} justify="flex-end">
+        {steps.map(({ step: name, label, isUndo }) => (
+          <Button
+            key={name}
+            size={size}
+            variant={isUndo ? "default" : "filled"}
+            loading={step.isPending && step.variables === name}
+            disabled={step.isPending}
+            onClick={() => step.mutate(name)}
+          >
+            {label}
+          </Button>
+        ))}
+      </Group>
+      {step.isError && <ErrorState error={step.error} bare />}
+    </div>
+  );
+}

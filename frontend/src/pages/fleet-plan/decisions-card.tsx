@@ -1,0 +1,90 @@
+import { Button, Group } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useDecideRows } from "@/api/fleet";
+import { plansQuery } from "@/api/plans";
+import { useMayApprove, useMayPlan } from "@/api/session";
+import type { FleetRowsDecided, FleetRowsDecision } from "@/api/types";
+import { PlansTable } from "@/components/plans/plans-table";
+import { Disclosure } from "@/components/ui/disclosure";
+import { QuestionCard } from "@/components/ui/question-card";
+import { ErrorState, StateText } from "@/components/ui/states";
+import { formatCount } from "@/lib/units";
+
+type Decision = FleetRowsDecision["to"];
+
+const DONE: Record<Decision, string> = { propose: "proposed", approve: "approved", in_force: "put in force" };
+
+/** A decision about the fleet plan is one about each of its rows. */
+export function DecisionsCard({ jobId, nodes }: { jobId: string; nodes: number }) {
+  const mayPlan = useMayPlan();
+  const mayApprove = useMayApprove();
+  const [soFar, setSoFar] = useState<FleetRowsDecided | null>(null);
+  const decide = useDecideRows(jobId, setSoFar);
+  const kept = useInfiniteQuery(plansQuery({ fleetPlanId: jobId }));
+  const hasKept = (kept.data?.pages[0]?.items.length ?? 0) > 0;
+  if (!mayPlan) return null;
+  const choices: readonly { to: Decision; label: string; shown: boolean }[] = [
+    { to: "propose", label: `Propose all ${formatCount(nodes)}`, shown: true },
+    { to: "approve", label: "Approve the proposed", shown: mayApprove && hasKept },
+    { to: "in_force", label: "Put the approved in force", shown: hasKept },
+  ];
+  return (
+    <QuestionCard
+      title="Who decides about these plans?"
+      description="Each row becomes a plan of its own, with its digest and files. What is decided here is decided about each of them."
+      actions={
+        <Group gap={6}>
+          {choices
+            .filter(({ shown }) => shown)
+            .map(({ to, label }) => (
+              <Button
+                key={to}
+                size="sm"
+                variant={to === "approve" ? "filled" : "default"}
+                disabled={decide.isPending}
+                loading={decide.isPending && decide.variables === to}
+                onClick={() => {
+                  setSoFar(null);
+                  decide.mutate(to);
+                }}
+              >
+                {label}
+              </Button>
+            ))}
+        </Group>
+      }
+    >
+      <div role="status">{soFar && decide.variables && <Progress to={decide.variables} soFar={soFar} />}</div>
+      {decide.isError && <ErrorState error={decide.error} bare />}
+      {hasKept && (
+        <Disclosure label="The plans of its rows">
+          <PlansTable fleetPlanId={jobId} withNode none="No row is kept yet." />
+        </Disclosure>
+      )}
+    </QuestionCard>
+  );
+}
+
+function Progress({ to, soFar }: { to: Decision; soFar: FleetRowsDecided }) {
+  const { done, already, skipped, next } = soFar;
+  return (
+    <>
+      <StateText>
+        {formatCount(done)} {DONE[to]}
+        {already > 0 ? `, ${formatCount(already)} were already` : ""}
+        {skipped.length > 0 ? `, ${formatCount(skipped.length)} left as they are` : ""}
+        {next === null ? "." : "; it goes on."}
+      </StateText>
+      {skipped.length > 0 && (
+        <Disclosure label="Why some were left">
+          <ul>
+            {skipped.map(({ node_id: id, reason }) => (
+              <li key={id}>{reason}</li>
+            ))}
+          </ul>
+        </Disclosure>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,91 @@
+import "@/theme/mantine-pages.css";
+import { Button, Group } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { savedPlanQuery, useDeletePlan } from "@/api/plans";
+import { useMayPlan } from "@/api/session";
+import type { SavedPlan } from "@/api/types";
+import { PlanButtons } from "@/components/plans/plan-buttons";
+import { PlanStateBadge } from "@/components/plans/plan-state-badge";
+import { PageHeader } from "@/components/ui/page-header";
+import { QueryView } from "@/components/ui/query-view";
+import { PageSkeleton } from "@/components/ui/skeletons";
+import { ErrorState } from "@/components/ui/states";
+import { TextLink } from "@/components/ui/text-link";
+import classes from "./kept-plan.module.css";
+import { Sheet } from "./sheet";
+import { WhereItStands } from "./where-it-stands";
+
+/** One kept plan: the sheet that is signed, and what was decided about it. */
+export function KeptPlanPage() {
+  const { planId } = useParams({ from: "/app/plans/$planId" });
+  const query = useQuery(savedPlanQuery(planId));
+  return (
+    <QueryView query={query} skeleton={<PageSkeleton />}>
+      {(kept) => <KeptPlan kept={kept} />}
+    </QueryView>
+  );
+}
+
+function KeptPlan({ kept }: { kept: SavedPlan }) {
+  const name = kept.short_digest ?? "kept before digests";
+  return (
+    <>
+      <div className={classes.screen}>
+        <PageHeader
+          title={`Plan ${name}`}
+          badge={<PlanStateBadge plan={kept} />}
+          crumbs={[
+            <TextLink key="plans" to="/plans">
+              Plans
+            </TextLink>,
+            kept.node_id ? (
+              <TextLink key="node" to="/nodes/$nodeId" params={{ nodeId: kept.node_id }}>
+                {kept.node_name}
+              </TextLink>
+            ) : (
+              <span key="node">{kept.node_name}</span>
+            ),
+          ]}
+          actions={<Actions kept={kept} />}
+        />
+        <WhereItStands kept={kept} />
+      </div>
+      <Sheet kept={kept} />
+    </>
+  );
+}
+
+function Actions({ kept }: { kept: SavedPlan }) {
+  const mayPlan = useMayPlan();
+  const remove = useDeletePlan();
+  const navigate = useNavigate();
+  const url = `/api/v1/plans/${kept.id}`;
+  return (
+    <Group gap={6} justify="flex-end">
+      {mayPlan && kept.state === "draft" && (
+        <Button
+          variant="default"
+          size="sm"
+          loading={remove.isPending}
+          onClick={() => remove.mutate(kept, { onSuccess: () => void navigate({ to: "/plans" }) })}
+        >
+          Delete draft
+        </Button>
+      )}
+      <Button variant="default" size="sm" onClick={() => window.print()}>
+        Print
+      </Button>
+      <Button component="a" variant="default" size="sm" href={`${url}/document.json`} download>
+        JSON
+      </Button>
+      {kept.artifacts.length > 0 && (
+        <Button component="a" variant="default" size="sm" href={`${url}/artifacts.zip`} download>
+          Files
+        </Button>
+      )}
+      <PlanButtons plan={kept} />
+      {remove.isError && <ErrorState error={remove.error} bare />}
+    </Group>
+  );
+}

@@ -1,0 +1,300 @@
+import type { ReactNode } from "react";
+import type { Finding, PlanArtifact, SavedPlan, Verdict } from "@/api/types";
+import { MemoryMap } from "@/components/memory-map/memory-map";
+import { StateBadge } from "@/components/ui/badges";
+import { sortFindings } from "@/components/ui/findings";
+import { Unknown } from "@/components/ui/values";
+import { pageSizeShort } from "@/lib/page-size";
+import { formatAbsolute, formatBytes, formatBytesDelta, formatCount, UNKNOWN } from "@/lib/units";
+import { answerTexts } from "../result/answer";
+import { whatItDoes } from "../result/artifact-texts";
+import { ledgerBars } from "../result/ledger-parts";
+import classes from "./kept-plan.module.css";
+
+/** What stands on the first page; the rest is on the second, counted. */
+const FIRST_PAGE = 6;
+
+const ANSWERS: Record<Verdict["answer"], { text: string; state: "ok" | "attention" | "wrong" | "unknown" }> =
+  {
+    do_it: { text: "Do it", state: "ok" },
+    do_it_after: { text: "Do it after", state: "attention" },
+    dont: { text: "Don't", state: "wrong" },
+    not_enough_known: { text: "Not enough known", state: "unknown" },
+  };
+
+/** The sheet to sign, the same on the screen and on paper, of what was kept alone: it never changes. */
+export function Sheet({ kept }: { kept: SavedPlan }) {
+  const { plan } = kept;
+  const bars = ledgerBars(plan);
+  const deciding = [
+    ...plan.unknowns.map((text) => `Unknown: ${text}`),
+    ...plan.assumptions.map((text) => `Assumed: ${text}`),
+  ];
+  const open = sortFindings(plan.findings).filter(({ state }) => state !== "ok");
+  return (
+    <article className={classes.sheet} aria-label="The sheet to sign">
+      <Head kept={kept} />
+      <VerdictLine kept={kept} />
+      <div className={classes.columns}>
+        <Part title="What changes">
+          <Changes kept={kept} />
+        </Part>
+        <Part title="What it buys, per database">
+          <Gains kept={kept} />
+        </Part>
+      </div>
+      <Part title="Memory under the plan">
+        <div className={classes.map}>
+          <MemoryMap bars={bars} legend="line" columns={bars.length > 4 ? 4 : bars.length > 2 ? 2 : 1} />
+        </div>
+        <MemoryTable kept={kept} />
+      </Part>
+      {kept.verdict && <Conditions verdict={kept.verdict} />}
+      <Part title="What happens, how it is undone, how it is checked">
+        <Steps artifacts={kept.artifacts} />
+      </Part>
+      <Part title={`Findings to know: ${open.length} of ${plan.findings.length} checks`}>
+        <FindingLines findings={open.slice(0, FIRST_PAGE)} />
+        <More rest={open.length - FIRST_PAGE} />
+      </Part>
+      <Part title={`What decides: ${deciding.length} assumptions and unknowns`}>
+        <ul>
+          {deciding.slice(0, FIRST_PAGE).map((text) => (
+            <li key={text}>{text}</li>
+          ))}
+        </ul>
+        <More rest={deciding.length - FIRST_PAGE} />
+      </Part>
+      <footer className={classes.sign}>
+        <span>Decided by{kept.approved_by ? `: ${kept.approved_by}` : ""}</span>
+        <span>Date{kept.approved_at ? `: ${formatAbsolute(kept.approved_at)}` : ""}</span>
+        <span>Signature</span>
+      </footer>
+      {(open.length > FIRST_PAGE || deciding.length > FIRST_PAGE) && (
+        <section className={classes.second} aria-label="Second page">
+          <h2>Plan {kept.short_digest}, second page</h2>
+          {open.length > FIRST_PAGE && (
+            <Part title="All findings">
+              <FindingLines findings={open} />
+            </Part>
+          )}
+          {deciding.length > FIRST_PAGE && (
+            <Part title="All that decides">
+              <ul>
+                {deciding.map((text) => (
+                  <li key={text}>{text}</li>
+                ))}
+              </ul>
+            </Part>
+          )}
+        </section>
+      )}
+    </article>
+  );
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={classes.part}>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+function More({ rest }: { rest: number }) {
+  return rest > 0 ? <p className={classes.line}>and {rest} more, on the second page</p> : null;
+}
+
+function Head({ kept }: { kept: SavedPlan }) {
+  return (
+    <header className={classes.head}>
+      <p className={classes.decision} data-testid="kept-headline">
+        {kept.headline}
+      </p>
+      <dl className={classes.facts}>
+        <Fact name="Plan" value={<span className="hp-mono">{kept.short_digest ?? UNKNOWN}</span>} />
+        <Fact name="Node" value={kept.node_name ?? UNKNOWN} />
+        <Fact
+          name="Kept"
+          value={`${formatAbsolute(kept.created_at)}${kept.author ? ` by ${kept.author}` : ""}`}
+        />
+        <Fact
+          name="Sample"
+          value={kept.sampled_at ? formatAbsolute(kept.sampled_at) : "none: typed by hand"}
+        />
+        <Fact name="Measured" value={kept.run_at ? formatAbsolute(kept.run_at) : "not on this node"} />
+        <Fact name="Version" value={kept.model_version ?? UNKNOWN} />
+      </dl>
+      <p className={classes.digest}>
+        Digest (SHA-256) <span className="hp-mono">{kept.digest ?? UNKNOWN}</span>
+      </p>
+    </header>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function VerdictLine({ kept }: { kept: SavedPlan }) {
+  const { verdict, plan } = kept;
+  const risk = answerTexts(plan).risk;
+  const look = verdict ? ANSWERS[verdict.answer] : null;
+  return (
+    <div className={classes.verdict} data-state={look?.state ?? "unknown"}>
+      <p>
+        {look ? (
+          <StateBadge state={look.state} text={look.text} />
+        ) : (
+          <Unknown why="It was kept without one." />
+        )}{" "}
+        {verdict?.reason}
+      </p>
+      <p>Risk of shortage: {risk}.</p>
+    </div>
+  );
+}
+
+/** Every pool that is there or planned, per NUMA node and page size. */
+function Changes({ kept }: { kept: SavedPlan }) {
+  const pools = kept.plan.pools.filter((pool) => pool.pages > 0 || pool.present_pages !== 0);
+  if (pools.length === 0) return <p className={classes.line}>No huge pages, as today.</p>;
+  const rows = [...pools].sort((a, b) => a.numa_node - b.numa_node || a.page_bytes - b.page_bytes);
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th>NUMA node</th>
+          <th>Size</th>
+          <th className="hp-num">Now</th>
+          <th className="hp-num">Planned</th>
+          <th className="hp-num">Change</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((pool) => (
+          <tr key={`${pool.numa_node}:${pool.page_bytes}`}>
+            <td>{pool.numa_node}</td>
+            <td>{pageSizeShort(pool.page_bytes)}</td>
+            <td className="hp-num">
+              {pool.present_pages === null ? UNKNOWN : formatCount(pool.present_pages)}
+            </td>
+            <td className="hp-num">{formatCount(pool.pages)}</td>
+            <td className="hp-num">
+              {pool.present_pages === null
+                ? UNKNOWN
+                : formatBytesDelta((pool.pages - pool.present_pages) * pool.page_bytes)}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Gains({ kept }: { kept: SavedPlan }) {
+  const gains = kept.verdict?.gains ?? [answerTexts(kept.plan).benefit];
+  if (gains.length === 0) return <p className={classes.line}>No database is in this plan.</p>;
+  return (
+    <ul>
+      {gains.map((text) => (
+        <li key={text}>{text}</li>
+      ))}
+    </ul>
+  );
+}
+
+function MemoryTable({ kept }: { kept: SavedPlan }) {
+  const changed = (kept.plan.difference?.memory ?? []).filter(
+    ({ now_bytes: now, planned_bytes: planned }) => now !== planned,
+  );
+  if (changed.length === 0) return null;
+  return (
+    <p className={classes.line}>
+      {changed
+        .map(
+          ({ kind, now_bytes: now, planned_bytes: planned }) =>
+            `${String(kind).replaceAll("_", " ")}: ${formatBytes(now)} → ${formatBytes(planned)}`,
+        )
+        .join("; ")}
+      .
+    </p>
+  );
+}
+
+function Conditions({ verdict }: { verdict: Verdict }) {
+  return (
+    <div className={classes.columns}>
+      <Part title="Approve if">
+        <Listed texts={[...verdict.after.map((text) => `First: ${text}`), ...verdict.approve_if]} />
+      </Part>
+      <Part title="Do not approve if">
+        <Listed texts={verdict.do_not_approve_if} />
+      </Part>
+    </div>
+  );
+}
+
+function Listed({ texts }: { texts: readonly string[] }) {
+  return (
+    <>
+      <ul>
+        {texts.slice(0, FIRST_PAGE).map((text) => (
+          <li key={text}>{text}</li>
+        ))}
+      </ul>
+      {texts.length > FIRST_PAGE && (
+        <p className={classes.line}>and {texts.length - FIRST_PAGE} more, listed below as unknown</p>
+      )}
+    </>
+  );
+}
+
+/** The recommended path in its order: what is installed, what restarts for it, the way back, the check. */
+function Steps({ artifacts }: { artifacts: readonly PlanArtifact[] }) {
+  const steps = artifacts.filter(({ recommended }) => recommended);
+  if (steps.length === 0)
+    return <p className={classes.line}>Nothing is installed: the plan changes nothing.</p>;
+  return (
+    <ol>
+      {steps.map((step) => (
+        <li key={`${step.kind}:${step.filename}`}>
+          <span className="hp-mono">{step.path ?? step.filename}</span>: {whatItDoes(step)} Undone:{" "}
+          <span className="hp-mono">{firstLine(step.rollback)}</span>
+        </li>
+      ))}
+      <li>
+        Checked with <span className="hp-mono">sh verify.sh</span> of the files, or{" "}
+        <span className="hp-mono">hugeplan verify</span>; each report of the node is compared with the plan.
+        All undone with <span className="hp-mono">roll-back.sh</span>.
+      </li>
+    </ol>
+  );
+}
+
+function firstLine(commands: string): string {
+  const lines = commands.split("\n").filter(Boolean);
+  return lines.length > 1 ? `${lines[0]} …` : (lines[0] ?? "nothing to undo");
+}
+
+function FindingLines({ findings }: { findings: readonly Finding[] }) {
+  if (findings.length === 0) return <p className={classes.line}>None.</p>;
+  return (
+    <ul className={classes.findings}>
+      {findings.map((finding) => (
+        <li key={`${finding.code}:${finding.subject}:${finding.title}`}>
+          <StateBadge state={finding.state} />{" "}
+          <span>
+            {finding.subject}: {finding.title}. {finding.fix}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

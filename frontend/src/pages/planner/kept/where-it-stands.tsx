@@ -1,0 +1,150 @@
+import type { PlanOnNode, SavedPlan } from "@/api/types";
+import { planStateLook } from "@/components/plans/plan-state-badge";
+import { StateBadge } from "@/components/ui/badges";
+import { CommandLine } from "@/components/ui/command-line";
+import { Disclosure } from "@/components/ui/disclosure";
+import { QuestionCard } from "@/components/ui/question-card";
+import { Table } from "@/components/ui/table";
+import { TableScroll } from "@/components/ui/table-scroll";
+import { TextLink } from "@/components/ui/text-link";
+import { When } from "@/components/ui/values";
+import classes from "./kept-plan.module.css";
+
+/** Who decided what, what the node's reports say of it, and what changed since. */
+export function WhereItStands({ kept }: { kept: SavedPlan }) {
+  const isStale = (kept.stale?.length ?? 0) > 0;
+  return (
+    <QuestionCard title={sentence(kept)}>
+      <ol className={classes.steps} aria-label="What was decided">
+        <Step done what="Kept" by={kept.author} at={kept.created_at} />
+        <Step done={kept.proposed_at !== null} what="Proposed" by={kept.proposed_by} at={kept.proposed_at} />
+        <Step done={kept.approved_at !== null} what="Approved" by={kept.approved_by} at={kept.approved_at} />
+        <Step
+          done={kept.in_force.length > 0}
+          what="In force"
+          by={kept.in_force[0]?.by ?? null}
+          at={kept.in_force[0]?.since ?? null}
+        />
+      </ol>
+      {isStale && <Stale kept={kept} />}
+      {kept.in_force.map((node) => (
+        <OnNode key={node.node_id} node={node} />
+      ))}
+      {kept.superseded_by && (
+        <p className={classes.line}>
+          Another plan took its place:{" "}
+          <TextLink to="/plans/$planId" params={{ planId: kept.superseded_by }}>
+            open it
+          </TextLink>
+          .
+        </p>
+      )}
+      {(kept.state === "approved" || kept.state === "in_force") && <OnTheNode kept={kept} />}
+    </QuestionCard>
+  );
+}
+
+function sentence(kept: SavedPlan): string {
+  if ((kept.stale?.length ?? 0) > 0 && kept.state !== "in_force")
+    return "The node has changed since this plan was computed: plan it again.";
+  switch (kept.state) {
+    case "draft":
+      return "A draft: propose it, and it can be approved.";
+    case "proposed":
+      return "It waits for an approver.";
+    case "approved":
+      return "Approved: put it in force, and install its files.";
+    case "superseded":
+      return "A later plan took its place.";
+    case "in_force": {
+      const { text } = planStateLook(kept);
+      return kept.in_force.every(({ answer }) => answer === "yes")
+        ? "The node's newest report says that the plan is in force."
+        : `The node is meant to follow it. ${text}.`;
+    }
+  }
+}
+
+function Step({ done, what, by, at }: { done: boolean; what: string; by: string | null; at: string | null }) {
+  return (
+    <li data-done={done}>
+      <strong>{what}</strong>
+      {done ? (
+        <span>
+          {by ? `by ${by}, ` : ""}
+          <When iso={at} />
+        </span>
+      ) : (
+        <span>not yet</span>
+      )}
+    </li>
+  );
+}
+
+function Stale({ kept }: { kept: SavedPlan }) {
+  return (
+    <TableScroll label="What changed since" minWidth={420}>
+      <Table verticalSpacing={4}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>What changed</Table.Th>
+            <Table.Th>In the plan</Table.Th>
+            <Table.Th>Newest report</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {kept.stale?.map(({ what, was, now }) => (
+            <Table.Tr key={what}>
+              <Table.Th scope="row">{what}</Table.Th>
+              <Table.Td>{was}</Table.Td>
+              <Table.Td>{now}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </TableScroll>
+  );
+}
+
+const LOOKS = { yes: "ok", partly: "attention", no: "wrong", unknown: "unknown" } as const;
+const WORDS = { yes: "Yes", partly: "Partly", no: "Not yet", unknown: "No report yet" };
+
+function OnNode({ node }: { node: PlanOnNode }) {
+  return (
+    <div className={classes.onNode}>
+      <StateBadge state={LOOKS[node.answer]} text={WORDS[node.answer]} />
+      <div>
+        <p className={classes.line}>
+          In force on{" "}
+          <TextLink to="/nodes/$nodeId" params={{ nodeId: node.node_id }}>
+            {node.node_name}
+          </TextLink>
+          {node.verified_at ? (
+            <>
+              , as of the report <When iso={node.verified_at} />
+            </>
+          ) : (
+            ": its next report will say"
+          )}
+          .
+        </p>
+        {node.wrong.map((text) => (
+          <p key={text} className={classes.line}>
+            {text}
+          </p>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** The two commands for the node; both name the digest. */
+function OnTheNode({ kept }: { kept: SavedPlan }) {
+  const file = `plan-${kept.short_digest ?? kept.id}.json`;
+  return (
+    <Disclosure label="On the node, with the JSON of this plan">
+      <CommandLine command={`hugeplan apply ${file}`} />
+      <CommandLine command={`hugeplan verify ${file}`} />
+    </Disclosure>
+  );
+}
