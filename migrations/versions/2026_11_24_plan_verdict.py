@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0010_plan_verdict"
-down_revision = "0009_one_plan"
+revision = "0011_plan_verdict"
+down_revision = "0010_session_logins"
 branch_labels = None
 depends_on = None
 

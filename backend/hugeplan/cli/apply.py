@@ -129,7 +129,7 @@ def _dry_run(document: PlanDocument, root: Path, arguments: argparse.Namespace) 
     _check_node(plan, root, arguments)
     files = PoolFiles(root)
     changes = changes_of(plan, files)
-    print(f"{plan.node}:\n{_shown(changes)}")
+    print(f"{document.name}:\n{_shown(changes)}")
     check_memory(root, changes)
     check_before(files, changes)
     return 0
@@ -147,16 +147,16 @@ def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) ->
     files = PoolFiles(root)
     _recover(root)
     changes = changes_of(plan, files)
-    print(f"{plan.node}:\n{_shown(changes)}", flush=True)
+    print(f"{document.name}:\n{_shown(changes)}", flush=True)
     check_memory(root, changes)
     check_before(files, changes)
     if all(c.before == c.wanted for c in changes):
         print("The pools are as planned already.")
         write_in_force(root, asdict(document))
-        return _verified(plan, arguments)
+        return _verified(document, arguments)
     if not arguments.yes and not _confirmed():
         return EXIT_WRONG_INPUT
-    journal = Journal("applying", boot_id(root), plan.headline, changes)
+    journal = Journal("applying", boot_id(root), document.headline, changes)
     with guarded(root, journal) as done, _signals():
         try:
             write_journal(root, journal)
@@ -168,7 +168,7 @@ def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) ->
             return _said(str(error) or "interrupted", failed)
         done()
     write_in_force(root, asdict(document))
-    return _verified(plan, arguments)
+    return _verified(document, arguments)
 
 
 def _confirmed() -> bool:
@@ -197,11 +197,11 @@ def _recover(root: Path) -> None:
             raise PoolError("the last run could not be rolled back; nothing was changed")
 
 
-def _verified(plan: Plan, arguments: argparse.Namespace) -> int:
+def _verified(document: PlanDocument, arguments: argparse.Namespace) -> int:
     if arguments.no_verify:
         return 0
-    found = verify(plan, observe(arguments.root))
-    sys.stdout.write("\n" + verdict_text(plan, found))
+    found = verify(document.plan, observe(arguments.root))
+    sys.stdout.write("\n" + verdict_text(document.name, found))
     if found.cause in {Cause.NOT_RUNNING, Cause.NOT_RESTARTED}:
         return EXIT_NEXT_STEP
     return {Outcome.IN_FORCE: 0, Outcome.UNDECIDED: EXIT_UNDECIDED, Outcome.NOT_IN_FORCE: EXIT_OTHER_WRONG}[

@@ -81,7 +81,7 @@ def rendered(document: PlanDocument, platform: str | None, *, force: bool) -> tu
         if platform not in list(Platform):
             raise InputError(f"--platform: {platform!r} is not valid; expected one of {', '.join(Platform)}")
         chosen = Platform(platform)
-    if document.request is not None:
+    if document.request is not None and (document.digest is None or chosen is not None):
         return render(document.plan, document.request, chosen, force=force)
     if chosen is not None:
         raise InputError("--platform: this document of the service has no request; write one with hugeplan plan --json")

@@ -12,7 +12,7 @@ from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.files import read_text
 from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import read_plan
-from hugeplan.planner.model import Plan, State
+from hugeplan.planner.model import State
 from hugeplan.proof import Observation, Verdict, verify
 from hugeplan.proof.causes import Cause
 from hugeplan.proof.verdict import Outcome
@@ -70,9 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
     observed = observe() if arguments.report is None else _report(arguments.report)
     found = verify(document.plan, observed)
     if arguments.json:
-        print(json.dumps(asdict(found), indent=2, ensure_ascii=False))
+        answer = {"digest": document.digest} | asdict(found)
+        print(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
-        sys.stdout.write(verdict_text(document.plan, found))
+        sys.stdout.write(verdict_text(document.name, found))
     return exit_status(found)
 
 
@@ -81,8 +82,8 @@ def exit_status(found: Verdict) -> int:
     return EXIT_OF[found.cause]
 
 
-def verdict_text(plan: Plan, found: Verdict) -> str:
-    """One line per check, with reason and fix where something is to be done."""
+def verdict_text(name: str, found: Verdict) -> str:
+    """One line per check, with reason and fix where something is to be done; ``name`` is the plan's."""
     lines = []
     for finding in found.findings:
         lines.append(f"{_MARKS[finding.state]:>9}  {finding.subject}: {finding.title}")
@@ -91,11 +92,11 @@ def verdict_text(plan: Plan, found: Verdict) -> str:
             if finding.fix:
                 lines.append(f"           fix: {finding.fix}")
     said = {
-        Outcome.IN_FORCE: f"The plan of {plan.node} is in force.",
-        Outcome.NOT_IN_FORCE: f"The plan of {plan.node} is not in force.",
-        Outcome.UNDECIDED: f"The plan of {plan.node} is not in force."
+        Outcome.IN_FORCE: f"The {name} is in force.",
+        Outcome.NOT_IN_FORCE: f"The {name} is not in force.",
+        Outcome.UNDECIDED: f"The {name} is not in force."
         if found.cause is Cause.NOT_RUNNING
-        else f"Whether the plan of {plan.node} is in force cannot be decided.",
+        else f"Whether the {name} is in force cannot be decided.",
     }[found.outcome]
     if found.next_step is not None:
         said = f"{said.removesuffix('.')} yet. Next: {found.next_step}"

@@ -78,26 +78,41 @@ def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...]) -> tuple
         return refused
     if after:
         return Answer.DO_IT_AFTER, after[0]
+    if _gives_back(plan):
+        return Answer.DO_IT, f"{format_bytes(-(locked_change_bytes(plan) or 0))} go back to everyone else."
     if plan.risk.meets_policy is None:
-        return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage is not known. {plan.risk.basis}"
-    changed = locked_change_bytes(plan)
-    if changed is not None and changed < 0:
-        return Answer.DO_IT, f"{format_bytes(-changed)} go back to everyone else."
+        return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage is not known. {_sentence(plan.risk.basis)}"
     return Answer.DO_IT, gains[0] if gains else plan.headline
 
 
 def _refused(plan: Plan) -> tuple[Answer, str] | None:
     """Why not, whatever else is known."""
-    risk = plan.risk
+    risk, basis = plan.risk, _sentence(plan.risk.basis)
     if not plan.feasible:
         return Answer.DONT, plan.headline if plan.shortfall is None else plan.shortfall.reason
-    if risk.meets_policy is False:
+    # Memory that is given back makes a shortage less likely than it is today, however likely that is.
+    if risk.meets_policy is False and not _gives_back(plan):
         if risk.probability is not None and risk.probability.low <= risk.policy:
-            return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage may be above {risk.policy:.2%}. {risk.basis}"
-        return Answer.DONT, f"Ordinary memory runs out more often than the policy allows. {risk.basis}"
+            return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage may be above {risk.policy:.2%}. {basis}"
+        return Answer.DONT, f"Ordinary memory runs out more often than the policy allows. {basis}"
     if all(pool.pages == pool.present_pages for pool in plan.pools):
         return Answer.DONT, "There is nothing to change: the node has the planned pools already."
     return None
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _gives_back(plan: Plan) -> bool:
+    """Whether the pools get smaller in all, and larger on no NUMA node."""
+    by_node: dict[int, int] = {}
+    for pool in plan.pools:
+        if pool.present_pages is None:
+            return False
+        change = (pool.pages - pool.present_pages) * pool.page_bytes
+        by_node[pool.numa_node] = by_node.get(pool.numa_node, 0) + change
+    return sum(by_node.values()) < 0 and all(change <= 0 for change in by_node.values())
 
 
 def locked_change_bytes(plan: Plan) -> int | None:

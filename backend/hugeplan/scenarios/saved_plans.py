@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -36,8 +35,8 @@ from hugeplan.fleet.overview_schemas import PlanInForceWrite
 from hugeplan.planner.model import Finding, Plan
 from hugeplan.planner.verdict import Verdict
 from hugeplan.proof import verify
-from hugeplan.proof.checks.pools import COUNT as POOL_COUNT
 from hugeplan.scenarios import plan_difference, repository, service, work
+from hugeplan.scenarios.on_node import on_node
 from hugeplan.scenarios.schemas import (
     ArtifactChange,
     ArtifactChanges,
@@ -47,7 +46,6 @@ from hugeplan.scenarios.schemas import (
     PlanFilter,
     PlanInputs,
     PlanKeep,
-    PlanOnNode,
     PlanSummary,
     PlanVerification,
     SavedPlan,
@@ -76,31 +74,6 @@ def _summary(row: PlanRow, nodes: Sequence[tuple[PlanInForceRow, str]]) -> PlanS
     values["short_digest"] = None if row.digest is None else short(row.digest)
     values["in_force"] = [on_node(in_force, name) for in_force, name in nodes]
     return PlanSummary.model_validate(values)
-
-
-def on_node(row: PlanInForceRow, name: str) -> PlanOnNode:
-    """What the newest report of a node says of the plan that it is meant to follow."""
-    return PlanOnNode(
-        node_id=row.node_id,
-        node_name=name,
-        answer=_answer(row),
-        wrong=[f"{check['subject']}: {check['title']}" for check in row.checks if check["state"] == "wrong"],
-        since=row.since,
-        verified_at=row.verified_at,
-        source=row.source,  # type: ignore[arg-type]
-        by=row.set_by,
-    )
-
-
-def _answer(row: PlanInForceRow) -> Literal["yes", "partly", "no", "unknown"]:
-    if row.outcome is None:
-        return "unknown"
-    if row.outcome == "in_force":
-        return "yes"
-    pools = [check["state"] for check in row.checks if check["code"] == POOL_COUNT]
-    if "ok" in pools:
-        return "partly"
-    return "unknown" if row.outcome == "undecided" else "no"
 
 
 def _artifacts(row: PlanRow) -> list[PlanArtifact]:

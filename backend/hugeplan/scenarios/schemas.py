@@ -112,7 +112,8 @@ class PlanKeep(RequestModel):
 
 class PlanOnNode(ResponseModel):
     """A node that is meant to follow the plan. ``answer`` is what its newest report says: ``partly`` where some of the
-    planned pools are there, or all of them and nobody could see the databases on them; ``unknown`` before a report.
+    planned pools are there, or more than is planned, or all and nobody could see the databases on them; ``unknown``
+    before a report.
 
     ``wrong`` are the titles of the checks that failed. ``by`` is who put the plan in force.
     """

@@ -77,3 +77,10 @@ def test_pages_already_in_use_are_no_gain() -> None:
 def test_every_database_has_its_gain() -> None:
     assert [text.partition(":")[0] for text in verdict(made()).gains] == ["main"]
     assert verdict(made()).approve_if
+
+
+@pytest.mark.parametrize("meets_policy", [False, None])
+def test_memory_that_is_given_back_waits_for_no_risk(meets_policy: bool | None) -> None:
+    found = verdict(with_risk(replace(made(pages=20_000), findings=()), meets_policy=meets_policy))
+    assert found.answer is Answer.DO_IT
+    assert "go back to everyone else" in found.reason

@@ -45,7 +45,7 @@ export function PlanButtons({ plan, size = "sm" }: { plan: PlanSummary; size?: "
   if (steps.length === 0) return null;
   return (
     <div>
-      <Group gap={6} justify="flex-end">
+      <Group gap={6} justify="flex-end" wrap={size === "sm" ? "wrap" : "nowrap"}>
         {steps.map(({ step: name, label, isUndo }) => (
           <Button
             key={name}

@@ -58,7 +58,7 @@ function Line({ plan, withNode }: { plan: PlanSummary; withNode: boolean }) {
   return (
     <Table.Tr>
       <Table.Th scope="row">
-        <TextLink to="/plans/$planId" params={{ planId: plan.id }} className="hp-mono">
+        <TextLink to="/plans/$planId" params={{ planId: plan.id }} className="hp-mono hp-nowrap">
           {plan.short_digest ?? plan.id.slice(0, 8)}
         </TextLink>
       </Table.Th>

@@ -274,7 +274,9 @@ function Planner({ engines, stored, running }: PlannerProps) {
                 hasPlan={plan !== null}
                 onRetry={live.retry}
               />
-              {plan && <Answer plan={plan} isStale={live.isStale} onUseFit={useFit} />}
+              {plan && (
+                <Answer plan={plan} verdict={live.shown?.verdict} isStale={live.isStale} onUseFit={useFit} />
+              )}
             </div>
             <div
               className={classes.pictures}

@@ -9,18 +9,11 @@ import { formatAbsolute, formatBytes, formatBytesDelta, formatCount, UNKNOWN } f
 import { answerTexts } from "../result/answer";
 import { whatItDoes } from "../result/artifact-texts";
 import { ledgerBars } from "../result/ledger-parts";
+import { VERDICTS } from "../result/verdict-line";
 import classes from "./kept-plan.module.css";
 
 /** What stands on the first page; the rest is on the second, counted. */
 const FIRST_PAGE = 6;
-
-const ANSWERS: Record<Verdict["answer"], { text: string; state: "ok" | "attention" | "wrong" | "unknown" }> =
-  {
-    do_it: { text: "Do it", state: "ok" },
-    do_it_after: { text: "Do it after", state: "attention" },
-    dont: { text: "Don't", state: "wrong" },
-    not_enough_known: { text: "Not enough known", state: "unknown" },
-  };
 
 /** The sheet to sign, the same on the screen and on paper, of what was kept alone: it never changes. */
 export function Sheet({ kept }: { kept: SavedPlan }) {
@@ -145,7 +138,7 @@ function Fact({ name, value }: { name: string; value: ReactNode }) {
 function VerdictLine({ kept }: { kept: SavedPlan }) {
   const { verdict, plan } = kept;
   const risk = answerTexts(plan).risk;
-  const look = verdict ? ANSWERS[verdict.answer] : null;
+  const look = verdict ? VERDICTS[verdict.answer] : null;
   return (
     <div className={classes.verdict} data-state={look?.state ?? "unknown"}>
       <p>
@@ -279,7 +272,10 @@ function Steps({ artifacts }: { artifacts: readonly PlanArtifact[] }) {
 }
 
 function firstLine(commands: string): string {
-  const lines = commands.split("\n").filter(Boolean);
+  const lines = commands
+    .split("\n")
+    .map((line) => line.replace(/^# /, ""))
+    .filter(Boolean);
   return lines.length > 1 ? `${lines[0]} …` : (lines[0] ?? "nothing to undo");
 }
 

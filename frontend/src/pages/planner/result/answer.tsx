@@ -1,6 +1,6 @@
 import { Anchor, Button } from "@mantine/core";
 import { memo } from "react";
-import type { Gain, Plan } from "@/api/types";
+import type { Gain, Plan, Verdict } from "@/api/types";
 import { RangeBar } from "@/components/charts/range-bar";
 import { StateBadge } from "@/components/ui/badges";
 import { Term } from "@/components/ui/term";
@@ -18,37 +18,44 @@ import {
 import classes from "./answer.module.css";
 import { freeBytes, overcommitBytes } from "./ledger-parts";
 import { planState } from "./plan-state";
+import { VERDICTS, VerdictLine } from "./verdict-line";
 
 /** A change that makes the plan fit, taken over into the form. */
 export type UseFit = (instance: string, setting: string, value: string) => void;
 
 interface AnswerProps {
   plan: Plan;
+  verdict?: Verdict;
   isStale: boolean;
   onUseFit?: UseFit;
 }
 
 /** The answer in five lines: decision, change, benefit, risk, certainty. It stays in view while the form scrolls. */
-export function Answer({ plan, isStale, onUseFit }: AnswerProps) {
+export function Answer({ plan, verdict, isStale, onUseFit }: AnswerProps) {
   return (
     <section
       className={classes.answer}
       aria-label="The answer"
-      data-state={planState(plan)}
+      data-state={verdict ? VERDICTS[verdict.answer].state : planState(plan)}
       data-stale={isStale}
     >
-      <AnswerLines plan={plan} onUseFit={onUseFit} />
+      <AnswerLines plan={plan} verdict={verdict} onUseFit={onUseFit} />
     </section>
   );
 }
 
 /** Apart from the frame, so that an answer that grows old turns grey and is not drawn again. */
-const AnswerLines = memo(function AnswerLines({ plan, onUseFit }: Pick<AnswerProps, "plan" | "onUseFit">) {
+const AnswerLines = memo(function AnswerLines({
+  plan,
+  verdict,
+  onUseFit,
+}: Pick<AnswerProps, "plan" | "verdict" | "onUseFit">) {
   return (
     <>
       <p className={classes.headline} data-testid="plan-headline">
         {plan.headline}
       </p>
+      {verdict && <VerdictLine verdict={verdict} />}
       <WouldFit plan={plan} onUseFit={onUseFit} />
       <dl className={classes.cells}>
         <Cell name="Changes">

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import type { PlanOnNode, PlanSummary } from "@/api/types";
+import { nextSteps } from "./plan-buttons";
+import { planStateLook } from "./plan-state-badge";
+
+const on = (answer: PlanOnNode["answer"]): PlanOnNode => ({
+  node_id: "n",
+  node_name: "db-7",
+  answer,
+  wrong: [],
+  since: "2026-11-24T03:44:00Z",
+  verified_at: null,
+  source: "hand",
+  by: "ann",
+});
+const plan = (state: PlanSummary["state"], ...nodes: PlanOnNode[]) => ({
+  state,
+  in_force: nodes,
+  node_id: "n",
+  stale: null,
+});
+const labels = (value: Parameters<typeof nextSteps>[0]) => nextSteps(value).map(({ step }) => step);
+
+test("each state has its next step and its way back", () => {
+  expect(labels(plan("draft"))).toEqual(["propose"]);
+  expect(labels(plan("proposed"))).toEqual(["withdraw", "approve"]);
+  expect(labels(plan("approved"))).toEqual(["withdraw", "in-force"]);
+  expect(labels({ ...plan("approved"), node_id: null })).toEqual(["withdraw"]);
+  expect(labels(plan("superseded"))).toEqual([]);
+});
+
+test("what has happened on the node is not taken back with a click", () => {
+  expect(labels(plan("in_force", on("no")))).toEqual(["end-in-force"]);
+  expect(labels(plan("in_force", on("yes")))).toEqual([]);
+});
+
+test("in force is what the worst of its nodes says", () => {
+  expect(planStateLook(plan("in_force", on("yes"), on("no")))).toEqual({
+    state: "wrong",
+    text: "In force: not yet",
+  });
+  expect(planStateLook(plan("in_force", on("yes"))).state).toBe("ok");
+  // No report yet is not in order: it is not known.
+  expect(planStateLook(plan("in_force", on("unknown"))).state).toBe("unknown");
+});
+
+test("a stale proposal never looks fine", () => {
+  const stale = [{ what: "memory", was: "64 GiB", now: "32 GiB" }];
+  expect(planStateLook({ ...plan("approved"), stale })).toEqual({ state: "wrong", text: "Approved, stale" });
+  expect(planStateLook({ ...plan("approved"), stale: [] }).state).toBe("ok");
+});
