@@ -74,7 +74,7 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
         for statement in roles_of_the_guide().split(";\n"):
             if statement.strip():
-                connection.execute(statement)  # type: ignore[call-overload]
+                connection.execute(statement)
     http, https = free_port(), free_port()
     node.run("dpkg", "-i", f"/root/hugeplan-server_{OLD}_amd64.deb")
     assert node.call("systemctl", "is-active", "hugeplan-server").stdout.strip() == "inactive", "nothing is started"
@@ -141,7 +141,7 @@ def test_the_roles_of_the_guide_hold(database: tuple[EmbeddedPostgres, int]) -> 
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
         for statement in roles_of_the_guide().split(";\n"):
             if statement.strip():
-                connection.execute(statement)  # type: ignore[call-overload]
+                connection.execute(statement)
     base = f"127.0.0.1:{port}/hugeplan"
     hugeplan = [sys.executable, "-m", "hugeplan.cli"]
     owner = {**os.environ, "HUGEPLAN_DATABASE_URL": f"postgresql://hugeplan_owner:owner@{base}"}
