@@ -21,8 +21,6 @@ from hugeplan.api.body import BodyLimits, get_raw_json, get_unread_json, read_bo
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.errors import FieldProblem, invalid_input, shown
 
-PARSED_BODY_BYTES = 1024**2
-"""The largest body that is parsed in the service itself: more holds up others. Reports have a door of their own."""
 UNREAD_BODY_BYTES = 4 * 1024**2
 """The largest that the sandbox parses: more could not be planned within its limits."""
 OPEN_BODY_BYTES = 16 * 1024
@@ -101,7 +99,7 @@ class GuardedRoute(APIRoute):
                 limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES))
                 request.state.json_body = await read_body(request, limits)
             elif reads_body:
-                await read_json(request, replace(limits, max_bytes=min(limits.max_bytes, PARSED_BODY_BYTES)))
+                await read_json(request, limits)
             return await handle(request)
 
         return guarded
