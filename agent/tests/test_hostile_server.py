@@ -179,9 +179,7 @@ def test_what_is_printable_stays() -> None:
 @pytest.mark.parametrize("token", ["", "two words", "a\nb", "é", "x" * 100_000, CODES])
 def test_a_token_that_is_none_is_not_kept(node: Node, server: MisbehavingServer, token: str) -> None:  # noqa: F811
     node.environment["HUGEPLAN_AGENT_ENROLMENT_TOKEN"] = "enrolment"
-    file = (
-        Path(node.environment["HUGEPLAN_AGENT_TOKEN_FILE"]) if "HUGEPLAN_AGENT_TOKEN_FILE" in node.environment else None
-    )
+    file = Path(node.environment["HUGEPLAN_AGENT_TOKEN_FILE"])
     server.script.append(Behaviour(201, {"token": token}))
     before = file.read_bytes()
     status, _, errors = node.call("enrol")

@@ -184,6 +184,7 @@ class TestDetail:
         assert facts["numa"] == [
             {
                 "id": 0,
+                "cpulist": None,
                 "mem_total_bytes": 64 * GIB,
                 "mem_free_bytes": 40 * GIB,
                 "pools": [
