@@ -111,7 +111,7 @@ test.describe("signing a plan", () => {
     expect(made.status(), await made.text()).toBe(202);
     const { id } = await made.json();
     await page.goto(`${server.url}/fleet-plans/${id}`);
-    const open = page.getByRole("button", { name: /^Open the plan of/ }).first();
+    const open = page.getByRole("button", { name: /^Open plan of/ }).first();
     await open.click();
     await expect(page.getByRole("heading", { level: 1 })).toHaveText(/^Plan [0-9a-f]{4}-[0-9a-f]{4}$/);
     await page.goBack();

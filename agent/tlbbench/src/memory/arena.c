@@ -109,9 +109,10 @@ bool arena_is_allowed(const struct arena_request *request, struct verdict *verdi
 {
     const struct backing *backing = request->backing;
     uint64_t page = backing->page_bytes;
-    uint64_t bytes = request->bytes / page * page + (request->bytes % page > 0 ? page : 0);
+    uint64_t pages = request->bytes / page + (request->bytes % page > 0 ? 1 : 0);
+    bool is_left = request->mapped_bytes <= request->budget_bytes;
 
-    if (request->mapped_bytes <= request->budget_bytes && bytes <= request->budget_bytes - request->mapped_bytes)
+    if (is_left && pages <= (request->budget_bytes - request->mapped_bytes) / page)
         return true;
     if (page > request->budget_bytes) {
         verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %llu MiB", backing->name,
@@ -119,8 +120,8 @@ bool arena_is_allowed(const struct arena_request *request, struct verdict *verdi
     } else {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
                     "%llu MiB in %s pages exceed the memory budget: %llu MiB, of which %llu MiB are mapped",
-                    (unsigned long long)bytes / MIB, backing->name, (unsigned long long)request->budget_bytes / MIB,
-                    (unsigned long long)request->mapped_bytes / MIB);
+                    (unsigned long long)request->bytes / MIB, backing->name,
+                    (unsigned long long)request->budget_bytes / MIB, (unsigned long long)request->mapped_bytes / MIB);
     }
     return false;
 }

@@ -83,7 +83,7 @@ function OpenPlan({ jobId, node }: { jobId: string; node: FleetPlanNode }) {
       <Button
         size="compact-sm"
         variant="default"
-        aria-label={`Open the plan of ${node.name}`}
+        aria-label={`Open plan of ${node.name}`}
         loading={open.isPending}
         onClick={() =>
           open.mutate(node.node_id, {
