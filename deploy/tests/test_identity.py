@@ -6,6 +6,7 @@ Replaced with an empty folder, upgraded, cloned, renamed, killed at each step of
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import shutil
@@ -149,10 +150,14 @@ def until(is_true: Callable[[], Any], what: str, pod: Pod | None = None) -> None
         time.sleep(0.1)
 
 
+#: Machine ids of one test are no other's.
+NUMBERS = itertools.count(1)
+
+
 @pytest.fixture
-def pods(request: pytest.FixtureRequest, tmp_path: Path, service: Server, api: Api) -> Iterator[Callable[..., Pod]]:
+def pods(tmp_path: Path, service: Server, api: Api) -> Iterator[Callable[..., Pod]]:
     """Makes pods on machines; each test has machines of its own."""
-    base = (abs(hash(request.node.name)) % 200 + 1) << 8
+    base = next(NUMBERS) << 8
     enrolment = api.call("POST", "/tokens", {"name": "nodes", "role": "enrolment"})["token"]
     made: list[Pod] = []
 
