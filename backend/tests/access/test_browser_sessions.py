@@ -105,9 +105,12 @@ class TestRotation:
     ) -> None:
         made = (await admin.post("/api/v1/tokens", json={"name": "gone", "role": "viewer"})).json()
         await admin.delete(f"/api/v1/tokens/{made['id']}")
-        later = datetime.now(UTC) + timedelta(days=settings.token_retention_days - 1)
-        for moment, is_there in ((later, True), (later + timedelta(days=2), False)):
-            await maintain(service.database, settings, moment)
+        # The token ages, not the clock: a round with a clock far ahead deletes nothing where other rows are new.
+        for days, is_there in ((settings.token_retention_days - 1, True), (settings.token_retention_days + 1, False)):
+            revoked = {"at": datetime.now(UTC) - timedelta(days=days), "id": made["id"]}
+            async with service.database.write() as session:
+                await session.execute(text("UPDATE tokens SET revoked_at = :at WHERE id = :id"), revoked)
+            assert await maintain(service.database, settings, datetime.now(UTC)) is None
             listed = (await admin.get("/api/v1/tokens", params={"include_revoked": True})).json()["items"]
             assert (made["id"] in {token["id"] for token in listed}) is is_there
 

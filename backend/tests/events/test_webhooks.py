@@ -220,10 +220,12 @@ class _Raw:
         self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            await reader.readuntil(b"\r\n\r\n")
-            await self._answer(writer)
-        writer.close()
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                await reader.readuntil(b"\r\n\r\n")
+                await self._answer(writer)
+        finally:
+            writer.close()
 
     async def flood(self, writer: asyncio.StreamWriter, block: bytes) -> None:
         while True:
@@ -391,10 +393,12 @@ async def test_a_url_or_name_never_adds_a_header() -> None:
     heads: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heads.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(b"HTTP/1.1 204 x\r\n\r\n")
-        await writer.drain()
-        writer.close()
+        try:
+            heads.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.1 204 x\r\n\r\n")
+            await writer.drain()
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
