@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import jsonschema
@@ -25,18 +25,49 @@ def examples() -> dict[str, str]:
     return dict(re.findall(r"^### (.+?)\n.*?^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
 
 
-def run(tree: Path, *words: str) -> str:
+def run(tree: Path, *words: str, codes: Collection[int] = (0, 5)) -> str:
     folders = f"{tree / 'backend'}{os.pathsep}{tree / 'agent'}"
     done = subprocess.run(
         words, cwd=tree, env=os.environ | {"PYTHONPATH": folders}, capture_output=True, text=True, check=False
     )
-    assert done.returncode in {0, 5}, done.stdout + done.stderr
+    assert done.returncode in codes, done.stdout + done.stderr
     return done.stdout
 
 
 def check_engine(tree: Path) -> None:
     printed = run(tree, sys.executable, "-m", "hugeplan.cli", "size", "exampledb", "--set", "cache_size=3GiB")
     assert "1536 pages of 2M" in printed
+
+
+def check_operator(tree: Path) -> None:
+    limits = {"memory": "8Gi", "hugepages-2Mi": "512Mi"}
+    cluster = {
+        "apiVersion": "postgres.example.com/v1", "kind": "ExamplePostgres", "metadata": {"name": "orders"},
+        "spec": {
+            "server": {"image": "postgres:17.2", "resources": {"limits": limits}},
+            "parameters": {"shared_buffers": "1GB", "huge_pages": "on"},
+        },
+    }  # fmt: skip
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running"},
+        "metadata": {"name": "orders-0", "labels": {"postgres.example.com/cluster": "orders"}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "server", "image": "postgres:17.2"}]},
+    }  # fmt: skip
+    node = {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+        "status": {"capacity": {"memory": "32Gi", "cpu": "8"}, "allocatable": {"memory": "30Gi"},
+                   "nodeInfo": {"architecture": "amd64"}},
+    }  # fmt: skip
+    dump = tree / "dump.json"
+    dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [node, pod, cluster]}))
+    command = (sys.executable, "-m", "hugeplan.cli", "plan", str(dump), "--json")
+    (database,) = json.loads(run(tree, *command, codes={0, 5}))["nodes"][0]["databases"]
+    assert (database["operator"], database["settings"]["shared_buffers"]) == ("Example operator", "1GB")
+    file = tree / "orders.json"
+    file.write_text(json.dumps(cluster))
+    assert "limit-below-segment" in run(tree, sys.executable, "-m", "hugeplan.cli", "lint", str(file), codes={1})
+    kinds = run(tree, sys.executable, "-c", "from hugeplan.artifacts.registry import KINDS; print(KINDS)")
+    assert "example_postgresql" in kinds
 
 
 def check_finding(tree: Path) -> None:
@@ -75,6 +106,7 @@ def check_backing(tree: Path) -> None:
 
 CHECKS: dict[str, Callable[[Path], None]] = {
     "A database engine": check_engine,
+    "A database operator": check_operator,
     "A finding of the plan": check_finding,
     "An artifact": check_artifact,
     "A collector of the agent": check_collector,

@@ -20,6 +20,7 @@ from hugeplan.artifacts import (
     node_label,
     numa_files,
     openshift,
+    operators,
     outside,
     pod,
     sysctl,
@@ -30,7 +31,6 @@ from hugeplan.artifacts import (
 )
 from hugeplan.artifacts.base import Artifact, Renderer, with_warning
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
-from hugeplan.artifacts.operators import cloudnative_pg, crunchy, mariadb_operator, percona_postgresql, zalando
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan, PlanRequest
 
@@ -70,11 +70,7 @@ ROWS: Final = (
     Row(jvm.render, ("jvm_options",)),
     Row(redis_conf.render, ("redis_conf",)),
     Row(other.render, ("engine_settings",)),
-    Row(cloudnative_pg.render, ("cloudnative_pg",)),
-    Row(crunchy.render, ("crunchy_cluster",)),
-    Row(percona_postgresql.render, ("percona_postgresql_cluster",)),
-    Row(zalando.render, ("zalando_postgresql",)),
-    Row(mariadb_operator.render, ("mariadb_operator",)),
+    *(Row(render, (kind,)) for kind, render in operators.renderers().items()),
 )
 KINDS: Final = tuple(kind for row in ROWS for kind in row.kinds)
 

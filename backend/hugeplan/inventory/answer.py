@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, findings_of_plan
 from hugeplan.inventory.model import FoundNode, HugePageUser, Inventory
 from hugeplan.inventory.now import node_now
-from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.memory.ledger import free_bytes
+from hugeplan.planner.fleet import plan_node
 from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
 from hugeplan.planner.other_node import MOST_TRIED, with_other_node
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.plan import plan
 from hugeplan.planner.units import format_iec_bytes
 
 #: Findings of the plan about what a finding on today's state may have said of the same database or pool already.
@@ -168,10 +166,10 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     present = node.pool_bytes
     if not request.databases:
         return _without_plan(node, request, today, None)
-    try:
-        found = plan(request)
-    except PlannerError as error:
-        return _without_plan(node, request, today, str(error))
+    answered = plan_node(request)
+    found = answered.plan
+    if found is None:
+        return _without_plan(node, request, today, answered.why_not)
     by_size: dict[int, int] = {}
     for pool in found.pools:
         by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
@@ -189,8 +187,8 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
         request=request,
         plan=found,
         findings=tuple(sorted(findings, key=_severity)),
-        fits=found.feasible,
-        free_bytes=free_bytes(found.ledger),
+        fits=answered.fits,
+        free_bytes=answered.free_bytes,
         planned_bytes={size: held for size, held in sorted(by_size.items()) if held},
         present_bytes=present,
     )

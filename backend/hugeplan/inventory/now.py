@@ -8,6 +8,7 @@ from hugeplan.inventory.findings import DatabaseNow, NodeNow
 from hugeplan.inventory.model import FoundDatabase, FoundNode
 from hugeplan.planner.demand import DemandContext, OnShortage, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
+from hugeplan.recognition import OPERATORS
 
 #: Engines that use huge pages only when a setting asks for them, and that setting. The others try by themselves.
 _SWITCHES: Final = {
@@ -17,8 +18,7 @@ _SWITCHES: Final = {
     "db2": "db2_large_page_mem",
 }
 _OFF: Final = frozenset({"off", "false", "0", "no", ""})
-#: Operators that switch huge_pages off in a pod without a huge page limit.
-_FOLLOW_THE_LIMIT: Final = frozenset({"Crunchy PGO", "Percona Operator for PostgreSQL"})
+_FOLLOW_THE_LIMIT: Final = frozenset(one.name for one in OPERATORS if one.switches_huge_pages)
 
 
 def node_now(node: FoundNode) -> NodeNow:

@@ -1,6 +1,6 @@
 """Recognition of databases in containers: pure functions over what an API server says of a pod.
 
-One engine is one file and a row in ``engines``; one operator is one file and a row in ``operators``.
+One engine is one file and a row in ``engines``; one operator is one file in ``operators``.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from hugeplan.recognition.base import (
     PodView,
     Recognised,
 )
-from hugeplan.recognition.operators import OPERATORS, RESOURCE_KINDS
+from hugeplan.recognition.operators import OPERATORS, RESOURCES
 from hugeplan.recognition.recognise import engine_of, may_hold_database, recognise
 
 __all__ = [
     "OPERATORS",
-    "RESOURCE_KINDS",
+    "RESOURCES",
     "ContainerView",
     "MountedFile",
     "Objects",

@@ -8,7 +8,7 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -82,12 +82,6 @@ class Objects:
     def get(self, reference: Reference, namespace: str) -> Mapping[str, Any] | None:
         """The resource, or None when the input does not hold it."""
         return self._resources.get((reference.group, reference.kind, namespace, reference.name))
-
-    def of_kind(self, group: str, kind: str, namespace: str) -> Iterator[Mapping[str, Any]]:
-        """Every resource of a kind in one namespace."""
-        for (own_group, own_kind, own_namespace, _), resource in self._resources.items():
-            if (own_group, own_kind, own_namespace) == (group, kind, namespace):
-                yield resource
 
     def __len__(self) -> int:
         return len(self._resources)
@@ -180,26 +174,81 @@ class ContainerEngine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operator:
-    """A row of the table of operators.
+class Patch:
+    """How a custom resource is patched: the artifact's kind, the API's version, kubectl's plural, and what to heed."""
 
-    Pods without any of ``labels`` are not the operator's. ``references`` names the custom resources that may describe
-    the pod, from its labels; empty when the pod is not the operator's. ``containers`` are the names of the engine's
-    container. ``read`` gets the resource and the pod. ``resources`` are (group, kind).
-    Without ``labels_suffice`` the labels are too common to tell: the pod is the operator's only with its resource.
-    ``limits_in`` is the field of the resource from which the engine's container gets its limits.
+    kind: str
+    version: str
+    plural: str
+    comments: tuple[str, ...] = ()
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomResource:
+    """Where an operator's object holds what decides about huge pages; paths begin below ``spec``.
+
+    ``sets`` is a list of instance sets, each with its own ``resources``. Settings stand as a map in ``parameters`` or
+    as a whole my.cnf in ``option_file``. ``version`` and ``image`` say which server it is. With ``texts_only`` the
+    definition takes parameters as strings alone; with ``known_resources_only`` the operator drops resources whose names
+    it does not know. ``resources`` None: the linter passes the object over, because its limits stand elsewhere.
+    """
+
+    group: str
+    kind: str
+    title: str = ""
+    sets: tuple[str, ...] = ()
+    resources: tuple[str, ...] | None = None
+    parameters: tuple[str, ...] = ()
+    option_file: tuple[str, ...] = ()
+    version: tuple[str, ...] = ()
+    image: tuple[str, ...] = ()
+    replicas: tuple[str, ...] = ()
+    texts_only: bool = False
+    known_resources_only: bool = False
+    patch: Patch | None = None
+
+    @property
+    def limits_in(self) -> str | None:
+        """The field that the container's limits come from; None where that is not known."""
+        sets = f"{'.'.join(self.sets)}[]" if self.sets else ""
+        return None if self.resources is None else ".".join(part for part in ("spec", sets, *self.resources) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """An operator: how its pods are recognised, how its objects are read, linted and patched.
+
+    The first of ``labels`` that a pod has is the name of the object; pods without any are not the operator's.
+    ``is_server`` tells the engine's pods from the others with the label. Operators whose names are found in another way
+    have ``references``, which is empty where the pod is not the operator's. ``containers`` are the names of the
+    engine's container. ``read`` is for objects whose settings stand in no one field. Without ``labels_suffice`` the
+    labels are too common to tell: the pod is the operator's only with its object. ``switches_huge_pages``: it sets
+    huge_pages to off in a pod without a huge page limit. ``computes`` is a setting that it works out of the container's
+    memory where the object has none.
     """
 
     name: str
     engine: str
     labels: tuple[str, ...]
-    references: Callable[[PodView], Sequence[Reference]]
-    containers: frozenset[str]
-    read: Callable[[Mapping[str, Any], PodView], Reading]
+    resources: tuple[CustomResource, ...]
+    containers: frozenset[str] = frozenset()
+    is_server: Callable[[PodView], bool] = lambda _: True
+    references: Callable[[PodView], Sequence[Reference]] | None = None
+    read: Callable[[Mapping[str, Any], PodView], Reading] | None = None
     defaults: Callable[[PodView], Reading] = lambda _: NOTHING
-    resources: tuple[tuple[str, str], ...] = ()
     labels_suffice: bool = True
-    limits_in: str | None = None
+    switches_huge_pages: bool = False
+    computes: str | None = None
+
+    def referenced(self, pod: PodView) -> Sequence[Reference]:
+        """The custom resources that may describe the pod; none where the pod is not the operator's."""
+        if self.references is not None:
+            return self.references(pod)
+        name = label(pod, *self.labels)
+        if name is None or not self.is_server(pod):
+            return ()
+        return [Reference(row.group, row.kind, name) for row in self.resources]
 
 
 def inside(resource: Mapping[str, Any] | None, *path: str) -> Any:

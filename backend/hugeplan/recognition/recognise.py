@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any, Final
 
+from hugeplan.formats import option_files
 from hugeplan.planner.model import Confidence
 from hugeplan.recognition.base import (
     NOTHING,
     ContainerEngine,
     ContainerView,
+    CustomResource,
     Objects,
     Operator,
     PodView,
     Reading,
     Recognised,
     Reference,
+    inside,
+    text_map,
 )
 from hugeplan.recognition.command_line import programs
+from hugeplan.recognition.config_files import my_cnf
 from hugeplan.recognition.engines import BY_NAME, CONTAINER_ENGINES, jvm
 from hugeplan.recognition.images import is_around, parse_image
-from hugeplan.recognition.operators import BY_LABEL, CONTAINER_NAMES, OPERATORS, OWN_LABELS
+from hugeplan.recognition.operators import BY_LABEL, CONTAINER_NAMES, OWN_LABELS, RESOURCES
+
+_COMPUTED: Final = ": the operator computes it from the container's memory"
 
 
 def may_hold_database(labels: Iterable[str], containers: Iterable[tuple[str, str, Sequence[str]]]) -> bool:
@@ -38,9 +46,9 @@ def may_hold_database(labels: Iterable[str], containers: Iterable[tuple[str, str
 
 def recognise(pod: PodView, objects: Objects) -> tuple[Recognised, ...]:
     """The databases of a pod: the one that its operator's labels name, else whatever its containers look like."""
-    for place in sorted({place for name in pod.labels if name in BY_LABEL for place in BY_LABEL[name]}):
-        operator = OPERATORS[place]
-        references = operator.references(pod)
+    candidates = {one.name: one for name in pod.labels if name in BY_LABEL for one in BY_LABEL[name]}
+    for operator in candidates.values():
+        references = operator.referenced(pod)
         container = _container_of(operator, pod) if references else None
         if container is not None and _claims(operator, references, pod, objects):
             return (_of_operator(operator, references, container, pod, objects),)
@@ -67,20 +75,20 @@ def _of_operator(
     operator: Operator, references: Sequence[Reference], container: ContainerView, pod: PodView, objects: Objects
 ) -> Recognised:
     row = BY_NAME[operator.engine]
-    found, named = NOTHING, None
-    seen: list[str] = []
+    found = NOTHING
+    seen: list[Reference] = []
     for reference in references:
-        named = named or reference.name
         resource = objects.get(reference, pod.namespace)
         if resource is not None:
-            seen.append(f"{reference.kind} {pod.namespace}/{reference.name}")
-            found = found.over(operator.read(resource, pod))
+            seen.append(reference)
+            found = found.over(operator.read(resource, pod) if operator.read else _read(operator, reference, resource))
     own = row.read(container)
     reading = own.over(found).over(operator.defaults(pod))
     unknown = list(reading.unknown)
     if not seen:
         unknown.append(f"settings: the {operator.name} resource of this cluster is not in the input")
-    source = f"label of {operator.name}" + (f" and {', '.join(seen)}" if seen else "")
+    objects_seen = ", ".join(f"{one.kind} {pod.namespace}/{one.name}" for one in seen)
+    source = f"label of {operator.name}" + (f" and {objects_seen}" if seen else "")
     return _recognised(
         row,
         container,
@@ -89,19 +97,42 @@ def _of_operator(
         confidence=Confidence.HIGH,
         complete=bool(seen) and not reading.unknown,
         operator=operator.name,
-        limits_in=_limits_in(operator, named),
-        cluster=named,
+        limits_in=_limits_in(operator, (*seen, *references)[0]),
+        cluster=references[0].name,
         unknown=tuple(unknown),
     )
 
 
-def _limits_in(operator: Operator, cluster: str | None) -> str | None:
+def _read(operator: Operator, reference: Reference, resource: Mapping[str, Any]) -> Reading:
+    """An object whose settings and version stand where the operator's table says."""
+    row, _ = RESOURCES[reference.group, reference.kind]
+    spec = resource.get("spec")
+    field = row.option_file or row.parameters
+    value = inside(spec, *field) if field else None
+    settings = text_map(value)
+    if row.option_file and isinstance(value, str):
+        settings = my_cnf(value)[0]
+    elif operator.engine == "mysql":
+        settings = {option_files.variable(name): text for name, text in settings.items()}
+    computed = operator.computes
+    unknown = () if computed is None or computed in settings else (f"{computed}{_COMPUTED}",)
+    source = f"{row.kind} {'.'.join(('spec', *field))}"
+    return Reading.of(source, settings, version=_version_in(operator, row, spec), unknown=unknown)
+
+
+def _version_in(operator: Operator, row: CustomResource, spec: Any) -> str | None:
+    """The version of the object's image, else the one that it names."""
+    text = inside(spec, *row.image) if row.image else None
+    image = parse_image(text) if isinstance(text, str) else None
+    found = None if image is None else BY_NAME[operator.engine].version_of_image(image.name, image.tag or "")
+    named = inside(spec, *row.version) if row.version else None
+    return found or (None if named is None else str(named))
+
+
+def _limits_in(operator: Operator, reference: Reference) -> str | None:
     """The field in words: an edit of the pod itself is undone by the operator."""
-    if operator.limits_in is None:
-        return None
-    kind = operator.resources[0][1] if operator.resources else "resource"
-    name = f" {cluster}" if cluster else ""
-    return f"{operator.limits_in} of {kind}{name} ({operator.name})"
+    limits_in = RESOURCES[reference.group, reference.kind][0].limits_in
+    return None if limits_in is None else f"{limits_in} of {reference.kind} {reference.name} ({operator.name})"
 
 
 def _of_containers(pod: PodView) -> Iterator[Recognised]:

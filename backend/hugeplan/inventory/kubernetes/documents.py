@@ -17,7 +17,7 @@ import msgspec
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import objects
 from hugeplan.inventory.kubernetes.yaml_objects import json_of_yaml
-from hugeplan.recognition import RESOURCE_KINDS
+from hugeplan.recognition import RESOURCES
 
 _TYPES: Final[dict[str, type[Any]]] = {
     "Node": objects.Node,
@@ -30,7 +30,7 @@ _TYPES: Final[dict[str, type[Any]]] = {
 _GROUPS: Final = {"PodMetrics": "metrics.k8s.io", "NodeMetrics": "metrics.k8s.io"}
 _DECODERS: Final = {kind: msgspec.json.Decoder(objects.of_any_kind(one)) for kind, one in _TYPES.items()}
 _CUSTOM: Final = msgspec.json.Decoder(objects.CustomResource)
-_CUSTOM_KINDS: Final = frozenset(kind for _, kind in RESOURCE_KINDS)
+_CUSTOM_KINDS: Final = frozenset(kind for _, kind in RESOURCES)
 #: One pass over a whole list, where every object in it says its kind and all kinds are known here.
 _KNOWN: Final = {
     objects.of_one_kind(_TYPES.get(kind, objects.CustomResource), kind): kind
@@ -122,7 +122,7 @@ def _take_whole(view: memoryview, found: Read) -> bool:
     for item in items:
         kind = _KNOWN[type(item)]
         group = item.apiVersion.rpartition("/")[0]
-        if (group, kind) in RESOURCE_KINDS:
+        if (group, kind) in RESOURCES:
             custom.append((group, kind, item))
         elif kind in _TYPES and group == _GROUPS.get(kind, ""):
             by_kind.setdefault(kind, []).append(item)
@@ -228,7 +228,7 @@ def _take(document: msgspec.Raw, found: Read, *, depth: int, kind: str) -> str:
 
 def _object(document: msgspec.Raw, head: objects.Head, kind: str, found: Read) -> None:
     group = head.apiVersion.rpartition("/")[0]
-    is_custom = (group, kind) in RESOURCE_KINDS
+    is_custom = (group, kind) in RESOURCES
     decoder = _CUSTOM if is_custom else _DECODERS.get(kind) if _is_of_group(head.apiVersion, kind) else None
     if decoder is None:
         found.passed_over[kind or "object without kind"] = found.passed_over.get(kind or "object without kind", 0) + 1

@@ -1,12 +1,11 @@
 """Operators' custom resources: the pod's limits and the engine's settings in one object.
 
-One row of :data:`OPERATORS` per custom resource says where each of the two stands.
+The table of operators (``hugeplan.recognition.operators``) says where each of the two stands.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from hugeplan.lint.kinds.my_cnf import check_my_cnf
@@ -14,6 +13,8 @@ from hugeplan.lint.kinds.postgresql_conf import Setting, check_settings
 from hugeplan.lint.kinds.resources import check_resources
 from hugeplan.lint.model import Context, Edit, Notes, Reading, wrong
 from hugeplan.lint.yaml_tree import Tree
+from hugeplan.recognition.base import CustomResource
+from hugeplan.recognition.operators import RESOURCES
 
 KIND: Final = "operator"
 ZALANDO_FIELD: Final = wrong(
@@ -29,137 +30,49 @@ PARAMETER_TEXT: Final = wrong(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """Where a custom resource holds resources, settings, version and the number of pods."""
-
-    group: str
-    kind: str
-    title: str
-    engine: str
-    sets: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ("resources",)
-    parameters: tuple[str, ...] = ()
-    option_file: tuple[str, ...] = ()
-    version: tuple[str, ...] = ()
-    replicas: tuple[str, ...] = ()
-    text_only: bool = False
-
-
-OPERATORS: Final = (
-    Operator(
-        "postgresql.cnpg.io",
-        "Cluster",
-        "CloudNativePG Cluster",
-        "postgresql",
-        parameters=("postgresql", "parameters"),
-        version=("imageName",),
-        replicas=("instances",),
-        text_only=True,
-    ),
-    Operator(
-        "postgres-operator.crunchydata.com",
-        "PostgresCluster",
-        "Crunchy PostgresCluster",
-        "postgresql",
-        sets=("instances",),
-        parameters=("patroni", "dynamicConfiguration", "postgresql", "parameters"),
-        version=("postgresVersion",),
-        replicas=("replicas",),
-    ),
-    Operator(
-        "pgv2.percona.com",
-        "PerconaPGCluster",
-        "Percona PerconaPGCluster",
-        "postgresql",
-        sets=("instances",),
-        parameters=("patroni", "dynamicConfiguration", "postgresql", "parameters"),
-        version=("postgresVersion",),
-        replicas=("replicas",),
-    ),
-    Operator(
-        "acid.zalan.do",
-        "postgresql",
-        "Zalando postgresql",
-        "postgresql",
-        parameters=("postgresql", "parameters"),
-        version=("postgresql", "version"),
-        replicas=("numberOfInstances",),
-        text_only=True,
-    ),
-    Operator("k8s.mariadb.com", "MariaDB", "MariaDB", "mariadb", option_file=("myCnf",), replicas=("replicas",)),
-    Operator("mariadb.mmontes.io", "MariaDB", "MariaDB", "mariadb", option_file=("myCnf",), replicas=("replicas",)),
-    Operator(
-        "pxc.percona.com",
-        "PerconaXtraDBCluster",
-        "Percona XtraDB Cluster",
-        "mysql",
-        resources=("pxc", "resources"),
-        option_file=("pxc", "configuration"),
-        replicas=("pxc", "size"),
-    ),
-    Operator(
-        "ps.percona.com",
-        "PerconaServerMySQL",
-        "Percona Server for MySQL",
-        "mysql",
-        resources=("mysql", "resources"),
-        option_file=("mysql", "configuration"),
-        replicas=("mysql", "size"),
-    ),
-    Operator(
-        "stackgres.io",
-        "SGPostgresConfig",
-        "StackGres SGPostgresConfig",
-        "postgresql",
-        parameters=("postgresql.conf",),
-        version=("postgresVersion",),
-        text_only=True,
-    ),
-)
-
-
-def operator_of(document: Tree) -> Operator | None:
-    """The row for an object, by its apiVersion's group and its kind."""
+def row_of(document: Tree) -> tuple[CustomResource, str] | None:
+    """The row for an object, by its apiVersion's group and its kind, and the engine; None where nothing is checked."""
     group = (document.get_text("apiVersion") or "").split("/")[0]
-    kind = document.get_text("kind")
-    return next((row for row in OPERATORS if row.group == group and row.kind == kind), None)
+    found = RESOURCES.get((group, document.get_text("kind") or ""))
+    return None if found is None or found[0].resources is None else (found[0], found[1].engine)
 
 
 def detects(document: Tree) -> bool:
     """An object of a known operator."""
-    return operator_of(document) is not None
+    return row_of(document) is not None
 
 
 def read(document: Tree, context: Context) -> Reading:
     """Limits and settings, then both against each other (in ``together``)."""
-    row = operator_of(document)
-    assert row is not None
+    found = row_of(document)
+    assert found is not None
+    row, engine = found
     notes = Notes()
     name = document.get_text("metadata", "name") or "the cluster"
     owner = f"{row.title} {name}"
     spec = document.get("spec")
     if spec is None:
         return notes.reading(KIND, row.title)
-    _resources(spec, row, owner, notes, context)
+    _resources(spec, row, (engine, owner), notes, context)
     parameters = spec.get(*row.parameters) if row.parameters else None
-    if row.engine == "postgresql":
+    if engine == "postgresql":
         check_settings(_settings(parameters, row, notes), notes, context, version=_version(spec, row), owner=owner)
     option_file = spec.get(*row.option_file) if row.option_file else None
     if option_file is not None and option_file.text is not None:
-        _option_file(option_file, row, owner, notes, context)
+        _option_file(option_file, (engine, owner), notes, context)
     return notes.reading(KIND, row.title)
 
 
-def _resources(spec: Tree, row: Operator, owner: str, notes: Notes, context: Context) -> None:
+def _resources(spec: Tree, row: CustomResource, whose: tuple[str, str], notes: Notes, context: Context) -> None:
+    engine, owner = whose
     holders = [spec] if not row.sets else list((spec.get(*row.sets) or spec).elements())
     for index, holder in enumerate(holders):
         replicas_tree = holder.get(*row.replicas) if row.replicas else None
         replicas = 1 if replicas_tree is None else replicas_tree.whole_number()
-        resources = holder.get(*row.resources)
+        resources = holder.get(*(row.resources or ()))
         which = owner if not row.sets else f"{owner}, instance set {holder.get_text('name') or index + 1}"
-        check_resources(resources, which, notes, context, engine=row.engine, replicas=replicas, position=holder.start)
-        if row.kind == "postgresql" and resources is not None:
+        check_resources(resources, which, notes, context, engine=engine, replicas=replicas, position=holder.start)
+        if row.known_resources_only and resources is not None:
             _zalando(resources, notes)
 
 
@@ -178,13 +91,13 @@ def _zalando(resources: Tree, notes: Notes) -> None:
                 )
 
 
-def _settings(parameters: Tree | None, row: Operator, notes: Notes) -> list[Setting]:
+def _settings(parameters: Tree | None, row: CustomResource, notes: Notes) -> list[Setting]:
     found = []
     for name, value in () if parameters is None else parameters.items():
         text = value.text
         if text is None:
             continue
-        if row.text_only and not value.is_text and name.startswith("huge_page"):
+        if row.texts_only and not value.is_text and name.startswith("huge_page"):
             notes.problem(
                 PARAMETER_TEXT,
                 value.start,
@@ -202,16 +115,17 @@ def _inner(value: Tree) -> tuple[int, int]:
     return (value.start + 1, value.end - 1) if value.is_quoted else (value.start, value.end)
 
 
-def _version(spec: Tree, row: Operator) -> str | None:
-    text = spec.get_text(*row.version) if row.version else None
+def _version(spec: Tree, row: CustomResource) -> str | None:
+    text = next((said for field in (row.image, row.version) if field and (said := spec.get_text(*field))), None)
     found = re.search(r"(\d++(?:\.\d++)?)", (text or "").rsplit("/", 1)[-1])
     return None if found is None else found[1]
 
 
-def _option_file(tree: Tree, row: Operator, owner: str, notes: Notes, context: Context) -> None:
+def _option_file(tree: Tree, whose: tuple[str, str], notes: Notes, context: Context) -> None:
     """The text of a block scalar; edits are left out, because its lines are indented in the source."""
+    engine, owner = whose
     inner = Notes()
-    check_my_cnf(tree.text or "", tree.start, inner, context, owner=owner, engine=row.engine)
+    check_my_cnf(tree.text or "", tree.start, inner, context, owner=owner, engine=engine)
     notes.effects += inner.effects
     notes.facts += inner.facts
     for problem in inner.problems:

@@ -1,45 +1,16 @@
-"""The table of operators. Adding one is a file beside this one and a row here."""
+"""The table of operators: a file of this folder is one, with all that recognition, linter and patches know."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
-from hugeplan.recognition.base import Operator
-from hugeplan.recognition.operators import (
-    cass_operator,
-    cloudnative_pg,
-    crunchy,
-    elastic,
-    mariadb_operator,
-    mongodb_operators,
-    mysql_innodb_cluster,
-    oracle_database,
-    percona_mysql,
-    percona_postgresql,
-    presslabs_mysql,
-    redis_operators,
-    stackgres,
-    strimzi,
-    zalando,
-)
+from hugeplan.recognition.base import CustomResource, Operator
 
-#: In the order in which they are tried: Percona's pods carry Crunchy's labels too.
-OPERATORS: Final[tuple[Operator, ...]] = (
-    cloudnative_pg.OPERATOR,
-    percona_postgresql.OPERATOR,
-    crunchy.OPERATOR,
-    zalando.OPERATOR,
-    stackgres.OPERATOR,
-    strimzi.OPERATOR,
-    elastic.OPERATOR,
-    cass_operator.OPERATOR,
-    mariadb_operator.OPERATOR,
-    mysql_innodb_cluster.OPERATOR,
-    percona_mysql.OPERATOR,
-    presslabs_mysql.OPERATOR,
-    oracle_database.OPERATOR,
-    redis_operators.OPERATOR,
-    mongodb_operators.OPERATOR,
+#: By the names of their files. What claims a pod never depends on the order.
+OPERATORS: Final[tuple[Operator, ...]] = tuple(
+    import_module(f"{__name__}.{module.name}").OPERATOR for module in iter_modules(__path__)
 )
 
 #: Labels that only one operator sets. The others are common: their operators are also seen by a container.
@@ -52,11 +23,13 @@ OWN_LABELS: Final = frozenset(name for operator in OPERATORS for name in operato
 #: Container names that an operator gives to its engine.
 CONTAINER_NAMES: Final = frozenset(name for operator in OPERATORS for name in operator.containers)
 
-#: Places in the table of the operators that a label may stand for.
+#: The operators that a label may stand for.
 BY_LABEL: Final = {
-    name: tuple(place for place, operator in enumerate(OPERATORS) if name in operator.labels)
+    name: tuple(operator for operator in OPERATORS if name in operator.labels)
     for name in {name for operator in OPERATORS for name in operator.labels}
 }
 
-#: Kinds of custom resources that say something of a database: (group, kind).
-RESOURCE_KINDS: Final = frozenset(kind for operator in OPERATORS for kind in operator.resources)
+#: Custom resources that say something of a database, with their operator, by (group, kind).
+RESOURCES: Final[dict[tuple[str, str], tuple[CustomResource, Operator]]] = {
+    (row.group, row.kind): (row, operator) for operator in OPERATORS for row in operator.resources
+}

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label
+from hugeplan.recognition.base import CustomResource, Operator, PodView, Reading, inside
 from hugeplan.recognition.engines.jvm import options_of
 
-_GROUP: Final = ("cassandra.datastax.com", "CassandraDatacenter")
 _SIZES: Final = {"max_heap_size": "-Xmx", "initial_heap_size": "-Xms"}
 
 
-def references(pod: PodView) -> Sequence[Reference]:
-    """The label with the data centre's name."""
-    name = label(pod, "cassandra.datastax.com/datacenter")
-    return [] if name is None else [Reference(*_GROUP, name)]
-
-
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
+def read(resource: Mapping[str, Any], _: PodView) -> Reading:
     """Heap sizes and further options of every jvm section."""
     words: list[str] = []
     config = inside(resource, "spec", "config")
@@ -34,8 +27,7 @@ OPERATOR = Operator(
     name="cass-operator",
     engine="jvm",
     labels=("cassandra.datastax.com/datacenter",),
-    references=references,
     containers=frozenset({"cassandra"}),
     read=read,
-    resources=(_GROUP,),
+    resources=(CustomResource(group="cassandra.datastax.com", kind="CassandraDatacenter"),),
 )

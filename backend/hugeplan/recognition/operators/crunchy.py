@@ -6,44 +6,61 @@ value follows the pod's limit and is not a choice of the user's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label, text_map
+from hugeplan.recognition.base import CustomResource, Operator, Patch, PodView, Reading, inside, label, text_map
 
-_GROUP: Final = ("postgres-operator.crunchydata.com", "PostgresCluster")
+LABELS: Final = ("postgres-operator.crunchydata.com/cluster",)
 NOTE: Final = "the operator sets huge_pages = off until the instance's resources ask for huge pages, then try"
+INSTANCE_SET: Final = "The instance set's name is not in the plan: write the name of yours, else a second set is made."
+RESOURCE: Final = CustomResource(
+    group="postgres-operator.crunchydata.com",
+    kind="PostgresCluster",
+    title="Crunchy PostgresCluster",
+    sets=("instances",),
+    resources=("resources",),
+    parameters=("patroni", "dynamicConfiguration", "postgresql", "parameters"),
+    version=("postgresVersion",),
+    replicas=("replicas",),
+    patch=Patch(
+        kind="crunchy_cluster",
+        version="v1beta1",
+        plural="postgresclusters",
+        comments=(
+            INSTANCE_SET,
+            "Crunchy sets huge_pages itself, to try or off, from the limits: its own value is replaced here.",
+        ),
+    ),
+)
 
 
-def parameters_of(resource: Mapping[str, Any]) -> Reading:
+def is_instance(pod: PodView) -> bool:
+    """Instance pods have the label of their instance as well; pgBackRest and pgBouncer pods do not."""
+    return label(pod, "postgres-operator.crunchydata.com/instance") is not None
+
+
+def is_percona(pod: PodView) -> bool:
+    """Percona's operator builds on Crunchy's, so that its pods carry the same labels."""
+    return "pgv2.percona.com/version" in pod.labels or any("percona" in one.image for one in pod.containers)
+
+
+def read(resource: Mapping[str, Any], _: PodView) -> Reading:
     """``spec.config.parameters`` go before Patroni's dynamic configuration, as the operator merges them."""
-    patroni = text_map(inside(resource, "spec", "patroni", "dynamicConfiguration", "postgresql", "parameters"))
+    patroni = text_map(inside(resource, "spec", *RESOURCE.parameters))
     own = text_map(inside(resource, "spec", "config", "parameters"))
     version = inside(resource, "spec", "postgresVersion")
     strong = Reading.of("spec.config.parameters", own, version=None if version is None else str(version), notes=(NOTE,))
     return strong.over(Reading.of("spec.patroni.dynamicConfiguration", patroni))
 
 
-def references(pod: PodView) -> Sequence[Reference]:
-    """Instance pods have the label of their instance as well; pgBackRest and pgBouncer pods do not."""
-    name = label(pod, "postgres-operator.crunchydata.com/cluster")
-    if name is None or label(pod, "postgres-operator.crunchydata.com/instance") is None:
-        return ()
-    return [Reference(*_GROUP, name)]
-
-
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
-    """The cluster's parameters and version."""
-    return parameters_of(resource)
-
-
 OPERATOR = Operator(
     name="Crunchy PGO",
     engine="postgresql",
-    labels=("postgres-operator.crunchydata.com/cluster",),
-    references=references,
+    labels=LABELS,
+    is_server=lambda pod: is_instance(pod) and not is_percona(pod),
     containers=frozenset({"database"}),
+    resources=(RESOURCE,),
     read=read,
-    resources=(_GROUP,),
-    limits_in="spec.instances[].resources",
+    switches_huge_pages=True,
 )

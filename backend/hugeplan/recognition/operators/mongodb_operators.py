@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label
+from hugeplan.recognition.base import CustomResource, Operator, PodView, Reading, Reference, inside, label
 from hugeplan.recognition.config_files import mongod_conf
 from hugeplan.recognition.engines.mongodb import cache_size
 from hugeplan.recognition.images import leading_version, parse_image
@@ -48,12 +48,9 @@ def read(resource: Mapping[str, Any], pod: PodView) -> Reading:
 OPERATOR = Operator(
     name="MongoDB operator",
     engine="mongodb",
-    labels=(
-        "app.kubernetes.io/name",
-        "app",
-    ),
+    labels=("app.kubernetes.io/name", "app"),
     references=references,
     containers=frozenset({"mongod", "mongodb-agent"}),
     read=read,
-    resources=(_COMMUNITY, _PERCONA),
+    resources=tuple(CustomResource(group=group, kind=kind) for group, kind in (_COMMUNITY, _PERCONA)),
 )

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label
+from hugeplan.recognition.base import CustomResource, Operator, PodView, Reading, inside
 from hugeplan.recognition.images import any_version, parse_image
 
-_GROUP: Final = ("database.oracle.com", "SingleInstanceDatabase")
 _SIZES: Final = {"sgaTarget": "sga_target", "pgaAggregateTarget": "pga_aggregate_target"}
 
 
-def references(pod: PodView) -> Sequence[Reference]:
-    """The operator labels its pods with the resource's name; the image tells them from other applications."""
-    name = label(pod, "app")
-    oracle = any("/database/" in container.image for container in pod.containers)
-    return [Reference(*_GROUP, name)] if name is not None and oracle else []
-
-
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
+def read(resource: Mapping[str, Any], _: PodView) -> Reading:
     """Initialisation parameters; 0 leaves a size to the database."""
     parameters = inside(resource, "spec", "initParams")
     settings: dict[str, str] = {}
@@ -40,9 +32,8 @@ OPERATOR = Operator(
     name="Oracle Database Operator",
     engine="oracle",
     labels=("app",),
-    references=references,
-    containers=frozenset(),
+    is_server=lambda pod: any("/database/" in container.image for container in pod.containers),
     read=read,
-    resources=(_GROUP,),
+    resources=(CustomResource(group="database.oracle.com", kind="SingleInstanceDatabase"),),
     labels_suffice=False,
 )

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label
-from hugeplan.recognition.config_files import my_cnf
-from hugeplan.recognition.images import leading_version, parse_image
+from hugeplan.recognition.base import CustomResource, Operator, PodView, Reference, label
 
-_XTRADB: Final = ("pxc.percona.com", "PerconaXtraDBCluster")
-_SERVER: Final = ("ps.percona.com", "PerconaServerMySQL")
-_SECTION: Final = {"PerconaXtraDBCluster": "pxc", "PerconaServerMySQL": "mysql"}
+_XTRADB: Final = CustomResource(
+    group="pxc.percona.com",
+    kind="PerconaXtraDBCluster",
+    title="Percona XtraDB Cluster",
+    resources=("pxc", "resources"),
+    option_file=("pxc", "configuration"),
+    image=("pxc", "image"),
+    replicas=("pxc", "size"),
+)
+_SERVER: Final = CustomResource(
+    group="ps.percona.com",
+    kind="PerconaServerMySQL",
+    title="Percona Server for MySQL",
+    resources=("mysql", "resources"),
+    option_file=("mysql", "configuration"),
+    image=("mysql", "image"),
+    replicas=("mysql", "size"),
+)
 
 
 def references(pod: PodView) -> Sequence[Reference]:
     """The recommended labels; the component tells servers from proxies."""
     name, component = label(pod, "app.kubernetes.io/instance"), label(pod, "app.kubernetes.io/component")
-    product = label(pod, "app.kubernetes.io/name") or ""
-    if name is None or "percona" not in product:
+    row = {"pxc": _XTRADB, "mysql": _SERVER, "database": _SERVER}.get(component or "")
+    if name is None or row is None or "percona" not in (label(pod, "app.kubernetes.io/name") or ""):
         return ()
-    if component == "pxc":
-        return [Reference(*_XTRADB, name)]
-    return [Reference(*_SERVER, name)] if component in {"mysql", "database"} else []
-
-
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
-    """``configuration`` is a my.cnf; without a buffer pool there the operator computes one from the memory limit."""
-    section = inside(resource, "spec", _SECTION.get(str(resource.get("kind")), "mysql"))
-    text, image = inside(section, "configuration"), inside(section, "image")
-    settings, _ = my_cnf(text) if isinstance(text, str) else ({}, False)
-    unknown: tuple[str, ...] = ()
-    if "innodb_buffer_pool_size" not in settings:
-        unknown = ("innodb_buffer_pool_size: the operator computes it from the container's memory",)
-    version = leading_version(parse_image(image).tag) if isinstance(image, str) else None
-    return Reading.of(f"{resource.get('kind')} configuration", settings, version=version, unknown=unknown)
+    return [Reference(row.group, row.kind, name)]
 
 
 OPERATOR = Operator(
@@ -43,6 +42,6 @@ OPERATOR = Operator(
     labels=("app.kubernetes.io/instance",),
     references=references,
     containers=frozenset({"pxc", "mysql"}),
-    read=read,
     resources=(_XTRADB, _SERVER),
+    computes="innodb_buffer_pool_size",
 )

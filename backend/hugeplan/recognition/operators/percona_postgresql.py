@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, label
+from hugeplan.recognition.base import Operator, Patch
 from hugeplan.recognition.operators import crunchy
-
-_GROUP: Final = ("pgv2.percona.com", "PerconaPGCluster")
-
-
-def references(pod: PodView) -> Sequence[Reference]:
-    """Crunchy's labels on a pod that carries Percona's version label, or runs Percona's image."""
-    percona = "pgv2.percona.com/version" in pod.labels or any("percona" in one.image for one in pod.containers)
-    name = label(pod, "postgres-operator.crunchydata.com/cluster")
-    instance = label(pod, "postgres-operator.crunchydata.com/instance")
-    return [Reference(*_GROUP, name)] if percona and name is not None and instance is not None else []
-
-
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
-    """The same fields as Crunchy's resource."""
-    return crunchy.parameters_of(resource)
-
 
 OPERATOR = Operator(
     name="Percona Operator for PostgreSQL",
     engine="postgresql",
-    labels=("postgres-operator.crunchydata.com/cluster",),
-    references=references,
+    labels=crunchy.LABELS,
+    is_server=lambda pod: crunchy.is_instance(pod) and crunchy.is_percona(pod),
     containers=frozenset({"database"}),
-    read=read,
-    resources=(_GROUP,),
-    limits_in="spec.instances[].resources",
+    resources=(
+        replace(
+            crunchy.RESOURCE,
+            group="pgv2.percona.com",
+            kind="PerconaPGCluster",
+            title="Percona PerconaPGCluster",
+            patch=Patch(
+                kind="percona_postgresql_cluster",
+                version="v2",
+                plural="perconapgclusters",
+                comments=(
+                    crunchy.INSTANCE_SET,
+                    "The operator sets huge_pages itself, to try or off, from the limits: its own value is replaced"
+                    " here.",
+                ),
+            ),
+        ),
+    ),
+    read=crunchy.read,
+    switches_huge_pages=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label
+from hugeplan.recognition.base import CustomResource, Operator, PodView, Reading, Reference, inside, label
 from hugeplan.recognition.config_files import redis_conf
 
 _FAILOVER: Final = ("databases.spotahome.com", "RedisFailover")
@@ -29,7 +29,7 @@ def references(pod: PodView) -> Sequence[Reference]:
     return [Reference(group, kind, name) for group, kind in _OPSTREE for name in names]
 
 
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
+def read(resource: Mapping[str, Any], _: PodView) -> Reading:
     """``customConfig`` holds lines of redis.conf."""
     lines = inside(resource, "spec", "redis", "customConfig")
     text = "\n".join(str(line) for line in lines) if isinstance(lines, Sequence) and not isinstance(lines, str) else ""
@@ -40,12 +40,9 @@ def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 
 OPERATOR = Operator(
     name="Redis operator",
     engine="redis",
-    labels=(
-        "redisfailovers.databases.spotahome.com/name",
-        "redis_setup_type",
-    ),
+    labels=("redisfailovers.databases.spotahome.com/name", "redis_setup_type"),
     references=references,
     containers=frozenset({"redis"}),
     read=read,
-    resources=(_FAILOVER, *_OPSTREE),
+    resources=tuple(CustomResource(group=group, kind=kind) for group, kind in (_FAILOVER, *_OPSTREE)),
 )

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label
+from hugeplan.recognition.base import CustomResource, Operator, PodView, Reading, Reference, inside, label
 
-_GROUP: Final = ("stackgres.io", "SGCluster")
+_CLUSTER = CustomResource(group="stackgres.io", kind="SGCluster")
+_CONFIG = CustomResource(
+    group="stackgres.io",
+    kind="SGPostgresConfig",
+    title="StackGres SGPostgresConfig",
+    resources=("resources",),
+    parameters=("postgresql.conf",),
+    version=("postgresVersion",),
+    texts_only=True,
+)
 
 
 def references(pod: PodView) -> Sequence[Reference]:
     """StackGres labels pods with the cluster's name and marks those that hold a server."""
     name = label(pod, "stackgres.io/cluster-name")
-    return [Reference(*_GROUP, name)] if name is not None and "stackgres.io/cluster" in pod.labels else []
+    server = "stackgres.io/cluster" in pod.labels
+    return [Reference(_CLUSTER.group, _CLUSTER.kind, name)] if name is not None and server else []
 
 
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
+def read(resource: Mapping[str, Any], _: PodView) -> Reading:
     """The version; the parameters are in another resource, which is named."""
     version = inside(resource, "spec", "postgres", "version")
     config = inside(resource, "spec", "configurations", "sgPostgresConfig")
@@ -31,5 +41,5 @@ OPERATOR = Operator(
     references=references,
     containers=frozenset({"patroni"}),
     read=read,
-    resources=(_GROUP,),
+    resources=(_CLUSTER, _CONFIG),
 )

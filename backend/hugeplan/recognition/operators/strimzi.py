@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label
+from hugeplan.recognition.base import CustomResource, Operator, PodView, Reading, Reference, inside, label
 from hugeplan.recognition.engines.jvm import options_of
 
 _GROUP: Final = "kafka.strimzi.io"
@@ -31,7 +31,7 @@ def references(pod: PodView) -> Sequence[Reference]:
     return [Reference(_GROUP, "KafkaNodePool", pool), *own] if pool else own
 
 
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
+def read(resource: Mapping[str, Any], _: PodView) -> Reading:
     """``jvmOptions``: ``-Xmx`` and ``-Xms`` by name, further options as a map ``-XX``."""
     kind = str(resource.get("kind", ""))
     options = inside(resource, *_PER_KIND.get(kind, ("spec",)), "jvmOptions")
@@ -55,5 +55,5 @@ OPERATOR = Operator(
     references=references,
     containers=frozenset({"kafka"}),
     read=read,
-    resources=tuple((_GROUP, kind) for kind in _PER_KIND),
+    resources=tuple(CustomResource(group=_GROUP, kind=kind) for kind in _PER_KIND),
 )

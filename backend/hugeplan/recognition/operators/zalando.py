@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from hugeplan.planner.model import MIB
-from hugeplan.recognition.base import Operator, PodView, Reading, Reference, inside, label, text_map
+from hugeplan.recognition.base import CustomResource, Operator, Patch, PodView, Reading, label
 
-_GROUP: Final = ("acid.zalan.do", "postgresql")
 #: Spilo gives shared_buffers a fifth of the memory on Kubernetes.
 _SHARE: Final = 5
-
-
-def references(pod: PodView) -> Sequence[Reference]:
-    """Spilo's labels; the name of the second can be changed in the operator's configuration."""
-    name = label(pod, "cluster-name")
-    spilo = label(pod, "application") == "spilo" or "spilo-role" in pod.labels
-    return [Reference(*_GROUP, name)] if name is not None and spilo else []
-
-
-def read(resource: Mapping[str, Any], pod: PodView) -> Reading:  # noqa: ARG001 - one shape for all operators
-    """Parameters and version; Patroni's own section holds what is not a parameter of the server."""
-    parameters = text_map(inside(resource, "spec", "postgresql", "parameters"))
-    version = inside(resource, "spec", "postgresql", "version")
-    return Reading.of(
-        "postgresql spec.postgresql.parameters",
-        parameters,
-        version=None if version is None else str(version),
-    )
 
 
 def defaults(pod: PodView) -> Reading:
@@ -47,11 +27,27 @@ def defaults(pod: PodView) -> Reading:
 OPERATOR = Operator(
     name="Zalando postgres-operator",
     engine="postgresql",
-    labels=("cluster-name",),
-    references=references,
+    labels=("cluster-name",),  # can be changed in the operator's configuration
+    is_server=lambda pod: label(pod, "application") == "spilo" or "spilo-role" in pod.labels,
     containers=frozenset({"postgres"}),
-    read=read,
     defaults=defaults,
-    resources=(_GROUP,),
-    limits_in="spec.resources",
+    resources=(
+        CustomResource(
+            group="acid.zalan.do",
+            kind="postgresql",
+            title="Zalando postgresql",
+            resources=("resources",),
+            parameters=("postgresql", "parameters"),
+            version=("postgresql", "version"),
+            replicas=("numberOfInstances",),
+            texts_only=True,
+            known_resources_only=True,
+            patch=Patch(
+                kind="zalando_postgresql",
+                version="v1",
+                plural="postgresqls",
+                comments=("postgresql.version: left out, the object has it.",),
+            ),
+        ),
+    ),
 )

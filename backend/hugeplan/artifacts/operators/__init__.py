@@ -1,1 +1,0 @@
-"""Operators' custom resources for server-side apply: one renderer per operator."""
