@@ -19,7 +19,7 @@ from hugeplan.lint.model import (
     Severity,
     Source,
 )
-from hugeplan.lint.together import together
+from hugeplan.lint.together import default_size, together
 
 _PASSES = 6
 
@@ -38,20 +38,29 @@ def lint(sources: Sequence[Source], context: Context | None = None) -> tuple[Fil
 
 
 def _once(sources: Sequence[Source], context: Context) -> list[FileReport]:
-    read: list[tuple[tuple[Reading, ...], str | None]] = []
-    for source in sources:
-        try:
-            read.append((read_source(source, context), None))
-        except ValueError as error:
-            read.append(((), str(error)))
-    # A command line among the files says what the default size is.
-    across = together([readings for readings, _ in read], context)
+    read = _read(sources, context)
+    named = default_size([readings for readings, _ in read], context)
+    if named is not context and len(sources) > 1:
+        # A command line among the files says what the default size is, which the counts of the others are of.
+        context, read = named, _read(sources, named)
+    across = together([source.name for source in sources], [readings for readings, _ in read], context)
     reports = []
     for source, (readings, unreadable), more in zip(sources, read, across, strict=True):
         if more and readings:
             readings = (replace(readings[0], problems=(*readings[0].problems, *more)), *readings[1:])  # noqa: PLW2901
         reports.append(FileReport(source=source, readings=readings, unreadable=unreadable))
     return reports
+
+
+def _read(sources: Sequence[Source], context: Context) -> list[tuple[tuple[Reading, ...], str | None]]:
+    """The parts of each file, or why it cannot be read."""
+    read: list[tuple[tuple[Reading, ...], str | None]] = []
+    for source in sources:
+        try:
+            read.append((read_source(source, context), None))
+        except ValueError as error:
+            read.append(((), str(error)))
+    return read
 
 
 def _fixed(sources: Sequence[Source], reports: Sequence[FileReport], context: Context) -> list[str]:

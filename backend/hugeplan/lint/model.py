@@ -81,11 +81,20 @@ class PoolFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultSizeFact:
+    """A kernel command line that names the default huge page size, which counts of sysctl.d are of."""
+
+    page_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFact:
     """What one container, or one custom resource's pods, may use.
 
     ``hugepages`` maps a page size to a limit in bytes; ``insert_at`` and ``quantities`` say where the text holds them.
     ``engine`` is the database engine it runs, as far as image, command or resource kind tell. ``replicas`` pods run.
+    ``is_whole_pod``: the limit of a pod, which its containers without one of their own share. ``tries_pages_first``:
+    a new PostgreSQL cluster is made with huge_pages = try, whatever its own configuration says.
     """
 
     name: str
@@ -95,7 +104,8 @@ class LimitFact:
     engine: str | None = None
     replicas: int | None = 1
     quantities: tuple[tuple[int, tuple[Edit, ...]], ...] = ()
-    asks_in: str = "container"
+    is_whole_pod: bool = False
+    tries_pages_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +139,7 @@ class MemlockFact:
     position: int
 
 
-Fact = PoolFact | LimitFact | EngineFact | KubeletFact | MemlockFact
+Fact = PoolFact | DefaultSizeFact | LimitFact | EngineFact | KubeletFact | MemlockFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +233,7 @@ __all__ = [
     "KIB",
     "MIB",
     "Context",
+    "DefaultSizeFact",
     "Edit",
     "EngineFact",
     "Fact",

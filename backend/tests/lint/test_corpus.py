@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,9 @@ def test_nothing_is_raised_on_a_clean_file(name: str) -> None:
 
 def test_the_corpus_is_large_enough() -> None:
     assert len(cases("broken")) >= 40
+    threads = {name: entry.get("thread") for name, entry in EXPECTED.items() if name.startswith("thread-")}
+    assert len(threads) >= 65
+    assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", thread or "") for thread in threads.values()), threads
     assert len(cases("clean")) >= 25
     assert set(cases("broken")) == {name for name in EXPECTED if not name.startswith("clean/")}
 
@@ -114,3 +118,66 @@ def test_words_that_a_program_sorted_are_not_paired_by_guess(name: str) -> None:
     (report,) = check("broken", name)
     assert report.fixed_text is None
     assert all(not problem.edits for problem in report.problems)
+
+
+def together(**files: str) -> dict[str, list[str]]:
+    """The rules that files break when they are given together, by the file's name (``__`` is a dot)."""
+    texts = [Source(name.replace("__", "."), text) for name, text in files.items()]
+    return {report.source.name: [p.rule.id for p in report.problems] for report in lint(texts)}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rule"),
+    [(1200, 1200, []), (1200, 700, ["sysctl-set-twice"]), (1200, 120, ["sysctl-set-again-smaller"])],
+)
+def test_a_later_file_of_sysctl_d_wins(first: int, second: int, rule: list[str]) -> None:
+    """The order is that of the names, wherever the files lie; the database beside them gets the last count."""
+    given = {f"z{n}__conf": f"vm.nr_hugepages = {pages}\n" for n, pages in ((90, second), (10, first))}
+    assert together(**given) == {"z90.conf": rule, "z10.conf": []}
+    database = together(**given, postgresql__conf="shared_buffers = 2GB\nhuge_pages = on\n")
+    assert database["postgresql.conf"] == ([] if second == 1200 else ["pool-below-segment"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "does"),
+    [
+        ("huge_pages = on", "does not start"),
+        ("huge_pages = try", "nothing says so"),
+        ("huge_pages = off", None),
+        ("wal_level = replica", None),
+    ],
+)
+def test_a_pool_below_a_segment_says_what_the_engine_does(settings: str, does: str | None) -> None:
+    reports = lint([Source("a.conf", "vm.nr_hugepages = 500\n"),
+                    Source("postgresql.conf", f"shared_buffers = 4GB\n{settings}\n")])  # fmt: skip
+    said = [p.message for report in reports for p in report.problems if p.rule.id == "pool-below-segment"]
+    assert (does is None and not said) or (does is not None and does in said[0])
+
+
+def test_two_engines_draw_from_one_pool() -> None:
+    """Each alone has room, both together have not."""
+    pool, one = "vm.nr_hugepages = 1500\n", "shared_buffers = 2GB\nhuge_pages = on\nport = 5433\n"
+    other = "[mysqld]\nlarge_pages = ON\ninnodb_buffer_pool_size = 1G\n"
+    assert together(pool__conf=pool, a__conf=one)["a.conf"] == []
+    assert together(pool__conf=pool, my__cnf=other)["my.cnf"] == []
+    assert together(pool__conf=pool, a__conf=one, my__cnf=other)["a.conf"] == ["pool-below-segment"]
+
+
+@pytest.mark.parametrize(("size", "short"), [("1G", False), ("2M", True)])
+def test_counts_of_sysctl_d_are_of_the_size_that_the_command_line_names(size: str, short: bool) -> None:
+    found = together(
+        grub=f'GRUB_CMDLINE_LINUX="default_hugepagesz={size}"\n',
+        a__conf="vm.nr_hugepages = 6\n",
+        postgresql__conf="shared_buffers = 4GB\nhuge_pages = on\n",
+    )
+    assert found["postgresql.conf"] == (["pool-below-segment"] if short else [])
+
+
+@pytest.mark.parametrize("text", ["7", "384", "1048576"])
+def test_bytes_that_are_no_page_are_not_rounded_up_to_one(text: str) -> None:
+    """--fix wrote one page where 384 MiB were meant: what was meant is for a person to say."""
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n    - name: a\n      image: debian\n"
+    (report,) = lint([Source("a.yaml", f"{pod}      resources: {{limits: {{cpu: 1, hugepages-2Mi: {text}}}}}\n")])
+    (problem,) = report.problems
+    assert (problem.rule.id, problem.edits) == ("resource-not-whole-pages", ())
+    assert f"{text}Mi" in problem.fix

@@ -11,7 +11,7 @@ from typing import Final
 
 from hugeplan.lint.kernel import rules
 from hugeplan.lint.kernel.intent import intended_words
-from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Rule
+from hugeplan.lint.model import Context, DefaultSizeFact, Edit, Notes, PoolFact, Rule
 from hugeplan.planner.memory.kernel_replay import HUGETLB_NAMES, Boot, Step, Verdict, replay
 from hugeplan.planner.memory.kernel_words import Word, memparse
 from hugeplan.planner.pages import counted_pages, page_label
@@ -76,6 +76,8 @@ def check_words(words: Sequence[Word], notes: Notes, context: Context) -> Boot:
     notes.problems[before:] = [
         replace(p, fix=f"Write {written}.") if edits and p.edits == edits else p for p in notes.problems[before:]
     ]
+    if any(step.word.name == "default_hugepagesz" and step.verdict is Verdict.TAKEN for step in boot.steps):
+        notes.facts.append(DefaultSizeFact(page_bytes=boot.default_page_bytes))
     for size, by_node in boot.pools.items():
         for node, pages in by_node.items():
             notes.facts.append(PoolFact(pages=pages, page_bytes=size, numa_node=node))

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hugeplan.lint.kinds.kubelet import PAGES_OF_NUMA
 from hugeplan.lint.kinds.quantities import page_bytes_of
 from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name
@@ -54,6 +55,7 @@ def read(source: Source, context: Context) -> Reading:
     for name in ("vm/nr_hugepages", "vm.nr_hugepages"):
         if name in sysctls:
             _sysctl(source.text, name, sysctls[name], notes, used_static=bool(static))
+    _reserved(source.text, _table(document, "settings", "kubernetes"), notes)
     boot = _table(document, "settings", "boot", "kernel-parameters") or _table(document, "settings", "boot", "kernel")
     if "hugepages" in boot and "hugepagesz" in boot:
         at = source.text.find("hugepages")
@@ -61,10 +63,46 @@ def read(source: Source, context: Context) -> Reading:
             BOOT_ORDER,
             max(at, 0),
             "hugepages, hugepagesz",
-            "The two may reach the kernel in the wrong order.",
-            'Write [settings.kernel.hugepages.static."1Gi"] count = "10" instead.',
+            "The two may reach the kernel in the wrong order, and then nothing is reserved, or pages of another size.",
+            f"Write {_as_static(boot)} instead, on Bottlerocket 1.64 and later.",
         )
     return notes.reading(KIND, "Bottlerocket settings")
+
+
+def _reserved(text: str, kubernetes: Mapping[str, Any], notes: Notes) -> None:
+    """Huge pages in memory-manager-reserved-memory, which becomes the kubelet's reservedMemory."""
+    if kubernetes.get("memory-manager-policy") != "Static":
+        return
+    for node, entry in _table(kubernetes, "memory-manager-reserved-memory").items():
+        names = [name for name in entry if name.startswith("hugepages-")] if isinstance(entry, Mapping) else []
+        if isinstance(entry, Mapping) and entry.get("enabled", True):
+            for name in names:
+                notes.problem(
+                    PAGES_OF_NUMA,
+                    max(text.find(name), 0),
+                    name,
+                    f"NUMA node {node} reserves {name} of {entry[name]}; the kubelet compares it with 0 and ends.",
+                    "Leave it out; reserve the pages by leaving them out of the pods' limits.",
+                )
+
+
+def _as_static(boot: Mapping[str, Any]) -> str:
+    """The same sizes and counts as static huge pages, as far as they can be paired."""
+    sizes, counts = (
+        boot[name] if isinstance(boot[name], list) else [boot[name]] for name in ("hugepagesz", "hugepages")
+    )
+    units = {"M": "Mi", "G": "Gi", "K": "Ki"}
+    pairs = [
+        (re.fullmatch(r"(\d+)([KMG])B?", str(size).upper()), str(count))
+        for size, count in zip(sizes, counts, strict=False)
+    ]
+    if len(sizes) == len(counts) and all(size and count.isdecimal() for size, count in pairs):
+        return ", ".join(
+            f'[settings.kernel.hugepages.static."{size[1]}{units[size[2]]}"] count = "{count}"'
+            for size, count in pairs
+            if size is not None
+        )
+    return '[settings.kernel.hugepages.static."SIZE"] count = "PAGES" per size'
 
 
 def _table(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:

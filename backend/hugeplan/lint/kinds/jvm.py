@@ -8,6 +8,7 @@ from typing import Final
 
 from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
 from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import MIB
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_jvm_bytes
 
@@ -52,6 +53,16 @@ COLLECTORS: Final = wrong(
     "The JVM does not start with two garbage collectors.",
     "OpenJDK src/hotspot/share/gc/shared/gcConfig.cpp",
 )
+REMOVED: Final = attention(
+    "jvm-flag-removed",
+    "Flags are taken out of the JVM: it warns for a release or two, and then does not start with them.",
+    "OpenJDK src/hotspot/share/runtime/arguments.cpp special_jvm_flags; JDK-8243161, JDK-8261894",
+)
+Z_PAGES: Final = wrong(
+    "jvm-zgc-page-size",
+    "ZGC takes explicit huge pages of 2M alone: with a larger size it ends at its start.",
+    "OpenJDK src/hotspot/os/linux/gc/z/zPhysicalMemoryBacking_linux.cpp",
+)
 HEAP_ROUNDS: Final = attention(
     "jvm-heap-whole-pages", "With large pages the heap takes whole pages of their size.", _JAVA
 )
@@ -71,6 +82,8 @@ _WRONG: Final = {
     "largepagesize": "LargePageSizeInBytes",
     "usetransparenthugepage": "UseTransparentHugePages",
 }
+#: The last release that starts with a flag.
+_REMOVED: Final = {"UseLargePagesInMetaspace": 16, "UseSHM": 22, "UseHugeTLBFS": 22}
 _SWITCHES: Final = ("UseLargePages", "UseTransparentHugePages", "AlwaysPreTouch")
 
 
@@ -134,12 +147,16 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
             Edit(flag.start, flag.end, ""),
         )
         transparent = False
-    _collectors(flags, notes)
+    collectors = _collectors(flags, notes)
+    _removed(flags, notes)
+    if large and not transparent and "Z" in collectors:
+        _zgc(collectors["Z"], size, notes, context)
     if size is not None:
         _page_size(size, large, notes, context)
     heap, start = _heap(values, "Xmx", notes), _heap(values, "Xms", notes)
-    if large and not transparent and heap and size is not None:
-        _whole_pages(size[0], heap, values["Xmx"][1], notes, context)
+    page = _named_page(size, context)
+    if large and not transparent and heap and page:
+        _whole_pages(page, heap, values["Xmx"][1], notes)
     if large and heap and start and start < heap:
         flag = values["Xms"][1]
         notes.problem(
@@ -156,7 +173,10 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
     )
     fact = EngineFact(
         engine="jvm",
-        settings=tuple((name, value) for name, (value, _) in values.items()),
+        settings=(
+            *((name, value) for name, (value, _) in values.items()),
+            *((f"Use{name}GC", "true") for name in collectors),
+        ),
         positions=tuple((name.lower(), flag.start) for name, (_, flag) in values.items()),
         owner=owner,
     )
@@ -164,8 +184,53 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
     return fact
 
 
-def _collectors(flags: list[Flag], notes: Notes) -> None:
-    """Two collectors that are on at the end of the options."""
+def _removed(flags: list[Flag], notes: Notes) -> None:
+    """Flags that later releases do not have."""
+    for flag in flags:
+        found = re.match(r"-XX:[+-](\w+)$", flag.text)
+        last = None if found is None else _REMOVED.get(found[1])
+        if last is not None:
+            notes.problem(
+                REMOVED,
+                flag.start,
+                flag.text,
+                f"JDK {last + 1} and later do not start with {flag.text}.",
+                "Leave it out.",
+                Edit(flag.start, flag.end, ""),
+            )
+
+
+def _named_page(size: tuple[str, Flag] | None, context: Context) -> int | None:
+    """The page size that the options name, else the machine's default where that is known."""
+    if size is None:
+        return context.default_page_bytes
+    try:
+        page = parse_jvm_bytes(size[0], "LargePageSizeInBytes")
+    except PlannerError:
+        return None
+    return page if page in context.sizes else context.default_page_bytes
+
+
+def _zgc(flag: Flag, size: tuple[str, Flag] | None, notes: Notes, context: Context) -> None:
+    """ZGC's pages are of 2M; another size of explicit huge pages ends the JVM."""
+    page = _named_page(size, context)
+    if page is None or page == 2 * MIB:
+        return
+    where = flag if size is None else size[1]
+    edits = () if size is None else (Edit(where.start, where.end, "-XX:LargePageSizeInBytes=2m"),)
+    notes.problem(
+        Z_PAGES,
+        where.start,
+        where.text,
+        f"ZGC with pages of {page_label(page)}: the JVM ends with 'Incompatible large page size configured' wherever "
+        "such pages are reserved.",
+        "Write -XX:LargePageSizeInBytes=2m and reserve pages of 2M, or use G1.",
+        *edits,
+    )
+
+
+def _collectors(flags: list[Flag], notes: Notes) -> dict[str, Flag]:
+    """The collectors that are on at the end of the options; two are a problem."""
     on: dict[str, Flag] = {}
     for flag in flags:
         found = _COLLECTOR.match(flag.text)
@@ -182,15 +247,12 @@ def _collectors(flags: list[Flag], notes: Notes) -> None:
             f"{first.text} and {last.text} are both on: the JVM ends with conflicting collector combinations.",
             "Keep one of them.",
         )
+    return on
 
 
-def _whole_pages(text: str, heap: int, flag: Flag, notes: Notes, context: Context) -> None:
+def _whole_pages(page: int, heap: int, flag: Flag, notes: Notes) -> None:
     """A heap that is no multiple of the page size is rounded up."""
-    try:
-        page = parse_jvm_bytes(text, "LargePageSizeInBytes")
-    except PlannerError:
-        return
-    if page not in context.sizes or not heap % page:
+    if not heap % page:
         return
     pages = -(-heap // page)
     notes.problem(

@@ -71,6 +71,13 @@ GRACE: Final = wrong(
     "Each evictionSoft threshold needs a period in evictionSoftGracePeriod, or the kubelet does not start.",
     "kubernetes pkg/kubelet/eviction/helpers.go ParseThresholdConfig()",
 )
+PAGES_OF_NUMA: Final = wrong(
+    "kubelet-reserved-memory-pages",
+    "reservedMemory of each resource must equal what kubeReserved and systemReserved hold of it, and those take no "
+    "huge pages: the kubelet does not start.",
+    "kubernetes pkg/kubelet/cm/memorymanager/memory_manager.go validateReservedMemory(); "
+    "bottlerocket-os/bottlerocket#4754",
+)
 
 
 def detects(document: Tree) -> bool:
@@ -161,7 +168,7 @@ def _policies(body: Tree, notes: Notes) -> bool:
                 POLICY,
                 tree.start,
                 f"{field}: {text}",
-                f"{field} is none of {', '.join(words)}.",
+                f"{field}: {text} is not one of {', '.join(words)}, so the kubelet does not start.",
                 f"Write {near}." if near else f"Use one of {', '.join(words)}.",
                 *edits,
             )
@@ -226,6 +233,14 @@ def _reserved_memory(body: Tree, total: int | None, static: bool, notes: Notes, 
         limits = entry.get("limits")
         read_quantities(limits, notes, context)
         for name, value in () if limits is None else limits.items():
+            if static and name.startswith("hugepages-") and bytes_or_none(value):
+                notes.problem(
+                    PAGES_OF_NUMA,
+                    value.key_start,
+                    name,
+                    f"The kubelet compares {name}: {value.text} with 0, which it holds back of huge pages, and ends.",
+                    "Leave it out; reserve the pages by leaving them out of the pods' limits.",
+                )
             if (node, name) in seen:
                 notes.problem(
                     DUPLICATE,

@@ -10,10 +10,13 @@ from typing import Final
 
 from hugeplan.lint.kinds.my_cnf import check_my_cnf
 from hugeplan.lint.kinds.postgresql_conf import Setting, check_settings
+from hugeplan.lint.kinds.quantities import bytes_or_none
 from hugeplan.lint.kinds.resources import check_resources
-from hugeplan.lint.model import Context, Edit, Notes, Reading, wrong
+from hugeplan.lint.model import Context, Edit, Notes, Reading, attention, wrong
 from hugeplan.lint.yaml_tree import Tree
-from hugeplan.recognition.base import CustomResource
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.units import format_bytes, parse_postgresql_bytes
+from hugeplan.recognition.base import CustomResource, Operator
 from hugeplan.recognition.operators import RESOURCES
 
 KIND: Final = "operator"
@@ -28,13 +31,23 @@ PARAMETER_TEXT: Final = wrong(
     "A parameter's value is a string in quotes: a bare on is a boolean and is refused.",
     "the custom resource definition: additionalProperties of type string",
 )
+BUFFERS_ABOVE_ALL: Final = wrong(
+    "cnpg-shared-buffers-above-request",
+    "CloudNativePG refuses a cluster whose shared_buffers is above what its pods request.",
+    "cloudnative-pg/cloudnative-pg#7862, #7864",
+)
+BUFFERS_IN_PAGES: Final = attention(
+    "cnpg-shared-buffers-in-pages",
+    "CloudNativePG before #7864 compares shared_buffers with the memory request alone, huge pages or not.",
+    "cloudnative-pg/cloudnative-pg#7862, #7864",
+)
 
 
-def row_of(document: Tree) -> tuple[CustomResource, str] | None:
-    """The row for an object, by its apiVersion's group and its kind, and the engine; None where nothing is checked."""
+def row_of(document: Tree) -> tuple[CustomResource, Operator] | None:
+    """The row for an object, by its apiVersion's group and its kind; None where nothing is checked."""
     group = (document.get_text("apiVersion") or "").split("/")[0]
     found = RESOURCES.get((group, document.get_text("kind") or ""))
-    return None if found is None or found[0].resources is None else (found[0], found[1].engine)
+    return None if found is None or found[0].resources is None else found
 
 
 def detects(document: Tree) -> bool:
@@ -46,34 +59,85 @@ def read(document: Tree, context: Context) -> Reading:
     """Limits and settings, then both against each other (in ``together``)."""
     found = row_of(document)
     assert found is not None
-    row, engine = found
+    row, operator = found
+    engine = operator.engine
     notes = Notes()
     name = document.get_text("metadata", "name") or "the cluster"
     owner = f"{row.title} {name}"
     spec = document.get("spec")
     if spec is None:
         return notes.reading(KIND, row.title)
-    _resources(spec, row, (engine, owner), notes, context)
+    _resources(spec, found, owner, notes, context)
     parameters = spec.get(*row.parameters) if row.parameters else None
     if engine == "postgresql":
         check_settings(_settings(parameters, row, notes), notes, context, version=_version(spec, row), owner=owner)
+    if row.group == "postgresql.cnpg.io":
+        _requests(spec, parameters, owner, notes)
     option_file = spec.get(*row.option_file) if row.option_file else None
     if option_file is not None and option_file.text is not None:
         _option_file(option_file, (engine, owner), notes, context)
     return notes.reading(KIND, row.title)
 
 
-def _resources(spec: Tree, row: CustomResource, whose: tuple[str, str], notes: Notes, context: Context) -> None:
-    engine, owner = whose
+def _resources(spec: Tree, found: tuple[CustomResource, Operator], owner: str, notes: Notes, context: Context) -> None:
+    row, operator = found
     holders = [spec] if not row.sets else list((spec.get(*row.sets) or spec).elements())
     for index, holder in enumerate(holders):
         replicas_tree = holder.get(*row.replicas) if row.replicas else None
         replicas = 1 if replicas_tree is None else replicas_tree.whole_number()
         resources = holder.get(*(row.resources or ()))
         which = owner if not row.sets else f"{owner}, instance set {holder.get_text('name') or index + 1}"
-        check_resources(resources, which, notes, context, engine=engine, replicas=replicas, position=holder.start)
+        check_resources(
+            resources,
+            which,
+            notes,
+            context,
+            engine=operator.engine,
+            replicas=replicas,
+            position=holder.start,
+            # Others leave a new cluster to initdb, which begins with huge_pages = try.
+            tries_pages_first=operator.engine == "postgresql" and not operator.switches_huge_pages,
+        )
         if row.known_resources_only and resources is not None:
             _zalando(resources, notes)
+
+
+def _requests(spec: Tree, parameters: Tree | None, owner: str, notes: Notes) -> None:
+    """shared_buffers against the memory that is requested, as CloudNativePG's admission compares them."""
+    value = None if parameters is None else parameters.get("shared_buffers")
+    requests = spec.get("resources", "requests")
+    memory = None if requests is None else bytes_or_none(requests.get("memory"))
+    if value is None or not memory:
+        return
+    try:
+        buffers = parse_postgresql_bytes(value.text or "", 8192, "shared_buffers")
+    except PlannerError:
+        return  # the unit is a problem already
+    if buffers <= memory:
+        return
+    limits = spec.get("resources", "limits")
+    held = {
+        name: bytes_or_none(tree) or 0
+        for part in (requests, limits)
+        if part is not None
+        for name, tree in part.items()
+        if name.startswith("hugepages-")
+    }
+    is_held = sum(held.values()) >= buffers
+    notes.problem(
+        BUFFERS_IN_PAGES if is_held else BUFFERS_ABOVE_ALL,
+        value.start,
+        f"shared_buffers: {value.text}",
+        f"{owner} requests {format_bytes(memory)} of memory, below shared_buffers"
+        + (
+            ", which lies in its huge pages: releases of the operator before its #7864 refuse it."
+            if is_held
+            else " and without huge pages for it: the operator refuses it."
+        ),
+        "Update the operator, or request as much memory as shared_buffers."
+        if is_held
+        else "Write huge page limits that hold shared_buffers, or request more memory.",
+    )
 
 
 def _zalando(resources: Tree, notes: Notes) -> None:

@@ -31,6 +31,12 @@ COUNT: Final = wrong("profile-count", "count is a whole number of pages from 0."
 KERNEL_PAGE: Final = wrong(
     "profile-kernel-page-size", "kernelPageSize 64k exists on aarch64 only, and not with the real-time kernel.", _SOURCE
 )
+FIELD: Final = wrong(
+    "profile-field-missing",
+    "A PerformanceProfile needs spec.cpu with isolated (and reserved from v2 on) and spec.nodeSelector, whatever else "
+    "it sets.",
+    "openshift/cluster-node-tuning-operator, the custom resource definition of PerformanceProfile",
+)
 NODE: Final = wrong("profile-node", "node names a NUMA node that the machine has.", _SOURCE)
 
 
@@ -45,6 +51,7 @@ def read(document: Tree, context: Context) -> Reading:
     spec = document.get("spec")
     hugepages = None if spec is None else spec.get("hugepages")
     if spec is not None:
+        _required(document, spec, notes)
         table, where = _table(spec, notes, context)
         if hugepages is not None:
             _hugepages(hugepages, table, where, notes, context)
@@ -55,6 +62,23 @@ def read(document: Tree, context: Context) -> Reading:
         if has_huge_page_words(words):
             check_words(words, notes, context)
     return notes.reading(KIND, "PerformanceProfile")
+
+
+def _required(document: Tree, spec: Tree, notes: Notes) -> None:
+    """Fields without which the API server refuses the object; v1alpha1 has none."""
+    version = (document.get_text("apiVersion") or "").rpartition("/")[2]
+    if version not in {"v1", "v2"}:
+        return
+    paths = [("cpu", "isolated"), *([("cpu", "reserved")] if version == "v2" else []), ("nodeSelector",)]
+    missing = ["spec." + ".".join(path) for path in paths if spec.get(*path) is None]
+    if missing:
+        notes.problem(
+            FIELD,
+            spec.start,
+            "spec",
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so the profile is refused.",
+            "Add what is missing, or reserve the pages with a Tuned or MachineConfig object, which need no CPU sets.",
+        )
 
 
 def _table(spec: Tree, notes: Notes, context: Context) -> tuple[dict[str, int], str]:

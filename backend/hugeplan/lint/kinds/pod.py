@@ -152,6 +152,8 @@ def check_pod(
 ) -> None:
     """Containers, then volumes."""
     before = len(notes.facts)
+    lasting = spec.get("containers")
+    lasting_at = -1 if lasting is None else lasting.start
     for container in _containers(spec):
         name = container.get_text("name") or "container"
         engine = engine_of(container)
@@ -164,6 +166,7 @@ def check_pod(
             replicas=replicas,
             position=container.start,
             needs_cpu_or_memory=needs_cpu_or_memory,
+            tries_pages_first=engine == "postgresql" and lasting_at <= container.start and _is_server(container, owner),
         )
         fact = _engine_arguments(container, engine, f"{owner}, container {name}")
         if fact is not None:
@@ -171,7 +174,15 @@ def check_pod(
         check_java(container, f"{owner}, container {name}", notes, context)
     pod_level = spec.get("resources")
     if pod_level is not None:
-        check_resources(pod_level, f"{owner}, all containers", notes, context, replicas=0, position=pod_level.start)
+        check_resources(
+            pod_level,
+            f"{owner}, all containers",
+            notes,
+            context,
+            replicas=replicas,
+            position=pod_level.start,
+            is_whole_pod=True,
+        )
     sizes = {size for f in notes.facts[before:] if isinstance(f, LimitFact) for size, count in f.hugepages if count}
     _volumes(spec, sizes, notes)
 
@@ -181,6 +192,20 @@ def _containers(spec: Tree) -> Iterator[Tree]:
         sequence = spec.get(field)
         if sequence is not None:
             yield from sequence.elements()
+
+
+#: Programs with the database's name that are its clients.
+_CLIENTS: Final = re.compile(r"exporter|backup|dump|bouncer|pgpool|client|restore|migrat|wait|barman|pgadmin")
+
+
+def _is_server(container: Tree, owner: str) -> bool:
+    """Whether a container with the database's image runs the server, not a job or a client with the same image."""
+    words = [container.get_text("image") or "", container.get_text("name") or ""]
+    command = container.get("command")
+    started = [] if command is None else [element.text or "" for element in command.elements()]
+    runs = not started or any("postgres" in word or "entrypoint" in word for word in started)
+    is_job = owner.startswith(("Job ", "CronJob "))
+    return runs and not is_job and not any(_CLIENTS.search(word.lower()) for word in words)
 
 
 def engine_of(container: Tree) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -282,9 +283,17 @@ def _as(setting: Setting, value: str) -> str:
     return f"'{value}'" if setting.quoted else value
 
 
+#: All settings of PostgreSQL whose names begin with huge; the last one can only be shown.
+_HUGE: Final = ("huge_pages", "huge_page_size", "huge_pages_status")
+
+
 def _foreign(name: str, setting: Setting, notes: Notes) -> None:
-    if name in FOREIGN or name.replace("-", "_").startswith("innodb_"):
+    is_invented = name.startswith("huge") and "." not in name and name not in _HUGE[:2]
+    if name in FOREIGN or name.replace("-", "_").startswith("innodb_") or is_invented:
         right = FOREIGN.get(name)
+        if right is None and is_invented:
+            right = next(iter(difflib.get_close_matches(name, _HUGE[:2], n=1, cutoff=0.7)), None)
+            right = None if name == _HUGE[2] else right
         edits = () if right is None else (Edit(*setting.name_span, right),)
         notes.problem(
             OTHER_ENGINE,

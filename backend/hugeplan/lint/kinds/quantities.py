@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from hugeplan.lint.model import Context, Edit, Notes, wrong
+from hugeplan.lint.model import Context, Edit, Notes, attention, wrong
 from hugeplan.lint.yaml_tree import Tree
 from hugeplan.planner.errors import UnitError
 from hugeplan.planner.pages import HUGE_PAGE_SIZES, kubernetes_resource_name
@@ -19,6 +19,11 @@ NAME: Final = wrong(
     "resource-name",
     "A huge page resource is named after the page size as a binary quantity: hugepages-2Mi, hugepages-1Gi.",
     "kubernetes pkg/apis/core/v1/helper HugePageResourceName()",
+)
+OTHER_MACHINE: Final = attention(
+    "resource-of-another-machine",
+    "A node offers huge pages of the sizes that its processor and its base page size have, and no others.",
+    "arch/*/mm/hugetlbpage.c arch_hugetlb_valid_size()",
 )
 MULTIPLE: Final = wrong(
     "resource-not-whole-pages", "A huge page quantity must be a whole number of pages.", _VALIDATION
@@ -72,6 +77,8 @@ def check_name(name: str, tree: Tree, notes: Notes, context: Context) -> int | N
     """The page size of a resource name, with a problem where it is not spelled as the kubelet spells it."""
     exact = page_bytes_of(name)
     if exact is not None:
+        if exact not in context.sizes:
+            _of_another_machine(name, exact, tree, notes, context)
         return exact
     meant = _meant(name)
     edits = () if meant is None else (Edit(tree.key_start, tree.key_end, kubernetes_resource_name(meant)),)
@@ -89,6 +96,20 @@ def check_name(name: str, tree: Tree, notes: Notes, context: Context) -> int | N
     return meant
 
 
+def _of_another_machine(name: str, size: int, tree: Tree, notes: Notes, context: Context) -> None:
+    """A size that exists, on other machines than the one that is known or assumed."""
+    others = sorted({arch for (arch, _), sizes in HUGE_PAGE_SIZES.items() if size in sizes})
+    own = " and ".join(kubernetes_resource_name(s) for s in context.sizes)
+    notes.problem(
+        OTHER_MACHINE,
+        tree.key_start,
+        name,
+        f"{context.arch} nodes with base pages of {format_bytes(context.base_page_bytes)} offer {own}; {name} exists "
+        f"on {', '.join(others)} only, so elsewhere nothing that asks for it is scheduled.",
+        f"Write {own.replace(' and ', ' or ')}, or say the machine with --arch and --base-page-size.",
+    )
+
+
 def _bytes(name: str, size: int | None, tree: Tree, notes: Notes) -> int | None:
     text = tree.text
     try:
@@ -103,6 +124,16 @@ def _bytes(name: str, size: int | None, tree: Tree, notes: Notes) -> int | None:
             f"{text!r} is not a Kubernetes quantity.",
             f"Write {meant}." if meant else "Write a quantity such as 512Mi.",
             *edits,
+        )
+        return None
+    if size is not None and 0 < value < size and (text or "").isdecimal():
+        pages = format_kubernetes_bytes(value * size)
+        notes.problem(
+            MULTIPLE,
+            tree.start,
+            f"{name}: {text}",
+            f"{text} without a unit is {text} bytes, less than a page of {name.removeprefix(PREFIX)}.",
+            f"Write {text}Mi if MiB were meant, or {pages} for {text} pages.",
         )
         return None
     if size is not None and value % size:

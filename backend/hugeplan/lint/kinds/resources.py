@@ -35,6 +35,8 @@ def check_resources(
     replicas: int | None = 1,
     position: int = 0,
     needs_cpu_or_memory: bool = True,
+    is_whole_pod: bool = False,
+    tries_pages_first: bool = False,
 ) -> LimitFact:
     """Note problems of a ``resources`` mapping; the fact says what the container may use."""
     limits_tree = None if resources is None else resources.get("limits")
@@ -63,6 +65,8 @@ def check_resources(
         engine=engine,
         replicas=replicas,
         quantities=tuple(places.items()),
+        is_whole_pod=is_whole_pod,
+        tries_pages_first=tries_pages_first,
     )
     notes.facts.append(fact)
     return fact

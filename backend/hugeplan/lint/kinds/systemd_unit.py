@@ -84,13 +84,14 @@ def _exec(pair: Pair, notes: Notes, context: Context) -> None:
     command = value.lstrip("-+!@:")
     first = command.split()[0] if command.split() else ""
     in_shell = bool(re.match(r"(/usr)?/bin/(ba|da)?sh$", first)) or first in {"sh", "bash"}
-    if not in_shell and re.search(r"(?<![0-9&])(>|&&|\|)\s*\S", value):
+    operator = None if in_shell else re.search(r"(?<![0-9&])(>>?|&&|\|)\s*\S", value)
+    if operator is not None:
         edit = Edit(pair.value_start, pair.value_end, f"/bin/sh -c '{value}'")
         notes.problem(
             SHELL,
             pair.value_start,
             value,
-            "systemd passes > to the command as a word: nothing is written.",
+            f"systemd passes {operator[1]} to the command as a word: nothing is written.",
             f"Write ExecStart=/bin/sh -c '{value}'.",
             *(() if "'" in value else (edit,)),
         )

@@ -168,7 +168,12 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
         suffix = argument.strip()[len(digits[0]) :].strip() if digits else argument
         edits = (Edit(at, at + len(argument), digits[0]),) if digits and suffix.startswith("#") else ()
         notes.problem(
-            COUNT, line.start, argument, f"{argument!r} is refused by the kernel.", "Write a number of pages.", *edits
+            COUNT,
+            line.start,
+            argument,
+            f"{argument!r} is refused by the kernel{_NO_COMMENTS if edits else ''}.",
+            f"Write {edits[0].text}." if edits else "Write a number of pages.",
+            *edits,
         )
         return
     node = None if found["node"] is None else int(found["node"])
@@ -181,6 +186,14 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
         where = "in all NUMA nodes together" if node is None else f"on NUMA node {node}"
         notes.effects.append(f"asks for {counted_pages(pages, size)} ({format_bytes(pages * size)}) {where}")
         notes.facts.append(PoolFact(pages=pages, page_bytes=size, numa_node=node))
+
+
+_NO_COMMENTS: Final = ": tmpfiles.d has no comments behind a value, so all of it is written"
+
+
+def _without_comment(value: str) -> str:
+    """The value that was meant, where somebody wrote a comment behind it."""
+    return value.split("#", maxsplit=1)[0].strip()
 
 
 def _thp(line: Line, fields: list[str], notes: Notes) -> None:
@@ -206,14 +219,15 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
     if not value:
         notes.problem(FIELDS, line.start, fields[1], "The line has no value, so it writes nothing.", "Write a value.")
         return
-    near = next(iter(difflib.get_close_matches(value, words, n=1)), None)
+    meant = _without_comment(value)
+    near = meant if meant in words else next(iter(difflib.get_close_matches(meant, words, n=1)), None)
     at = line.start + line.text.rindex(value)
     edits = () if near is None else (Edit(at, at + len(value), near),)
     notes.problem(
         THP,
         line.start,
         value,
-        f"{value!r} is refused by the kernel.",
+        f"{value!r} is refused by the kernel{_NO_COMMENTS if meant != value else ''}.",
         f"Write {near}." if near else f"Write one of {', '.join(words)}.",
         *edits,
     )

@@ -1,0 +1,245 @@
+"""An engine's settings beside the container that runs it: what it asks for, and whether the limit holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from hugeplan.lint.kinds.postgresql_conf import mode_of
+from hugeplan.lint.model import (
+    Context,
+    Edit,
+    EngineFact,
+    LimitFact,
+    Problem,
+    wrong,
+)
+from hugeplan.planner.demand import DemandContext, demand_of, engine_named
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import DatabaseInstance, Demand
+from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
+from hugeplan.planner.units import (
+    format_bytes,
+    format_kubernetes_bytes,
+    parse_jvm_bytes,
+    parse_postgresql_bytes,
+)
+
+CGROUP: Final = "hugetlb cgroup controller: Documentation/admin-guide/cgroup-v2.rst HugeTLB; opencontainers/runc#4073"
+
+BELOW: Final = wrong(
+    "limit-below-segment",
+    "A huge page limit below the engine's mapping is a silent fallback where the runtime limits reservations, "
+    "and a crash once the cache is warm where it limits use only.",
+    CGROUP,
+)
+
+MISSING: Final = wrong(
+    "limit-missing",
+    "A container without a huge page limit may use none: the limit of its cgroup is 0.",
+    CGROUP,
+)
+
+UNUSED: Final = wrong(
+    "limit-unused",
+    "Pages that a pod is given are kept from everybody else, whether its engine asks for them or not.",
+    "kubernetes docs, Manage HugePages",
+)
+
+OTHER_SIZE: Final = wrong(
+    "limit-of-another-size", "The limit must be of the page size that the engine asks for.", CGROUP
+)
+
+
+def check_engine(
+    file: int, fact: EngineFact, limits: Sequence[tuple[int, LimitFact]], found: list[list[Problem]], context: Context
+) -> None:
+    beside = container_of(fact, limits)
+    if beside is None:
+        return
+    where, limit = beside
+    wants = wanted(fact, limit, context)
+    granted = {size: count for size, count in limit.hugepages if count}
+    position = dict(fact.positions).get(_switch(fact.engine))
+    if wants is None:
+        if fact.engine == "jvm" and not granted and asks_for_pages(fact) is True:
+            found[where].append(
+                Problem(
+                    rule=MISSING,
+                    position=limit.position,
+                    subject=limit.name,
+                    message=f"{limit.name} has no huge page limit, but its JVM asks for huge pages for the whole heap.",
+                    fix="Write hugepages-2Mi under limits, with room for heap and code cache, beside cpu or memory.",
+                )
+            )
+        if granted and is_off(fact):
+            sizes = ", ".join(f"{format_bytes(count)} of {page_label(size)}" for size, count in granted.items())
+            at, target = (position, file) if position is not None else (limit.position, where)
+            found[target].append(
+                Problem(
+                    rule=UNUSED,
+                    position=at,
+                    subject=limit.name,
+                    message=f"{limit.name} is given {sizes}, but its {engine_named(fact.engine).title} "
+                    "does not ask for huge pages.",
+                    fix="Switch huge pages on in the engine, or take the limit away.",
+                )
+            )
+        return
+    size, demand = wants
+    granted = granted or of_whole_pod(limit, limits)
+    have = granted.get(size, 0)
+    name = kubernetes_resource_name(size)
+    need = (demand.pages + demand.error_pages) * size
+    title = engine_named(fact.engine).title
+    if not granted:
+        if asks_for_pages(fact) is False:
+            return
+        found[where].append(
+            Problem(
+                rule=MISSING,
+                position=limit.position,
+                subject=limit.name,
+                message=f"{limit.name} has no huge page limit, but its {title} asks for "
+                f"{counted_pages(demand.pages, size)}"
+                + (
+                    " and does not start without them."
+                    if asks_for_pages(fact) == "on"
+                    else ": it falls back or dies with a Bus error."
+                ),
+                fix=f"Write {name}: {format_kubernetes_bytes(need)} under limits, beside cpu or memory.",
+            )
+        )
+    elif not have:
+        sizes = ", ".join(kubernetes_resource_name(s) for s in granted)
+        found[where].append(
+            Problem(
+                rule=OTHER_SIZE,
+                position=limit.position,
+                subject=limit.name,
+                message=f"{limit.name} has {sizes}, but its {title} asks for pages of {page_label(size)}.",
+                fix=f"Write {name}: {format_kubernetes_bytes(need)}, or name the size in the engine's settings.",
+            )
+        )
+    elif have < demand.pages * size:
+        edits = tuple(
+            Edit(edit.start, edit.end, format_kubernetes_bytes(need))
+            for quantity, places in limit.quantities
+            if quantity == size
+            for edit in places
+        )
+        found[where].append(
+            Problem(
+                rule=BELOW,
+                position=edits[0].start if edits else limit.position,
+                subject=f"{name}: {format_kubernetes_bytes(have)}",
+                message=f"{limit.name}: the limit holds {counted_pages(have // size, size)}, "
+                f"the mapping of {title} needs "
+                f"{counted_pages(demand.pages, size)} ({format_bytes(demand.segment_bytes)} and rounding).",
+                fix=f"Write {name}: {format_kubernetes_bytes(need)}.",
+                edits=edits,
+            )
+        )
+
+
+def of_whole_pod(limit: LimitFact, limits: Sequence[tuple[int, LimitFact]]) -> dict[int, int]:
+    """What a container without huge pages of its own shares: the limit of its pod (Kubernetes 1.34)."""
+    pod = limit.name.partition(",")[0]
+    shared = [other for _, other in limits if other.is_whole_pod and other.name.partition(",")[0] == pod]
+    return {size: count for other in shared for size, count in other.hugepages if count}
+
+
+def container_of(fact: EngineFact, limits: Sequence[tuple[int, LimitFact]]) -> tuple[int, LimitFact] | None:
+    """The container that runs the engine: its own object's, else the only one of that engine, else the only one."""
+    if fact.owner is not None:
+        own = [item for item in limits if item[1].name == fact.owner or item[1].name.startswith(fact.owner + ",")]
+        return min(own, key=lambda item: sum(count for _, count in item[1].hugepages), default=None)
+    same = [item for item in limits if item[1].engine == fact.engine]
+    if len(same) == 1:
+        return same[0]
+    unknown = [item for item in limits if item[1].engine is None and not item[1].is_whole_pod]
+    if not same and len(limits) == 1 and unknown:
+        return unknown[0]
+    with_pages = [item for item in same or unknown if item[1].hugepages]
+    return with_pages[0] if len(with_pages) == 1 else None
+
+
+def _switch(engine: str) -> str:
+    return {"postgresql": "huge_pages", "jvm": "uselargepages"}.get(engine, "large_pages")
+
+
+def asks_for_pages(fact: EngineFact) -> str | bool:
+    """``on`` where the engine refuses to start without huge pages, True where it asks, False where it does not."""
+    settings = {name.lower(): value for name, value in fact.settings}
+    if fact.engine == "postgresql":
+        mode = mode_of(settings)
+        return "on" if mode == "on" else mode == "try" and "huge_pages" in settings
+    if fact.engine == "jvm":
+        return settings.get("uselargepages") == "true" and settings.get("usetransparenthugepages") != "true"
+    return settings.get("large_pages", "off").lower() in {"on", "1", "true", "yes"}
+
+
+def is_off(fact: EngineFact) -> bool:
+    settings = {name.lower(): value for name, value in fact.settings}
+    if fact.engine == "postgresql":
+        return mode_of(settings) == "off"
+    return asks_for_pages(fact) is False
+
+
+def wanted(fact: EngineFact, limit: LimitFact, context: Context) -> tuple[int, Demand] | None:
+    """The page size the engine draws from and its demand; None where it wants none or that cannot be computed."""
+    if is_off(fact):
+        return None
+    size = _page_bytes(fact, limit, context)
+    if size is None or fact.engine not in {"postgresql", "mysql", "mariadb", "jvm"}:
+        return None
+    demand_context = DemandContext(
+        arch=context.arch,
+        base_page_bytes=context.base_page_bytes,
+        huge_page_sizes_bytes=context.sizes,
+        default_huge_page_bytes=context.default_page_bytes or context.pmd_bytes,
+    )
+    known = {spec.name.lower() for spec in engine_named(fact.engine).settings}
+    settings = {name: value for name, value in fact.settings if name.lower() in known}
+    if fact.engine == "jvm" and "Xmx" not in settings:
+        return None
+    instance = DatabaseInstance(name="engine", engine=fact.engine, version=fact.version, settings=settings)
+    demand = _smallest(instance, size, demand_context)
+    return None if demand is None else (size, demand)
+
+
+def _smallest(instance: DatabaseInstance, size: int, context: DemandContext) -> Demand | None:
+    """The demand of the version given; the smallest of all versions where none is, so that a doubt raises nothing."""
+    given = [] if instance.version is None else [instance]
+    versions = [replace(instance, version=version) for version in engine_named(instance.engine).versions]
+    for candidates in (given, versions):
+        found = []
+        for candidate in candidates:
+            with suppress(PlannerError):
+                found.append(demand_of(candidate, size, context))
+        if found:
+            return min(found, key=lambda demand: demand.pages)
+    return None
+
+
+def _page_bytes(fact: EngineFact, limit: LimitFact, context: Context) -> int | None:
+    settings = {name.lower(): value for name, value in fact.settings}
+    default = context.default_page_bytes or context.pmd_bytes
+    granted = [size for size, count in limit.hugepages if count]
+    try:
+        if fact.engine == "postgresql":
+            named = parse_postgresql_bytes(settings.get("huge_page_size", "0"), 1024, "huge_page_size")
+        elif fact.engine == "jvm":
+            named = parse_jvm_bytes(settings.get("largepagesizeinbytes", "0"), "LargePageSizeInBytes")
+        else:
+            named = 0
+    except PlannerError:
+        return None
+    if named:
+        return named if named in context.sizes else None
+    if fact.engine == "mariadb" and granted:
+        return max(granted)
+    # Nothing names a size: the default one. Where it is not known, the one the pod has is taken for it.
+    return granted[0] if context.default_page_bytes is None and len(granted) == 1 else default

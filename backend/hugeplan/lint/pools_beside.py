@@ -1,0 +1,256 @@
+"""Pools beside what draws from them: counts that replace each other, limits of pods, engines without a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+from hugeplan.lint.engines_beside import (
+    CGROUP,
+    MISSING,
+    asks_for_pages,
+    container_of,
+    is_off,
+    of_whole_pod,
+    wanted,
+)
+from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
+from hugeplan.lint.kinds.sysctl import SHRUNK
+from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
+from hugeplan.lint.model import (
+    Context,
+    EngineFact,
+    LimitFact,
+    PoolFact,
+    Problem,
+    Reading,
+    attention,
+    wrong,
+)
+from hugeplan.planner.demand import engine_named
+from hugeplan.planner.model import Demand
+from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
+from hugeplan.planner.units import (
+    format_bytes,
+)
+
+POOL_BELOW: Final = wrong(
+    "pool-below-segment",
+    "A pool holds every mapping that is asked of it: the memory beside the buffers counts too, and each mapping is "
+    "rounded up to whole pages.",
+    "mm/hugetlb.c hugetlb_reserve_pages(); the engines' own rules (docs/engines.md)",
+)
+
+NO_LIMIT_ON_POOL: Final = wrong(
+    "pool-without-limit",
+    "Beside a pool, PostgreSQL asks for huge pages from its first start on; a container without a huge page limit may "
+    "use none.",
+    "PostgreSQL src/bin/initdb/initdb.c: the first start reads postgresql.conf.sample, huge_pages = try; " + CGROUP,
+)
+
+INITDB: Final = attention(
+    "pool-without-limit-at-first-start",
+    "The first start of a new cluster reads the sample configuration, where huge_pages is try.",
+    "PostgreSQL src/bin/initdb/initdb.c; sclorg/postgresql-container#419, CrunchyData/postgres-operator#3477",
+)
+
+ABOVE_POOL: Final = wrong(
+    "limits-above-pool",
+    "A pod whose limit is above the node's pool is never scheduled.",
+    "kubernetes docs, Manage HugePages: huge pages are allocatable resources",
+)
+
+SUM_ABOVE_POOL: Final = attention(
+    "limits-sum-above-pool",
+    "All pods of these files together need more pages than one node reserves.",
+    "kubernetes docs, Manage HugePages",
+)
+
+#: systemd-sysctl and sysctl --system read the files by their names; /etc/sysctl.conf is linked as 99-sysctl.conf.
+_ORDER: Final = {"sysctl.conf": "99-sysctl.conf"}
+
+_BARE: Final = LimitFact(name="", hugepages=(), memory_bytes=None, position=0)
+
+
+def overridden(names: Sequence[str], files: Sequence[Sequence[Reading]], found: list[list[Problem]]) -> frozenset[int]:
+    """Places of sysctl.d files whose count of the default size a later file replaces, with the problem of each."""
+    own = []
+    for i, readings in enumerate(files):
+        counts = [f.pages for r in readings if r.kind == SYSCTL for f in r.facts if isinstance(f, PoolFact)]
+        if counts:
+            last = names[i].rsplit("/", 1)[-1]
+            own.append((_ORDER.get(last, last), i, counts[-1]))
+    own.sort()
+    for (_, i, earlier), (_, j, later) in pairwise(own):
+        if earlier == later:
+            continue
+        less = 2 * later <= earlier
+        found[j].append(
+            Problem(
+                rule=SHRUNK if less else TWICE_SET,
+                position=0,
+                subject="vm.nr_hugepages",
+                message=f"{names[j]} is read after {names[i]}: {later} replaces {earlier}"
+                + (", so what was sized for the larger count does not get its pages." if less else "."),
+                fix="Keep vm.nr_hugepages in one file.",
+            )
+        )
+    return frozenset(i for _, i, _ in own[:-1])
+
+
+def pool_bytes(files: Sequence[Sequence[Reading]], overridden: frozenset[int], context: Context) -> dict[int, int]:
+    """Bytes that the files reserve on one node, by page size.
+
+    Files that reserve the same pool are ways to the same count, such as a command line and a unit for run time: the
+    largest counts, not their sum. Counts of different NUMA nodes add up, in one file or in several.
+    """
+    default = context.default_page_bytes or context.pmd_bytes
+    largest: dict[tuple[int, int | None], int] = {}
+    for readings in (readings for i, readings in enumerate(files) if i not in overridden):
+        own: dict[tuple[int, int | None], int] = {}
+        for fact in (fact for reading in readings for fact in reading.facts if isinstance(fact, PoolFact)):
+            pool = (fact.page_bytes or default, fact.numa_node)
+            own[pool] = own.get(pool, 0) + fact.pages * pool[0]
+        for pool, count in own.items():
+            largest[pool] = max(largest.get(pool, 0), count)
+    per_node: dict[int, int] = {}
+    for (size, node), count in largest.items():
+        per_node[size] = per_node.get(size, 0) + (0 if node is None else count)
+    return {size: max(count, largest.get((size, None), 0)) for size, count in per_node.items()}
+
+
+def limits_against_pools(
+    limits: Sequence[tuple[int, LimitFact]], by_size: Mapping[int, int], found: list[list[Problem]]
+) -> None:
+    if not by_size:
+        return
+    for file, limit in limits:
+        for size, count in limit.hugepages:
+            if count > by_size.get(size, 0):
+                found[file].append(
+                    Problem(
+                        rule=ABOVE_POOL,
+                        position=limit.position,
+                        subject=limit.name,
+                        message=f"{limit.name} asks for {format_bytes(count)} of {page_label(size)}; the pool holds "
+                        f"{format_bytes(by_size.get(size, 0))}.",
+                        fix=f"Reserve {counted_pages(-(-count // size), size)} or more on the node.",
+                    )
+                )
+    for size, total in _asked_bytes([limit for _, limit in limits]).items():
+        if by_size.get(size, 0) < total and not any(p.rule is ABOVE_POOL for problems in found for p in problems):
+            file, limit = next((f, item) for f, item in limits if any(s == size for s, _ in item.hugepages))
+            found[file].append(
+                Problem(
+                    rule=SUM_ABOVE_POOL,
+                    position=limit.position,
+                    subject=limit.name,
+                    message=f"All pods together ask for {format_bytes(total)} of {page_label(size)}; one node reserves "
+                    f"{format_bytes(by_size.get(size, 0))}.",
+                    fix="Reserve more, or spread the pods over nodes.",
+                )
+            )
+
+
+def _asked_bytes(limits: Sequence[LimitFact]) -> dict[int, int]:
+    """Bytes that all pods ask for, by page size.
+
+    Objects of one name and several kinds are ways to run the same database, such as a StatefulSet and an operator's
+    custom resource: the largest, not their sum. A fragment ("the patch") is of some object, so it adds nothing.
+    """
+    by_object: dict[tuple[int, str], dict[str, int]] = {}
+    for limit in sorted(limits, key=lambda one: one.is_whole_pod):
+        kind, _, name = limit.name.partition(",")[0].rpartition(" ")
+        for size, count in limit.hugepages:
+            kinds = by_object.setdefault((size, name), {})
+            own = count * (limit.replicas if limit.replicas is not None else 1)
+            # A pod's own limit replaces the sum of its containers'.
+            kinds[kind] = own if limit.is_whole_pod else kinds.get(kind, 0) + own
+    named: dict[int, int] = {}
+    fragments: dict[int, int] = {}
+    for (size, _), kinds in by_object.items():
+        largest = max(kinds.values())
+        if "the" in kinds:
+            fragments[size] = max(fragments.get(size, 0), largest)
+        else:
+            named[size] = named.get(size, 0) + largest
+    return {size: max(named.get(size, 0), fragments.get(size, 0)) for size in {**named, **fragments}}
+
+
+def without_limit(
+    files: Sequence[Sequence[Reading]],
+    limits: Sequence[tuple[int, LimitFact]],
+    pools: Mapping[int, int],
+    found: list[list[Problem]],
+) -> None:
+    """PostgreSQL containers without a huge page limit beside a pool, where nothing was said of them yet."""
+    if not any(pools.values()):
+        return
+    engines = [f for readings in files for r in readings for f in r.facts if isinstance(f, EngineFact)]
+    off = [f for f in engines if f.engine == "postgresql" and is_off(f)]
+    for file, limit in limits:
+        if not limit.tries_pages_first or limit.hugepages or of_whole_pod(limit, limits):
+            continue
+        if any(p.rule is MISSING and p.subject == limit.name for p in found[file]):
+            continue
+        is_switched_off = any((beside := container_of(fact, limits)) is not None and beside[1] is limit for fact in off)
+        then = (
+            "; later starts use base pages, as huge_pages = off says."
+            if is_switched_off
+            else "; where it limits reservations, the server runs on base pages and nothing says so."
+        )
+        size = max(pools, key=lambda each: pools[each])
+        found[file].append(
+            Problem(
+                rule=INITDB if is_switched_off else NO_LIMIT_ON_POOL,
+                position=limit.position,
+                subject=limit.name,
+                message=f"{limit.name} has no huge page limit on nodes with a pool of {format_bytes(pools[size])}. "
+                "Where the container runtime limits use only, the first start (initdb) ends with a Bus error" + then,
+                fix=f"Write {kubernetes_resource_name(size)} under limits, with room for the shared memory, or keep "
+                "the pod off nodes with a pool.",
+            )
+        )
+
+
+def engines_against_pools(
+    files: Sequence[Sequence[Reading]], pools: Mapping[int, int], found: list[list[Problem]], context: Context
+) -> None:
+    """Engines outside of pods that ask for huge pages, against the pool that the files reserve for all of them."""
+    if not pools:
+        return
+    asked: dict[int, list[tuple[int, EngineFact, Demand]]] = {}
+    for i, readings in enumerate(files):
+        for fact in (f for r in readings for f in r.facts if isinstance(f, EngineFact) and f.owner is None):
+            wants = wanted(fact, _BARE, context) if asks_for_pages(fact) else None
+            if wants is not None:
+                asked.setdefault(wants[0], []).append((i, fact, wants[1]))
+    for size, engines in asked.items():
+        have, need = pools.get(size, 0) // size, sum(demand.pages for _, _, demand in engines)
+        if need <= have:
+            continue
+        room = need + sum(demand.error_pages for _, _, demand in engines)
+        file, fact, _ = max(engines, key=lambda one: one[2].pages)
+        titles = ", ".join(dict.fromkeys(engine_named(one.engine).title for _, one, _ in engines))
+        verb = "needs" if len(engines) == 1 else "need together"
+        found[file].append(
+            Problem(
+                rule=POOL_BELOW,
+                position=min((place for _, place in fact.positions), default=0),
+                subject=titles,
+                message=f"{titles} {verb} {counted_pages(need, size)}; the pool of these files has {have}: "
+                f"{_without_pages(fact)}.",
+                fix=f"Reserve {room} or more pages of {page_label(size)}.",
+            )
+        )
+
+
+def _without_pages(fact: EngineFact) -> str:
+    """What an engine does that does not get its pages."""
+    settings = {name.lower(): value for name, value in fact.settings}
+    if asks_for_pages(fact) == "on" or settings.get("usezgc") == "true":
+        return "it does not start"
+    if fact.engine == "postgresql":
+        return "it runs on base pages and nothing says so"
+    return "it runs on base pages after a warning in its log"
