@@ -15,7 +15,8 @@ class FoundDatabase:
 
     ``instance`` is what the plan takes. ``huge_pages_limit_bytes`` is the container's limit by page size: empty means
     that the container has none, None that the source does not say. ``hugetlbfs_mounts`` are the page sizes of mounted
-    HugePages volumes. ``node`` is None for a pod that is not scheduled.
+    HugePages volumes. ``node`` is None for a pod that is not scheduled. ``beside_request_bytes`` is what the scheduler
+    counts for the rest of its pod: sidecars, other containers and the pod's overhead.
     """
 
     instance: DatabaseInstance
@@ -26,6 +27,7 @@ class FoundDatabase:
     owner_kind: str | None = None
     memory_request_bytes: int | None = None
     memory_limit_bytes: int | None = None
+    beside_request_bytes: int | None = None
     huge_pages_limit_bytes: Mapping[int, int] | None = None
     hugetlbfs_mounts: tuple[int, ...] = ()
     volume_bytes: int | None = None

@@ -61,6 +61,7 @@ def _reservations(given: Reservations) -> Json:
         eviction_hard=given.eviction_hard_bytes,
         max_pods=given.max_pods,
         kubelet_version=given.kubelet_version,
+        only_sum=given.only_sum or None,
     )
 
 
@@ -87,6 +88,8 @@ def _database(instance: DatabaseInstance) -> Json:
         settings=dict(instance.settings),
         page_size=instance.page_bytes,
         pod_hugepages_limit=instance.pod_hugepages_limit_bytes,
+        pod_memory_request=instance.pod_memory_request_bytes,
+        pod_memory_limit=instance.pod_memory_limit_bytes,
         stateful_set=instance.stateful_set,
         container=instance.container,
     )

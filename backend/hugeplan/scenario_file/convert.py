@@ -104,6 +104,7 @@ def _reservations(said: ReservationsDocument) -> Reservations:
         hugepage_aware_eviction=said.hugepage_aware_eviction,
         memory_manager_static=said.memory_manager_static,
         kubelet_version=said.kubelet_version,
+        only_sum=said.only_sum,
     )
 
 
@@ -292,6 +293,8 @@ def _database(document: DatabaseDocument, index: int, ids: set[int]) -> Database
         pool_max_bytes=None if pools is None else pools.max,
         workload=_workload(document.workload, where),
         pod_hugepages_limit_bytes=document.pod_hugepages_limit,
+        pod_memory_request_bytes=document.pod_memory_request,
+        pod_memory_limit_bytes=document.pod_memory_limit,
         runs_as=document.runs_as,
         stateful_set=document.stateful_set,
         container=document.container,

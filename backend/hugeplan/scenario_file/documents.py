@@ -76,7 +76,9 @@ class NodeDocument(Document):
 
 
 class ReservationsDocument(Document):
-    """Memory set aside before pods and databases."""
+    """Memory set aside before pods and databases. ``only_sum``: the three sizes are right as a sum, and how it is
+    divided is not known.
+    """
 
     kubernetes: bool = False
     provider: Literal["gke", "eks", "aks"] | None = None
@@ -87,6 +89,7 @@ class ReservationsDocument(Document):
     hugepage_aware_eviction: bool | None = None
     memory_manager_static: bool = False
     kubelet_version: Annotated[str, Field(max_length=64)] | None = None
+    only_sum: bool = False
 
 
 class HistoryDocument(Document):
@@ -144,6 +147,7 @@ class DatabaseDocument(Document):
 
     ``runs_as`` names the observed database that this instance describes, where the planner cannot tell by itself.
     ``stateful_set`` (``namespace/name``) and ``container`` name the Kubernetes objects that its files patch.
+    ``pod_memory_request`` and ``pod_memory_limit`` are what the container has now: patches take the pages from them.
     """
 
     name: Name
@@ -156,6 +160,8 @@ class DatabaseDocument(Document):
     weight: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
     pool_range: PoolRangeDocument | None = None
     pod_hugepages_limit: KubernetesQuantity | None = None
+    pod_memory_request: KubernetesQuantity | None = None
+    pod_memory_limit: KubernetesQuantity | None = None
     runs_as: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     stateful_set: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}/[a-z0-9.-]{1,253}$")] | None = None
     container: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}$")] | None = None

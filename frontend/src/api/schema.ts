@@ -2346,6 +2346,7 @@ export interface components {
          *
          *     ``runs_as`` names the observed database that this instance describes, where the planner cannot tell by itself.
          *     ``stateful_set`` (``namespace/name``) and ``container`` name the Kubernetes objects that its files patch.
+         *     ``pod_memory_request`` and ``pod_memory_limit`` are what the container has now: patches take the pages from them.
          */
         DatabaseDocument: {
             /** Name */
@@ -2378,6 +2379,10 @@ export interface components {
             pool_range?: components["schemas"]["PoolRangeDocument"] | null;
             /** Pod Hugepages Limit */
             pod_hugepages_limit?: (number | string) | null;
+            /** Pod Memory Request */
+            pod_memory_request?: (number | string) | null;
+            /** Pod Memory Limit */
+            pod_memory_limit?: (number | string) | null;
             /** Runs As */
             runs_as?: string | null;
             /** Stateful Set */
@@ -5662,7 +5667,8 @@ export interface components {
         };
         /**
          * ReservationsDocument
-         * @description Memory set aside before pods and databases.
+         * @description Memory set aside before pods and databases. ``only_sum``: the three sizes are right as a sum, and how it is
+         *     divided is not known.
          */
         ReservationsDocument: {
             /**
@@ -5689,6 +5695,11 @@ export interface components {
             memory_manager_static: boolean;
             /** Kubelet Version */
             kubelet_version?: string | null;
+            /**
+             * Only Sum
+             * @default false
+             */
+            only_sum: boolean;
         };
         /**
          * Retention
@@ -6205,7 +6216,8 @@ export interface components {
             /**
              * @default {
              *       "kubernetes": false,
-             *       "memory_manager_static": false
+             *       "memory_manager_static": false,
+             *       "only_sum": false
              *     }
              */
             reservations: components["schemas"]["ReservationsDocument"];

@@ -16,10 +16,21 @@ def check(now: NodeNow) -> Iterable[Finding]:
     """One finding per pool whose pages exceed the limits of all pods on the node."""
     for size, held in now.pool_bytes.items():
         limited = now.limited_bytes(size)
+        # Databases that ask for them and lack the limit have a finding of their own, which tells them to take it.
+        limited += sum(
+            database.needed_bytes
+            for database in now.databases
+            if database.wants_pages
+            and database.demand is not None
+            and database.demand.page_bytes == size
+            and not database.found.huge_pages_limit_bytes
+        )
         idle = held - limited
         if idle < size:
             continue
-        whose = "no pod has a limit for them" if not limited else f"pods may use {format_bytes(limited)} of them"
+        whose = (
+            "no pod has a limit for them" if not limited else f"pods may use or ask for {format_bytes(limited)} of them"
+        )
         yield finding(
             CODE,
             State.ATTENTION,

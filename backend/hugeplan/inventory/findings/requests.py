@@ -56,8 +56,12 @@ def _pending(node: FoundNode, plan: Plan) -> Iterable[Finding]:
     for found in node.databases:
         planned = planned_by_name[found.instance.name]
         memory = pod_memory(plan, found.instance, planned) if planned.page_bytes is not None else None
-        request = found.memory_request_bytes if memory is None else memory.request_bytes
-        if request is None or request <= offered:
+        own = found.memory_request_bytes if memory is None else memory.request_bytes
+        if own is None:
+            continue
+        # The scheduler counts the whole pod: sidecars and overhead too.
+        request = own + (found.beside_request_bytes or 0)
+        if request <= offered:
             continue
         yield finding(
             "patched_pod_stays_pending",

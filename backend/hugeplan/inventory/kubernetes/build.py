@@ -12,6 +12,7 @@ from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pool
 from hugeplan.inventory.kubernetes.objects import Claim, ConfigMap, Node, Pod, PodMetrics
 from hugeplan.inventory.kubernetes.pods import (
     PodMemory,
+    container_share,
     ended_above_pool,
     holds_memory,
     hugetlbfs_mounts,
@@ -166,6 +167,8 @@ def _databases(pod: Pod, view: PodView, given: _Input, names: set[str]) -> list[
 def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Input, names: set[str]) -> FoundDatabase:
     container = next(one for one in view.containers if one.name == recognised.container)
     memory = pod_memory(pod)
+    beside = pod_memory(pod, frozenset({recognised.container}))
+    own_request, own_limit = container_share(pod, container, beside)
     limits = dict(container.huge_pages_limit_bytes) or dict(memory.huge_pages_bytes)
     name = view.name
     if name in names:
@@ -179,8 +182,8 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         instance,
         stateful_set=own_set,
         container=recognised.container,
-        pod_memory_request_bytes=container.memory_request_bytes,
-        pod_memory_limit_bytes=container.memory_limit_bytes,
+        pod_memory_request_bytes=own_request,
+        pod_memory_limit_bytes=own_limit,
     )
     unknown = (*recognised.unknown, *refused)
     return FoundDatabase(
@@ -190,8 +193,9 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         workload=view.name,
         node=pod.spec.nodeName,
         owner_kind=view.owner_kind,
-        memory_request_bytes=container.memory_request_bytes,
-        memory_limit_bytes=container.memory_limit_bytes,
+        memory_request_bytes=own_request,
+        memory_limit_bytes=own_limit,
+        beside_request_bytes=beside.request_bytes,
         huge_pages_limit_bytes=limits,
         hugetlbfs_mounts=hugetlbfs_mounts(pod, recognised.container),
         volume_bytes=_volume_bytes(pod, view.namespace, given.claims),
@@ -254,9 +258,10 @@ def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
         _add_tenant(parts, named, whole, view.owner_name or view.name, _used_bytes(usage, frozenset()))
         return
     containers = frozenset(database.recognised.container for database in databases)
-    if len(view.containers) > len(containers):
+    beside = pod_memory(pod, containers)
+    if len(view.containers) > len(containers) or beside.request_bytes or beside.limit_bytes:
         name = f"{view.owner_name or view.name} (beside the database)"
-        _add_tenant(parts, named, pod_memory(pod, containers), name, _used_bytes(usage, containers))
+        _add_tenant(parts, named, beside, name, _used_bytes(usage, containers))
 
 
 def _add_plain_pod(parts: _NodeParts, pod: Pod, memory: PodMemory, given: _Input) -> None:

@@ -140,8 +140,13 @@ def pod_memory(pod: Pod, excluded: frozenset[str] = frozenset()) -> PodMemory:
         own_limit = _quantity(spec.resources.limits, "memory")
         own_request = _quantity(spec.resources.requests, "memory")
         limit = limit if own_limit is None else own_limit
-        # The API server gives a pod with a limit and without a request what its containers ask for, else the limit.
-        request = own_request if own_request is not None else own_limit if request is None else request
+        # The API server gives a pod with a limit and without a request what its containers ask for, those that do not
+        # say left out, else the limit.
+        said = _effective([a[0] or 0 for a in asked], [(always, found[0] or 0) for always, found in init]) or None
+        if own_request is not None:
+            request = own_request
+        elif own_limit is not None:
+            request = said or own_limit
     overhead = _quantity(spec.overhead, "memory") or 0
     held = [huge_pages_of(container.resources) for container in running]
     held_before = [(one.restartPolicy == "Always", huge_pages_of(one.resources)) for one in before]
@@ -157,6 +162,21 @@ def pod_memory(pod: Pod, excluded: frozenset[str] = frozenset()) -> PodMemory:
         limit_bytes=None if limit is None else limit + overhead,
         huge_pages_bytes=huge,
     )
+
+
+def container_share(pod: Pod, container: ContainerView, beside: PodMemory) -> tuple[int | None, int | None]:
+    """Request and limit of a container; without its own what the pod's (Kubernetes 1.34) leaves to it."""
+    found = []
+    needs = pod.spec.resources
+    overhead = _quantity(pod.spec.overhead, "memory") or 0
+    others = max(0, (beside.request_bytes or 0) - overhead)
+    for own, whole in (
+        (container.memory_request_bytes, None if needs is None else needs.requests),
+        (container.memory_limit_bytes, None if needs is None else needs.limits),
+    ):
+        of_pod = _quantity(whole, "memory")
+        found.append(own if own is not None or of_pod is None else max(0, of_pod - others))
+    return found[0], found[1]
 
 
 def _effective(running: Sequence[int | None], before: Sequence[tuple[bool, int | None]]) -> int | None:
