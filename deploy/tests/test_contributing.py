@@ -75,6 +75,61 @@ def check_finding(tree: Path) -> None:
     assert "few_cpus" in {finding["code"] for finding in plan["plan"]["findings"]}
 
 
+def check_rule(tree: Path) -> None:
+    program = (sys.executable, "-m", "hugeplan.cli")
+    limits = {"memory": "8Gi", "hugepages-2Mi": "4Gi"}
+    words = ["postgres", "-c", "shared_buffers=1GB"]
+    container = {"name": "db", "image": "postgres:17.2", "args": words, "resources": {"limits": limits}}
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running"}, "metadata": {"name": "db-0"},
+        "spec": {"nodeName": "n1", "containers": [container]},
+    }  # fmt: skip
+    node = {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
+        "status": {"capacity": {"memory": "32Gi", "cpu": "8", "hugepages-2Mi": "4Gi"},
+                   "allocatable": {"memory": "26Gi"}, "nodeInfo": {"architecture": "amd64"}},
+    }  # fmt: skip
+    dump = tree / "dump.json"
+    dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [node, pod]}))
+    answer = json.loads(run(tree, *program, "plan", str(dump), "--json", codes={0, 5}))
+    said = [found for found in answer["nodes"][0]["findings"] if found["code"] == "limit_twice_over"]
+    assert [found["subject"] for found in said] == ["default/db-0"], "of today, and not said again of the plan"
+
+    scenario = tree / "scenario.yaml"
+    scenario.write_text(
+        "node: {name: n1, memory: 32GiB}\nreservations: {kubernetes: true}\n"
+        "databases: [{name: db, engine: postgresql, version: '17', settings: {shared_buffers: 1GB},"
+        " pod_hugepages_limit: 4GiB}]\n"
+    )
+    plan = run(tree, *program, "plan", str(scenario), "--json", codes={0, 5})
+    assert "limit_twice_over" in {found["code"] for found in json.loads(plan)["plan"]["findings"]}
+
+    conf = tree / "postgresql.conf"
+    conf.write_text("shared_buffers = 1GB\nhuge_pages = on\n")
+    manifest = tree / "pod.json"
+    manifest.write_text(json.dumps(pod | {"spec": {"containers": [container]}}))
+    assert "limit-twice-over" in run(tree, *program, "lint", str(conf), str(manifest), codes={0, 1})
+
+    script = "import json, sys\nfrom hugeplan.documents.plan import *\n"
+    del script
+    kept = tree / "plan.json"
+    kept.write_text(plan)
+    verified = run(tree, sys.executable, "-c", VERIFY, str(kept))
+    assert "limit_twice_over" in verified
+
+
+VERIFY = """
+import sys
+from hugeplan.cli.plan_document import read_plan
+from hugeplan.proof.observation import Observation
+from hugeplan.proof.verdict import verify
+plan = read_plan(sys.argv[1]).plan
+limit = {"counter": "usage", "page_bytes": 2 << 20, "limit_bytes": 4 << 30, "cgroup_path": "/pod"}
+server = {"key": "postgresql:5432", "engine": "postgresql", "hugetlb_limits": [limit], "segments": []}
+print([found.code for found in verify(plan, Observation({}, {"databases": [server]})).findings])
+"""
+
+
 def check_artifact(tree: Path) -> None:
     plan = tree / "plan.json"
     plan.write_text(run(tree, sys.executable, "-m", "hugeplan.cli", "plan", str(SCENARIO), "--json"))
@@ -108,6 +163,7 @@ CHECKS: dict[str, Callable[[Path], None]] = {
     "A database engine": check_engine,
     "A database operator": check_operator,
     "A finding of the plan": check_finding,
+    "A rule that runs in four places": check_rule,
     "An artifact": check_artifact,
     "A collector of the agent": check_collector,
     "A page-size backing of tlbbench": check_backing,

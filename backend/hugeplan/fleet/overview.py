@@ -16,7 +16,6 @@ from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import GlobalPool, NumaPool
 from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.fleet import overview_repository as repository
-from hugeplan.fleet.findings import silent_fallback, time_bomb
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.findings.plan_drift import compared
 from hugeplan.fleet.overview_schemas import (
@@ -36,6 +35,7 @@ from hugeplan.fleet.overview_schemas import (
 from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
 from hugeplan.fleet.service import plan_in_force
 from hugeplan.planner.evaluation.win_matrix import TIE
+from hugeplan.planner.findings import silent_fallback, time_bomb
 
 _COUNTED_CODES = {"time_bombs": time_bomb.CODE, "silent_fallbacks": silent_fallback.CODE}
 

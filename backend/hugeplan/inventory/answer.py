@@ -11,17 +11,14 @@ from dataclasses import dataclass, replace
 
 from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, findings_of_plan
 from hugeplan.inventory.model import FoundNode, HugePageUser, Inventory
-from hugeplan.inventory.now import node_now
+from hugeplan.inventory.now import claims, node_now
+from hugeplan.planner.findings import findings_by, what_is_wrong
+from hugeplan.planner.findings.base import Facts
 from hugeplan.planner.fleet import plan_node
 from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
 from hugeplan.planner.other_node import MOST_TRIED, with_other_node
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_iec_bytes
-
-#: Findings of the plan about what a finding on today's state may have said of the same database or pool already.
-_SAID_TWICE = frozenset(
-    {"pod_limit_below_segment", "pool_idle", "silent_fallback", "pool_short", "time_bomb", "initdb_bus_error"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +159,8 @@ def _as_instance(user: HugePageUser, page_bytes: int) -> DatabaseInstance:
 
 def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     request = request_of(node, policy)
-    today = findings_of_node(node_now(node))
+    now = node_now(node)
+    today = (*what_is_wrong(findings_by(Facts(claims=claims(now)))), *findings_of_node(now))
     present = node.pool_bytes
     if not request.databases:
         return _without_plan(node, request, today, None)
@@ -179,7 +177,7 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
         if finding.subject == node.facts.name
         else replace(finding, subject=f"{node.facts.name}, {finding.subject}")
         for finding in found.findings
-        if finding.code not in _SAID_TWICE or not _is_said(finding, said)
+        if not _is_said(node, finding, said)
     )
     findings = (*today, *findings_of_plan(node, found), *own)
     return NodeAnswer(
@@ -194,22 +192,21 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     )
 
 
-def _said_of(node: FoundNode, today: Sequence[Finding]) -> dict[str, int]:
-    """How bad the worst finding on today's state is, by instance name; by the empty name for the node's pools."""
-    names = {found.subject: found.instance.name for found in node.databases} | {node.facts.name: ""}
-    said: dict[str, int] = {}
+def _said_of(node: FoundNode, today: Sequence[Finding]) -> dict[tuple[str, str], int]:
+    """How bad the worst finding on today's state is, by its code and the plan's name of its subject."""
+    names = {found.subject: found.instance.name for found in node.databases}
+    said: dict[tuple[str, str], int] = {}
     for finding in today:
-        name = names.get(finding.subject)
-        if name is not None:
-            said[name] = min(said.get(name, _severity(finding)), _severity(finding))
+        key = (finding.code, names.get(finding.subject, finding.subject))
+        said[key] = min(said.get(key, _severity(finding)), _severity(finding))
     return said
 
 
-def _is_said(finding: Finding, said: Mapping[str, int]) -> bool:
-    """Whether something at least as bad was said: then it is no news. What nobody said stays, so no verdict is lost."""
-    if finding.state is State.OK:
-        return True
-    return _severity(finding) >= said.get(finding.subject, said.get("", len(_WORST_FIRST)))
+def _is_said(node: FoundNode, finding: Finding, said: Mapping[tuple[str, str], int]) -> bool:
+    """Whether the same rule said as much of today: of the same database, or of the node whose pool this is about."""
+    is_database = any(found.instance.name == finding.subject for found in node.databases)
+    about = finding.subject if is_database else node.facts.name
+    return _severity(finding) >= said.get((finding.code, about), len(_WORST_FIRST))
 
 
 def _without_plan(node: FoundNode, request: PlanRequest, today: Sequence[Finding], because: str | None) -> NodeAnswer:

@@ -69,7 +69,6 @@ class FoundNode:
     allocatable_bytes: int | None = None
     pool_bytes: Mapping[int, int] | None = None
     kubelet_version: str | None = None
-    container_runtime: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     machine_id: str | None = None
     sample: NodeSample | None = None

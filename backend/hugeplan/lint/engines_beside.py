@@ -14,11 +14,15 @@ from hugeplan.lint.model import (
     EngineFact,
     LimitFact,
     Problem,
+    Rule,
+    Severity,
     wrong,
 )
 from hugeplan.planner.demand import DemandContext, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import DatabaseInstance, Demand
+from hugeplan.planner.findings import findings_by, pod_limit, what_is_wrong
+from hugeplan.planner.findings.base import Claim, Facts
+from hugeplan.planner.model import DatabaseInstance, Demand, Finding, State
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
 from hugeplan.planner.units import (
     format_bytes,
@@ -123,25 +127,42 @@ def check_engine(
                 fix=f"Write {name}: {format_kubernetes_bytes(need)}, or name the size in the engine's settings.",
             )
         )
-    elif have < demand.pages * size:
+    else:
         edits = tuple(
             Edit(edit.start, edit.end, format_kubernetes_bytes(need))
             for quantity, places in limit.quantities
             if quantity == size
             for edit in places
         )
-        found[where].append(
-            Problem(
-                rule=BELOW,
-                position=edits[0].start if edits else limit.position,
-                subject=f"{name}: {format_kubernetes_bytes(have)}",
-                message=f"{limit.name}: the limit holds {counted_pages(have // size, size)}, "
-                f"the mapping of {title} needs "
-                f"{counted_pages(demand.pages, size)} ({format_bytes(demand.segment_bytes)} and rounding).",
-                fix=f"Write {name}: {format_kubernetes_bytes(need)}.",
-                edits=edits,
-            )
+        claim = Claim(
+            subject=f"{name}: {format_kubernetes_bytes(have)}",
+            engine=fact.engine,
+            page_bytes=size,
+            pages=demand.pages,
+            grant={name: need},
+            limit_bytes=have // size * size,  # a part of a page is said of the file alone
+            holder=f"of {limit.name}",
+            refuses_start=asks_for_pages(fact) == "on",
         )
+        found[where] += [
+            Problem(
+                rule=_rule_of(finding),
+                position=edits[0].start if edits else limit.position,
+                subject=finding.subject,
+                message=f"{limit.name}: {finding.title[0].lower()}{finding.title[1:]}. {finding.reason}",
+                fix=finding.fix or "",
+                edits=edits if finding.code == pod_limit.CODE else (),
+            )
+            for finding in what_is_wrong(findings_by(Facts(claims=(claim,))))
+        ]
+
+
+def _rule_of(finding: Finding) -> Rule:
+    """The linter's rule for one that plans, imports and verify share."""
+    if finding.code == pod_limit.CODE:
+        return BELOW
+    severity = Severity.WRONG if finding.state is State.WRONG else Severity.ATTENTION
+    return Rule(finding.code.replace("_", "-"), severity, f"{finding.title}.", "hugeplan's checks of a plan")
 
 
 def of_whole_pod(limit: LimitFact, limits: Sequence[tuple[int, LimitFact]]) -> dict[int, int]:

@@ -58,7 +58,7 @@ def test_no_bomb(limits: object) -> None:
 
 def test_a_reservation_limit_explains_a_fallback() -> None:
     fallen = found(**BASE, huge_pages_status="off", hugetlb_limits=[limit("reservation", GIB)])["silent_fallback"]
-    assert fallen.title == "It fell back to base pages: its limit is 1 GiB"
+    assert fallen.title == "It fell back to base pages: its limit is 1 GiB, its segment 17 GiB"
     assert "huge_pages = on" in fallen.fix
 
 

@@ -33,7 +33,7 @@ class TestKubernetes:
         assert found.status_code == 200
         answer = found.json()["answer"]
         assert [one["name"] for one in answer["nodes"]] == ["app-1", "db-1"]
-        assert any(one["code"] == "huge_pages_limit_below_segment" for one in answer["nodes"][1]["findings"])
+        assert any(one["code"] == "pod_limit_below_segment" for one in answer["nodes"][1]["findings"])
         assert found.json()["scenarios"] == []
         assert (await planner.get("/api/v1/scenarios")).json()["items"] == []
 

@@ -206,7 +206,7 @@ def test_the_plan_uses_the_history_for_its_risk(inventory: Inventory) -> None:
     worker = next(node for node in found.nodes if node.node.facts.name == "worker-1")
     assert worker.plan is not None
     assert worker.plan.risk.probability is not None
-    short = [one for one in worker.findings if one.code == "huge_pages_limit_below_segment"]
+    short = [one for one in worker.findings if one.code == "pod_limit_below_segment"]
     assert [one.state for one in short] == [State.WRONG]
     assert "Bus error" not in short[0].reason
     # 1,500 of 2,048 pages are free and 10 of them reserved: what is in use stays.

@@ -178,7 +178,7 @@ def test_pools_that_no_pod_can_use_are_proposed_for_release() -> None:
     found = answered(sized(64, 2048),
                      postgres("pg-0", "a", {"shared_buffers": "1GB", "huge_pages": "on"},
                               limits={"memory": "4Gi", "hugepages-2Mi": "1096Mi"}))  # fmt: skip
-    (idle,) = [finding for finding in found.findings if finding.code == "idle_pool"]
+    (idle,) = [finding for finding in found.findings if finding.code == "pool_idle"]
     assert "reserve 548 of 2,048 pages of 2M" in (idle.fix or "")
 
 

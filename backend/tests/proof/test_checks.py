@@ -280,8 +280,8 @@ def both_short_and_not_running(report: dict[str, Any]) -> None:
         (not_restarted, Cause.NOT_RESTARTED, ("still runs on base pages", "restart it")),
         (holder, Cause.HELD, ("redis (PID 99, /user.slice/a) with 40 pages of 2M", "no process read here has touched")),
         (other_size, Cause.OTHER_SIZE, ("runs on pages of 1G",)),
-        (limit("reservation"), Cause.LIMIT, ("silent fallback",)),
-        (limit("usage"), Cause.LIMIT, ("time bomb",)),
+        (limit("reservation"), Cause.LIMIT, ("silently falls back",)),
+        (limit("usage"), Cause.LIMIT, ("once its cache is warm",)),
         (changed("sample", "databases", 0, "huge_pages_status", to=None), Cause.NOT_OBSERVED, ()),
     ],
 )

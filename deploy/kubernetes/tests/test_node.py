@@ -196,7 +196,7 @@ def test_from_the_first_answer_to_a_server_on_exactly_the_planned_pages(lab: Lab
     (node,) = planned["nodes"]
     (database,), (instance,) = node["databases"], node["instances"]
     assert database["settings"] == {"shared_buffers": SHARED_BUFFERS, "max_connections": "50"}
-    assert "try_falls_back" in {one["code"] for one in node["findings"]}
+    assert "silent_fallback" in {one["code"] for one in node["findings"]}
     (pool,) = [one for one in node["pools"] if one["planned_pages"]]
 
     # Apply: the plan's own script, its resources and its setting.
@@ -285,7 +285,7 @@ def test_a_limit_below_the_segment_is_found_and_is_a_silent_fallback_here(lab: L
     lab.run_pod("huge_pages=try", limits={"hugepages-2Mi": "256Mi"})
     assert lab.query("SHOW huge_pages_status") == "off"
     assert hugetlb.used() == 0
-    found = lab.findings()["huge_pages_limit_below_segment"]
+    found = lab.findings()["pod_limit_below_segment"]
     assert "silently falls back" in found["reason"]
     short = int(lab.query("SHOW shared_memory_size_in_huge_pages")) - 128
     assert f"{short} pages short" in found["title"]
@@ -295,7 +295,7 @@ def test_no_limit_on_a_node_with_pools_is_found_and_is_a_silent_fallback_here(la
     lab.pool(400)
     lab.run_pod("huge_pages=try", limits={})
     assert lab.query("SHOW huge_pages_status") == "off"
-    found = lab.findings()["pod_without_huge_pages_limit"]
+    found = lab.findings()["pod_limit_below_segment"]
     assert found["subject"].startswith("default/pg-")
     assert "silently falls back" in found["reason"]
 

@@ -1,8 +1,7 @@
 """What is wrong with a node by its newest report: one file per rule, one row per rule.
 
-The planner's findings judge a plan; these judge what is there, on every report, so they read a report and nothing else.
-A rule yields only what needs attention: a node without findings has none stored. A code that the planner has too means
-the same there.
+The planner's rules that need nothing but a sample run here, too; the rules of this table read what only a report has.
+Only what needs attention is kept: a node without findings has none stored.
 """
 
 from __future__ import annotations
@@ -14,20 +13,17 @@ from hugeplan.fleet.findings import (
     cloned_machine_id,
     collectors_failed,
     fractured_guest,
-    initdb_bus_error,
     memory_low,
     plan_drift,
     pool_idle,
     reports_lost,
     silent_fallback,
     surplus_pages,
-    time_bomb,
 )
-from hugeplan.fleet.findings.base import NodeFinding, Observed, Rule
+from hugeplan.fleet.findings.base import NodeFinding, Observed, Rule, node_finding
+from hugeplan.planner.findings import findings_by, what_is_wrong
 
 RULES: tuple[Rule, ...] = (
-    time_bomb.check,
-    initdb_bus_error.check,
     silent_fallback.check,
     plan_drift.check,
     memory_low.check,
@@ -50,7 +46,8 @@ _WORST_FIRST = {"wrong": 0, "attention": 1}
 
 def findings_of(observed: Observed) -> list[NodeFinding]:
     """All findings of a node, wrong ones first, else in the order of the table."""
-    return worst_first(finding for rule in RULES for finding in rule(observed))
+    shared = what_is_wrong(findings_by(observed.facts))
+    return worst_first([*map(node_finding, shared), *(finding for rule in RULES for finding in rule(observed))])
 
 
 def worst_first(found: Iterable[NodeFinding]) -> list[NodeFinding]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import msgspec
 
 from hugeplan.documents.report import CollectorResult, Inventory, Sample, SpoolSummary
+from hugeplan.fleet.observation import node_sample
+from hugeplan.planner.findings.base import Facts
+from hugeplan.planner.model import Finding
 
 
 class PlannedPool(msgspec.Struct, frozen=True):
@@ -44,8 +47,26 @@ class Observed:
     planned: tuple[PlannedPool, ...] | None
     shares_machine_id: bool = False
 
+    @property
+    def facts(self) -> Facts:
+        """What the planner's rules take of the report: its databases and pools, where it has databases."""
+        sample = node_sample(self.inventory, self.sample, []) if self.sample.databases else None
+        return Facts(default_huge_page_bytes=self.inventory.default_huge_page_bytes, sample=sample)
+
 
 Rule = Callable[[Observed], Iterable[NodeFinding]]
+
+
+def node_finding(finding: Finding) -> NodeFinding:
+    """A finding of a rule that other features share."""
+    return NodeFinding(
+        code=finding.code,
+        subject=finding.subject,
+        state=finding.state.value,
+        title=finding.title,
+        reason=finding.reason,
+        fix=finding.fix or "",
+    )
 
 
 def wrong(code: str, subject: str, title: str, reason: str, fix: str) -> NodeFinding:

@@ -1,13 +1,11 @@
-"""A database silently runs on base pages: a container's limit refused its segment, or it started too early."""
+"""A database silently runs on base pages beside free huge pages: it started too early, or never asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.documents.observed import Database
 from hugeplan.fleet.findings.base import NodeFinding, Observed, idle_pages_by_size, wrong
 from hugeplan.fleet.observation import observed_database
-from hugeplan.planner.findings.container_limits import FIX, REFUSES
 from hugeplan.planner.findings.container_limits import silent_fallback as refused_by_limit
 from hugeplan.planner.model import MIB
 from hugeplan.planner.pages import page_label
@@ -18,15 +16,14 @@ _LEAST_SEGMENT_BYTES = 64 * MIB
 
 
 def check(observed: Observed) -> Iterable[NodeFinding]:
-    """Each database that a limit refused, else each with a large segment on base pages beside an idle pool."""
+    """Each database with a large segment on base pages beside an idle pool, unless a limit keeps it from that."""
+    default = observed.inventory.default_huge_page_bytes
     idle = {size: pages * size for size, pages in idle_pages_by_size(observed.sample).items() if pages}
     for database in observed.sample.databases or ():
         if database.huge_pages_status not in {"off", "partial"}:
             continue
-        refused = _of_limit(observed, database)
-        if refused is not None:
-            yield refused
-            continue
+        if default is not None and refused_by_limit(observed_database(database), default):
+            continue  # a rule over the sample says so
         segment = max((part.bytes or 0 for part in database.segments if part.backing == "base_pages"), default=0)
         fitting = [size for size, free in idle.items() if free >= segment]
         if segment < _LEAST_SEGMENT_BYTES or not fitting:
@@ -41,21 +38,3 @@ def check(observed: Observed) -> Iterable[NodeFinding]:
             "Restart it: it takes huge pages only when it starts. Set huge_pages=on (or the engine's equivalent) so "
             "that it refuses to start without them.",
         )
-
-
-def _of_limit(observed: Observed, database: Database) -> NodeFinding | None:
-    """The reservation limit of its cgroup is below its segment."""
-    default = observed.inventory.default_huge_page_bytes
-    short = None if default is None else refused_by_limit(observed_database(database), default)
-    if short is None:
-        return None
-    refuses = REFUSES.get(database.engine)
-    notice = f" {refuses} makes the next start fail instead of falling back." if refuses else ""
-    return wrong(
-        CODE,
-        database.key,
-        f"It fell back to base pages: its limit is {format_bytes(short.limit.limit_bytes)}",
-        f"The reservation limit of the cgroup {short.limit.cgroup_path} is below the segment of "
-        f"{format_bytes(short.segment_bytes)}, so {database.engine} silently runs on base pages.",
-        FIX + notice,
-    )

@@ -7,12 +7,10 @@ from typing import Final
 from hugeplan.inventory.findings import (
     fallback,
     idle_pool,
-    no_limit,
     no_mount,
     not_scheduled,
     pool_short,
     requests,
-    short_limit,
 )
 from hugeplan.inventory.findings.base import Check, DatabaseNow, NodeNow
 from hugeplan.inventory.model import FoundNode, Inventory
@@ -20,8 +18,6 @@ from hugeplan.planner.model import Finding, Plan
 
 #: Checks of a node as it is.
 NODE_CHECKS: Final[tuple[Check, ...]] = (
-    no_limit.check,
-    short_limit.check,
     pool_short.check,
     idle_pool.check,
     fallback.check,

@@ -9,7 +9,7 @@ from hugeplan.planner.model import Finding, State
 from hugeplan.planner.pages import kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
-CODE = "try_falls_back"
+CODE = "silent_fallback"
 
 
 def check(now: NodeNow) -> Iterable[Finding]:

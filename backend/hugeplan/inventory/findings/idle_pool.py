@@ -9,7 +9,7 @@ from hugeplan.planner.model import Finding, State
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
-CODE = "idle_pool"
+CODE = "pool_idle"
 
 
 def check(now: NodeNow) -> Iterable[Finding]:

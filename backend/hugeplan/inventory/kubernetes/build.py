@@ -332,7 +332,6 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
         allocatable_bytes=allocatable.get("memory"),
         pool_bytes=pools_of(capacity) or None,
         kubelet_version=info.kubeletVersion if info is not None else None,
-        container_runtime=info.containerRuntimeVersion if info is not None else None,
         labels=node.metadata.labels or {},
         machine_id=info.machineID if info is not None else None,
         sample=sample_of(node),

@@ -202,7 +202,6 @@ def _kubernetes_node(
         allocatable_bytes=allocatable.get("memory"),
         pool_bytes=pools_of(capacity) or None,
         kubelet_version=info.get("kubelet_version"),
-        container_runtime=info.get("container_runtime_version"),
         unknown=tuple(unknown),
     )
 

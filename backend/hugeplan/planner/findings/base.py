@@ -84,7 +84,61 @@ class FindingInputs:
         return self.in_use.pools.get((pool.numa_node, pool.page_bytes))
 
 
-Check = Callable[[FindingInputs], Iterable[Finding]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a database maps of one page size, beside one limit on it.
+
+    ``subject`` is its name as whoever asks shows it. ``limit_bytes`` is None where it is not known, ``counter`` where
+    it is not known whether touched pages (``usage``) or mappings (``reservation``) count against it. ``grant`` is what
+    the limit is to be, by Kubernetes resource, the page size of the claim first; ``holder`` whose limit it is.
+    ``refuses_start``: the engine ends where it does not get its pages.
+    """
+
+    subject: str
+    engine: str
+    page_bytes: int
+    pages: int
+    grant: Mapping[str, int]
+    limit_bytes: int | None
+    counter: str | None = None
+    holder: str = "of the container"
+    refuses_start: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """A node as far as a source knows it; None: not known to it.
+
+    The planner knows a ``plan``, an agent's report a ``sample``; plans, imports, ``verify`` and the linter know
+    ``claims``.
+    """
+
+    default_huge_page_bytes: int | None = None
+    sample: NodeSample | None = None
+    claims: tuple[Claim, ...] | None = None
+    plan: FindingInputs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A check, and the names of the :class:`Facts` without which it says nothing."""
+
+    check: Callable[[Facts], Iterable[Finding]]
+    needs: tuple[str, ...]
+
+    def findings(self, facts: Facts) -> Iterable[Finding]:
+        """What the rule says, wherever its facts are known."""
+        return () if any(getattr(facts, name) is None for name in self.needs) else self.check(facts)
+
+
+def of_plan(check: Callable[[FindingInputs], Iterable[Finding]]) -> Rule:
+    """A rule about a finished plan."""
+
+    def checked(facts: Facts) -> Iterable[Finding]:
+        assert facts.plan is not None
+        return check(facts.plan)
+
+    return Rule(checked, ("plan",))
 
 
 def ok(code: str, subject: str, title: str, reason: str, *, evidence: tuple[Term, ...] = ()) -> Finding:

@@ -7,6 +7,7 @@ limit below it refuses the mapping. Which counters hold a limit is read from the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -40,6 +41,16 @@ FIX = (
     "artifact of a plan does: CloudNativePG spec.resources, Crunchy instances[].resources, Zalando "
     "spec.resources, Percona instances[].resources, else the StatefulSet's pod template."
 )
+
+
+def counter_of_kubelet(version: str | None) -> str | None:
+    """What a limit that a kubelet sets counts; None: not known.
+
+    Kubelet 1.34 was seen to write the reservation counter (``hugetlb.<size>.rsvd.max``) beside the usage counter, so
+    that a mapping that does not fit is refused.
+    """
+    found = re.match(r"v?(\d+)\.(\d+)", version or "")
+    return RESERVATION if found and (int(found[1]), int(found[2])) >= (1, 34) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, measured, ok, wrong
+from hugeplan.planner.findings.base import Facts, measured, ok, wrong
 from hugeplan.planner.findings.container_limits import FIX, initdb_bus_error
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
@@ -12,12 +12,13 @@ from hugeplan.planner.units import format_bytes
 CODE = "initdb_bus_error"
 
 
-def check(inputs: FindingInputs) -> Iterable[Finding]:
+def check(facts: Facts) -> Iterable[Finding]:
     """One finding for each observed PostgreSQL under a hugetlb limit."""
-    sample = inputs.sample
-    for database in (sample.databases if sample else None) or ():
-        assert sample is not None
-        short = initdb_bus_error(database, sample, inputs.node.default_huge_page_bytes)
+    sample, default = facts.sample, facts.default_huge_page_bytes
+    assert sample is not None
+    assert default is not None
+    for database in sample.databases or ():
+        short = initdb_bus_error(database, sample, default)
         if short is None:
             if database.engine == "postgresql" and database.hugetlb_limits:
                 reason = "Its limits let initdb have its huge pages, or refuse them when they are mapped."

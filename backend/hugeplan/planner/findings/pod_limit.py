@@ -1,73 +1,93 @@
-"""Is a pod's huge page limit smaller than the segment? Then the server dies with SIGBUS or falls back."""
+"""Is a container's huge page limit smaller than what its database maps? Then it dies with SIGBUS or falls back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, computed, given, ok, unknown, wrong
+from hugeplan.planner.demand import OnShortage
+from hugeplan.planner.findings.base import Claim, Facts, FindingInputs, computed, given, ok, unknown, wrong
+from hugeplan.planner.findings.container_limits import RESERVATION, USAGE, counter_of_kubelet, goes_off_as
 from hugeplan.planner.memory.kubernetes import huge_page_limits
 from hugeplan.planner.model import Finding
+from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 CODE = "pod_limit_below_segment"
 
 
-def check(inputs: FindingInputs) -> Iterable[Finding]:
-    """One finding for each instance with a pool on a Kubernetes node."""
+def claims_of(inputs: FindingInputs) -> tuple[Claim, ...] | None:
+    """Each instance with a pool on a Kubernetes node; None on other nodes."""
     if not inputs.request.reservations.kubernetes:
-        return
-    for instance, planned in inputs.with_pool:
-        demand = planned.demand
-        limits = huge_page_limits(planned, inputs.pools, inputs.instances)
-        resource, need = next(iter(limits.items()))
-        limit = instance.pod_hugepages_limit_bytes
-        wanted = ", ".join(f"{name}: {format_kubernetes_bytes(size)}" for name, size in limits.items())
-        fix = f"Set {wanted} as request and limit of the container."
-        evidence = (
-            computed("needed", format_bytes(need)),
-            given("limit", limit if limit is None else format_bytes(limit)),
+        return None
+    kubelet = inputs.sample.kubelet if inputs.sample else None
+    version = inputs.request.reservations.kubelet_version or (kubelet.version if kubelet else None)
+    return tuple(
+        Claim(
+            subject=instance.name,
+            engine=planned.engine,
+            page_bytes=planned.demand.page_bytes,
+            pages=planned.demand.pages,
+            grant=huge_page_limits(planned, inputs.pools, inputs.instances),
+            limit_bytes=instance.pod_hugepages_limit_bytes,
+            counter=counter_of_kubelet(version),
+            refuses_start=inputs.pool_uses[instance.name].on_shortage is OnShortage.REFUSE,
         )
-        if limit is None:
+        for instance, planned in inputs.with_pool
+    )
+
+
+def check(facts: Facts) -> Iterable[Finding]:
+    """One finding for each claim."""
+    for claim in facts.claims or ():
+        yield _judged(claim)
+        others = [name for name in claim.grant if name != next(iter(claim.grant))]
+        if others and claim.limit_bytes is not None:
             yield unknown(
                 CODE,
-                instance.name,
-                "Whether the pod may use the segment's pages is not known",
-                "The pod's huge page limit is not given.",
-                fix,
-            )
-        elif limit < demand.pages * demand.page_bytes:
-            reason = (
-                f"The limit {format_bytes(limit)} is below the segment's {demand.pages:,} pages: SIGBUS or fallback."
-            )
-            yield wrong(
-                CODE,
-                instance.name,
-                f"The pod needs {demand.pages:,} huge pages, its limit allows {limit // demand.page_bytes:,}",
-                reason,
-                fix,
-                evidence=evidence,
-            )
-        elif limit % demand.page_bytes:
-            reason = (
-                f"The limit is not a whole number of {resource.removeprefix('hugepages-')} pages: the pod is refused."
-            )
-            yield wrong(
-                CODE, instance.name, "The pod will be refused for its huge page limit", reason, fix, evidence=evidence
-            )
-        else:
-            yield ok(
-                CODE,
-                instance.name,
-                "The pod may use all pages of the segment",
-                "The limit covers the segment.",
-                evidence=evidence,
-            )
-        others = [name for name in limits if name != resource]
-        if others and limit is not None:
-            yield unknown(
-                CODE,
-                instance.name,
+                claim.subject,
                 "Whether the pod may use its smaller huge pages is not known",
                 f"Its smaller mappings take {' and '.join(others)}; what the pod may use of these is not given.",
-                fix,
+                _fix(claim),
             )
+
+
+def _judged(claim: Claim) -> Finding:
+    limit, name = claim.limit_bytes, claim.subject
+    if limit is None:
+        title, why = (
+            "Whether the pod may use the segment's pages is not known",
+            "The pod's huge page limit is not given.",
+        )
+        return unknown(CODE, name, title, why, _fix(claim))
+    evidence = (
+        computed("needed", format_bytes(next(iter(claim.grant.values())))),
+        given("limit", format_bytes(limit)),
+    )
+    if limit < claim.pages * claim.page_bytes:
+        allowed = f"its limit allows {limit // claim.page_bytes:,}" if limit else "it has no limit, so it may use none"
+        what = f"It maps {claim.pages:,} pages of {page_label(claim.page_bytes)}, {allowed}"
+        title = f"The pod needs {claim.pages:,} huge pages, its limit allows {limit // claim.page_bytes:,}"
+        if not limit:
+            title = "It may use none of the node's huge pages"
+        return wrong(CODE, name, title, f"{what}: {_consequence(claim)}.", _fix(claim), evidence=evidence)
+    if limit % claim.page_bytes:
+        why = f"The limit is not a whole number of {page_label(claim.page_bytes)} pages: the pod is refused."
+        title = "The pod will be refused for its huge page limit"
+        return wrong(CODE, name, title, why, _fix(claim), evidence=evidence)
+    title, why = "The pod may use all pages of the segment", "The limit covers the segment."
+    return ok(CODE, name, title, why, evidence=evidence)
+
+
+def _fix(claim: Claim) -> str:
+    wanted = ", ".join(f"{name}: {format_kubernetes_bytes(size)}" for name, size in claim.grant.items())
+    return f"Set {wanted} as request and limit {claim.holder}."
+
+
+def _consequence(claim: Claim) -> str:
+    """What a short limit does: by the counter that holds it, or by either where that is not known."""
+    refused = "the server does not start" if claim.refuses_start else "the server silently falls back to base pages"
+    touched = goes_off_as(claim.engine) if claim.limit_bytes else "initdb or the server dies of a Bus error (SIGBUS)"
+    by_counter = {RESERVATION: refused, USAGE: f"once its cache is warm, {touched}"}
+    return by_counter.get(
+        claim.counter or "", f"{refused}, or where only touched pages count, {touched} once its cache is warm"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.demand import OnShortage, engine_named
-from hugeplan.planner.findings.base import FindingInputs, attention, given, measured, ok, wrong
+from hugeplan.planner.findings.base import Facts, FindingInputs, attention, given, measured, ok, wrong
 from hugeplan.planner.findings.container_limits import FIX, REFUSES, silent_fallback
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
@@ -14,8 +14,7 @@ CODE = "silent_fallback"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
-    """One finding for each instance with a pool, and for each observed database that a limit sent to base pages."""
-    yield from _of_limits(inputs)
+    """One finding for each instance with a pool."""
     for instance, planned in inputs.with_pool:
         shortage = inputs.pool_uses[instance.name].on_shortage
         engine = engine_named(planned.engine)
@@ -44,9 +43,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         )
 
 
-def _of_limits(inputs: FindingInputs) -> Iterable[Finding]:
-    for database in (inputs.sample.databases if inputs.sample else None) or ():
-        short = silent_fallback(database, inputs.node.default_huge_page_bytes)
+def check_limits(facts: Facts) -> Iterable[Finding]:
+    """One finding for each observed database that a limit sent to base pages."""
+    sample, default = facts.sample, facts.default_huge_page_bytes
+    assert sample is not None
+    assert default is not None
+    for database in sample.databases or ():
+        short = silent_fallback(database, default)
         if short is None:
             continue
         refuses = REFUSES.get(database.engine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, measured, ok, unknown, wrong
+from hugeplan.planner.findings.base import Facts, measured, ok, unknown, wrong
 from hugeplan.planner.findings.container_limits import FIX, goes_off_as, time_bomb
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
@@ -12,9 +12,9 @@ from hugeplan.planner.units import format_bytes
 CODE = "time_bomb"
 
 
-def check(inputs: FindingInputs) -> Iterable[Finding]:
+def check(facts: Facts) -> Iterable[Finding]:
     """One finding for each observed database with huge pages mapped, or whose limits are not known."""
-    for database in (inputs.sample.databases if inputs.sample else None) or ():
+    for database in (facts.sample.databases if facts.sample else None) or ():
         if not any(segment.backing == "hugetlb" for segment in database.segments):
             continue
         short = time_bomb(database)

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from hugeplan.planner.demand import ENGINES
-from hugeplan.planner.findings.base import attention, measured, ok, unknown, wrong
+from hugeplan.planner.findings import findings_by, pod_limit, what_is_wrong
+from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding, InstancePlan, Plan, State
-from hugeplan.planner.pages import counted_pages, page_label
+from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
 from hugeplan.proof.holders import called, holders, said
@@ -230,33 +231,33 @@ def _limits(instance: InstancePlan, server: Server) -> list[Finding]:
         return [
             unknown(LIMIT, instance.name, "Whether a limit acts is not known", "The hugetlb controller was not read.")
         ]
-    mapped = [
-        int(s.get("bytes") or 0) for s in server.get("segments") or () if s.get("page_bytes") == instance.page_bytes
-    ]
+    own = [one for one in limits if one.get("page_bytes") == instance.page_bytes and one.get("limit_bytes") is not None]
+    claims = tuple(_claim(instance, server, limit) for limit in own)
+    return [
+        replace(found, code=LIMIT, evidence=(*found.evidence, because(Cause.LIMIT)))
+        if found.code == pod_limit.CODE
+        else found
+        for found in what_is_wrong(findings_by(Facts(claims=claims)))
+    ] or [ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")]
+
+
+def _claim(instance: InstancePlan, server: Server, limit: Mapping[str, Any]) -> Claim:
+    """What the server maps, or the plan's instance where that is more, beside one of its cgroup's limits."""
+    size = instance.page_bytes or 1
+    mapped = [int(s.get("bytes") or 0) for s in server.get("segments") or () if s.get("page_bytes") == size]
     need = max([*mapped, instance.demand.segment_bytes])
-    short = [
-        limit
-        for limit in limits
-        if limit.get("page_bytes") == instance.page_bytes
-        and limit.get("limit_bytes") is not None
-        and limit["limit_bytes"] < need
-    ]
-    if not short:
-        return [ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")]
-    return [_short(instance, limit, need) for limit in short]
-
-
-def _short(instance: InstancePlan, limit: Mapping[str, Any], need: int) -> Finding:
-    size = format_bytes(int(limit["limit_bytes"]))
-    if limit.get("counter") == "usage":
-        title = "A time bomb: queries fail once its cache is warm"
-        reason = f"The usage limit of {limit.get('cgroup_path')} is {size}, its segment is {format_bytes(need)}."
-    else:
-        title = "A silent fallback at its next start"
-        reason = f"The reservation limit of {limit.get('cgroup_path')} is {size}, its segment is {format_bytes(need)}."
-    pages = instance.demand.pages + instance.demand.error_pages
-    fix = f"Raise the limit to {format_bytes(pages * (instance.page_bytes or 0))}: {pages} pages."
-    return wrong(LIMIT, instance.name, title, reason, fix, evidence=(measured("limit", size), because(Cause.LIMIT)))
+    pages = max(-(-need // size), instance.demand.pages)
+    counter = limit.get("counter")
+    return Claim(
+        subject=instance.name,
+        engine=instance.engine,
+        page_bytes=size,
+        pages=pages,
+        grant={kubernetes_resource_name(size): (pages + instance.demand.error_pages) * size},
+        limit_bytes=int(limit["limit_bytes"]) // size * size,
+        counter=counter,
+        holder=f"of its container: the {counter} limit of {limit.get('cgroup_path')} is short",
+    )
 
 
 def check_memlock(plan: Plan, observed: Observation) -> Iterable[Finding]:
