@@ -114,6 +114,12 @@ test: ## Run all test suites from nothing, two side by side; the last line is th
 	@$(MAKE) setup
 	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE)
 
+.PHONY: test-install
+test-install: setup ## Type every line of the guides into fresh machines, with podman, Docker and a real Kubernetes (root, about 40 minutes)
+	@$(BIN)/python deploy/suites/provision.py guides
+	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE) --lanes 1 \
+		images guides containers cluster kubernetes
+
 .PHONY: test-kubernetes
 test-kubernetes: setup ## Run the tests on a real Kubernetes 1.34 (built from Go modules once, about ten minutes)
 	@exec $(BIN)/python deploy/suites/run_tests.py --state-dir $(STATE) kubernetes

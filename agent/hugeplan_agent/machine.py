@@ -34,9 +34,15 @@ def machine_id(host: Host, state_dir: Path) -> str:
 
 
 def node_name(host: Host, given: str | None) -> str:
-    """The name people use: what was given, else the kernel's host name, else ``unnamed``."""
-    name = given or host.read_optional("proc/sys/kernel/hostname") or host.read_optional("etc/hostname") or ""
-    return name.strip() or "unnamed"
+    """The name people use: what was given, else the kernel's host name, else ``unnamed``.
+
+    Below a mounted root the file comes first: the kernel names whoever asks, there a container that is gone tomorrow.
+    """
+    files = ["proc/sys/kernel/hostname", "etc/hostname"]
+    if host.root != Path("/"):
+        files.reverse()
+    names = (given or "", *((host.read_optional(file) or "") for file in files))
+    return next((name.strip() for name in names if name.strip()), "unnamed")
 
 
 def boot_id(host: Host) -> str | None:

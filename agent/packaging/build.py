@@ -226,6 +226,8 @@ def main() -> int:
     wrong = [kind for kind in kinds if kind not in KINDS]
     if wrong:
         parser.error(f"--kinds: {wrong[0]!r} is not valid; expected some of {', '.join(KINDS)}")
+    # meson and ninja are beside the Python that runs this, whether its environment is activated or not.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     try:
         for path in build(kinds, ARCHITECTURES[given.arch], given.out):
             print(f"{path.name}  {path.stat().st_size} bytes  sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")

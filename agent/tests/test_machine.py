@@ -40,3 +40,13 @@ def test_name(machine: Machine) -> None:
     assert identity.node_name(host, None) == "db-7"
     assert identity.node_name(host, "other") == "other"
     assert identity.node_name(machine("riscv-bare"), None) == "unnamed"
+
+
+def test_a_container_is_not_taken_for_its_machine(tmp_path: Path) -> None:
+    """The kernel's host name below a mounted /proc is the container's, and another one with each container."""
+    for name, text in (("proc/sys/kernel/hostname", "413d762bc61d"), ("etc/hostname", "db-7")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    assert identity.node_name(Host(tmp_path), None) == "db-7"
+    (tmp_path / "etc/hostname").unlink()
+    assert identity.node_name(Host(tmp_path), None) == "413d762bc61d"

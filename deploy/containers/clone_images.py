@@ -50,13 +50,13 @@ def clone_into(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def built_images(clone: Path, *, bridged: bool = True) -> Iterator[Project | str]:
+def built_images(clone: Path, *, bridged: bool = True, engine: Engine | None = None) -> Iterator[Project | str]:
     """The project of a clone made in this empty folder, with its images; or the reason why they cannot be built here.
 
     At the end its containers and volumes are removed. Not bridged: only to build, and without a network interface.
     """
     try:
-        engine = find_engine(bridged=bridged)
+        engine = engine or find_engine(bridged=bridged)
     except (RigError, subprocess.SubprocessError) as error:
         yield str(error)
         return
@@ -79,7 +79,7 @@ def built_images(clone: Path, *, bridged: bool = True) -> Iterator[Project | str
         if reason := build(here, tree):
             yield reason
             return
-        yield Project(here, name, yaml.safe_load(file.read_text())["services"], port)
+        yield Project(here, clone, name, yaml.safe_load(file.read_text())["services"], port)
     finally:
         here.compose_run("down", "--volumes", check=False)
         here.remove(name)
@@ -114,20 +114,22 @@ def tree_checksum() -> str:
     return checksum.hexdigest()
 
 
-def archive_of_images(target: Path, prefix: str, tag: str) -> dict[str, str]:
+def archive_of_images(target: Path, prefix: str, *tags: str) -> dict[str, str]:
     """Write this tree's images and PostgreSQL's to an archive as ``docker save`` makes it; their names there.
 
-    Images that were built from the same files are used again. Raises RigError where none can be built.
+    With several tags each image has them all; the names are those of the first. Images that were built from the same
+    files are used again. Raises RigError where none can be built.
     """
     engine, ids = _images_of_this_tree()
     if not engine.stand_ins and engine.run("image", "inspect", POSTGRES, check=False).returncode != 0:
         engine.run("pull", POSTGRES, seconds=600)
-    names = {name: f"{prefix}/{name}:{tag}" for name in (*IMAGES, "postgres")}
-    for name, source in {**ids, "postgres": POSTGRES}.items():
-        engine.run("tag", source, names[name])
+    sources = {**ids, "postgres": POSTGRES}
+    every = {f"{prefix}/{name}:{tag}": source for name, source in sources.items() for tag in tags}
+    for name, source in every.items():
+        engine.run("tag", source, name)
     several = ["--multi-image-archive"] if engine.name == "podman" else []
-    engine.run("save", *several, "--output", str(target), *names.values(), seconds=300)
-    return names
+    engine.run("save", *several, "--output", str(target), *every, seconds=300)
+    return {name: f"{prefix}/{name}:{tags[0]}" for name in sources}
 
 
 def oci_archives(folder: Path, tag: str) -> Iterator[str]:

@@ -79,9 +79,10 @@ class Engine:
 
 @dataclass(frozen=True)
 class Project:
-    """A compose project with built images: its engine, its name, its services and its published port."""
+    """A compose project with built images: its engine, its folder, its name, its services and its published port."""
 
     engine: Engine
+    clone: Path
     name: str
     services: dict[str, Any]
     port: int

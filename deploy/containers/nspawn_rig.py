@@ -1,34 +1,65 @@
 """A Debian with systemd as its process 1, by systemd-nspawn in a tree of debootstrap: for packages and units.
 
-Each machine has a layer of its own over the tree, in memory, and shares the network, so that a service of the test on
-loopback can be reached. Commands run by nsenter, as neither dbus nor machined is needed for that.
+Each machine has a layer of its own over the tree, in memory. It shares the network, so that a service of the test on
+loopback can be reached; or it has a loopback of its own and reaches the named hosts alone, through connections that
+this process forwards: no network interface is made on this machine for it. Commands run by nsenter, as neither dbus nor
+machined is needed for that.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/nspawn"
-SUITE = "bookworm"
-TREE = CACHE / f"{SUITE}-3"
-PACKAGES = (
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A Debian release with packages. Other contents need the next number."""
+
+    suite: str
+    number: int
+    packages: str
+    # Units that never start: of packages that are only there for tests, and that would listen on the shared network.
+    masked: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept."""
+        return CACHE / f"{self.suite}-{self.number}"
+
+
+# With what tests of packages use beside them.
+FURNISHED = Tree(
+    "bookworm", 3,
     "systemd,systemd-sysv,dbus,python3,ca-certificates,passwd,rpm,curl,openssh-server,sudo,python3-apt,cloud-init,"
-    "nginx-light"
-)
+    "nginx-light",
+    masked=(
+        "ssh.service", "ssh.socket", "nginx.service", "cloud-init.service", "cloud-init-local.service",
+        "cloud-config.service", "cloud-final.service",
+    ),
+)  # fmt: skip
+# What a fresh Debian has and no more: a guide has to name the rest.
+CLEAN = Tree("trixie", 1, "systemd,systemd-sysv,dbus,ca-certificates,sudo")
 WAIT_SECONDS = 90.0
+#: A certificate bundle of this machine, so that clients in the tree trust the package registries that it trusts.
+TRUSTED = "/usr/local/share/rig-trusted.crt"
+CLONE_NEWNET = 0x40000000
 QUIET_UNITS = (
     "systemd-firstboot.service", "systemd-networkd.service", "systemd-networkd-wait-online.service",
     "systemd-resolved.service", "systemd-timesyncd.service", "apt-daily.timer", "apt-daily-upgrade.timer",
-    # Of packages that are only there for tests, and that would listen on the shared network.
-    "ssh.service", "ssh.socket", "nginx.service", "cloud-init.service", "cloud-init-local.service",
-    "cloud-config.service", "cloud-final.service",
 )  # fmt: skip
 
 
@@ -59,21 +90,21 @@ def mirror() -> str:
     return found
 
 
-def tree() -> Path:
-    """The tree, made once (two minutes)."""
+def made(tree: Tree) -> Path:
+    """The folder of a tree, made once (two minutes)."""
     _require()
-    if not TREE.exists():
+    if not tree.folder.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             root = Path(folder) / "root"
-            words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root), mirror()]
+            words = ["debootstrap", "--variant=minbase", f"--include={tree.packages}", tree.suite, str(root), mirror()]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise NotAvailableError(f"debootstrap failed: {done.stdout.splitlines()[-1:]}")
-            for unit in QUIET_UNITS:
+            for unit in (*QUIET_UNITS, *tree.masked):
                 (root / "etc/systemd/system" / unit).symlink_to("/dev/null")
-            root.replace(TREE)
-    return TREE
+            root.replace(tree.folder)
+    return tree.folder
 
 
 class Machine:
@@ -84,12 +115,16 @@ class Machine:
 
     def call(self, *words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command in it as root."""
-        enter = ["nsenter", "--target", str(self.leader), "--mount", "--uts", "--ipc", "--pid", "--root", "--wd"]
-        path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        environment = ["env", "-i", path, "HOME=/root", "DEBIAN_FRONTEND=noninteractive"]
         return subprocess.run(
-            [*enter, "--", *environment, *words], input=given, capture_output=True, text=True, check=False, timeout=300
+            [*self.entering(), *words], input=given, capture_output=True, text=True, check=False, timeout=300
         )
+
+    def entering(self, *variables: str) -> list[str]:
+        """The words before a command that run it here as root, with these variables more."""
+        spaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd")
+        path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        environment = ("env", "-i", path, "HOME=/root", "DEBIAN_FRONTEND=noninteractive", *variables)
+        return ["nsenter", "--target", str(self.leader), *spaces, "--", *environment]
 
     def run(self, *words: str) -> str:
         """What a command prints; it must end well."""
@@ -119,18 +154,93 @@ def _leader(process: subprocess.Popen[bytes]) -> int | None:
     return int(found[0]) if found else None
 
 
+def _forward(listener: socket.socket, host: str, port: int) -> None:
+    """Carry each connection to the host, until the listener is closed."""
+
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    def serve(near: socket.socket) -> None:
+        with near, contextlib.suppress(OSError), socket.create_connection((host, port), 30) as far:
+            back = threading.Thread(target=carry, args=(far, near), daemon=True)
+            back.start()
+            carry(near, far)
+            back.join()
+
+    with contextlib.suppress(OSError):
+        while True:
+            near, _ = listener.accept()
+            threading.Thread(target=serve, args=(near,), daemon=True).start()
+
+
+def _listener_in(leader: int, address: tuple[str, int]) -> socket.socket:
+    """A socket that listens in the network of another process. A thread that ends changes over to it."""
+    found: list[socket.socket] = []
+
+    def listen() -> None:
+        with Path(f"/proc/{leader}/ns/net").open("rb") as network:
+            if ctypes.CDLL(None).setns(network.fileno(), CLONE_NEWNET) == 0:
+                found.append(socket.create_server(address, backlog=64))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    if not found:
+        raise NotAvailableError(f"no socket on {address} in the network of process {leader}")
+    return found[0]
+
+
 @contextmanager
-def machine(folder: Path, files: dict[str, Path]) -> Iterator[Machine]:
-    """A machine that has booted; ``files`` are copied into it. NotAvailableError."""
-    lower = tree()
+def reaching(machine: Machine, hosts: Sequence[str]) -> Iterator[None]:
+    """The machine of a network of its own reaches ``host:port`` of each, by name, for as long as the block lasts.
+
+    Its own ports 80 and 443 stay free: a rule of its kernel leads there from an address of its loopback.
+    """
+    names = [*dict.fromkeys(host.rpartition(":")[0] for host in hosts)]
+    addresses = {name: f"127.1.0.{number}" for number, name in enumerate(names, 1)}
+    file = machine.root / "etc/hosts"
+    before = file.read_text() if file.exists() else "127.0.0.1 localhost\n"
+    inside = ["nsenter", f"--net=/proc/{machine.leader}/ns/net", "iptables", "--table", "nat"]
+    with contextlib.ExitStack() as stack:
+        for number, (name, _, port) in enumerate(host.rpartition(":") for host in hosts):
+            near = 20_000 + number
+            listener = stack.enter_context(_listener_in(machine.leader, ("127.0.0.1", near)))
+            threading.Thread(target=_forward, args=(listener, name, int(port)), daemon=True).start()
+            stack.callback(listener.shutdown, socket.SHUT_RDWR)
+            rule = ["OUTPUT", "--protocol", "tcp", "--destination", addresses[name], "--dport", port]
+            rule += ["--jump", "REDIRECT", "--to-ports", str(near)]
+            done = subprocess.run([*inside, "--append", *rule], capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise NotAvailableError(f"no rule of iptables in a network of its own: {done.stderr.strip()}")
+            stack.callback(subprocess.run, [*inside, "--delete", *rule], check=False, capture_output=True)
+        file.write_text(before + "".join(f"{address} {name}\n" for name, address in addresses.items()))
+        try:
+            yield
+        finally:
+            file.write_text(before)
+
+
+@contextmanager
+def machine(
+    folder: Path, files: dict[str, Path], *, tree: Tree = FURNISHED, name: str = "", private: bool | Machine = False
+) -> Iterator[Machine]:
+    """A machine that has booted; ``files`` are copied into it. NotAvailableError.
+
+    Private: with a loopback of its own, or with that of another such machine.
+    """
+    lower = made(tree)
     top = folder / "top"
     top.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "hugeplan-nspawn", str(top)], check=True)
     merged = top / "merged"
     process: subprocess.Popen[bytes] | None = None
     try:
-        for name in ("upper", "work", "merged"):
-            (top / name).mkdir()
+        for layer in ("upper", "work", "merged"):
+            (top / layer).mkdir()
         options = f"lowerdir={lower},upperdir={top}/upper,workdir={top}/work"
         mounted = subprocess.run(
             ["mount", "-t", "overlay", "overlay", "-o", options, str(merged)], capture_output=True, check=False
@@ -140,11 +250,20 @@ def machine(folder: Path, files: dict[str, Path]) -> Iterator[Machine]:
         (merged / "etc/machine-id").write_text(f"{os.urandom(16).hex()}\n")
         for target, source in files.items():
             shutil.copy(source, merged / target.lstrip("/"))
+        for bundle in filter(Path.is_file, (Path("/etc/ssl/certs/ca-certificates.crt"),)):
+            shutil.copy(bundle, merged / TRUSTED.lstrip("/"))
         log = folder / "boot.log"
         words = ["systemd-nspawn", "--quiet", f"--directory={merged}", "--boot", "--register=no", "--keep-unit"]
+        words += ["--console=pipe", f"--machine={name or f'hugeplan{os.getpid()}'}"]
+        if isinstance(private, Machine):
+            words.append(f"--network-namespace-path=/proc/{private.leader}/ns/net")
+        elif private:
+            words.append("--private-network")
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [*words, "--console=pipe", f"--machine=hugeplan{os.getpid()}"],
+                words,
+                # systemd of 2025 and later refuses cgroup v1, which it need not have.
+                env={**os.environ, **({"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"} if tree is CLEAN else {})},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             )  # fmt: skip
         yield _booted(process, merged, log)

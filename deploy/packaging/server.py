@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Build the service's deb: the service with all that it imports, for Debian's own Python of this release.
+"""Build the service's deb: the service with all that it imports, for the Python that builds it.
 
-    make wheels && python deploy/packaging/server.py --wheel dist/hugeplan-*.whl --out dist
+    python deploy/packaging/server.py --wheel dist/hugeplan-*.whl --out dist      (`make release` does it)
 
-What it imports comes from the lock with its hashes (deploy/python/production.txt), for the interpreter that --python
-names; the package depends on exactly that release of Python, because compiled modules do.
+What it imports is copied from the environment that `make setup` installs from the lock, with hashes, in the releases
+that deploy/python/production.txt names. The package depends on exactly this release of Python, because compiled modules
+do. The same sources and the same lock give the same bytes.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import subprocess
 import sys
-import tempfile
+import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 sys.path.insert(0, str(REPOSITORY / "agent/packaging"))
 
-from formats import File, Package, PackagingError, build_deb, run, service_scripts  # noqa: E402 - found beside the agent's
+from formats import File, Package, PackagingError, build_deb, service_scripts  # noqa: E402 - found beside the agent's
 
 NAME = "hugeplan-server"
 STATE = f"/var/lib/{NAME}"
@@ -78,23 +81,46 @@ def versions() -> list[str]:
     return given.split(",") if given else [text.partition('__version__ = "')[2].partition('"')[0]]
 
 
-def packages(python: str, wheel: Path, into: Path) -> None:
-    """Install the service and what it imports below ``into``. Raises PackagingError."""
-    common = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-    lock = REPOSITORY / "deploy/python/production.txt"
-    run([*common, "--require-hashes", "--only-binary", ":all:", "--target", str(into), "-r", str(lock)])
-    run([*common, "--no-deps", "--no-index", "--target", str(into), str(wheel)])
-
-
-def collect(folder: Path) -> list[File]:
-    """The files of the folder, without tests and compiled files."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder)
-        parts = set(relative.parts)
-        if path.is_file() and not parts & {"__pycache__", "tests", "bin"}:
-            found.append(File(f"usr/lib/{NAME}/packages/{relative}", path.read_bytes()))
+def locked() -> dict[str, str]:
+    """What the service imports, by its normal name, with its release: production.txt, as it holds for this Python."""
+    found = {}
+    for line in (REPOSITORY / "deploy/python/production.txt").read_text().splitlines():
+        if line[:1].isalnum():
+            wanted = Requirement(line.rstrip(" \\"))
+            if wanted.marker is None or wanted.marker.evaluate():
+                (release,) = wanted.specifier
+                found[wanted.name] = release.version
     return found
+
+
+def imported() -> list[File]:
+    """The files of everything locked, from this environment. Raises PackagingError where it has another release."""
+    found = []
+    for name, wanted in sorted(locked().items()):
+        try:
+            one = distribution(name)
+        except PackageNotFoundError:
+            raise PackagingError(f"{name} {wanted} is not installed here; run: make setup") from None
+        if one.version != wanted:
+            raise PackagingError(f"{name} is {one.version} here and {wanted} in the lock; run: make setup")
+        found += [_file(str(part), Path(str(one.locate_file(part))).read_bytes()) for part in one.files or ()]
+    return [file for file in found if file is not None]
+
+
+def unpacked(wheel: Path) -> list[File]:
+    """The files of the service's own wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        found = [_file(name, archive.read(name)) for name in archive.namelist() if not name.endswith("/")]
+    return [file for file in found if file is not None]
+
+
+def _file(path: str, content: bytes) -> File | None:
+    """A file below the package's folder; None for tests, what is compiled, and what an installer notes down."""
+    parts = path.split("/")
+    notes = parts[0].endswith(".dist-info") and parts[-1] in {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+    if {"__pycache__", "tests", ".."} & set(parts) or notes:
+        return None
+    return File(f"usr/lib/{NAME}/packages/{path}", content)
 
 
 def package(files: list[File], release: tuple[int, int], version: str) -> Package:
@@ -148,22 +174,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--wheel", type=Path, required=True, help="the service's wheel, with the user interface inside")
     parser.add_argument("--out", type=Path, required=True, help="folder for the package")
-    parser.add_argument("--python", default=sys.executable, help="interpreter of the release that it is for")
     given = parser.parse_args()
     try:
         if not given.wheel.is_file():
-            raise PackagingError(f"--wheel: {given.wheel} is not there; run: make wheels")
+            raise PackagingError(f"--wheel: {given.wheel} is not there; run: make release")
         if platform.machine() not in DEBIAN:
             raise PackagingError(f"this machine is {platform.machine()}; expected one of {', '.join(DEBIAN)}")
-        asked = [given.python, "-c", "import sys; print(*sys.version_info[:2])"]
-        told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
         given.out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="hugeplan-server-") as folder:
-            packages(given.python, given.wheel, Path(folder))
-            files = collect(Path(folder))
-            for version in versions():
-                made = build_deb(package(files, (int(told[0]), int(told[1])), version), given.out)
-                print(f"{made.name}  {made.stat().st_size} bytes")
+        files = [*imported(), *unpacked(given.wheel)]
+        for version in versions():
+            made = build_deb(package(files, sys.version_info[:2], version), given.out)
+            print(f"{made.name}  {made.stat().st_size} bytes")
     except PackagingError as error:
         print(f"server package: {error}", file=sys.stderr)
         return 1

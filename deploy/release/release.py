@@ -2,7 +2,7 @@
 
     python deploy/release/release.py --out DIR [--images]
 
-Wheels, deb, rpm, the chart, man pages, one requirements file with hashes, two CycloneDX documents (Python and user
+Wheels, debs, rpm, the chart, man pages, one requirements file with hashes, two CycloneDX documents (Python and user
 interface), third-party notices, SHA256SUMS; with --images the two images as OCI archives, where an engine is. Files are
 dated by SOURCE_DATE_EPOCH, by default the time of the newest commit.
 """
@@ -20,9 +20,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import manpages
 from version import REPOSITORY, differing, version
@@ -69,8 +71,8 @@ def archive(target: Path, files: Iterable[tuple[str, bytes]]) -> None:
     target.write_bytes(gzip.compress(packed.getvalue(), 9, mtime=0))
 
 
-def wheels(out: Path) -> None:
-    """The service's wheel with interface and migrations, and the agent's packages with a static tlbbench."""
+def packages(out: Path) -> None:
+    """The service's wheel with interface and migrations, its deb, and the agent's packages with a static tlbbench."""
     build = REPOSITORY / "backend/build"
     shutil.rmtree(build, ignore_errors=True)
     words = (
@@ -87,9 +89,10 @@ def wheels(out: Path) -> None:
     shutil.rmtree(build, ignore_errors=True)
     kinds = "wheel,deb,rpm" if shutil.which("rpmbuild") else "wheel,deb"
     if kinds == "wheel,deb":
-        print("rpmbuild is not installed, so there is no rpm")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    run(sys.executable, "agent/packaging/build.py", "--out", str(out), "--kinds", kinds, PATH=path)
+        print("rpmbuild is not installed (Debian: apt-get install rpm), so there is no rpm")
+    run(sys.executable, "agent/packaging/build.py", "--out", str(out), "--kinds", kinds)
+    (wheel,) = out.glob("hugeplan-*.whl")
+    run(sys.executable, "deploy/packaging/server.py", "--wheel", str(wheel), "--out", str(out))
 
 
 def requirements(out: Path) -> None:
@@ -115,19 +118,10 @@ def chart(out: Path) -> None:
 
 
 def bills_of_materials(out: Path) -> None:
-    """CycloneDX documents: cyclonedx-bom reads the lock, npm its own."""
+    """CycloneDX documents: cyclonedx-bom reads Python's lock; npm's lock is read here."""
     cyclonedx = str(Path(sys.executable).parent / "cyclonedx-py")
     python = json.loads(run(cyclonedx, "requirements", "--output-reproducible", "--of", "JSON", str(LOCK)))
-    frontend = REPOSITORY / "frontend"
-    ui = json.loads(run("npm", "sbom", "--sbom-format", "cyclonedx", folder=frontend))
-    # Its own --omit=dev leaves out what development needs as well: React.
-    locked = json.loads((frontend / "package-lock.json").read_text())["packages"]
-    shipped = {
-        (path.rpartition("node_modules/")[2], about["version"])
-        for path, about in locked.items()
-        if path and not about.get("dev") and not about.get("devOptional")
-    }
-    ui["components"] = [part for part in ui["components"] if (part["name"], part["version"]) in shipped]
+    ui = interface_components(json.loads((REPOSITORY / "frontend/package-lock.json").read_text())["packages"])
     for name, document in (("python", python), ("ui", ui)):
         # A serial number and a time would differ with each run.
         document.pop("serialNumber", None)
@@ -140,6 +134,45 @@ def bills_of_materials(out: Path) -> None:
         text = json.dumps(document, indent=1, sort_keys=True) + "\n"
         (out / f"hugeplan-{version()}-{name}.cdx.json").write_text(text)
         print(f"SBOM of {name}: {len(document['components'])} components")
+
+
+def interface_components(locked: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """What is in the interface, from npm's lock: `npm sbom` is not in Debian's npm, and mistakes React for a tool."""
+    shipped = {
+        path: about for path, about in locked.items() if path and not about.get("dev") and not about.get("devOptional")
+    }
+
+    def reference(path: str) -> str:
+        return f"{path.rpartition('node_modules/')[2]}@{shipped[path]['version']}"
+
+    components, dependencies = [], []
+    for path, about in shipped.items():
+        name = path.rpartition("node_modules/")[2]
+        _, _, digest = about["integrity"].partition("sha512-")
+        components.append(
+            {
+                "type": "library", "bom-ref": reference(path), "name": name, "version": about["version"],
+                "purl": f"pkg:npm/{quote(name, safe='/')}@{about['version']}",
+                "licenses": [{"expression": about["license"]}] if "license" in about else [],
+                "hashes": [{"alg": "SHA-512", "content": b64decode(digest).hex()}],
+            }
+        )  # fmt: skip
+        found = {_resolved(path, other, shipped) for other in about.get("dependencies", {})} - {None}
+        dependencies.append({"ref": reference(path), "dependsOn": sorted(reference(one) for one in found if one)})
+    return {
+        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+        "components": components, "dependencies": dependencies,
+    }  # fmt: skip
+
+
+def _resolved(path: str, name: str, known: Mapping[str, Any]) -> str | None:
+    """Where Node finds a package that the one at ``path`` imports: beside it, then in each folder above."""
+    folder = path
+    while f"{folder}/node_modules/{name}".lstrip("/") not in known:
+        if not folder:
+            return None
+        folder = folder.rpartition("/node_modules/")[0]
+    return f"{folder}/node_modules/{name}".lstrip("/")
 
 
 def _without_old_root(dependencies: list[dict[str, Any]], document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -189,7 +222,7 @@ def release(out: Path, *, with_images: bool) -> None:
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".release-") as folder:
         fresh = Path(folder) / "release"
         fresh.mkdir(mode=0o755)
-        for step in (wheels, requirements, chart, bills_of_materials, notices):
+        for step in (packages, requirements, chart, bills_of_materials, notices):
             step(fresh)
         archive(fresh / f"hugeplan-{version()}-man.tar.gz", manpages.pages())
         if with_images:

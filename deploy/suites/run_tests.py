@@ -62,6 +62,8 @@ class Suite:
     cores: float = 1.0
     # It has no tests: it prepares what others need, and they say what they miss where it fails.
     prepares: bool = False
+    # Not of `make test`: it takes as long as all the others together.
+    by_name_only: bool = False
 
 
 PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "--junitxml={junit}")
@@ -127,6 +129,11 @@ SUITES = (
     Suite(
         "frontend", "frontend", VITEST, 600,
         "frontend/package.json", preflight=("node",), builds=("frontend",),
+    ),
+    # Every line of the guides on fresh machines, and with Docker beside podman: `make test-install`.
+    Suite(
+        "guides", "deploy", (*PYTEST, "-s", "guides/tests"), 5400, "deploy/guides/tests",
+        after=frozenset({"images"}), exclusive=frozenset({NETWORK}), by_name_only=True,
     ),
 )  # fmt: skip
 
@@ -450,7 +457,8 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("suites", nargs="*", help=f"only these: {', '.join(suite.name for suite in SUITES)}")
     arguments = parser.parse_args()
-    chosen = [suite for suite in SUITES if not arguments.suites or suite.name in arguments.suites]
+    named = set(arguments.suites) or {suite.name for suite in SUITES if not suite.by_name_only}
+    chosen = [suite for suite in SUITES if suite.name in named]
     unknown = set(arguments.suites) - {suite.name for suite in SUITES}
     if unknown:
         parser.error(f"no suite is named {', '.join(sorted(unknown))}")

@@ -5,6 +5,7 @@ Replaced with an empty folder, upgraded, cloned, renamed, killed at each step of
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import itertools
 import json
@@ -282,10 +283,10 @@ def test_a_revoked_machine_stays_out_until_somebody_lets_it_in(api: Api, pods: C
 
 
 class Line:
-    """A line to the service that kills the agent at a moment of its enrolment, and then works."""
+    """A line to the service that kills the agent, or breaks, at a moment of its enrolment, and then works."""
 
-    def __init__(self, service: Server, moment: str) -> None:
-        self.moment, self.service = moment, service
+    def __init__(self, service: Server, moment: str, fault: str = "kill -9") -> None:
+        self.moment, self.service, self.fault = moment, service, fault
         self.pod: Pod | None = None
         self.killed = threading.Event()
         line = self
@@ -305,27 +306,28 @@ class Line:
         self._server.shutdown()
         self._server.server_close()
 
-    def _kill(self, at: str, path: str) -> bool:
-        """Whether this is the moment; the agent is dead when this returns True."""
+    def _fails(self, at: str, path: str) -> bool:
+        """Whether this is the moment: the connection ends without an answer, and the agent with it if asked."""
         if self.killed.is_set() or at != self.moment or not path.endswith(("/enrolments", "/token/rotate")):
             return False
         assert self.pod is not None
         assert self.pod.process is not None
-        self.pod.process.kill()
-        self.pod.process.wait(WAIT_SECONDS)
+        if self.fault == "kill -9":
+            self.pod.process.kill()
+            self.pod.process.wait(WAIT_SECONDS)
         self.killed.set()
         return True
 
     def pass_on(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers["Content-Length"]))
-        if self._kill("before the server hears of it", request.path):
+        if self._fails("before the server hears of it", request.path):
             return
         to = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=30)
         to.request("POST", request.path, body, dict(request.headers.items()))
         answer = to.getresponse()
         content = answer.read()
         to.close()
-        if self._kill("when the server has answered", request.path):
+        if self._fails("when the server has answered", request.path):
             return
         request.send_response(answer.status)
         for name in ("Content-Type", "Retry-After"):
@@ -336,12 +338,15 @@ class Line:
         request.wfile.write(content)
 
 
-@pytest.mark.parametrize("moment", ["before the server hears of it", "when the server has answered"])
+MOMENTS = ("before the server hears of it", "when the server has answered")
+
+
+@pytest.mark.parametrize(("moment", "fault"), itertools.product(MOMENTS, ("kill -9", "the line breaks")))
 @pytest.mark.parametrize("what", ["first enrolment", "refused token"])
-def test_killed_while_it_enrols_it_comes_back_by_itself(
-    api: Api, service: Server, pods: Callable[..., Pod], moment: str, what: str
+def test_a_fault_while_it_enrols_mends_itself(
+    service: Server, pods: Callable[..., Pod], moment: str, fault: str, what: str
 ) -> None:
-    line = Line(service, moment)
+    api, line = Api(service), Line(service, moment, fault)
     try:
         pod = pods(server=line.url)
         line.pod = pod
@@ -351,8 +356,9 @@ def test_killed_while_it_enrols_it_comes_back_by_itself(
             (pod.state / "token").chmod(0o600)
         pod.start()
         assert line.killed.wait(WAIT_SECONDS), pod.said()
-        pod.process = None
-        pod.start()
+        if fault == "kill -9":
+            pod.process = None
+            pod.start()
         goes_on(api, pod)
         assert api.asked(pod.machine.name) == []
         assert list(pod.state.glob(".*.tmp")) == []
@@ -374,3 +380,48 @@ def test_a_rotated_token_is_taken_up_from_the_file(api: Api, pods: Callable[...,
     beside.replace(pod.state / "token")
     pod.start()
     goes_on(api, pod)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of its own, with a file that fills it."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "hugeplan-test", str(folder)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode:
+        pytest.skip("SKIP: no file system can be mounted here, so no disk is full")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Leave no byte."""
+    with contextlib.suppress(OSError), (folder / "filler").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+@pytest.mark.parametrize("what", ["first enrolment", "refused token"])
+def test_a_full_disk_while_it_enrols_is_said_and_mends_itself(
+    api: Api, pods: Callable[..., Pod], small_disk: Path, what: str
+) -> None:
+    pod = pods()
+    pod.state = small_disk
+    pod.environment["HUGEPLAN_AGENT_SPOOL_DIR"] = str(small_disk)
+    if what == "refused token":
+        (small_disk / "token").write_text("hp_of_another_service\n")
+        (small_disk / "token").chmod(0o600)
+    fill(small_disk)
+    pod.start()
+    until(lambda: "No space left on device" in pod.said(), "the cause", pod)
+    assert pod.process is not None
+    assert pod.process.poll() is None, pod.said()
+    (small_disk / "filler").unlink()
+    goes_on(api, pod)
+    assert api.asked(pod.machine.name) == []
+    assert len(api.nodes(pod.machine.name)) == 1

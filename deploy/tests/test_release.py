@@ -73,6 +73,7 @@ def test_it_is_complete_and_its_sums_hold(release: Path) -> None:
     rpm = ["hugeplan-agent-.*rpm"] if shutil.which("rpmbuild") else []
     for wanted in (
         r"hugeplan-\S+-py3-none-any\.whl", r"hugeplan_agent-\S+\.whl", r"hugeplan-agent_\S+\.deb", *rpm,
+        r"hugeplan-server_\S+\.deb",
         r"hugeplan-chart-\S+\.tgz", r"hugeplan-\S+-man\.tar\.gz", r"requirements\.txt", r"THIRD-PARTY-NOTICES\.txt",
         r"-python\.cdx\.json", r"-ui\.cdx\.json", "LICENSE",
     ):  # fmt: skip

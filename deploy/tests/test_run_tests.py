@@ -240,10 +240,11 @@ def test_suites_that_need_pools_or_a_quiet_network_say_so() -> None:
     uses = {suite.name: suite.exclusive for suite in SUITES}
     node = {"kubernetes"} if run_tests.RUNS_A_NODE else set()
     assert {name for name, things in uses.items() if POOLS in things} == {"tlbbench"} | node
+    always = {"browser", "containers", "guides"}
     docker = {"images"} if run_tests.HAS_DOCKER else set()
-    assert {name for name, things in uses.items() if NETWORK in things} == {"browser", "containers"} | node | docker
+    assert {name for name, things in uses.items() if NETWORK in things} == always | node | docker
     assert {suite.name for suite in SUITES if "cluster" in suite.after} == {"kubernetes", "api-server"}
-    assert {suite.name for suite in SUITES if "images" in suite.after} == {"containers"} | node
+    assert {suite.name for suite in SUITES if "images" in suite.after} == {"containers", "guides"} | node
 
 
 def test_every_test_of_the_backend_is_in_one_suite() -> None:

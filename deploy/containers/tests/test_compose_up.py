@@ -6,75 +6,21 @@ With podman the base images are stand-ins (container_rig.py); the output says so
 
 from __future__ import annotations
 
-import http.cookiejar
 import json
 import os
 import re
 import signal
 import subprocess
 import tempfile
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from clone_images import built_images
+from compose_service import Service, until, walk_the_guide
 from container_rig import DEBIAN, REPOSITORY, Project
 from hugeplan_agent.pool_reservation import reservation
-
-
-def until(is_true: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline, f"{what} did not come about within {seconds:g} seconds"
-        time.sleep(0.5)
-
-
-class Service:
-    """The running project as a browser and as its engine see it."""
-
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self.engine = project.engine
-        self.services = project.services
-        self.base = f"http://127.0.0.1:{project.port}"
-        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
-        self.browser = urllib.request.build_opener(cookies)
-
-    def answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.base}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            return False
-
-    def login(self) -> None:
-        printed = self.engine.compose_run("run", "--rm", "--no-deps", "welcome").stdout
-        found = re.search(r"/login#token=(\S+)", printed)
-        assert found is not None, printed
-        body = json.dumps({"token": found[1]}).encode()
-        request = urllib.request.Request(
-            f"{self.base}/api/v1/session", body, {"Content-Type": "application/json", "Origin": self.base}
-        )
-        with self.browser.open(request, timeout=20) as answer:
-            assert answer.status in {200, 201, 204}
-
-    def nodes(self, *, synthetic: bool = False) -> list[dict[str, Any]]:
-        with self.browser.open(f"{self.base}/api/v1/nodes?synthetic={str(synthetic).lower()}", timeout=20) as answer:
-            return list(json.load(answer)["items"])
-
-    def container(self, service: str) -> str:
-        listed = self.engine.run("ps", "--all", "--format", "{{.Names}}").stdout.split()
-        names = [name for name in listed if re.search(rf"{self.project.name}[-_]{service}[-_]1$", name)]
-        assert len(names) == 1, (service, listed)
-        return names[0]
-
-    def process(self, service: str) -> int:
-        return int(self.engine.run("inspect", "--format", "{{.State.Pid}}", self.container(service)).stdout)
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +85,12 @@ def test_down_and_up_keeps_the_data_and_the_passwords(service: Service) -> None:
     assert len(found) == 1
     assert run_id is not None
     assert found[0]["latest_run_id"] is not None
+
+
+def test_the_guide_line_by_line(service: Service, tmp_path: Path) -> None:
+    """With the engine of this machine; `make test-install` does the same with Docker."""
+    service.engine.compose_run("--profile", "demo", "down", "--volumes")
+    walk_the_guide(service, tmp_path / "typed")
 
 
 _PARTS = """

@@ -7,11 +7,12 @@ accepted and not enforced: the network plugin here knows none.
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,19 @@ Json = dict[str, Any]
 SPACE = "hugeplan"
 DNS = {"clusterDNS": [network.ADDRESS], "clusterDomain": "cluster.local"}
 HUGEPLAN = "hugeplan"
+#: The version of the chart and the tag of the images that stand for the release before.
+FORMER, TAG = "0.0.9", "test"
+
+
+def labelled(pod: Json) -> str:
+    """The component that a pod is of."""
+    return str(pod["metadata"]["labels"]["app.kubernetes.io/component"])
+
+
+def is_ready(pod: Json) -> bool:
+    """Whether its containers are known and ready."""
+    containers = pod["status"].get("containerStatuses", [])
+    return bool(containers) and all(one["ready"] for one in containers)
 
 
 @dataclass
@@ -46,6 +60,7 @@ class Release:
     node: Node
     folder: Path
     values: Json
+    tag: str = ""
     url: str = ""
     token: str = ""
     forwarding: Server | None = None
@@ -83,6 +98,29 @@ class Release:
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
+
+    def is_whole(self, without: Collection[str] = ()) -> bool:
+        """Every pod runs and is ready, none is on its way out, and none of these is left."""
+        pods = self.pods()
+        components = sorted(map(labelled, pods.values()))
+        return (
+            components == ["agent", "postgres", "server", "server"]
+            and not set(without) & set(pods)
+            and all("deletionTimestamp" not in pod["metadata"] for pod in pods.values())
+            and all(
+                one["ready"]
+                for pod in pods.values()
+                for one in pod["status"].get("containerStatuses", [{"ready": False}])
+            )
+        )
+
+    def is_answering(self) -> bool:
+        """Whether the service answers over the forwarded port; forward again when the pod behind it is gone."""
+        try:
+            self.call("GET", "/nodes")
+        except (OSError, http.client.HTTPException):
+            return self.is_forwarded() and False
+        return True
 
     def forward(self) -> None:
         """Forward a port to the service by the guide's command; again after a kubelet that carried it has ended."""
@@ -144,7 +182,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
             require_runtime()
             binaries.folder("helm", "kube-proxy")
             # Other suites' tests wait for the pools: not for a build of images, too.
-            images = archive_of_images(folder / "images.tar", "rig.local", "test")
+            images = archive_of_images(folder / "images.tar", "rig.local", FORMER, TAG)
             stack.enter_context(hugetlb.kept_counts())
             stack.enter_context(hugetlb.controller())
             address = stack.enter_context(network.address())
@@ -161,10 +199,11 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
         (folder / "images.tar").unlink()
         (folder / "data").mkdir()
         cluster.create("/api/v1/persistentvolumes", volume(folder / "data"))
-        found = Release(cluster, node, folder, values_for(images))
+        found = Release(cluster, node, folder, values_for(images), tag=TAG)
+        found.helm("package", str(CHART), "--version", FORMER, "--app-version", FORMER, "--destination", str(folder))
         found.helm(
-            "install", "hugeplan", str(CHART), "-n", SPACE, "--create-namespace", "--wait", "--timeout", "180s",
-            values=found.values,
+            "install", "hugeplan", str(folder / f"hugeplan-{FORMER}.tgz"), "-n", SPACE, "--create-namespace", "--wait",
+            "--timeout", "180s", values=found.values,
         )  # fmt: skip
         yield found
 
@@ -185,12 +224,14 @@ def service(release: Release) -> Iterator[Release]:
 def values_for(images: dict[str, str]) -> Json:
     """The chart's defaults but for the images, and an agent that measures nothing and asks the API server."""
     named = {
-        short: {"repository": name.rpartition(":")[0], "tag": name.rpartition(":")[2], "pullPolicy": "Never"}
+        short: {"repository": name.rpartition(":")[0], "tag": FORMER, "pullPolicy": "Never"}
         for short, name in (("server", images["hugeplan-server"]), ("agent", images["hugeplan-agent"]))
     }
     return {
         "image": named,
         "database": {"bundled": {"image": images["postgres"]}},
+        # A replaced agent is let in after a silence; the default is 150 s.
+        "server": {"env": {"HUGEPLAN_REENROLMENT_SILENCE_SECONDS": "6"}},
         "agent": {
             "measure": "none",
             "kubernetesApi": True,
@@ -202,7 +243,7 @@ def values_for(images: dict[str, str]) -> Json:
 
 def test_every_pod_of_the_release_runs_and_is_ready(release: Release) -> None:
     pods = release.pods()
-    components = sorted(pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods.values())
+    components = sorted(map(labelled, pods.values()))
     assert components == ["agent", "postgres", "server", "server"]
     for name, pod in pods.items():
         assert pod["status"]["phase"] == "Running", name
@@ -305,20 +346,82 @@ def with_buffers(databases: list[Json]) -> list[Json]:
     return [one for one in databases if one["settings"].get("shared_buffers") == SHARED_BUFFERS]
 
 
-def test_an_upgrade_keeps_the_secrets_and_an_uninstall_leaves_them_alone(release: Release) -> None:
-    """``lookup`` finds what is in the cluster only when helm itself installs: a rendered chart makes new ones."""
+def reports_go_on(service: Release) -> None:
+    """The known node has a newer report: not another node, and no agent that only says Running."""
+    service.node.wait_for("the service", service.is_answering)
+    before = service.reported_node()
+    assert before is not None
 
-    def secrets() -> dict[str, Json]:
-        items = release.cluster.get(f"/api/v1/namespaces/{SPACE}/secrets")["items"]
-        return {one["metadata"]["name"]: one["data"] for one in items if one["type"] == "Opaque"}
+    def is_newer() -> bool:
+        if not service.is_answering():
+            return False
+        now = service.reported_node()
+        assert now is not None
+        assert now["id"] == before["id"]
+        return bool(now["last_report_at"] > before["last_report_at"])
 
-    before = secrets()
+    service.node.wait_for("a newer report", is_newer, 120)
+
+
+@pytest.mark.parametrize("component", ["agent", "postgres", "server"])
+def test_every_pod_is_replaced_once_and_reports_go_on(service: Release, component: str) -> None:
+    """A new agent has nothing of the former one's; the database's new pod finds its volume."""
+    reports_go_on(service)
+    chosen = {name for name, pod in service.pods().items() if labelled(pod) == component}
+    assert chosen
+    for name in sorted(chosen):
+        service.kubectl("delete", "pod", name, "--wait=true")
+        service.node.wait_for(f"another pod than {name}", lambda name=name: service.is_whole(without={name}), 180)  # type: ignore[misc]
+        reports_go_on(service)
+
+
+def secrets(release: Release) -> dict[str, Json]:
+    """What helm made once."""
+    items = release.cluster.get(f"/api/v1/namespaces/{SPACE}/secrets")["items"]
+    return {one["metadata"]["name"]: one["data"] for one in items if one["type"] == "Opaque"}
+
+
+def images_in_use(release: Release) -> set[str]:
+    """The images of ours that run."""
+    return {
+        one["image"].rpartition("/")[2]
+        for pod in release.pods().values()
+        if labelled(pod) != "postgres"
+        for one in pod["spec"]["containers"]
+    }
+
+
+def test_an_upgrade_and_the_way_back_keep_secrets_and_reports(service: Release) -> None:
+    """From a chart of an older version with images of another tag, by the guide's commands."""
+    before = secrets(service)
     assert set(before) == {"hugeplan-postgres", "hugeplan-enrolment"}
-    values = {**release.values, "server": {"replicas": 1}}
-    release.helm("upgrade", "hugeplan", str(CHART), "-n", SPACE, "--wait", "--timeout", "120s", values=values)
-    assert secrets() == before
+    assert images_in_use(service) == {f"hugeplan-server:{FORMER}", f"hugeplan-agent:{FORMER}"}
+    newer = {"image": {name: {"tag": service.tag} for name in ("server", "agent")}}
+    service.helm(
+        "upgrade", "hugeplan", str(CHART), "-n", SPACE, "--reuse-values", "--wait", "--timeout", "300s", values=newer
+    )
+    service.node.wait_for("the new pods alone", service.is_whole, 120)
+    assert images_in_use(service) == {f"hugeplan-server:{service.tag}", f"hugeplan-agent:{service.tag}"}
+    reports_go_on(service)
+    assert secrets(service) == before
+
+    service.helm("rollback", "hugeplan", "-n", SPACE, "--wait", "--timeout", "300s")
+    service.node.wait_for("the former pods alone", service.is_whole, 120)
+    assert images_in_use(service) == {f"hugeplan-server:{FORMER}", f"hugeplan-agent:{FORMER}"}
+    reports_go_on(service)
+    assert secrets(service) == before
+
+
+def test_fewer_replicas_and_an_end_that_leaves_the_secrets_alone(release: Release) -> None:
+    """``lookup`` finds what is in the cluster only when helm itself installs: a rendered chart makes new ones."""
+    before = secrets(release)
+    values = {"server": {"replicas": 1}}
+    release.helm(
+        "upgrade", "hugeplan", str(CHART), "-n", SPACE, "--reuse-values", "--wait", "--timeout", "120s", values=values
+    )
+    assert secrets(release) == before
     servers = release.cluster.get(f"/apis/apps/v1/namespaces/{SPACE}/deployments/hugeplan-server")["status"]
     assert servers["readyReplicas"] == servers["replicas"] == 1
     release.helm("uninstall", "hugeplan", "-n", SPACE, "--wait", "--timeout", "120s")
     release.node.wait_for("the end of the pods", lambda: not release.pods())
-    assert secrets() == before
+    assert secrets(release) == before
