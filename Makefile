@@ -62,7 +62,7 @@ dependencies: $(VENV_READY) ## Create .venv with the locked packages alone
 
 .PHONY: seed-fleet
 seed-fleet: setup ## Put a synthetic fleet into HUGEPLAN_DATABASE_URL (NODES=10000 SEED=1)
-	@$(BIN)/hugeplan seed --nodes $(NODES) --seed $(SEED)
+	@cd backend && ../$(BIN)/python -m tools.seed --nodes $(NODES) --seed $(SEED)
 
 ##@ Build
 

@@ -28,8 +28,8 @@ from bench.support.figures import Figure, figure, is_missed, resident_bytes, res
 from bench.support.ingest import CONNECTIONS, ingest
 from hugeplan import embedded
 from hugeplan.access.schemas import Role
-from hugeplan.seed.writer import SeedOptions
 from hugeplan.settings import Settings
+from tools.seed.writer import SeedOptions
 
 MEMORY_BAR_MIB = 250
 PARTS = ("ingest", "reads", "strangers")

@@ -38,6 +38,7 @@ MOST_SYNTHETIC = 100_000
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 BIN = Path(sys.executable).parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 # A proxy of the environment leads out of the machine, never back into it.
 LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -273,7 +274,7 @@ def add_fleet(server: Server, nodes: int) -> None:
     folder = (server.state_dir / "postgresql.socket").read_text().strip()
     url = f"postgresql://{SUPERUSER}@/{DATABASE}?host={folder}"
     done = subprocess.run(
-        [str(BIN / "hugeplan"), "seed", "--nodes", str(nodes)],
+        [str(BIN / "python"), "-m", "tools.seed", "--nodes", str(nodes)], cwd=REPOSITORY / "backend",
         env={**os.environ, "HUGEPLAN_DATABASE_URL": url}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:

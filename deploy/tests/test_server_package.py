@@ -151,7 +151,8 @@ def test_the_roles_of_the_guide_hold(database: tuple[EmbeddedPostgres, int]) -> 
         [*hugeplan, "token", "create", "--role", "viewer", "--name", "x"], env=service, check=True, capture_output=True
     )
     assert made.stdout.startswith(b"hp_")
-    subprocess.run([*hugeplan, "seed", "--nodes", "3"], env=service, check=True, capture_output=True)
+    seed = [sys.executable, "-m", "tools.seed", "--nodes", "3"]
+    subprocess.run(seed, cwd=REPOSITORY / "backend", env=service, check=True, capture_output=True)
     with psycopg.connect(f"postgresql://hugeplan_reader:reader@{base}", autocommit=True) as reader:
         row = reader.execute("SELECT count(*) FROM nodes").fetchone()
         assert row == (3,)

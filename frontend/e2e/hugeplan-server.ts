@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -92,14 +92,16 @@ export class HugeplanServer {
   async seed(nodes: number, history: "with history" | "newest state only" = "with history"): Promise<void> {
     const socket = (await readFile(join(this.folder, "postgresql.socket"), "utf8")).trim();
     await run(
-      command("hugeplan"),
+      join(dirname(command("hugeplan")), "python"),
       [
-        "seed",
+        "-m",
+        "tools.seed",
         "--nodes",
         String(nodes),
         ...(history === "newest state only" ? ["--samples", "1", "--history-days", "0"] : []),
       ],
       {
+        cwd: join(REPOSITORY, "backend"),
         env: { ...process.env, HUGEPLAN_DATABASE_URL: `postgresql://hugeplan@/hugeplan?host=${socket}` },
         timeout: 240_000,
       },
@@ -177,7 +179,7 @@ export class HugeplanServer {
    */
   async runAgent(): Promise<void> {
     await run(
-      command("python"),
+      join(dirname(command("hugeplan")), "python"),
       [
         join(REPOSITORY, "deploy/suites/with_pools.py"),
         ...[command("hugeplan-agent"), "once"],

@@ -24,8 +24,8 @@ from hugeplan.access.schemas import Role
 from hugeplan.db import migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
-from hugeplan.seed.writer import SeedOptions, seed_fleet
 from hugeplan.settings import Settings
+from tools.seed.writer import SeedOptions, seed_fleet
 
 BACKEND = Path(__file__).resolve().parents[2]
 START_SECONDS = 300.0

@@ -57,7 +57,6 @@ COMMANDS: Final = (
     Command("wait", "another command, as soon as the database is there", "hugeplan.cli.wait"),
     Command("reparse", "today's parsers over stored runs and reports, while the service runs", "hugeplan.cli.reparse"),
     Command("secrets", "the passwords of an installation, made once and kept", "hugeplan.cli.secrets"),
-    Command("seed", "a synthetic fleet in the database, labelled as such", "hugeplan.cli.seed"),
     Command("token", "make, list, rotate and revoke credentials", "hugeplan.cli.token"),
     Command("enrolment", "machines that ask to enrol again: list, approve and refuse", "hugeplan.cli.enrolment"),
     Command("export", "the fleet, scenarios, plans and the audit log as JSON lines", "hugeplan.cli.export"),

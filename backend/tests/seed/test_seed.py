@@ -8,9 +8,9 @@ from itertools import islice
 import httpx
 from support.service import Service
 
-from hugeplan.seed.fleet import nodes
-from hugeplan.seed.writer import SeedOptions, seed_fleet
 from hugeplan.settings import Settings
+from tools.seed.fleet import nodes
+from tools.seed.writer import SeedOptions, seed_fleet
 
 NOW = "2026-11-20T12:00:00+00:00"
 

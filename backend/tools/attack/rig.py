@@ -26,9 +26,9 @@ from hugeplan.access.service import mint
 from hugeplan.db import migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
-from hugeplan.seed.writer import SeedOptions, seed_fleet
 from hugeplan.settings import Settings
 from tools.chaos.rig import REPOSITORY, Server
+from tools.seed.writer import SeedOptions, seed_fleet
 
 ROLES = (Role.VIEWER, Role.PLANNER, Role.ADMIN, Role.AGENT)
 MACHINE_ID = "a" * 32

@@ -24,8 +24,8 @@ from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.ingest.node_update import Node
 from hugeplan.fleet.ingest.statements import NODE_COLUMNS
 from hugeplan.planner.model import MIB
-from hugeplan.seed.fleet import Machine, SyntheticNode, nodes
-from hugeplan.seed.runs import synthetic_run
+from tools.seed.fleet import Machine, SyntheticNode, nodes
+from tools.seed.runs import synthetic_run
 
 _PAGE_2M = 2 * MIB
 _OFTEN_MEASURED = 10
@@ -73,7 +73,7 @@ class _Rows:
 def seed_fleet(url: str, options: SeedOptions, say: Callable[[str], None] = lambda _: None) -> int:
     """Make the fleet in one transaction and return its nodes. The synthetic nodes that were there are replaced."""
     now = datetime.now(UTC).replace(microsecond=0)
-    with psycopg.connect(url, application_name="hugeplan seed") as connection:
+    with psycopg.connect(url, application_name="tools.seed") as connection:
         _remove_synthetic(connection)
         made = _copy_nodes(connection, options, now)
         say(f"{made} nodes with their runs")
@@ -163,7 +163,7 @@ def _add_node(
                 "pools": list(planned),
                 "source": "hand",
                 "since": now - timedelta(days=options.history_days),
-                "set_by": "hugeplan seed",
+                "set_by": "tools.seed",
             },
         )
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hugeplan.hardware import catalogue
 from hugeplan.planner.model import GIB, MIB
-from hugeplan.seed.fleet import Machine
+from tools.seed.fleet import Machine
 
 PROFILE: Final = "synthetic"
 _SIZES: Final = (("4K", "base", 4096), ("2M", "hugetlb", 2 * MIB), ("1G", "hugetlb", GIB))

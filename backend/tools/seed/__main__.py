@@ -1,15 +1,15 @@
-"""``hugeplan seed``: a synthetic fleet in the database of HUGEPLAN_DATABASE_URL."""
+"""``python -m tools.seed``: a synthetic fleet in the database of HUGEPLAN_DATABASE_URL."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 import psycopg
 
-from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.seed.writer import SeedOptions, seed_fleet
+from tools.seed.writer import SeedOptions, seed_fleet
 
 _LIMITS = {
     "nodes": (1, 100_000),
@@ -22,7 +22,7 @@ _LIMITS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``seed``."""
+    """What to make."""
     parser.add_argument("--nodes", type=int, default=1000, help="nodes to make (default 1000)")
     parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same fleet (default 1)")
     parser.add_argument("--samples", type=int, default=24, help="samples per node, a minute apart (default 24)")
@@ -31,18 +31,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--history-days", type=int, default=30, help="days of roll-ups (default 30)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def main() -> int:
     """Replace the synthetic nodes of the database by a new fleet. Nodes of real machines are left alone."""
+    parser = argparse.ArgumentParser(prog="python -m tools.seed", description=__doc__)
+    add_arguments(parser)
+    arguments = parser.parse_args()
     for name, (low, high) in _LIMITS.items():
         value = getattr(arguments, name)
         if not low <= value <= high:
-            raise InputError(f"--{name.replace('_', '-')}: {value}: between {low} and {high}")
+            parser.error(f"--{name.replace('_', '-')}: {value}: between {low} and {high}")
     options = SeedOptions(**{name: getattr(arguments, name) for name in _LIMITS})
     started = time.monotonic()
     try:
         made = seed_fleet(load_settings().psycopg_url(), options, say=lambda line: print(line, flush=True))
     except psycopg.errors.UndefinedTable:
         print("The database is not migrated; run: hugeplan migrate", flush=True)
-        return EXIT_FAILED
+        return 1
     print(f"{made} synthetic nodes in {time.monotonic() - started:.1f} s", flush=True)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
