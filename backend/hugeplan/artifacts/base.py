@@ -8,15 +8,19 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
-from hugeplan.artifacts.outside import sql_comment
+from hugeplan.artifacts.outside import quoted, sql_comment
+from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, PoolPlan
 from hugeplan.planner.pages import kubernetes_resource_name, sysfs_directory_name
 from hugeplan.planner.printable import printable
 from hugeplan.planner.units import format_kubernetes_bytes
+
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,199}")
+_KIND: Final = re.compile(r"[a-z0-9_-]{1,100}")
 
 
 class Restart(StrEnum):
@@ -59,6 +63,35 @@ class Artifact:
 
 
 Renderer = Callable[[Plan, PlanRequest], Iterable[Artifact]]
+
+
+def flaw(artifact: Artifact) -> str | None:
+    """Why a file is not handed out whoever rendered it: a name that is a path, or a character that has no place there.
+
+    None for a sound one. Stored files and those of a plan document are asked too: an older renderer made them.
+    """
+    if not _KIND.fullmatch(artifact.kind):
+        return f"the kind {quoted(artifact.kind)} is not lower-case letters, digits, - and _"
+    if not _FILE_NAME.fullmatch(artifact.filename):
+        return f"{artifact.kind}: the file name {quoted(artifact.filename)} is not one of letters, digits, . - and _"
+    texts = (
+        artifact.content, artifact.install, artifact.verify, artifact.rollback, artifact.summary, artifact.avoid_when,
+        artifact.path or "", artifact.media_type,
+    )  # fmt: skip
+    for text in texts:
+        for line in text.split("\n"):
+            if not line.replace("\t", " ").isprintable():
+                bad = next(c for c in line if not c.isprintable() and c != "\t")
+                return f"{artifact.kind}: the file holds the character U+{ord(bad):04X}"
+    return None
+
+
+def require_sound(artifacts: Iterable[Artifact]) -> None:
+    """PlannerError for the first file with a :func:`flaw`."""
+    for artifact in artifacts:
+        found = flaw(artifact)
+        if found is not None:
+            raise PlannerError("artifacts", found, "files without control characters, in their own folder")
 
 
 def planned_pools(plan: Plan) -> tuple[PoolPlan, ...]:

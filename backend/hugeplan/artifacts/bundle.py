@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hugeplan.artifacts.base import Artifact, Restart, with_first_line
-from hugeplan.artifacts.outside import markdown, require_sound
+from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
+from hugeplan.artifacts.outside import markdown
 from hugeplan.artifacts.provenance import Provenance
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -3,7 +3,7 @@
 Names of nodes, StatefulSets and containers come from reports, imports and scenarios: from strangers. An operator
 applies the files with the rights of root. So a name that a file uses (a host of a playbook, an object of ``kubectl``)
 has the form that such names have, or no file is handed out; every other text stands in a comment, printable and on one
-line; and no rendered file leaves with a control, format or separator character, or with a name that is a path.
+line (:func:`hugeplan.artifacts.base.flaw` looks at every rendered file once more).
 """
 
 from __future__ import annotations
@@ -11,14 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-from hugeplan.planner.errors import PlannerError, shown_value
+from hugeplan.planner.errors import shown_value
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.printable import printable
-
-if TYPE_CHECKING:
-    from hugeplan.artifacts.base import Artifact
 
 T = TypeVar("T")
 
@@ -33,8 +30,6 @@ _ANSIBLE_WORDS: Final = frozenset({"all", "ungrouped", "localhost"})
 #: A setting's name and value, as the planner's engines write them: nothing that a shell, SQL or an option file reads.
 _SETTING_NAME: Final = re.compile(r"[A-Za-z0-9_.:+/-]{1,128}")
 _SETTING_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+/=%@*-]*(?: [A-Za-z0-9_.,:+/=%@*-]+)*")
-_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,199}")
-_KIND: Final = re.compile(r"[a-z0-9_-]{1,100}")
 _COMMENT_OF_SQL: Final = re.compile(r"[^A-Za-z0-9 ,._:/()%+=]")
 
 
@@ -72,7 +67,7 @@ def refused_names(node: str, databases: Iterable[Mapping[str, Any]]) -> str | No
     for what, name, is_right, expected in found:
         if not is_right:
             return (
-                f"The {what}'s name {_quoted(name)} is not {expected}, so no file is handed out: files are applied as "
+                f"The {what}'s name {quoted(name)} is not {expected}, so no file is handed out: files are applied as "
                 "root and use the name. Give it another name."
             )
     return None
@@ -84,8 +79,8 @@ def refused(plan: Plan, request: PlanRequest) -> str | None:
     for instance in plan.instances:
         for advice in instance.demand.settings:
             if not (_SETTING_NAME.fullmatch(advice.name) and is_setting_value(advice.value)):
-                setting = f"{_quoted(advice.name)} = {_quoted(advice.value)}"
-                return f"The setting {setting} of {_quoted(instance.name)} cannot be written, so no file is handed out."
+                setting = f"{quoted(advice.name)} = {quoted(advice.value)}"
+                return f"The setting {setting} of {quoted(instance.name)} cannot be written, so no file is handed out."
     return refused_names(plan.node, databases)
 
 
@@ -94,7 +89,8 @@ def is_setting_value(value: str) -> bool:
     return len(value) <= 200 and _SETTING_VALUE.fullmatch(value) is not None
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name from outside in a sentence: in quotes, on one line, bounded."""
     return shown_value(printable(name, 80)) if name.isprintable() else f'"{printable(name, 80)}"'
 
 
@@ -142,32 +138,3 @@ def folder_name(name: str, taken: set[str]) -> str:
         found, number = f"{own}-{number}", number + 1
     taken.add(found)
     return found
-
-
-def flaw(artifact: Artifact) -> str | None:
-    """Why a file is not handed out whoever rendered it: a name that is a path, or a character that has no place there.
-
-    None for a sound one. Stored files and those of a plan document are asked too: an older renderer made them.
-    """
-    if not _KIND.fullmatch(artifact.kind):
-        return f"the kind {_quoted(artifact.kind)} is not lower-case letters, digits, - and _"
-    if not _FILE_NAME.fullmatch(artifact.filename):
-        return f"{artifact.kind}: the file name {_quoted(artifact.filename)} is not one of letters, digits, . - and _"
-    texts = (
-        artifact.content, artifact.install, artifact.verify, artifact.rollback, artifact.summary, artifact.avoid_when,
-        artifact.path or "", artifact.media_type,
-    )  # fmt: skip
-    for text in texts:
-        for line in text.split("\n"):
-            if not line.replace("\t", " ").isprintable():
-                bad = next(c for c in line if not c.isprintable() and c != "\t")
-                return f"{artifact.kind}: the file holds the character U+{ord(bad):04X}"
-    return None
-
-
-def require_sound(artifacts: Iterable[Artifact]) -> None:
-    """PlannerError for the first file with a :func:`flaw`."""
-    for artifact in artifacts:
-        found = flaw(artifact)
-        if found is not None:
-            raise PlannerError("artifacts", found, "files without control characters, in their own folder")

@@ -29,7 +29,7 @@ from hugeplan.artifacts import (
     thp,
     tuned_profile,
 )
-from hugeplan.artifacts.base import Artifact, Renderer, with_warning
+from hugeplan.artifacts.base import Artifact, Renderer, require_sound, with_warning
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan, PlanRequest
@@ -188,7 +188,7 @@ def render(
     rendered = [artifact for row in ROWS for artifact in row.render(plan, request)]
     if not plan.feasible:
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
-    outside.require_sound(rendered)
+    require_sound(rendered)
     path = PATHS[where][request.policy.reserve_at]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}

@@ -17,7 +17,7 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts import Artifact, Restart, outside, withheld
-from hugeplan.artifacts.base import object_name
+from hugeplan.artifacts.base import flaw, object_name
 from hugeplan.artifacts.bundle import as_zip, bundle, changes
 from hugeplan.artifacts.provenance import Provenance, with_provenance
 from hugeplan.db.models import PlanInForceRow, PlanRow
@@ -284,7 +284,7 @@ def _require_sound(row: PlanRow) -> None:
     node, databases = row.plan.get("node"), (row.request or {}).get("databases")
     found = None if node is None else outside.refused_names(str(node), databases or ())
     if found is None:
-        flaws = (outside.flaw(artifact) for artifact in _rendered(row))
+        flaws = (flaw(artifact) for artifact in _rendered(row))
         found = next((f"{flaw}; plan the scenario again." for flaw in flaws if flaw is not None), None)
     if found is not None:
         raise ConflictError(found)

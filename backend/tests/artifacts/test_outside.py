@@ -24,8 +24,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hugeplan.artifacts import Artifact, Platform, refused, render
+from hugeplan.artifacts.base import flaw
 from hugeplan.artifacts.bundle import as_zip, bundle
-from hugeplan.artifacts.outside import flaw, folder_name, is_plain_host
+from hugeplan.artifacts.outside import folder_name, is_plain_host
 from hugeplan.cli import main
 from hugeplan.cli.terminal import tame
 from hugeplan.planner.errors import PlannerError
