@@ -1,4 +1,4 @@
-"""A feature's tables are its own. What crosses stands here with its reason; nothing else may, by model or by SQL text."""
+"""A feature's tables are its own. What crosses stands here with its reason; nothing else may, by model or by SQL."""
 
 from __future__ import annotations
 
