@@ -248,6 +248,8 @@ def machine(
         if mounted.returncode:
             raise NotAvailableError(f"no overlay file system here: {mounted.stderr.decode().strip()}")
         (merged / "etc/machine-id").write_text(f"{os.urandom(16).hex()}\n")
+        if name:
+            (merged / "etc/hostname").write_text(f"{name}\n")
         for target, source in files.items():
             shutil.copy(source, merged / target.lstrip("/"))
         for bundle in filter(Path.is_file, (Path("/etc/ssl/certs/ca-certificates.crt"),)):

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -341,7 +342,7 @@ class Line:
 MOMENTS = ("before the server hears of it", "when the server has answered")
 
 
-@pytest.mark.parametrize(("moment", "fault"), itertools.product(MOMENTS, ("kill -9", "the line breaks")))
+@pytest.mark.parametrize(("moment", "fault"), [*itertools.product(MOMENTS, ("kill -9", "the line breaks"))])
 @pytest.mark.parametrize("what", ["first enrolment", "refused token"])
 def test_a_fault_while_it_enrols_mends_itself(
     service: Server, pods: Callable[..., Pod], moment: str, fault: str, what: str
@@ -425,3 +426,40 @@ def test_a_full_disk_while_it_enrols_is_said_and_mends_itself(
     goes_on(api, pod)
     assert api.asked(pod.machine.name) == []
     assert len(api.nodes(pod.machine.name)) == 1
+
+
+@pytest.fixture(scope="module")
+def clock_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that moves one process's wall clock (the chaos tool's)."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("SKIP: there is no C compiler (cc) to build the shim of the clock with")
+    library = tmp_path_factory.mktemp("clock") / "clock_offset.so"
+    source = REPOSITORY / "backend/tools/chaos/clock_offset.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(source)], check=True)
+    return library
+
+
+@pytest.mark.parametrize("days", [-3, 3])
+@pytest.mark.parametrize("what", ["first enrolment", "refused token"])
+def test_a_wrong_clock_while_it_enrols_is_said_and_costs_nothing(
+    api: Api, pods: Callable[..., Pod], clock_shim: Path, days: int, what: str
+) -> None:
+    """What a token allows is the server's clock's affair. A clock that is put right needs no clean-up."""
+    pod = pods()
+    if what == "refused token":
+        pod.state.mkdir(mode=0o700)
+        (pod.state / "token").write_text("hp_of_another_service\n")
+        (pod.state / "token").chmod(0o600)
+    offset = pod.machine.folder / "offset"
+    offset.write_bytes(struct.pack("=q", days * 86400))
+    pod.environment |= {"LD_PRELOAD": str(clock_shim), "CLOCK_OFFSET_FILE": str(offset)}
+    pod.start()
+    until(lambda: "this machine's clock is" in pod.said(), "the sentence about the clock", pod)
+    own = pod.state / "token"
+    until(lambda: own.exists() and "of_another_service" not in own.read_text(), "a token of its own", pod)
+    with offset.open("r+b") as file:
+        file.write(struct.pack("=q", 0))
+    goes_on(api, pod)
+    assert len(api.nodes(pod.machine.name)) == 1
+    assert api.asked(pod.machine.name) == []

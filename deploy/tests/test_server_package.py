@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,7 +65,9 @@ def node(tmp_path: Path, packages: Path) -> Iterator[Machine]:
 def roles_of_the_guide() -> str:
     """The SQL that the guide prints."""
     text = GUIDE.read_text()
-    return text.partition("```sql\n")[2].partition("```")[0]
+    found = text.partition("<<'SQL'\n")[2].partition("SQL\n")[0]
+    assert found.count("CREATE ROLE") == 3
+    return found
 
 
 def test_the_service_starts_behind_nginx_upgrades_and_goes(
@@ -164,3 +167,12 @@ def test_the_roles_of_the_guide_hold(database: tuple[EmbeddedPostgres, int]) -> 
             "SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user"
         )
         assert found.fetchone() == (False,)
+
+
+def test_lintian_finds_no_error(packages: Path) -> None:
+    if shutil.which("lintian") is None:
+        pytest.skip("SKIP: lintian is not installed")
+    (deb,) = packages.glob(f"*_{NEW}_*.deb")
+    words = ["lintian", "--fail-on", "error", "--allow-root", str(deb)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

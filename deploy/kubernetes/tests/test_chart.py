@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -146,6 +147,27 @@ def test_a_restricted_namespace_takes_the_service_and_its_database(control_plane
             assert "dry run" in control_plane.dry_run(json.dumps(pod))
 
 
+@pytest.mark.parametrize(("level", "is_taken"), [("baseline", False), ("privileged", True)])
+def test_the_agent_needs_the_namespace_that_the_guide_labels(
+    control_plane: ControlPlane, level: str, is_taken: bool
+) -> None:
+    """Its host paths alone: with them allowed nothing else of it is refused."""
+    guide = (CHART.parents[3] / "docs/install-kubernetes.md").read_text()
+    assert "kubectl label namespace hugeplan pod-security.kubernetes.io/enforce=privileged" in guide
+    namespace = f"agents-{level}"
+    control_plane.kubectl("create", "namespace", namespace)
+    control_plane.kubectl("label", "namespace", namespace, f"pod-security.kubernetes.io/enforce={level}")
+    (agent,) = of_kind(rendered({}), "DaemonSet")
+    metadata = {"name": "agent", "namespace": namespace}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": agent["spec"]["template"]["spec"], "metadata": metadata}
+    if is_taken:
+        assert "dry run" in control_plane.dry_run(json.dumps(pod))
+        return
+    with pytest.raises(ApiError) as refused:
+        control_plane.dry_run(json.dumps(pod))
+    assert re.search(r'"baseline:latest": hostPath volumes \([^)]*\)$', str(refused.value)), refused.value
+
+
 def test_no_container_has_a_power_it_does_not_need() -> None:
     objects = rendered(VALUES["everything"])
     for one in objects:
@@ -226,7 +248,8 @@ def test_alert_rules_are_ones_that_prometheus_takes(tmp_path: Path) -> None:
         [promtool, "check", "rules", str(tmp_path / "rules.yml")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "SUCCESS: 3 rules found" in done.stdout
+    rules = sum(len(group["rules"]) for group in rule["spec"]["groups"])
+    assert f"SUCCESS: {rules} rules found" in done.stdout
 
 
 @pytest.mark.parametrize("base", ["", "https://docs.example/hugeplan/"])
