@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from hugeplan.formats import option_files
-
-_POSTGRESQL_LINE = re.compile(
-    r"""^\s*+(?P<name>[A-Za-z_][A-Za-z0-9_.]*+)(?:\s*+=\s*+|\s++)(?P<value>'(?:[^'\\]|''|\\.)*'|[^#\s]+)"""
-)
-
-
-def postgresql_conf(text: str) -> tuple[dict[str, str], bool]:
-    """Settings of a postgresql.conf, the last of a name counts; and whether it includes other files."""
-    settings: dict[str, str] = {}
-    includes = False
-    for line in text.splitlines():
-        found = _POSTGRESQL_LINE.match(line)
-        if found is None:
-            continue
-        name, value = found["name"].lower(), found["value"]
-        if name in {"include", "include_dir", "include_if_exists"}:
-            includes = True
-            continue
-        if value.startswith("'"):
-            value = value[1:-1].replace("''", "'")
-        settings[name] = value
-    return settings, includes
 
 
 def my_cnf(text: str) -> tuple[dict[str, str], bool]:
@@ -60,13 +37,3 @@ def mongod_conf(text: str) -> Mapping[str, Any]:
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, Mapping) else {}
-
-
-def properties(text: str) -> dict[str, str]:
-    """``name=value`` lines, as jvm.options-like files and Java property files have them."""
-    settings: dict[str, str] = {}
-    for line in text.splitlines():
-        name, separator, value = line.strip().partition("=")
-        if separator and not name.startswith(("#", "!")):
-            settings[name.strip()] = value.strip()
-    return settings

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from hugeplan.formats import option_files
+from hugeplan.formats.command_line import programs
 from hugeplan.planner.model import Confidence
 from hugeplan.recognition.base import (
     NOTHING,
@@ -22,7 +23,6 @@ from hugeplan.recognition.base import (
     inside,
     text_map,
 )
-from hugeplan.recognition.command_line import programs
 from hugeplan.recognition.config_files import my_cnf
 from hugeplan.recognition.engines import BY_NAME, CONTAINER_ENGINES, jvm
 from hugeplan.recognition.images import is_around, parse_image

@@ -51,6 +51,8 @@ SETTINGS = frozenset(
 )
 DEFAULT_FILES = ("/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/mysql/etc/my.cnf", "/usr/etc/my.cnf")
 SECTION = re.compile(r"\[([^\]]+)\]")
+BEFORE_COMMENT = re.compile(r"""(?:\\.|'(?:\\.|[^'\\])*(?:'|$)|"(?:\\.|[^"\\])*(?:"|$)|[^'"#\\]|\\$)*""")
+"""What stands before a ``#`` that is not quoted or escaped (mysys/my_default.cc, find_end_comment)."""
 SWITCHES = frozenset({"large_pages", "super_large_pages", "innodb_dedicated_server", "innodb_numa_interleave"})
 
 
@@ -70,8 +72,20 @@ def read_option(name: str, value: str | None) -> tuple[str, str] | None:
         return name[7:], "on"
     if value is None:
         return (name, "on") if name in SWITCHES else None
-    text = value.strip().strip("'\"")
+    text = value.strip()
+    if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
+        text = text[1:-1]
     return name, TRUTH.get(text.lower(), text) if name in SWITCHES else text
+
+
+def option_of(line: str) -> tuple[str, str] | None:
+    """The option of a line of a file. ``#`` outside quotes ends it, ``;`` only begins a comment line."""
+    line = line.strip()
+    if not line or line[0] in "#;!":
+        return None
+    match = BEFORE_COMMENT.match(line)
+    name, equals, value = (match[0] if match else line).partition("=")
+    return read_option(name, value if equals else None)
 
 
 def sections_of(engine: str) -> re.Pattern[str]:
@@ -96,9 +110,8 @@ def _read_file(server: Server, settings: Settings, path: str, wanted: re.Pattern
             _read_file(server, settings, line[8:].strip(), wanted, left)
         elif match := SECTION.match(line):
             applies = wanted.fullmatch(match[1].strip()) is not None
-        elif applies and line and line[0] not in "#;":
-            name, equals, value = line.partition("=")
-            option = read_option(name, re.split(r"\s+#", value)[0] if equals else None)
+        elif applies:
+            option = option_of(line)
             if option:
                 settings.put(*option, path.rpartition("/")[2][:64])
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from hugeplan.formats.postgresql_conf import Setting
 from hugeplan.lint.kinds.my_cnf import check_my_cnf
-from hugeplan.lint.kinds.postgresql_conf import Setting, check_settings
+from hugeplan.lint.kinds.postgresql_conf import check_settings
 from hugeplan.lint.kinds.quantities import bytes_or_none
 from hugeplan.lint.kinds.resources import check_resources
 from hugeplan.lint.model import Context, Edit, Notes, Reading, attention, wrong

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from hugeplan.formats.postgresql_conf import Setting, settings_of
 from hugeplan.lint.kinds.lines import lines_of
 from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
 from hugeplan.planner.errors import PlannerError
@@ -63,9 +63,6 @@ FOREIGN: Final = {
     "nr_hugepages": None,
     "vm.nr_hugepages": None,
 }
-_LINE: Final = re.compile(
-    r"^[ \t]*(?P<name>[A-Za-z_][\w.-]*)(?:[ \t]*=[ \t]*|[ \t]+)(?P<value>'(?:[^'\\]|''|\\.)*'|[^\s#]+)[ \t]*(?:#.*)?$"
-)
 #: A name with something behind it that is no one value.
 _MALFORMED: Final = re.compile(
     r"^[ \t]*(?P<name>[A-Za-z_][\w.-]*)(?:[ \t]*=[ \t]*|[ \t]+)(?P<value>[^#]*?)[ \t]*(?:#.*)?$"
@@ -120,17 +117,6 @@ _MEMORY: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting with the places of its name and value in the text."""
-
-    name: str
-    value: str
-    name_span: tuple[int, int]
-    value_span: tuple[int, int]
-    quoted: bool = False
-
-
 def detects(source: Source) -> bool:
     """Lines of which most are settings that PostgreSQL has."""
     names = [setting.name.lower() for setting in settings_of(source.text)]
@@ -142,33 +128,11 @@ def detects(source: Source) -> bool:
     )
 
 
-def settings_of(text: str) -> list[Setting]:
-    """``name = value`` lines; the = may be missing, the value may be quoted."""
-    found = []
-    for line in lines_of(text):
-        if line.is_comment:
-            continue
-        match = _LINE.match(line.text)
-        if match:
-            raw = match["value"]
-            quoted = raw.startswith("'")
-            found.append(
-                Setting(
-                    name=match["name"],
-                    value=raw[1:-1].replace("''", "'") if quoted else raw,
-                    name_span=(line.start + match.start("name"), line.start + match.end("name")),
-                    value_span=(line.start + match.start("value"), line.start + match.end("value")),
-                    quoted=quoted,
-                )
-            )
-    return found
-
-
 def _malformed(text: str) -> list[tuple[str, int, re.Match[str]]]:
     """Lines of settings about memory that the server cannot read: name in lower case, offset of the line, parts."""
     found = []
     for line in lines_of(text):
-        match = None if line.is_comment or _LINE.match(line.text) else _MALFORMED.match(line.text)
+        match = None if line.is_comment or any(settings_of(line.text)) else _MALFORMED.match(line.text)
         if match and match["name"].lower() in {*_MEMORY, *FOREIGN, "huge_pages", "shared_memory_type"}:
             found.append((match["name"].lower(), line.start, match))
     return found
@@ -195,7 +159,7 @@ def read(source: Source, context: Context) -> Reading:
     """What the server will do with huge pages."""
     notes = Notes()
     _syntax(source.text, notes)
-    found = settings_of(source.text)
+    found = list(settings_of(source.text))
     seen: dict[str, Setting] = {}
     for setting in found:
         name = setting.name.lower()

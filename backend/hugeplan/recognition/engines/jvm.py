@@ -10,9 +10,9 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
+from hugeplan.formats.command_line import words_of
 from hugeplan.planner.demand import ENGINES
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
-from hugeplan.recognition.command_line import words_of
 
 #: Read by the JVM itself, weakest first; then those that images of data stores hand to it.
 _OF_JVM = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hugeplan.formats.command_line import expand, long_options
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading, inside
-from hugeplan.recognition.command_line import expand, long_options
 from hugeplan.recognition.config_files import mongod_conf
 from hugeplan.recognition.images import leading_version
 

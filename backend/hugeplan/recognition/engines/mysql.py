@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from hugeplan.formats.command_line import expand, long_options
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
-from hugeplan.recognition.command_line import expand, long_options
 from hugeplan.recognition.config_files import my_cnf
 from hugeplan.recognition.images import leading_version
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from hugeplan.formats import postgresql_conf
+from hugeplan.formats.command_line import expand, words_of
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
-from hugeplan.recognition.command_line import expand, words_of
-from hugeplan.recognition.config_files import postgresql_conf
 from hugeplan.recognition.images import leading_version
 
 #: Bitnami's chart has variables for two settings, and one with lines of postgresql.conf.
@@ -22,7 +22,7 @@ def read(container: ContainerView) -> Reading:
     for file in container.files:
         if not re.search(r"\.conf$|postgresql", file.path) or re.search(r"pg_hba|pg_ident|recovery", file.path):
             continue
-        settings, includes = postgresql_conf(file.text)
+        settings, includes = postgresql_conf.values_of(file.text)
         files |= settings
         sources |= dict.fromkeys(settings, file.source)
         if includes:

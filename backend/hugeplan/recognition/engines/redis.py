@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hugeplan.formats.command_line import expand, long_options
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
-from hugeplan.recognition.command_line import expand, long_options
 from hugeplan.recognition.config_files import redis_conf
 from hugeplan.recognition.images import leading_version
 
