@@ -132,7 +132,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     work.start("silent nodes", partial(watch, database), every=WATCH_SECONDS)
     work.start("stale plans", partial(check_plans, database), every=PLANS_SECONDS)
     work.start("fleet plans", runner.look_after, every=LOOK_SECONDS)
-    work.start("bootstrap", partial(bootstrap.register_enrolment_token, database, settings))
+    enrolment = partial(bootstrap.register_enrolment_token, database, settings)
+    work.start("bootstrap", enrolment, every=bootstrap.REMEMBER_SECONDS)
     work.start("tokens", bootstrap.TokenMemory(app.state.door.gate).look, every=bootstrap.REMEMBER_SECONDS)
     try:
         yield

@@ -78,12 +78,16 @@ class TokenMemory:
 
 
 async def register_enrolment_token(database: Database, settings: Settings) -> None:
-    """Store the configured enrolment token unless it is there."""
+    """Store the configured enrolment token unless it is there: a restored database may know another one."""
     if settings.bootstrap_enrolment_token is None:
         return
     secret = settings.bootstrap_enrolment_token.get_secret_value()
+    digest = service.hash_secret(secret)
+    async with database.read() as session:
+        if await repository.is_known(session, digest):
+            return
     async with database.write() as session:
         await _lock(session)
         # A revoked one stays revoked: the administrator's word is newer than the environment's.
-        if not await repository.is_known(session, service.hash_secret(secret)):
+        if not await repository.is_known(session, digest):
             await service.mint(session, name="bootstrap enrolment", role=Role.ENROLMENT, secret=secret)

@@ -47,7 +47,32 @@ def token(hugeplan: Command, url: str, role: str, name: str = "t") -> str:
     return done.stdout.strip()
 
 
+def wait_for_row(url: str, count: str) -> None:
+    """Until the count is 1."""
+    deadline = time.monotonic() + 60
+    while True:
+        with psycopg.connect(url) as connection:
+            if connection.execute(count).fetchone() == (1,):
+                return
+        assert time.monotonic() < deadline, count
+        time.sleep(0.2)
+
+
 class TestBackup:
+    def test_agents_enrol_again_with_the_configured_token_after_a_restore_from_before_it(
+        self, hugeplan: Command, database_url: str, tmp_path: Path
+    ) -> None:
+        """A restored database knows the credentials of its day; the running service brings the configured one back."""
+        file = tmp_path / "before"
+        assert hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        secret = "an-enrolment-token-of-32-characters"  # noqa: S105
+        known = "SELECT count(*) FROM tokens WHERE role = 'enrolment'"
+        with serving(database_url, tmp_path, HUGEPLAN_BOOTSTRAP_ENROLMENT_TOKEN=secret):
+            wait_for_row(database_url, known)
+            done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
+            assert done.returncode == 0, done.stderr
+            wait_for_row(database_url, known)
+
     def test_what_was_backed_up_comes_back(
         self, hugeplan: Command, database_url: str, own_database_url: str, tmp_path: Path
     ) -> None:

@@ -155,8 +155,10 @@ def test_bare_metal(tmp_path: Path) -> None:
             )
 
         def upgraded() -> None:
-            assert "0.1.1" in node.run("dpkg-query", "--show", "--showformat", "${Version}", "hugeplan-server")
-            assert "0.1.1" in node.run("hugeplan-agent", "--version")
+            installed = node.run(
+                "dpkg-query", "--show", "--showformat", "${Version} ", "hugeplan-server", "hugeplan-agent"
+            )
+            assert installed.split() == ["0.1.1", "0.1.1"]
             both_report(node)
 
         def nothing_left() -> None:
