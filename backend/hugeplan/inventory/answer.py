@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, findings_of_plan
+from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, requests_after_plan
 from hugeplan.inventory.model import FoundNode, HugePageUser, Inventory
 from hugeplan.inventory.now import claims, node_now
 from hugeplan.planner.findings import findings_by, what_is_wrong
@@ -179,7 +179,7 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
         for finding in found.findings
         if not _is_said(node, finding, said)
     )
-    findings = (*today, *findings_of_plan(node, found), *own)
+    findings = (*today, *requests_after_plan(node, found), *own)
     return NodeAnswer(
         node=node,
         request=request,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hugeplan.inventory.findings.base import DatabaseNow, NodeNow, limits_stand
+from hugeplan.inventory.findings import DatabaseNow, NodeNow, limits_stand
 from hugeplan.inventory.model import FoundDatabase, FoundNode
 from hugeplan.planner.demand import DemandContext, OnShortage, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError

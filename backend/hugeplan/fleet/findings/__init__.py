@@ -1,4 +1,4 @@
-"""What is wrong with a node by its newest report: one file per rule, one row per rule.
+"""What is wrong with a node by its newest report: one row per rule.
 
 The planner's rules that need nothing but a sample run here, too; the rules of this table read what only a report has.
 Only what needs attention is kept: a node without findings has none stored.
@@ -8,32 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.fleet.findings import (
-    clock_ahead,
-    cloned_machine_id,
-    collectors_failed,
-    fractured_guest,
-    memory_low,
-    plan_drift,
-    pool_idle,
-    reports_lost,
-    silent_fallback,
-    surplus_pages,
-)
+from hugeplan.fleet.findings import plan_drift, rules
 from hugeplan.fleet.findings.base import NodeFinding, Observed, Rule, node_finding
 from hugeplan.planner.findings import findings_by, what_is_wrong
 
 RULES: tuple[Rule, ...] = (
-    silent_fallback.check,
+    rules.silent_fallback,
     plan_drift.check,
-    memory_low.check,
-    pool_idle.check,
-    surplus_pages.check,
-    fractured_guest.check,
-    clock_ahead.check,
-    cloned_machine_id.check,
-    reports_lost.check,
-    collectors_failed.check,
+    rules.memory_low,
+    rules.pool_idle,
+    rules.surplus_pages,
+    rules.fractured_guest,
+    rules.clock_ahead,
+    rules.cloned_machine_id,
+    rules.reports_lost,
+    rules.collectors_failed,
 )
 
 OF_THE_PLAN = frozenset({plan_drift.CODE})
