@@ -11,7 +11,7 @@ import msgspec
 
 from hugeplan.api.schemas import JsonObject
 from hugeplan.documents.tlbbench import Geometry, TlbbenchDocument
-from hugeplan.hardware.wins import cases_of_run
+from hugeplan.hardware.curves import cases_of_run
 from hugeplan.planner.evaluation.win_matrix import TIE, fastest, winner_beside
 from hugeplan.planner.model import MIB, HardwareFacts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -10,14 +11,46 @@ from sqlalchemy import ColumnElement
 
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.benchmarks import repository
-from hugeplan.benchmarks.scatter import beside_backing, loses_from_lines
 from hugeplan.benchmarks.schemas import ComparedCurve, Run, RunComparison, RunCurve, RunDetail, RunSection
 from hugeplan.db.models import RunRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import changed, decode
 from hugeplan.documents.kept import unpack
-from hugeplan.documents.tlbbench import Curve, Geometry, TlbbenchDocument, curves_of
+from hugeplan.documents.tlbbench import Curve, Geometry, Scatter, TlbbenchDocument, curves_of
 from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
+
+#: How tlbbench (scatter.c) names a scatter curve: "scatter 4K, one line in each 2M".
+_BESIDE = re.compile(r"one line in each (\w+)$")
+
+
+def beside_backing(section: str, name: str) -> str | None:
+    """The backing that a scatter curve is measured beside; tlbbench gives it in the curve's name alone."""
+    found = _BESIDE.search(name) if section == "scatter" else None
+    return found[1] if found else None
+
+
+def loses_from_lines(scatter: Scatter | None) -> int | None:
+    """The fewest hot lines from which on the size was slower than base pages at every count up to the confirmed one.
+
+    tlbbench confirms a crossing at few counts, and the size may have lost before. None without a confirmed crossing.
+    """
+    crossing = scatter.crossing if scatter else None
+    if scatter is None or crossing is None or crossing.hot_lines is None:
+        return None
+    huge = next((curve for curve in scatter.curves if curve.backing == crossing.backing), None)
+    base = next((c for c in scatter.curves if beside_backing("scatter", c.name) == crossing.backing != c.backing), None)
+    if huge is None or base is None:
+        return crossing.hot_lines
+    base_ns = {point.x: point.ns_p50 for point in base.points}
+    first = crossing.hot_lines
+    for point in sorted(huge.points, key=lambda point: -point.x):
+        if point.x > crossing.hot_lines:
+            continue
+        other = base_ns.get(point.x)
+        if point.ns_p50 is None or other is None or point.ns_p50 <= other:
+            break
+        first = int(point.x)
+    return first
 
 
 def _run(row: RunRow, node_name: str, synthetic: bool) -> Run:

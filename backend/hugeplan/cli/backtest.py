@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from hugeplan.evidence.backtest_inputs import run_backtest
+from hugeplan.evidence.published import run_backtest
 from hugeplan.planner.evaluation.backtest import (
     TOLERANCE_POINTS,
     WIDE_POINTS,

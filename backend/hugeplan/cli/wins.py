@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.cli.files import read_document
-from hugeplan.hardware.wins import cases_of_run
+from hugeplan.hardware.curves import cases_of_run
 from hugeplan.planner.evaluation.win_matrix import MachineSummary, WinCase, WinMatrix, win_matrix
 
 _EPILOG: Final = """\

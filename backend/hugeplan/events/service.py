@@ -12,10 +12,10 @@ from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, enc
 from hugeplan.db.models import WebhookRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import NotFoundError
-from hugeplan.events import repository, webhook_repository
+from hugeplan.events import repository
 from hugeplan.events.feed import events_of
+from hugeplan.events.repository import WebhookCounts
 from hugeplan.events.schemas import FleetEvent, Webhook, WebhookCreated, WebhookWrite
-from hugeplan.events.webhook_repository import WebhookCounts
 
 
 async def list_events(
@@ -63,8 +63,8 @@ def _webhook(row: WebhookRow, counts: WebhookCounts) -> Webhook:
 async def list_webhooks(session: ReadSession, *, limit: int, cursor: str | None) -> Page[Webhook]:
     """Receivers, newest first."""
     after = decode_time_cursor(cursor)
-    rows = await webhook_repository.list_webhooks(session, after=after, limit=limit + 1)
-    counts = await webhook_repository.counts(session, [row.id for row in rows])
+    rows = await repository.list_webhooks(session, after=after, limit=limit + 1)
+    counts = await repository.counts(session, [row.id for row in rows])
     items, next_cursor = page_of(
         rows,
         limit,
@@ -87,11 +87,11 @@ async def create_webhook(session: WriteSession, body: WebhookWrite, *, created_b
         created_at=datetime.now(UTC),
         created_by=created_by,
     )
-    await webhook_repository.add_webhook(session, row)
+    await repository.add_webhook(session, row)
     return WebhookCreated(**_webhook(row, WebhookCounts()).model_dump(), secret=row.secret)
 
 
 async def delete_webhook(session: WriteSession, webhook_id: UUID) -> None:
     """Remove a receiver with what was on its way to it."""
-    if not await webhook_repository.delete_webhook(session, webhook_id):
+    if not await repository.delete_webhook(session, webhook_id):
         raise NotFoundError(f"There is no webhook {webhook_id}.")

@@ -7,8 +7,7 @@ from collections import defaultdict
 from dataclasses import asdict
 from functools import cache
 
-from hugeplan.evidence.backtest_inputs import run_backtest
-from hugeplan.evidence.published import published_results, validation_runs
+from hugeplan.evidence.published import published_results, run_backtest, validation_runs
 from hugeplan.evidence.schemas import (
     Backtest,
     BacktestRow,

@@ -15,7 +15,7 @@ from hugeplan.fleet_plans import service as fleet_plans
 from hugeplan.fleet_plans.schemas import FleetPlanDetail
 from hugeplan.planner.pages import counted_pages
 from hugeplan.plans import repository, service
-from hugeplan.plans.schemas import FleetRowsDecided, FleetRowsDecision, SkippedRow
+from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision, SkippedRow
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios.schemas import SavedPlan
 

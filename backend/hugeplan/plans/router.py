@@ -16,7 +16,7 @@ from hugeplan.api.dependencies import CurrentSettings, Writes
 from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.db.models import PlanRow
 from hugeplan.plans import fleet_rows, service
-from hugeplan.plans.schemas import FleetRowsDecided, FleetRowsDecision
+from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision
 from hugeplan.scenarios.schemas import PlanSummary, SavedPlan
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import anyio.to_thread
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from hugeplan.access.service import Actor
 from hugeplan.api.preconditions import require_match
+from hugeplan.api.schemas import RequestModel, ResponseModel
 from hugeplan.db.models import PlanRow
 from hugeplan.db.session import WriteSession
 from hugeplan.documents.plan_digest import short
@@ -31,6 +32,31 @@ from hugeplan.plans import repository
 from hugeplan.plans.assumptions import Changed, changed
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios.schemas import PlanSummary
+
+
+class FleetRowsDecision(RequestModel):
+    """What to do with the rows of a fleet plan. ``after`` is the answer's ``next`` of the part before."""
+
+    to: Literal["propose", "approve", "in_force"]
+    after: Annotated[int | None, Field(ge=0, le=10**9)] = None
+
+
+class SkippedRow(ResponseModel):
+    """A row that was left as it is, and why."""
+
+    node_id: UUID
+    node_name: str
+    reason: str
+
+
+class FleetRowsDecided(ResponseModel):
+    """What was done with a part of the rows. ``next`` is sent as ``after`` for the rest; null: all rows are done."""
+
+    done: int
+    already: int
+    skipped: list[SkippedRow]
+    next: int | None
+
 
 _REQUEST: Final = TypeAdapter(PlanRequest)
 _WORDS: Final = {"in_force": "in force"}

@@ -14,7 +14,7 @@ from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
 from hugeplan.api.pagination import Page
-from hugeplan.benchmarks.scatter import beside_backing, loses_from_lines
+from hugeplan.benchmarks.service import beside_backing, loses_from_lines
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.tlbbench import Scatter
 from hugeplan.fleet.reparse import reparse

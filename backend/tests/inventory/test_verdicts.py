@@ -214,12 +214,12 @@ def test_the_fix_of_a_database_that_does_not_start_is_enough() -> None:
     """4,251 pages alone did not start it: its container may use none, and other pods draw from the same pool."""
     insisting = postgres("pg-0", "a", {"shared_buffers": "8GB", "huge_pages": "on"}, limits={"cpu": "4"})
     found = answered(sized(64), insisting)
-    (fix,) = [f.fix for f in found.findings if f.code == "try_falls_back"]
+    (fix,) = [f.fix for f in found.findings if f.code == "silent_fallback"]
     pages = found.plan.instances[0].demand.pages
     assert f"Reserve {pages:,} pages of 2M on a and set hugepages-2Mi: {2 * pages}Mi" in fix
     other = pod("dpdk-0", "a", container("app", limits={"memory": "1Gi", "hugepages-2Mi": "1Gi"}))
     found = answered(sized(64, 512), other, insisting)
-    (fix,) = [f.fix for f in found.findings if f.code == "try_falls_back"]
+    (fix,) = [f.fix for f in found.findings if f.code == "silent_fallback"]
     assert f"Reserve {pages + 512:,} pages of 2M in all on a" in fix
 
 
@@ -228,7 +228,7 @@ def test_pages_that_a_database_asks_for_are_not_proposed_for_release() -> None:
     found = answered(
         sized(64, 2048), postgres("pg-0", "a", {"shared_buffers": "1GB", "huge_pages": "on"}, limits={"cpu": "1"})
     )
-    (idle,) = [finding for finding in found.findings if finding.code == "idle_pool"]
+    (idle,) = [finding for finding in found.findings if finding.code == "pool_idle"]
     needed = found.plan.instances[0].demand.pages
     assert f"reserve {needed} of 2,048 pages of 2M" in (idle.fix or "")
 

@@ -8,8 +8,7 @@ import pytest
 
 from hugeplan.cli import main
 from hugeplan.evidence import service
-from hugeplan.evidence.backtest_inputs import run_backtest
-from hugeplan.evidence.published import published_results
+from hugeplan.evidence.published import published_results, run_backtest
 from hugeplan.planner.evaluation.backtest import BacktestRow, counts, counts_by_group, published_range
 
 

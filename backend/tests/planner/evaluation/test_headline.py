@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hugeplan.evidence.backtest_inputs import run_backtest
+from hugeplan.evidence.published import run_backtest
 from hugeplan.planner.evaluation.backtest import headline
 
 
