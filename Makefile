@@ -17,6 +17,7 @@ MEASURE ?= quick
 DEMO_FLEET ?= 0
 PYTHON ?=
 RELEASE ?=
+SERVE ?=
 # The synthetic fleet of `make seed-fleet`.
 NODES ?= 1000
 SEED ?= 1
@@ -78,6 +79,13 @@ frontend: $(DIST_READY) ## Build the user interface into frontend/dist
 release: setup frontend ## Build dist/ reproducibly: wheels, deb, rpm, requirements, chart, man pages, SBOM, sums (RELEASE=--images: images)
 	@$(SAY) "building release $$(cat deploy/release/VERSION) into dist"
 	@$(BIN)/python deploy/release/release.py --out dist $(RELEASE)
+
+.PHONY: docs
+docs: ## Build the documentation as a site with search into .state/docs, and serve it on http://127.0.0.1:8001 (SERVE=no: build alone)
+	@$(MAKE) PROFILE=docs VENV=$(VENV)-docs dependencies
+	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs --quiet build --strict --config-file deploy/docs/mkdocs.yml --site-dir $(abspath $(STATE)/docs)
+	@$(SAY) "wrote $(STATE)/docs"
+	@[ "$(SERVE)" = no ] || exec python3 -m http.server --bind 127.0.0.1 --directory $(STATE)/docs 8001
 
 .PHONY: version
 version: ## Write deploy/release/VERSION wherever a literal must stand

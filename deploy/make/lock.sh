@@ -16,5 +16,6 @@ compile backend/pyproject.toml deploy/python/build.in --constraint deploy/python
   --output-file deploy/python/production.txt
 # What the service's wheel needs with all its extras but our own agent, for installs that ask an index for nothing else.
 compile backend/pyproject.toml --extra demo --constraint deploy/python/development.txt --output-file deploy/python/wheel.txt
+compile deploy/python/docs.in --output-file deploy/python/docs.txt
 rm -rf "$work"
-deploy/make/say "wrote deploy/python/development.txt, production.txt and wheel.txt"
+deploy/make/say "wrote deploy/python/development.txt, production.txt, wheel.txt and docs.txt"

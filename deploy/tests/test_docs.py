@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,14 @@ def test_every_page_is_in_the_index() -> None:
     index = (REPOSITORY / "docs/README.md").read_text()
     pages = [page.name for page in (REPOSITORY / "docs").glob("*.md") if page.name != "README.md"]
     assert [page for page in pages if f"({page})" not in index] == []
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="argparse of another Python words its help otherwise")
+def test_the_reference_of_the_commands_is_current() -> None:
+    made = subprocess.run(
+        [sys.executable, "deploy/release/cli_reference.py"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert made.stdout == (REPOSITORY / "docs/reference-cli.md").read_text()
 
 
 def test_decisions_are_numbered_without_gaps_or_doubles() -> None:
@@ -58,16 +68,16 @@ def _words(page: Path) -> int:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_lines_wrap_at_120_columns(page: Path) -> None:
-    """Rows of tables and pictures cannot be wrapped."""
-    lines = page.read_text().splitlines()
+    """Rows of tables, pictures and what a program prints cannot be wrapped."""
+    lines = re.sub(r"^```console\n.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL).splitlines()
     assert [line for line in lines if len(line) > 120 and not line.startswith(("|", "!["))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_a_page_of_more_than_1500_words_begins_with_a_summary(page: Path) -> None:
-    """A changelog is a list by release, and has none."""
+    """A changelog is a list by release, and a generated reference one by name; they have none."""
     headings = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
-    assert page.name == "CHANGELOG.md" or _words(page) <= 1500 or headings[0] == "Summary"
+    assert page.name in {"CHANGELOG.md", "reference-cli.md"} or _words(page) <= 1500 or headings[0] == "Summary"
 
 
 def test_the_method_page_explains_in_fewer_than_2000_words() -> None:

@@ -34,7 +34,7 @@ def declared() -> dict[str, str]:
 
 
 def test_there_is_a_lock_for_each_purpose() -> None:
-    assert [path.name for path in LOCKS] == ["development.txt", "production.txt", "wheel.txt"]
+    assert [path.name for path in LOCKS] == ["development.txt", "docs.txt", "production.txt", "wheel.txt"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)

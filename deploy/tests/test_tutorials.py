@@ -1,0 +1,16 @@
+"""The tutorials show what their commands print, and link to pages that explain the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tutorials import PAGES, replayed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_shows_what_its_commands_print(page: Path) -> None:
+    now = replayed(page)
+    assert "$ hugeplan" in now
+    assert now == page.read_text(encoding="utf-8"), "run: .venv/bin/python deploy/docs/tutorials.py"
