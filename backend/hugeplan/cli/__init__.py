@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Final, NoReturn, TextIO, cast
+from typing import Any, Final, NoReturn, TextIO, cast
 
 from hugeplan.cli.terminal import TameText
 from hugeplan.planner.errors import PlannerError
@@ -79,6 +79,12 @@ class OneLineParser(argparse.ArgumentParser):
         """Print ``program: message`` and exit with status 2."""
         self.exit(EXIT_WRONG_INPUT, f"{self.prog}: {message}\n")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Help that cannot be written is an error; argparse would say nothing and end with status 0."""
+        out = sys.stderr if file is None else file
+        out.write(message)
+        out.flush()
+
 
 class _ShowVersion(argparse.Action):
     """``--version``. The package's metadata is read only for it: that takes a tenth of a second."""
@@ -90,6 +96,7 @@ class _ShowVersion(argparse.Action):
         from importlib.metadata import version  # noqa: PLC0415 - see above
 
         sys.stdout.write(f"hugeplan {version('hugeplan')}\n")
+        sys.stdout.flush()
         parser.exit()
 
 
@@ -106,7 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: Sequence[str] | None) -> int:
     given = _with_settings_joined(list(sys.argv[1:] if arguments is None else arguments))
     parser = _parser(given)
-    parsed = parser.parse_args(given)
+    try:
+        parsed = parser.parse_args(given)
+    except OSError as error:
+        return _failed(next((row.name for row in COMMANDS if row.name in given), "--help"), error)
     if parsed.command is None:
         parser.print_help()
         return EXIT_WRONG_INPUT
@@ -115,9 +125,6 @@ def _main(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except (PlannerError, InputError) as error:
         return _complain(parsed.command, str(error), EXIT_WRONG_INPUT)
-    except BrokenPipeError:
-        _drop_output()
-        return EXIT_OUTPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
@@ -127,6 +134,9 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 def _failed(command: str, error: Exception) -> int:
     """What nobody caught, as one line: output that cannot be written, or an internal error."""
+    if isinstance(error, BrokenPipeError):
+        _drop_output()
+        return EXIT_OUTPUT
     if isinstance(error, OSError) and error.filename is None and error.errno in _CANNOT_WRITE:
         _drop_output()
         return _complain(command, f"the output could not be written: {error.strerror}", EXIT_OUTPUT)

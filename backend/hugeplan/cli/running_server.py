@@ -170,7 +170,9 @@ def _chosen(
                 raise _no_such(one, f"runs_as={one.instance.runs_as}", own)
         elif one.choice.words:
             fits = [d for d in own if one.choice.fits(d)]
-            if len(fits) != 1:
+            if len(fits) > 1:
+                raise _cannot_tell(one, fits)
+            if not fits:
                 raise _no_such(one, one.choice.words, own)
             found[index] = fits[0]
     taken = {d.key for d in found.values() if d is not None}
@@ -199,11 +201,23 @@ def _same_pool(
     alike = [i for i in rivals if _pool_bytes(described[i].instance, context) == size]
     if size is not None and len(same) == len(alike) == 1:
         return same
-    option = f"--{one.instance.engine}"
-    each = "; ".join(server_name(d) for d in left)
-    raise InputError(
-        f"{option}: which server is meant cannot be told ({each}): add port=, pid= or data_directory= to the option,"
-        f" or server=new for one that does not run yet"
+    raise _cannot_tell(one, left)
+
+
+def _cannot_tell(one: Described, servers: Sequence[ObservedDatabase]) -> InputError:
+    """Several servers fit: the words that tell these apart. A port is no such word where several have the same."""
+    folders = [d.place.data_directory for d in servers if d.place is not None]
+    values: dict[str, Sequence[object]] = {
+        "port": [d.port for d in servers],
+        "pid": [d.pid for d in servers],
+        "data_directory": folders,
+    }
+    words = [f"{n}=" for n, own in values.items() if len({v for v in own if v is not None}) == len(servers)] or ["pid="]
+    listed = ", ".join(words[:-1]) + " or " + words[-1] if len(words) > 1 else words[0]
+    each = "; ".join(server_name(d) for d in servers)
+    return InputError(
+        f"--{one.instance.engine}: which server is meant cannot be told ({each}): add {listed} to the option,"
+        " or server=new for one that does not run yet"
     )
 
 

@@ -11,7 +11,8 @@ import pytest
 from hugeplan.cli import EXIT_OUTPUT
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "bare-metal-postgresql.yaml"
-COMMANDS = (("plan", str(EXAMPLE), "--json"), ("plan", str(EXAMPLE)), ("size", "postgresql"), ("lint", str(EXAMPLE)))
+COMMANDS = (("plan", str(EXAMPLE), "--json"), ("plan", str(EXAMPLE)), ("size", "postgresql"), ("lint", str(EXAMPLE)),
+            ("plan", "--help"))  # fmt: skip
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[::2]))

@@ -74,6 +74,19 @@ def test_without_a_choice_the_candidates_are_named() -> None:
     assert "system.slice" not in str(refused.value), "a cgroup's path names no server to a person"
 
 
+@pytest.mark.parametrize("words", ["port=5432,shared_buffers=2GB", "shared_buffers=2GB"])
+def test_a_port_that_several_have_is_no_choice(words: str) -> None:
+    """Servers in containers all have 5432: 'no such server; these run here: port 5432' helped nobody."""
+    alike = replace(OTHER, port=5432)
+    with pytest.raises(InputError, match="cannot be told") as refused:
+        merged(words, BUSY, alike)
+    assert "add pid= or data_directory=" in str(refused.value)
+    with pytest.raises(InputError, match="add pid= to the option"):
+        merged(words, replace(BUSY, place=None), replace(alike, place=None))
+    instance, _ = merged("pid=900,shared_buffers=2GB", BUSY, alike)
+    assert instance.settings["max_connections"] == "50"
+
+
 def test_a_choice_that_fits_none() -> None:
     with pytest.raises(InputError, match="no such server; these of PostgreSQL run here: PostgreSQL on port 5432"):
         merged("port=1", BUSY)
