@@ -181,3 +181,28 @@ def test_bytes_that_are_no_page_are_not_rounded_up_to_one(text: str) -> None:
     (problem,) = report.problems
     assert (problem.rule.id, problem.edits) == ("resource-not-whole-pages", ())
     assert f"{text}Mi" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        (
+            "hugepagesz=1G hugepages=4 hugepages=512 hugepagesz=2M",
+            "hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=512",
+        ),
+        ("hugepagesz=1G hugepages=4 hugepages=512 quiet hugepages=9 hugepagesz=2M", None),
+        ("hugepagesz=2M hugepagesz=1G hugepages=4 hugepages=512", None),
+    ],
+)
+def test_no_size_and_no_count_is_lost_by_a_fix(line: str, written: str | None) -> None:
+    """--fix dropped 512 pages of 2M whose two words stood the wrong way round."""
+    (report,) = lint([Source("grub", f'GRUB_CMDLINE_LINUX="{line}"\n')])
+    assert report.fixed_text == (None if written is None else f'GRUB_CMDLINE_LINUX="{written}"\n')
+
+
+def test_options_of_tuned_are_joined_by_their_names() -> None:
+    """The bootloader plugin sorts them; + in front of a value is nothing, - takes words away."""
+    text = "[main]\ninclude=a\n[bootloader]\ncmdline_b=hugepages=8\ncmdline_a=hugepagesz=1G quiet\ncmdline_c=-quiet\n"
+    (report,) = lint([Source("tuned.conf", text)])
+    assert report.problems == ()
+    assert "the kernel reserves 8 pages of 1G (8 GiB) at boot" in report.readings[0].effects

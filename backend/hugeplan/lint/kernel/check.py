@@ -197,7 +197,8 @@ def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple
         if step.verdict is not Verdict.TAKEN:
             continue
         if last_size is None:
-            later = [w for w in words if w.name == "hugepagesz" and w.start > word.start]
+            # In the order of the words, which is not always that of the file.
+            later = [w for w in words[words.index(word) :] if w.name == "hugepagesz"]
             target = step.target_bytes or boot.default_page_bytes
             if later and memparse(later[0].value or "") == target and later[0].start == _next_size(words, word):
                 notes.problem(
@@ -257,7 +258,7 @@ def _edits(words: Sequence[Word], context: Context) -> tuple[Edit, ...]:
     for word in doomed:
         start = by_end.get(word.start, word.start)
         # Segments of one command line may lie on different lines of a file: only blanks between words go.
-        edits.append(Edit(start if word.start - start < 8 else word.start, word.end, ""))
+        edits.append(Edit(start if 0 <= word.start - start < 8 else word.start, word.end, ""))
     return tuple(edits)
 
 

@@ -24,6 +24,8 @@ class _Reader:
     bad_size: bool = False
     pairs: dict[int | None, str] = field(default_factory=dict)
     order: list[int | None] = field(default_factory=list)
+    lone_sizes: set[int] = field(default_factory=set)
+    has_lost_count: bool = False
 
     def size(self, value: str) -> int | None:
         """A supported size; a bare number is tried as kB, the way sysfs names its directories."""
@@ -62,9 +64,12 @@ def intended_words(
         return None  # a program sorted the words: which count belongs to which size is lost
     if re.fullmatch(r"(cs)+", kinds):
         own = _swapped(own)
+    own = _orphans_joined(own)
     for word in own:
         if not _read(reader, word):
             return None
+    if reader.has_lost_count and reader.lone_sizes:
+        return None  # a count without a size and a size without a count: whether they belong together is open
     if None in reader.pairs and reader.order != [None]:
         # A leading count beats a later one for the default size (hugetlb_init).
         count = reader.pairs.pop(None)
@@ -80,9 +85,23 @@ def _swapped(own: list[Word]) -> list[Word]:
     return [*(word for word in own if word.name == "default_hugepagesz"), *turned]
 
 
+def _orphans_joined(own: list[Word]) -> list[Word]:
+    """A second count in a row and the size behind it, which has no count of its own, belong together."""
+    found = list(own)
+    for i in range(1, len(found) - 1):
+        names = [word.name for word in found[i - 1 : i + 3]]
+        is_third = i > 1 and found[i - 2].name == "hugepages"
+        if names[:3] == ["hugepages", "hugepages", "hugepagesz"] and names[3:] != ["hugepages"] and not is_third:
+            found[i], found[i + 1] = found[i + 1], found[i]
+    return found
+
+
 def _read(reader: _Reader, word: Word) -> bool:
     value = word.value or ""
+    if word.name == "hugepagesz" and (named := reader.size(value)) is not None:
+        reader.lone_sizes.add(named)
     if word.name == "hugepages":
+        reader.lone_sizes.discard(reader.current or 0)
         if reader.bad_size:
             reader.bad_size = False
             return True  # pages of a size that does not exist: nothing to keep
@@ -92,6 +111,8 @@ def _read(reader: _Reader, word: Word) -> bool:
         if reader.current not in reader.pairs:
             reader.pairs[reader.current] = count
             reader.order.append(reader.current)
+        else:
+            reader.has_lost_count = True
         return True
     size = reader.size(value)
     reader.bad_size = size is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import Final
 
-from hugeplan.lint.kinds.quantities import bytes_or_none, page_bytes_of, read_quantities
-from hugeplan.lint.model import Context, Edit, KubeletFact, Notes, Reading, wrong
+from hugeplan.lint.kinds.quantities import bytes_or_none, check_memory, page_bytes_of, read_quantities
+from hugeplan.lint.model import Context, Edit, KubeletFact, Notes, Reading, attention, wrong
 from hugeplan.lint.yaml_tree import Tree
 from hugeplan.planner.model import MIB
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
@@ -71,6 +71,21 @@ GRACE: Final = wrong(
     "Each evictionSoft threshold needs a period in evictionSoftGracePeriod, or the kubelet does not start.",
     "kubernetes pkg/kubelet/eviction/helpers.go ParseThresholdConfig()",
 )
+GATE_GONE: Final = wrong(
+    "kubelet-gate-gone",
+    "A feature gate is taken out some releases after its feature is general; a kubelet ends over one that it does not "
+    "know.",
+    "kubernetes staging/src/k8s.io/component-base/featuregate; pkg/features/kube_features.go",
+)
+GATE_NEW: Final = attention(
+    "kubelet-gate-new",
+    "A kubelet ends over a feature gate that it does not know.",
+    "kubernetes staging/src/k8s.io/component-base/featuregate; #138127",
+)
+#: Gates and the first release without them, and with them.
+_GATES_GONE: Final = {"HugePages": "1.16", "HugePageStorageMediumSize": "1.24"}
+_GATES_NEW: Final = {"HugepageAwareEviction": "1.36"}
+_DOES_NOT_START: Final = "the kubelet does not start"
 PAGES_OF_NUMA: Final = wrong(
     "kubelet-reserved-memory-pages",
     "reservedMemory of each resource must equal what kubeReserved and systemReserved hold of it, and those take no "
@@ -107,6 +122,7 @@ def check_kubelet(body: Tree, notes: Notes, context: Context) -> None:
     for field in ("kubeReserved", "systemReserved"):
         tree = body.get(field)
         memory = None if tree is None else tree.get("memory")
+        check_memory(memory, f"{field}: memory", notes, _DOES_NOT_START)
         size = bytes_or_none(memory)
         known = known and (memory is None or size is not None)
         reserved += size or 0
@@ -119,6 +135,11 @@ def check_kubelet(body: Tree, notes: Notes, context: Context) -> None:
                     f"{field} does not take {name}.",
                     "Leave it out; reserve the pages by leaving them out of the pods' limits.",
                 )
+    for field in ("evictionHard", "evictionSoft"):
+        threshold = body.get(field, "memory.available")
+        if threshold is not None and not (threshold.text or "").endswith("%"):
+            check_memory(threshold, f"{field}: memory.available", notes, _DOES_NOT_START)
+    _gates(body, notes)
     eviction, eviction_edit = _eviction(body)
     soft = _soft_eviction(body, notes)
     total = None if eviction is None or not known else reserved + eviction
@@ -137,6 +158,28 @@ def check_kubelet(body: Tree, notes: Notes, context: Context) -> None:
             f"{format_bytes(eviction or 0)}"
         )
     _reserved_memory(body, total, static, notes, context)
+
+
+def _gates(body: Tree, notes: Notes) -> None:
+    """Feature gates that a kubelet may not know; it does not start with one that it does not know."""
+    gates = body.get("featureGates")
+    for name, value in () if gates is None else gates.items():
+        if name in _GATES_GONE:
+            notes.problem(
+                GATE_GONE,
+                value.key_start,
+                name,
+                f"No kubelet since Kubernetes {_GATES_GONE[name]} knows the gate {name}: it does not start.",
+                "Leave it out: what it switched is always on.",
+            )
+        elif name in _GATES_NEW:
+            notes.problem(
+                GATE_NEW,
+                value.key_start,
+                name,
+                f"Kubelets before Kubernetes {_GATES_NEW[name]} do not know the gate {name}, and do not start with it.",
+                "Leave it out where a node is older.",
+            )
 
 
 def _fields(body: Tree, notes: Notes) -> None:
@@ -252,6 +295,7 @@ def _reserved_memory(body: Tree, total: int | None, static: bool, notes: Notes, 
             seen.add((node, name))
             _limit(name, value, notes)
             if name == "memory":
+                check_memory(value, "reservedMemory: memory", notes, _DOES_NOT_START)
                 size = bytes_or_none(value)
                 unreadable = unreadable or size is None
                 memory.append((size or 0, value))

@@ -150,6 +150,22 @@ def _bytes(name: str, size: int | None, tree: Tree, notes: Notes) -> int | None:
     return value
 
 
+def check_memory(tree: Tree | None, name: str, notes: Notes, consequence: str) -> None:
+    """A memory quantity that Kubernetes cannot read, such as 1GiB; a percentage is the caller's to allow."""
+    if tree is None or tree.text is None or bytes_or_none(tree) is not None:
+        return
+    meant = _binary(tree.text)
+    edits = () if meant is None else (Edit(tree.start, tree.end, meant),)
+    notes.problem(
+        QUANTITY,
+        tree.start,
+        f"{name}: {tree.text}",
+        f"{tree.text!r} is not a Kubernetes quantity: {consequence}.",
+        f"Write {meant}." if meant else "Write a quantity such as 512Mi.",
+        *edits,
+    )
+
+
 def _binary(text: str) -> str | None:
     """``2GB`` or ``512MB`` as the binary quantity that was most likely meant."""
     found = re.fullmatch(r"(\d+)\s*([kKmMgG])(?:i?[bB]|i)?", text.strip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hugeplan.lint.kinds.quantities import Quantity, bytes_or_none, read_quantities
+from hugeplan.lint.kinds.quantities import Quantity, bytes_or_none, check_memory, read_quantities
 from hugeplan.lint.model import Context, Edit, LimitFact, Notes, wrong
 from hugeplan.lint.yaml_tree import Tree
 from hugeplan.planner.pages import counted_pages
@@ -43,6 +43,9 @@ def check_resources(
     requests_tree = None if resources is None else resources.get("requests")
     limits = read_quantities(limits_tree, notes, context)
     requests = read_quantities(requests_tree, notes, context)
+    for part in (limits_tree, requests_tree):
+        memory = None if part is None else part.get("memory")
+        check_memory(memory, "memory", notes, "the API server refuses the object")
     _pairs(limits, requests, limits_tree, notes)
     if (limits or requests) and needs_cpu_or_memory:
         _alone(limits, requests, limits_tree, requests_tree, notes)

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from hugeplan.lint.kinds.lines import Pair, pairs_of
+from hugeplan.lint.kinds.sysfs_paths import wrong_paths
 from hugeplan.lint.model import Context, Edit, MemlockFact, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.pages import counted_pages, page_label, sysfs_directory_name
 from hugeplan.planner.units import format_bytes
@@ -25,6 +26,11 @@ UNKNOWN: Final = wrong("unit-unknown-key", "systemd ignores unknown keys; their 
 SECTION: Final = wrong("unit-section", "LimitMEMLOCK= belongs in [Service].", "systemd.exec(5)")
 DIRECTORY: Final = wrong(
     "unit-size-directory", "A pool's directory is hugepages-<kB>kB.", "Documentation/admin-guide/mm/hugetlbpage.rst"
+)
+NO_PATH: Final = wrong(
+    "unit-no-such-path",
+    "A command cannot write to a file that the kernel does not have: it fails, and the setting stays as it is.",
+    "Documentation/admin-guide/mm/hugetlbpage.rst, transhuge.rst",
 )
 _WRITE: Final = re.compile(
     r"echo\s+[\"']?(?P<count>\S+?)[\"']?\s*>\s*(?P<path>/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/\s]+)/nr_hugepages)"
@@ -94,6 +100,17 @@ def _exec(pair: Pair, notes: Notes, context: Context) -> None:
             f"systemd passes {operator[1]} to the command as a word: nothing is written.",
             f"Write ExecStart=/bin/sh -c '{value}'.",
             *(() if "'" in value else (edit,)),
+        )
+    for item in wrong_paths(value):
+        at = pair.value_start + item.start
+        edits = () if item.meant is None else (Edit(at, at + len(item.path), item.meant),)
+        notes.problem(
+            NO_PATH,
+            at,
+            item.path,
+            f"There is no {item.path}: the command fails, and nothing is set.",
+            f"Write {item.meant}." if item.meant else "Write a path that ls shows on the machine.",
+            *edits,
         )
     for found in _WRITE.finditer(value):
         exact = re.fullmatch(r"hugepages-(\d+)kB", found["dir"])

@@ -15,11 +15,6 @@ KIND: Final = "tuned_conf"
 SECTION: Final = wrong(
     "tuned-section", "sysctls belong in [sysctl], kernel arguments in [bootloader].", "tuned-profiles(7)"
 )
-CMDLINE: Final = wrong(
-    "tuned-cmdline-operator",
-    "A later cmdline without + replaces what included profiles set; cmdline_NAME=+... adds to it.",
-    "TuneD bootloader plugin",
-)
 THP_BOTH: Final = attention(
     "tuned-thp-ignored",
     "[vm] transparent_hugepages is ignored while transparent_hugepage= is on the kernel command line.",
@@ -45,23 +40,12 @@ def read(source: Source, context: Context) -> Reading:
 
 def check(text: str, notes: Notes, context: Context) -> None:
     """Note the problems of a tuned.conf's text."""
-    words: list[Word] = []
+    lines: list[Pair] = []
     thp: Pair | None = None
     for pair in pairs_of(text):
         value = pair.value or ""
         if pair.section == "bootloader" and pair.key.startswith("cmdline"):
-            operator = re.match(r"[+\-]?", value)
-            taken = operator[0] if operator else ""
-            if pair.key != "cmdline" and not taken:
-                notes.problem(
-                    CMDLINE,
-                    pair.value_start,
-                    pair.key,
-                    f"{pair.key} has no +.",
-                    f"Write {pair.key}=+{value}.",
-                    Edit(pair.value_start, pair.value_start, "+"),
-                )
-            words += words_of(value[len(taken) :], pair.value_start + len(taken))
+            lines.append(pair)
         elif pair.section == "vm" and pair.key == "transparent_hugepages":
             thp = pair
             if value not in {"always", "madvise", "never"}:
@@ -86,6 +70,7 @@ def check(text: str, notes: Notes, context: Context) -> None:
                 "Write it in [bootloader] as cmdline_hugepages=+....",
             )
     _sysctls(text, notes, context)
+    words = _command_line(lines)
     if has_huge_page_words(words):
         check_words(words, notes, context)
     if thp is not None and any(word.name == "transparent_hugepage" for word in words):
@@ -96,6 +81,24 @@ def check(text: str, notes: Notes, context: Context) -> None:
             "The command line decides THP here.",
             "Keep one of the two.",
         )
+
+
+def _command_line(lines: list[Pair]) -> list[Word]:
+    """The words of all cmdline options, joined in the order of the options' names, whatever their order in the file.
+
+    A value begins with + or with the first word, which is the same; with - it takes words away again.
+    Source: redhat-performance/tuned tuned/plugins/plugin_bootloader.py _get_effective_options().
+    """
+    words: list[Word] = []
+    for pair in sorted(lines, key=lambda one: one.key):
+        value = pair.value or ""
+        if value.startswith("-"):
+            gone = {word.text for word in words_of(value[1:], 0)}
+            words = [word for word in words if word.text not in gone]
+        else:
+            taken = len(value) - len(value.removeprefix("+"))
+            words += words_of(value[taken:], pair.value_start + taken)
+    return words
 
 
 def _sysctls(text: str, notes: Notes, context: Context) -> None:
