@@ -13,7 +13,7 @@ from hugeplan.api.body import UnreadJson
 from hugeplan.api.dependencies import CurrentSettings, Writes
 from hugeplan.api.json_body import JsonLimits
 from hugeplan.imports import service
-from hugeplan.imports.service import ImportReceipt, KubernetesImport, ScenarioImport
+from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, ScenarioImport
 
 router = APIRouter(prefix="/imports", tags=["imports"], route_class=GuardedRoute)
 

@@ -5,60 +5,18 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Any
 
 import msgspec
-from pydantic import Field
 
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits
-from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
 from hugeplan.db.session import WriteSession
 from hugeplan.errors import FieldProblem, invalid_input
+from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, SavedScenario, ScenarioImport
 from hugeplan.imports.work import PLAN_KUBERNETES
 from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios import work
-from hugeplan.scenarios.schemas import UncheckedScenario
-
-MAX_SCENARIOS = 500
-
-
-class ImportedScenario(RequestModel):
-    """A node's scenario, as ``hugeplan import`` makes it on the machine that can read the source."""
-
-    name: Name
-    scenario: UncheckedScenario
-
-
-class ScenarioImport(RequestModel):
-    """Scenarios of one source. A scenario that was imported under the same name before is replaced."""
-
-    source: Annotated[str, Field(min_length=1, max_length=500)]
-    scenarios: Annotated[list[ImportedScenario], Field(min_length=1, max_length=MAX_SCENARIOS)]
-
-
-class SavedScenario(ResponseModel):
-    """A scenario that an import created or replaced."""
-
-    id: UUID
-    name: str
-    created: bool
-
-
-class ImportReceipt(ResponseModel):
-    """What an import kept."""
-
-    source: str
-    scenarios: list[SavedScenario]
-
-
-class KubernetesImport(ResponseModel):
-    """The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for."""
-
-    answer: JsonObject
-    scenarios: list[SavedScenario]
-
 
 Documents = Sequence[tuple[str, dict[str, Any]]]
 

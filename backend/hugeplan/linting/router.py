@@ -7,7 +7,8 @@ from fastapi import APIRouter, Response
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.beside import Beside, json_answer
-from hugeplan.linting.service import CHECK_FILES, LintReport, LintRequest
+from hugeplan.linting.schemas import LintReport, LintRequest
+from hugeplan.linting.service import CHECK_FILES
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 

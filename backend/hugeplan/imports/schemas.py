@@ -1,0 +1,49 @@
+"""What imports take and answer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
+from hugeplan.scenarios.schemas import UncheckedScenario
+
+MAX_SCENARIOS = 500
+
+
+class ImportedScenario(RequestModel):
+    """A node's scenario, as ``hugeplan import`` makes it on the machine that can read the source."""
+
+    name: Name
+    scenario: UncheckedScenario
+
+
+class ScenarioImport(RequestModel):
+    """Scenarios of one source. A scenario that was imported under the same name before is replaced."""
+
+    source: Annotated[str, Field(min_length=1, max_length=500)]
+    scenarios: Annotated[list[ImportedScenario], Field(min_length=1, max_length=MAX_SCENARIOS)]
+
+
+class SavedScenario(ResponseModel):
+    """A scenario that an import created or replaced."""
+
+    id: UUID
+    name: str
+    created: bool
+
+
+class ImportReceipt(ResponseModel):
+    """What an import kept."""
+
+    source: str
+    scenarios: list[SavedScenario]
+
+
+class KubernetesImport(ResponseModel):
+    """The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for."""
+
+    answer: JsonObject
+    scenarios: list[SavedScenario]
