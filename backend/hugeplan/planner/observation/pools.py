@@ -68,11 +68,13 @@ def _spread(node: NodeFacts, total: GlobalPool) -> dict[int, Pool]:
 
 
 def _reserved(by_node: Mapping[int, Pool], total: GlobalPool | None) -> tuple[dict[int, int], bool]:
-    """Reserved pages of each NUMA node, as reported, else the total over free pages; whether known."""
+    """Reserved pages of each NUMA node, as reported, else what is left of the total over free pages; whether known."""
     own = {numa_id: pool.resv_hugepages for numa_id, pool in by_node.items()}
-    if all(count is not None for count in own.values()):
-        return {numa_id: count or 0 for numa_id, count in own.items()}, True
+    told = {numa_id: count for numa_id, count in own.items() if count is not None}
+    if len(told) == len(own):
+        return told, True
     everywhere = total.resv_hugepages if total is not None else None
-    free = [pool.free_hugepages or 0 for pool in by_node.values()]
-    shares = split_exactly(min(everywhere or 0, sum(free)), free) if by_node else ()
-    return dict(zip(by_node, shares, strict=True)), everywhere is not None
+    free = {numa_id: pool.free_hugepages or 0 for numa_id, pool in by_node.items() if numa_id not in told}
+    rest = min(max(0, (everywhere or 0) - sum(told.values())), sum(free.values()))
+    shares = split_exactly(rest, list(free.values()))
+    return {**told, **dict(zip(free, shares, strict=True))}, everywhere is not None
