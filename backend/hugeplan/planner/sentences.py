@@ -169,8 +169,6 @@ def _why_not(chosen: Candidate, other: Candidate) -> str:
     return f"The runner-up, {_label(other)}, scores {lead:.2f} less, most of it by {reason} ({most:+.2f}){tie}."
 
 
-#: With so many values without an excess the bound is what it is for 95 % confidence: 1 - 0.05^(1/n).
-_DOUBT = math.log(0.05)
 _HOURS_PER_DAY = 24
 _ON_THE_CURVE = 1e-6
 
@@ -185,16 +183,26 @@ def risk_sentence(risk: Risk) -> str:
     if risk.meets_policy is not None:
         verdict = "within" if risk.meets_policy else "above"
         return f"{what}: {format_chance(likely)}, at most {format_chance(high)}; {verdict} the accepted {accepted}."
-    values = _DOUBT / math.log1p(-high) if 0 < high < 1 else math.inf
-    # Only the bound of a short history lies on this curve; other doubts (replicas, missing limits) do not.
-    by_history = abs(values - round(values)) < _ON_THE_CURVE if math.isfinite(values) else False
+    if high <= risk.policy:
+        return (
+            f"{what}: {format_chance(likely)} if the workloads stay as described; not all were measured or have a"
+            f" limit, so whether that is within the accepted {accepted} is not sure."
+        )
+    # Only the bound of a short history is 1 / (values + 1); other doubts (replicas, seen above the room) are not.
+    values = 1 / high - 1
+    by_history = abs(values - round(values)) < _ON_THE_CURVE
     if likely > risk.policy or values > _HOURS_PER_DAY or not by_history:
         seen = f"{format_chance(likely)} by what was seen, {format_chance(high)} at worst"
         return f"{what}: {seen}; whether that is within the accepted {accepted} is not sure."
-    only = "only one sample" if round(values) <= 1 else f"only {round(values)} samples"
-    tomorrow = format_chance(1 - math.exp(_DOUBT / _HOURS_PER_DAY))
-    days = math.ceil(_DOUBT / math.log1p(-risk.policy) / _HOURS_PER_DAY) if 0 < risk.policy < 1 else 1
+    only = "only one sample" if round(values) == 1 else f"only {round(values)} samples"
+    tomorrow = format_chance(1 / (_HOURS_PER_DAY + 1))
+    days = math.ceil(values_for(risk.policy) / _HOURS_PER_DAY)
     return (
         f"{what}: unknown, {only}. From tomorrow a running agent knows it to within {tomorrow},"
         f" after {days} days to the accepted {accepted}."
     )
+
+
+def values_for(policy: float) -> int:
+    """Hourly values, none above the room, after which the risk is known to be within a policy: 1 / (n + 1)."""
+    return math.ceil(1 / policy - 1 - _ON_THE_CURVE)

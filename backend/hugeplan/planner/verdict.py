@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from hugeplan.planner.model import Finding, Gain, Plan, State
+from hugeplan.planner.sentences import risk_sentence
 from hugeplan.planner.units import format_bytes
 
 
@@ -81,7 +82,7 @@ def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...]) -> tuple
     if _gives_back(plan):
         return Answer.DO_IT, f"{format_bytes(-(locked_change_bytes(plan) or 0))} go back to everyone else."
     if plan.risk.meets_policy is None:
-        return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage is not known. {_sentence(plan.risk.basis)}"
+        return Answer.NOT_ENOUGH_KNOWN, risk_sentence(plan.risk)
     return Answer.DO_IT, gains[0] if gains else plan.headline
 
 

@@ -10,6 +10,7 @@ from hugeplan.planner.sentences import risk_sentence
 from hugeplan.planner.units import format_chance
 
 CODE = "risk_above_policy"
+_MEASURE = "Give the workloads limits, or let the agent measure them."
 _FIX = "Shrink a pool, move a tenant, lower limits, or accept a higher policy.risk."
 
 
@@ -38,8 +39,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             evidence=evidence,
         )
     elif risk.meets_policy is None:
+        fix = _MEASURE if p.high <= risk.policy else _FIX
         yield attention(
-            CODE, name, "Whether ordinary memory suffices is not sure", risk_sentence(risk), _FIX, evidence=evidence
+            CODE, name, "Whether ordinary memory suffices is not sure", risk_sentence(risk), fix, evidence=evidence
         )
     else:
         reason = f"Likely {likely}, above the accepted {accepted}: no plan with these pools meets it."

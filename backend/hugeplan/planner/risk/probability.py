@@ -6,6 +6,11 @@ its measured history (moved along its trend when it grows), else evenly between 
 between replicas is unknown: they are taken as independent and as moving together, and the answer is the range between
 the two. The likely value is the share of moments at which all tenants together were above the room, where all were
 measured at the same times; else the middle.
+
+What was not seen is in the upper end: the next of n + 1 values that come in any order exceeds the n seen with a
+probability of 1 / (n + 1), whatever their distribution (Wilks, Annals of Mathematical Statistics 12, 1941, pages 91 to
+96). What it may then come to is what requests and limits say, so that a history never makes a plan less sure than its
+description. A request that nothing limits and nobody measured bounds nothing: its plan is not within any policy.
 """
 
 from __future__ import annotations
@@ -29,7 +34,6 @@ _BINS_MIN = 1024
 _BINS_PER_COPY = 8
 _QUANTILES = 1024
 _EVEN_VALUES = 513
-_CONFIDENCE = 0.95
 _ROUNDING = 1e-9  # of a probability that equals the policy
 
 Floats = NDArray[np.float64]
@@ -72,18 +76,38 @@ class TenantDemand:
     fewest_points: int | None
 
     def probability_above(self, room_bytes: float) -> Range:
-        """P(demand > room): independent and fully correlated replicas, widened for the shortness of the history."""
+        """P(demand > room): independent and fully correlated replicas, widened for what was not seen."""
+        return _widened(self.spread_above(room_bytes), self.unseen(room_bytes))
+
+    def spread_above(self, room_bytes: float) -> Range:
+        """P(demand > room) by what was seen or given alone."""
         independent = _independent_tail(self.tenants, room_bytes)
         joint = _joint_tail(self.tenants, room_bytes)
         low, high = min(independent, joint), max(independent, joint)
         together = _measured_tail(self.tenants, room_bytes)
-        likely = (low + high) / 2
-        if together is not None:
-            low, likely, high = min(low, together), together, max(high, together)
-        if self.fewest_points is not None and high < 1.0:
-            # With no exceedance in n points the probability is below 1 - 0.05^(1/n) with 95 % confidence.
-            high = max(high, 1.0 - (1.0 - _CONFIDENCE) ** (1.0 / self.fewest_points))
-        return Range(low, likely, high)
+        if together is None:
+            return Range(low, (low + high) / 2, high)
+        return Range(min(low, together), together, max(high, together))
+
+    def unseen(self, room_bytes: float) -> float:
+        """P(the next value exceeds all that were seen, and the demand then exceeds the room)."""
+        if self.fewest_points is None:
+            return 0.0
+        if any(use.measured and tenant.limit_bytes is None for tenant, use in self.tenants):
+            return 1.0 / (self.fewest_points + 1)
+        described = tuple((tenant, _as_described(tenant, use)) for tenant, use in self.tenants)
+        tails = _independent_tail(described, room_bytes), _joint_tail(described, room_bytes)
+        return max(tails) / (self.fewest_points + 1)
+
+    @property
+    def is_measured_together(self) -> bool:
+        """Whether all tenants that change were measured at the same times."""
+        return _times_together(self.tenants) is not None
+
+    @property
+    def is_boundless(self) -> bool:
+        """Whether a tenant was never measured and has no limit: no room is certain to be enough."""
+        return any(not use.measured and tenant.limit_bytes is None for tenant, use in self.tenants)
 
     def quantile_bytes(self, probability: float) -> int:
         """Demand that is exceeded with at most ``probability`` when replicas are fully correlated (the safe side)."""
@@ -93,15 +117,17 @@ class TenantDemand:
     def bound_to(self, numa_node: int) -> TenantDemand:
         """The part of the demand that is bound to one NUMA node."""
         own = tuple((tenant, use) for tenant, use in self.tenants if tenant.numa_node == numa_node)
-        measured = [use.measured for _, use in own if use.measured]
-        return TenantDemand(own, (), min(measured) if measured else None)
+        return TenantDemand(own, (), _fewest_points(own))
 
 
 def copy_use(tenant: Tenant) -> CopyUse | None:
     """How much one copy of a tenant may use; None when nothing is known of it."""
     if tenant.history is not None and tenant.history.used_bytes:
         return _from_history(tenant)
-    request, limit = tenant.request_bytes, tenant.limit_bytes
+    return _described_use(tenant.request_bytes, tenant.limit_bytes)
+
+
+def _described_use(request: int | None, limit: int | None) -> CopyUse | None:
     if request is None and limit is None:
         return None
     if request is None or limit == request:
@@ -114,6 +140,11 @@ def copy_use(tenant: Tenant) -> CopyUse | None:
     return _even_use(request, high, basis)
 
 
+def _as_described(tenant: Tenant, seen: CopyUse) -> CopyUse:
+    """What one copy may use by its request and limit; what was seen where neither is given."""
+    return _described_use(tenant.request_bytes, tenant.limit_bytes) or seen
+
+
 @lru_cache(maxsize=1024)
 def _even_use(request: int, high: int, basis: str) -> CopyUse:
     """Remembered: the nodes of a fleet run pods of the same few requests and limits."""
@@ -122,18 +153,20 @@ def _even_use(request: int, high: int, basis: str) -> CopyUse:
 
 def _from_history(tenant: Tenant) -> CopyUse:
     assert tenant.history is not None
-    return _use_of(tenant.history)
+    return _use_of(tenant.history, tenant.limit_bytes)
 
 
 @lru_cache(maxsize=256)
-def _use_of(history: MemoryHistory) -> CopyUse:
-    """Remembered: a history stays while the rest of a scenario changes."""
+def _use_of(history: MemoryHistory, limit_bytes: int | None) -> CopyUse:
+    """Remembered: a history stays while the rest of a scenario changes. Nothing grows above its limit."""
     values = np.asarray(history.used_bytes, dtype=np.float64)
     found = trend(history) if values.min() < values.max() else None
     basis = f"{len(values)} measured points"
     if found is not None and found.is_growing:
         values = np.asarray(found.residuals_bytes) + found.level_bytes
         values = values + found.growth_bytes_per_day.likely * HORIZON_DAYS
+        if limit_bytes is not None:
+            values = np.minimum(values, max((limit_bytes, *history.used_bytes)))
         basis += f", moved along their growth by {HORIZON_DAYS:g} days"
     values = np.maximum(values, 0.0)
     return CopyUse.of(np.sort(values), len(values), basis, values, history.times_seconds)
@@ -151,9 +184,19 @@ def tenant_demand(tenants: Sequence[Tenant]) -> TenantDemand:
             unknown.append(tenant.name)
         else:
             known.append((tenant, use))
-    measured = [use.measured for tenant, use in known if use.measured and not _stands(tenant, use)]
-    measured = measured or [use.measured for _, use in known if use.measured]
-    return TenantDemand(tuple(known), tuple(unknown), min(measured) if measured else None)
+    return TenantDemand(tuple(known), tuple(unknown), _fewest_points(known))
+
+
+def _fewest_points(tenants: Sequence[tuple[Tenant, CopyUse]]) -> int | None:
+    """The fewest values that stand behind one of the measured tenants; None where none was measured."""
+    measured = [(tenant, use) for tenant, use in tenants if use.measured]
+    moving = [use.measured for tenant, use in measured if not _stands(tenant, use)]
+    return min(moving or [use.measured for _, use in measured], default=None)
+
+
+def _widened(found: Range, unseen: float) -> Range:
+    """With the next value among those that were seen, or above all of them."""
+    return Range(found.low, found.likely, min(1.0, found.high + (1.0 - found.high) * unseen))
 
 
 def _stands(tenant: Tenant, use: CopyUse) -> bool:
@@ -220,10 +263,10 @@ def risk_of(
             basis="no tenants: only the ledger's fixed parts count",
             numa_nodes=nodes,
         )
-    found = _together(demand.probability_above(room_bytes), nodes)
+    found = _together(demand, room_bytes, nodes)
     meets: bool | None = None
     if found.high <= policy.risk + _ROUNDING:
-        meets = True
+        meets = None if demand.is_boundless else True
     elif found.low > policy.risk + _ROUNDING:
         meets = False
     basis = _basis(demand)
@@ -268,14 +311,21 @@ def numa_risks(demand: TenantDemand, room_by_node: Mapping[int, int]) -> tuple[N
     return tuple(found)
 
 
-def _together(whole: Range, nodes: Sequence[NumaRisk]) -> Range:
-    """P(the node or one of its NUMA nodes runs out): at least the largest, at most the sum."""
-    parts = [whole, *(node.probability for node in nodes)]
-    return Range(
+def _together(demand: TenantDemand, room_bytes: int, nodes: Sequence[NumaRisk]) -> Range:
+    """P(the node or one of its NUMA nodes runs out): at least the largest, at most the sum.
+
+    What was not seen counts once: the next values of all tenants, measured together, are one value more.
+    """
+    whole = demand.spread_above(room_bytes)
+    parts = [whole, *(demand.bound_to(node.numa_node).spread_above(node.room_bytes) for node in nodes)]
+    spread = Range(
         max(part.low for part in parts),
         max(part.likely for part in parts),
         min(1.0, sum(part.high for part in parts)),
     )
+    unseen = [demand.unseen(room_bytes)]
+    unseen += [demand.bound_to(node.numa_node).unseen(node.room_bytes) for node in nodes]
+    return _widened(spread, max(unseen) if demand.is_measured_together else min(1.0, sum(unseen)))
 
 
 def _independent_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float:
@@ -306,15 +356,21 @@ def _independent_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: flo
 
 def _measured_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float) -> float | None:
     """Share of the measured moments at which the sum is above the room; None unless all were measured together."""
-    moving = [use for tenant, use in tenants if not _stands(tenant, use)] or [use for _, use in tenants]
-    times = moving[0].times
-    if not times or any(use.series is None or use.times != times for use in moving):
+    times = _times_together(tenants)
+    if times is None:
         return None
     total = np.zeros(len(times))
     for tenant, use in tenants:
         assert use.series is not None
         total += tenant.count * use.series
     return float(np.mean(total > room_bytes))
+
+
+def _times_together(tenants: Sequence[tuple[Tenant, CopyUse]]) -> tuple[float, ...] | None:
+    """The times at which all tenants that change were measured; None where these are not the same, or none was."""
+    moving = [use for tenant, use in tenants if not _stands(tenant, use)] or [use for _, use in tenants]
+    times = moving[0].times if moving else ()
+    return None if not times or any(use.series is None or use.times != times for use in moving) else times
 
 
 def _joint_quantiles(tenants: Sequence[tuple[Tenant, CopyUse]]) -> Floats:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.seeds import SEEDS
 
 from hugeplan.planner.model import GIB, MIB, MemoryHistory, Policy, Tenant
 from hugeplan.planner.risk.forecast import SECONDS_PER_DAY
 from hugeplan.planner.risk.probability import HORIZON_DAYS, risk, risk_of, tenant_bytes, tenant_demand
+from hugeplan.planner.sentences import risk_sentence
 
 
 def probability(tenants: tuple[Tenant, ...], room: int) -> tuple[float, float, float]:
@@ -70,8 +75,38 @@ class TestHistory:
         flat = measured([GIB] * 20)
         _, likely, high = probability((flat,), 2 * GIB)
         assert likely == 0.0
-        assert high == pytest.approx(1 - 0.05 ** (1 / 20))
+        assert high == pytest.approx(1 / 21)
         assert risk((flat,), 2 * GIB, Policy()).meets_policy is None
+
+    def test_a_week_of_hourly_maxima_meets_the_default_policy(self) -> None:
+        hourly = measured([GIB + 1000 * k % 7777 for k in range(168)], days=7.0)
+        found = risk((hourly,), 2 * GIB, Policy())
+        assert found.meets_policy is True
+        assert found.probability is not None
+        assert found.probability.high == pytest.approx(1 / 169)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_the_bound_covers_what_comes_next(self, seed: int) -> None:
+        """Of values in any order the next one is above n others with at most 1 / (n + 1), heavy tails included."""
+        rng = np.random.default_rng(seed)
+        for n, draw in ((20, rng.pareto), (99, rng.pareto), (99, rng.exponential)):
+            above, trials = 0, 4000
+            for _ in range(trials):
+                values = draw(1.5, n + 1)
+                above += values[-1] > values[:-1].max()
+            assert above / trials <= 1 / (n + 1) + 4 * math.sqrt(1 / (n + 1) / trials)
+
+    def test_what_was_seen_above_the_room_counts(self) -> None:
+        values = [3 * GIB] * 5 + [GIB] * 195
+        assert probability((measured(values),), 2 * GIB)[1:] == pytest.approx((5 / 200, 6 / 201))
+
+    def test_two_nodes_measured_together_are_one_doubt(self) -> None:
+        hour = [GIB + 1000 * (k * 37 % 101) for k in range(168)]
+        pair = tuple(replace(measured(hour, days=7.0), name=f"t{i}", numa_node=i) for i in range(2))
+        found = risk(pair, 8 * GIB, Policy(), {0: 3 * GIB, 1: 3 * GIB})
+        assert found.meets_policy is True
+        assert found.probability is not None
+        assert found.probability.high == pytest.approx(1 / 169)
 
     def test_long_histories_can_meet_the_policy(self) -> None:
         assert risk((measured([GIB] * 400),), 2 * GIB, Policy()).meets_policy is True
@@ -85,6 +120,41 @@ class TestHistory:
         values = list(range(1, 1001))
         np.random.default_rng(2).shuffle(values)
         assert tenant_bytes(measured([v * MIB for v in values]), 0.01) == pytest.approx(990 * MIB, rel=0.002)
+
+
+class TestMeasuringIsNeverLessSure:
+    def test_a_request_that_nothing_limits_is_no_bound(self) -> None:
+        found = risk((Tenant(name="a", request_bytes=GIB),), 100 * GIB, Policy())
+        assert found.meets_policy is None
+        assert found.probability is not None
+        assert found.probability.high == 0.0
+        assert "not all were measured or have a limit" in risk_sentence(found)
+
+    def test_a_limit_is_one(self) -> None:
+        once = measured([GIB] * 2)
+        limited = replace(once, limit_bytes=2 * GIB)
+        assert risk((once,), 2 * GIB, Policy()).meets_policy is None
+        assert risk((limited,), 2 * GIB, Policy()).meets_policy is True
+        assert risk((limited,), 2 * GIB - 1, Policy()).meets_policy is None
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_a_history_within_what_was_typed_keeps_the_answer(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        sure = 0
+        for _ in range(200):
+            typed, seen = [], []
+            for i in range(int(rng.integers(1, 4))):
+                request = int(rng.integers(1, 8)) * GIB
+                limit = None if rng.random() < 0.4 else request + int(rng.integers(0, 3)) * GIB
+                values = rng.integers(0, request + 1, size=int(rng.integers(1, 300))).tolist()
+                count = int(rng.integers(1, 5))
+                typed.append(Tenant(name=f"t{i}", count=count, request_bytes=request, limit_bytes=limit))
+                seen.append(replace(typed[-1], history=measured(values).history))
+            room = int(rng.integers(1, 60)) * GIB
+            guessed, known = (risk(tuple(tenants), room, Policy()).meets_policy for tenants in (typed, seen))
+            sure += guessed is True
+            assert known is True or guessed is not True, (seed, typed, seen, room)
+        assert sure > 20
 
 
 class TestMeasuredTogether:

@@ -16,11 +16,11 @@ def risk(likely: float, high: float, *, meets: bool | None) -> Risk:
     ("given", "said"),
     [
         (
-            risk(0.0, 1 - 0.05, meets=None),
-            "unknown, only one sample. From tomorrow a running agent knows it to within 12 %, after 13 days to the"
+            risk(0.0, 1 / 2, meets=None),
+            "unknown, only one sample. From tomorrow a running agent knows it to within 4 %, after 5 days to the"
             " accepted 1 %.",
         ),
-        (risk(0.0, 1 - 0.05 ** (1 / 3), meets=None), "unknown, only 3 samples. From tomorrow"),
+        (risk(0.0, 1 / 4, meets=None), "unknown, only 3 samples. From tomorrow"),
         (risk(0.002, 0.4, meets=None), "0.2 % by what was seen, 40 % at worst; whether that is within"),
         (risk(0.0, 0.004, meets=True), "0 %, at most 0.4 %; within the accepted 1 %."),
         (risk(0.3, 0.5, meets=False), "30 %, at most 50 %; above the accepted 1 %."),
