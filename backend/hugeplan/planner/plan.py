@@ -7,12 +7,12 @@ ledger that all findings look at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.check import checked_request
 from hugeplan.planner.choice.candidates import InstanceCandidates
-from hugeplan.planner.choice.decide import ChoiceInputs, choice_inputs, decide
+from hugeplan.planner.choice.decide import Aside, ChoiceInputs, choice_inputs, decide
 from hugeplan.planner.choice.instance_claims import instance_claims, page_cache_claim, page_cache_demands
 from hugeplan.planner.choice.optimiser import Selection
 from hugeplan.planner.choice.page_size_candidate import Candidate
@@ -23,7 +23,7 @@ from hugeplan.planner.findings import findings_of
 from hugeplan.planner.findings.base import FindingInputs
 from hugeplan.planner.memory.claims import Claims, reclaimable_claim
 from hugeplan.planner.memory.kubernetes import kubernetes_view
-from hugeplan.planner.memory.ledger import build_ledger, free_bytes, sum_bytes
+from hugeplan.planner.memory.ledger import Claim, build_ledger, free_bytes, sum_bytes
 from hugeplan.planner.memory.net_memory import net_memory
 from hugeplan.planner.memory.pools import NumaPlacement, place_pages, pool_plans
 from hugeplan.planner.model import (
@@ -48,6 +48,7 @@ from hugeplan.planner.sentences import headline, why_instance
 from hugeplan.planner.shortfall import missing_bytes, shortfall_of
 from hugeplan.planner.units import format_bytes
 
+_NOTHING_ASIDE = Aside()
 #: Parts of the ledger whose own history the risk uses in place of the planned amount.
 _GIVES_WAY = (LedgerKind.TENANTS, LedgerKind.PAGE_CACHE, LedgerKind.RECLAIMABLE)
 
@@ -81,13 +82,23 @@ def _missing(request: PlanRequest) -> int:
     return _lacks(inputs, prospects, selection.chosen)
 
 
-def _lacks(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: Sequence[int]) -> int:
-    """What a choice misses in bytes once its pages are placed and everything is in the ledger."""
+def _lacks(
+    inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: Sequence[int], aside: Aside = _NOTHING_ASIDE
+) -> int:
+    """What a choice misses in bytes once its pages are placed and everything is in the ledger.
+
+    What is bound to no NUMA node moves away from memory that is left aside on one.
+    """
     chosen = [_Chosen(instance_candidates=p, candidate=p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
     own = [instance_claims(item.instance_candidates, item.candidate, inputs.node) for item in chosen]
     pools = _pools(inputs, *_place_all(inputs, chosen, own))
     claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
-    return missing_bytes(build_ledger(inputs.node, claims, pools), pools, inputs.request)
+    ledger = build_ledger(inputs.node, claims, pools)
+    short = max(missing_bytes(ledger, pools, inputs.request), aside.total - free_bytes(ledger))
+    if not any(aside.by_node.values()):
+        return short
+    room = _room_by_node(inputs.node, pools, claims)
+    return max(short, *(size - room[numa_id] for numa_id, size in aside.by_node.items() if size))
 
 
 def _pools(
@@ -126,9 +137,10 @@ def _place_all(
         ),
     )
     for i, demand in order:
-        placement = place_pages(
-            demand, chosen[i].instance_candidates.instance.numa_node, inputs.node, inputs.policy, by_node
-        )
+        bound = chosen[i].instance_candidates.instance.numa_node
+        # What tenants that are bound to a NUMA node may come to need stays free there, where others have room.
+        enough = {numa_id: size - inputs.excess[1][numa_id] for numa_id, size in by_node.items()}
+        placement = place_pages(demand, bound, inputs.node, inputs.policy, (enough, by_node))
         for numa_id, pages in placement.pages.items():
             by_node[numa_id] -= pages * placement.page_bytes + placement.spare_bytes(numa_id)
         if demand is chosen[i].candidate.demand:
@@ -138,15 +150,21 @@ def _place_all(
     return placements, besides
 
 
-def _bound_room(inputs: ChoiceInputs, own: Sequence[Claims], pools: Sequence[PoolPlan]) -> dict[int, int]:
-    """What pools and all that is bound to a NUMA node leave of it for the tenants that are bound to it."""
-    room = {numa.id: numa.mem_total_bytes for numa in inputs.node.numa}
+def _room_by_node(node: NodeFacts, pools: Sequence[PoolPlan], claims: Iterable[Claim]) -> dict[int, int]:
+    """What pools and the claims that are bound to a NUMA node leave of it."""
+    room = {numa.id: numa.mem_total_bytes for numa in node.numa}
     for pool in pools:
         room[pool.numa_node] -= pool.pages * pool.page_bytes
-    for claim in (*inputs.shared.claims, *(claim for part in own for claim in part.claims)):
-        if claim.numa_node is not None and claim.kind not in _GIVES_WAY:
+    for claim in claims:
+        if claim.numa_node is not None:
             room[claim.numa_node] -= claim.bytes
     return room
+
+
+def _bound_room(inputs: ChoiceInputs, own: Sequence[Claims], pools: Sequence[PoolPlan]) -> dict[int, int]:
+    """What pools and all that is bound to a NUMA node leave of it for the tenants that are bound to it."""
+    claims = (*inputs.shared.claims, *(claim for part in own for claim in part.claims))
+    return _room_by_node(inputs.node, pools, (claim for claim in claims if claim.kind not in _GIVES_WAY))
 
 
 def _instance_plan(
@@ -203,7 +221,8 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
     )
     shortfall = shortfall_of(request, ledger, pools, instances, _missing)
     gains = tuple(_marked(gain, item.candidate) for item in chosen for gain in item.instance_candidates.gains)
-    net = net_memory(node, pools, instances, [part for item in chosen for part in item.candidate.smaller])
+    smaller = [part for item in chosen for part in item.candidate.smaller]
+    net = net_memory(node, pools, instances, smaller, request.databases)
     findings = findings_of(
         FindingInputs(
             request=request,

@@ -6,8 +6,8 @@ range are then sized for these page sizes, and page sizes chosen once more for t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hugeplan.planner.choice.candidates import InstanceCandidates, candidates_of_all, demand_at
 from hugeplan.planner.choice.instance_claims import fixed_claim, private_claim
@@ -33,7 +33,17 @@ _ROUNDS = 2
 #: Combinations that are placed and counted at most before a plan is called too large.
 COUNTED_MAX = 64
 
-Lacks = Callable[[Sequence[InstanceCandidates], Sequence[int]], int]
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Free memory that a choice should leave: in all, and on each NUMA node."""
+
+    total: int = 0
+    by_node: Mapping[int, int] = field(default_factory=dict)
+
+
+#: Bytes that a choice misses once its pages are placed, with some free memory left aside.
+Lacks = Callable[[Sequence[InstanceCandidates], Sequence[int], Aside], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,38 +172,44 @@ def _check_ranges(inputs: ChoiceInputs) -> None:
 def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], lacks: Lacks) -> Selection:
     """Page sizes with the highest total score that fit. Sizes that are not available are left out.
 
-    The instances are weighed by name, so that their order changes nothing. What does not fit with each instance's slack
-    rounded up by itself, or by whole pages on each NUMA node, is placed and counted before it is called so.
+    The instances are weighed by name, so that their order changes nothing. What fits is first looked for with each
+    instance's slack rounded up by itself, by whole pages on each NUMA node; better choices that this refuses are placed
+    and counted before they are given up.
     """
     order = sorted(range(len(prospects)), key=lambda i: prospects[i].instance.name)
     ordered = [prospects[i] for i in order]
     sets = [_options(inputs, p, lean=False) for p in ordered]
+    lean = [_options(inputs, p, lean=True) for p in ordered]
     room = _room(inputs, ordered)
-    more, more_by_node = inputs.excess
-    tiers = [room.less(inputs.margin_bytes), room]
-    if more > inputs.margin_bytes or any(more_by_node.values()):
-        tiers.insert(0, room.less(max(more, inputs.margin_bytes), more_by_node))
-    found = None
-    for budgets in tiers:
-        found = select(sets, budgets)
-        if found.fits:
-            break
-    assert found is not None
-    in_order = [0] * len(order)
 
     def back(picks: Sequence[int]) -> tuple[int, ...]:
+        in_order = [0] * len(order)
         for place, pick in zip(order, picks, strict=True):
             in_order[place] = pick
         return tuple(in_order)
 
-    if found.fits and not lacks(prospects, back(found.chosen)):
-        return replace(found, chosen=back(found.chosen))
-    lean = [_options(inputs, p, lean=True) for p in ordered]
-    for picks in best_first(lean, room, COUNTED_MAX):
-        if not lacks(prospects, back(picks)):
-            score = sum(s.options[i].score for s, i in zip(sets, picks, strict=True))
-            return Selection(back(picks), score, fits=True, exact=True)
+    found = None
+    for aside in _asides(inputs):
+        budgets = room.less(aside.total, aside.by_node)
+        found = select(sets, budgets)
+        fits = found.fits and not lacks(prospects, back(found.chosen), aside)
+        for picks in best_first(lean, budgets, COUNTED_MAX, above=found.score if fits else None):
+            if not lacks(prospects, back(picks), aside):
+                score = sum(s.options[i].score for s, i in zip(sets, picks, strict=True))
+                return Selection(back(picks), score, fits=True, exact=True)
+        if fits:
+            return replace(found, chosen=back(found.chosen))
+    assert found is not None
     return replace(found, chosen=back(found.chosen), fits=False)
+
+
+def _asides(inputs: ChoiceInputs) -> list[Aside]:
+    """What to leave free, the most first: what the tenants may need at the policy's risk, the margin, nothing."""
+    more, more_by_node = inputs.excess
+    asides = [Aside(inputs.margin_bytes), Aside()]
+    if more > inputs.margin_bytes or any(more_by_node.values()):
+        asides.insert(0, Aside(max(more, inputs.margin_bytes), more_by_node))
+    return asides
 
 
 def _options(inputs: ChoiceInputs, p: InstanceCandidates, *, lean: bool) -> OptionSet:

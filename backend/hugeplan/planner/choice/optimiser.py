@@ -23,6 +23,8 @@ from hugeplan.planner.choice.integer_program import Row, best_selection
 
 #: Combinations of page sizes up to which the best is found by looking at all of them.
 EXHAUSTIVE_LIMIT = 4096
+#: Scores closer than this are the same: sums of the same parts in another order.
+_SAME_SCORE = 1e-9
 
 Floats = NDArray[np.float64]
 Key = int | str | None
@@ -148,20 +150,31 @@ def _best_of_all(sets: Sequence[OptionSet], budgets: Budgets) -> tuple[int, ...]
     return None if found is None else found[1]
 
 
-def best_first(sets: Sequence[OptionSet], budgets: Budgets, most: int) -> Iterator[tuple[int, ...]]:
-    """Up to ``most`` combinations that fit, the highest score first; the best one alone where there are too many."""
-    combinations = math.prod(len(s.options) for s in sets)
-    if combinations > EXHAUSTIVE_LIMIT:
+def best_first(
+    sets: Sequence[OptionSet], budgets: Budgets, most: int, *, above: float | None = None
+) -> Iterator[tuple[int, ...]]:
+    """Up to ``most`` combinations that fit, the highest score first; the best one alone where there are too many.
+
+    ``above``: only those with a higher score.
+    """
+    floor = -math.inf if above is None else above + _SAME_SCORE
+    tops = [max(option.score for option in s.options) for s in sets]
+    if sum(tops) <= floor:
+        return
+    if math.prod(len(s.options) for s in sets) > EXHAUSTIVE_LIMIT:
         found = select(sets, budgets)
-        if found.fits:
+        if found.fits and found.score > floor:
             yield found.chosen
         return
+    rest = [sum(tops[i:]) for i in range(len(sets) + 1)]
     limits = budgets.limits()
     left = dict(limits)
     uses = [[(option.score, s.uses(option, limits)) for option in s.options] for s in sets]
     found_all: list[tuple[float, tuple[int, ...]]] = []
 
     def descend(index: int, score: float, chosen: tuple[int, ...]) -> None:
+        if score + rest[index] <= floor:
+            return
         if index == len(sets):
             found_all.append((-score, chosen))
             return

@@ -14,8 +14,8 @@ from typing import Any
 from hugeplan.planner.demand import Engine, PageChoice, engine_named
 from hugeplan.planner.errors import PageSizeError
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
-from hugeplan.planner.memory.page_tables import InstanceTables, returned_tables_bytes
-from hugeplan.planner.memory.pools import most_slack_pages, present_pages
+from hugeplan.planner.memory.page_tables import InstanceTables, base_tables_bytes, returned_tables_bytes
+from hugeplan.planner.memory.pools import most_idle_bytes, most_slack_pages, present_pages
 from hugeplan.planner.model import (
     GIB,
     KIB,
@@ -47,6 +47,8 @@ class Candidate:
     ``cost_bytes`` is all that it takes but private memory, ``pool_bytes`` what of it lies in pools, and ``slack_bytes``
     of that the most its slack can come to: pools that instances share round it up once.
 
+    ``idle_bytes``: idle memory that its score counts; of gigantic pages the most that the last page and slack come to.
+
     ``smaller`` are its mappings on smaller huge pages, one demand a size with a pool; ``left_on_base_bytes`` are those
     for whose size no pool may be planned.
     """
@@ -64,6 +66,7 @@ class Candidate:
     obstacle: str | None
     smaller: tuple[Demand, ...] = ()
     left_on_base_bytes: int = 0
+    idle_bytes: int = 0
 
     @property
     def page_tables_bytes(self) -> int:
@@ -101,9 +104,12 @@ class Candidate:
         """The score in words."""
         if not self.is_pool:
             return "no pool: no gain, no waste, nothing to keep in step"
+        waste = f"{format_bytes(self.demand.waste_bytes)} rounding waste"
+        if self.idle_bytes > self.demand.waste_bytes + self.slack_bytes:
+            waste += f", counted as {format_bytes(self.idle_bytes)}: its last page may be empty"
         return (
             f"score {self.score:+.2f} = gain {self.gain_score:+.2f}, memory {self.memory_score:+.2f}"
-            f" ({format_bytes(self.demand.waste_bytes)} rounding waste), operation {-self.operation_score:+.2f}"
+            f" ({waste}), operation {-self.operation_score:+.2f}"
             " (1 is one per cent of throughput or of the node's memory)"
         )
 
@@ -171,13 +177,17 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
     smaller = smaller_demands(node, setting.policy, demand)
     on_base = sum(page * pages for page, pages in demand.also_pages) - sum(d.segment_bytes for d in smaller)
     room = node.mem_total_bytes - demand.segment_bytes
-    returned = returned_tables_bytes(base_tables.bytes, tables.bytes, room)
+    returned = returned_tables_bytes(base_tables_bytes(base_tables.bytes, setting.instance), tables.bytes, room)
     if node.hvo_enabled:
         returned += sum(hvo_returned_bytes(d.pages, d.page_bytes, node.base_page_bytes) for d in (demand, *smaller))
     nodes = 1 if setting.instance.numa_node is not None else len(node.numa)
     slack = sum(most_slack_pages(d, nodes, setting.policy) * d.page_bytes for d in (demand, *smaller))
     pools = slack + sum(d.pages * d.page_bytes for d in (demand, *smaller))
     gigantic = is_gigantic(size, node.base_page_bytes)
+    idle = demand.waste_bytes + slack
+    if gigantic:
+        # A choice of 1G must not turn with the last per cent of a setting: 29 GB may fill its last page, 28 and 30 not.
+        idle = max(idle, most_idle_bytes(demand, nodes, setting.policy))
     operation = GIGANTIC_SCORE if gigantic else POOL_SCORE
     if size != PREFERRED_PAGE_BYTES and PREFERRED_PAGE_BYTES in node.huge_page_sizes_bytes:
         operation = max(operation, POOL_SCORE + TIE_SCORE)
@@ -190,12 +200,13 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
         pool_bytes=pools,
         slack_bytes=slack,
         gain_score=gain_score(setting.instance, size, setting.gains),
-        memory_score=100.0 * (returned - demand.waste_bytes - slack) / node.mem_total_bytes,
+        memory_score=100.0 * (returned - idle) / node.mem_total_bytes,
         operation_score=operation,
         obstacle=ruled_out(setting.engine, setting.instance)
         or obstacle(node, setting.engine, setting.policy, demand, gigantic=gigantic),
         smaller=smaller,
         left_on_base_bytes=on_base,
+        idle_bytes=idle,
     )
 
 

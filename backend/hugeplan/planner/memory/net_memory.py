@@ -9,17 +9,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
-from hugeplan.planner.memory.page_tables import returned_tables_bytes
-from hugeplan.planner.model import Demand, Explanation, InstancePlan, NetMemory, NodeFacts, PoolPlan, Source, Term
+from hugeplan.planner.memory.page_tables import base_tables_bytes, returned_tables_bytes
+from hugeplan.planner.model import (
+    DatabaseInstance,
+    Demand,
+    Explanation,
+    InstancePlan,
+    NetMemory,
+    NodeFacts,
+    PoolPlan,
+    Source,
+    Term,
+)
 from hugeplan.planner.units import format_bytes
 
 
 def net_memory(
-    node: NodeFacts, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], smaller: Sequence[Demand] = ()
+    node: NodeFacts,
+    pools: Sequence[PoolPlan],
+    instances: Sequence[InstancePlan],
+    smaller: Sequence[Demand] = (),
+    databases: Sequence[DatabaseInstance] = (),
 ) -> NetMemory:
     """Locked, idle and returned bytes. ``net_bytes`` = returned - idle; above zero the reservation pays for itself.
 
     ``smaller``: mappings that instances have on smaller huge pages beside their own size; their pages count as used.
+    ``databases``: the instances as described, whose measured page tables bound what comes back.
     HVO's part is None when it is unknown whether HVO is on, and is then left out of the net.
     """
     locked = sum(pool.pages * pool.page_bytes for pool in pools)
@@ -27,9 +42,16 @@ def net_memory(
     used += sum(part.segment_bytes for part in smaller) + sum(pool.held_pages * pool.page_bytes for pool in pools)
     idle = locked - used
     room = node.mem_total_bytes - sum(plan.demand.segment_bytes for plan in instances)
+    described = {database.name: database for database in databases}
     pooled = [plan for plan in instances if plan.page_bytes]
-    base, huge = (sum(getattr(plan, f"page_tables_{of}_bytes") for plan in pooled) for of in ("base", "huge"))
-    tables = returned_tables_bytes(base, huge, room)
+    base = sum(
+        base_tables_bytes(plan.page_tables_base_bytes, described[plan.name])
+        if plan.name in described
+        else plan.page_tables_base_bytes
+        for plan in pooled
+    )
+    tables = returned_tables_bytes(base, sum(plan.page_tables_huge_bytes for plan in pooled), room)
+    measured = any(database.page_tables_now_bytes is not None for database in databases)
     hvo: int | None = None
     if node.hvo_enabled is not None:
         hvo = sum(hvo_returned_bytes(p.pages, p.page_bytes, node.base_page_bytes) for p in pools) * node.hvo_enabled
@@ -51,7 +73,9 @@ def net_memory(
                     "page tables returned",
                     format_bytes(tables),
                     Source.COMPUTED,
-                    "of the active connections where they are known, else of all that may connect",
+                    "at most what the running servers have today"
+                    if measured
+                    else "of the active connections where they are known, else of all that may connect",
                 ),
                 _hvo_term(hvo),
             ),

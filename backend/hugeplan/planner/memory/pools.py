@@ -67,22 +67,33 @@ def most_slack_pages(demand: Demand, nodes: int, policy: Policy) -> int:
     return max(share + nodes - 1 if share else 0, least * nodes, int(demand.error_pages > 0))
 
 
-def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], room: Mapping[int, int]) -> dict[int, int]:
+def most_idle_bytes(demand: Demand, nodes: int, policy: Policy) -> int:
+    """The most that slack and the rest of the last page come to for a mapping of about this size.
+
+    How full the last page is follows from the last per cent of a setting; a choice that rests on it turns with it.
+    """
+    share = int(demand.segment_bytes * policy.slack_fraction)
+    return share + demand.page_bytes * (nodes if share else 1)
+
+
+def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], *rooms: Mapping[int, int]) -> dict[int, int]:
     """Pages by NUMA node: even, each node capped by its room, what is left over where room is.
 
-    When no node has room for the rest, it is spread evenly anyway: the ledger then shows the shortage.
+    ``rooms``: the room that should be enough, then what there is. When no node has room for the rest, it is spread
+    evenly anyway: the ledger then shows the shortage.
     """
-    caps = {n.id: max(0, room[n.id]) // page_bytes for n in numa}
     placed = {n.id: 0 for n in numa}
     left = pages
-    open_nodes = [n.id for n in numa if caps[n.id] > 0]
-    while left and open_nodes:
-        share, odd = divmod(left, len(open_nodes))
-        for position, numa_id in enumerate(open_nodes):
-            take = min(share + (position < odd), caps[numa_id] - placed[numa_id])
-            placed[numa_id] += take
-            left -= take
-        open_nodes = [i for i in open_nodes if placed[i] < caps[i]]
+    for room in rooms:
+        caps = {n.id: max(0, room[n.id]) // page_bytes for n in numa}
+        open_nodes = [n.id for n in numa if placed[n.id] < caps[n.id]]
+        while left and open_nodes:
+            share, odd = divmod(left, len(open_nodes))
+            for position, numa_id in enumerate(open_nodes):
+                take = min(share + (position < odd), caps[numa_id] - placed[numa_id])
+                placed[numa_id] += take
+                left -= take
+            open_nodes = [i for i in open_nodes if placed[i] < caps[i]]
     share, odd = divmod(left, len(numa))
     for position, n in enumerate(numa):
         placed[n.id] += share + (position < odd)
@@ -90,16 +101,16 @@ def spread_pages(pages: int, page_bytes: int, numa: Sequence[NumaNode], room: Ma
 
 
 def place_pages(
-    demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy, room: Mapping[int, int]
+    demand: Demand, numa_node: int | None, node: NodeFacts, policy: Policy, rooms: Sequence[Mapping[int, int]]
 ) -> NumaPlacement:
-    """Where the pages of one instance go; ``room`` is each NUMA node's memory not yet bound."""
+    """Where the pages of one instance go; ``rooms`` as in :func:`spread_pages`, before the instance's slack."""
     slack = slack_bytes(demand, policy)
     if numa_node is not None:
         uncertain_on = numa_node if demand.error_pages else None
         return NumaPlacement(demand.page_bytes, {numa_node: demand.pages}, {numa_node: slack}, uncertain_on)
     held = most_slack_pages(demand, 1, policy) * demand.page_bytes
-    without_slack = {i: size - held for i, size in room.items()}
-    pages = spread_pages(demand.pages, demand.page_bytes, node.near_numa, without_slack)
+    without_slack = [{i: size - held for i, size in room.items()} for room in rooms]
+    pages = spread_pages(demand.pages, demand.page_bytes, node.near_numa, *without_slack)
     shares = {i: slack * count // demand.pages if demand.pages else 0 for i, count in pages.items()}
     most = max(pages, key=lambda i: pages[i])
     if demand.pages:

@@ -77,6 +77,7 @@ class DatabaseInstance:
     ``pool_min_bytes``/``pool_max_bytes``: when both are set the optimiser may size the buffer pool between them.
     ``runs_as``: the key of the observed database that this instance describes; None lets the planner match them.
     ``extension_bytes``: shared memory of preloaded libraries that no rule knows, as measured on the running server.
+    ``page_tables_now_bytes``: page tables of the running server, as measured while its segment is on base pages.
     ``pod_memory_request_bytes`` and ``pod_memory_limit_bytes`` are what its container has now, beside its huge pages.
     ``stateful_set`` (``namespace/name``) and ``container`` are the Kubernetes objects it runs in, where they are known.
     """
@@ -97,6 +98,7 @@ class DatabaseInstance:
     pod_memory_limit_bytes: int | None = None
     runs_as: str | None = None
     extension_bytes: int | None = None
+    page_tables_now_bytes: int | None = None
     stateful_set: str | None = None
     container: str | None = None
 

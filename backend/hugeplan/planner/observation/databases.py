@@ -117,6 +117,11 @@ def pages_of(database: ObservedDatabase, default_page_bytes: int) -> Mapping[int
     return {default_page_bytes: mapped} if mapped else {}
 
 
+def runs_on_base_pages(database: ObservedDatabase, default_page_bytes: int) -> bool:
+    """Whether it is known that no huge page of a pool backs the running server."""
+    return database.huge_pages_status == "off" or pages_of(database, default_page_bytes) == {}
+
+
 def pages_as_set(database: ObservedDatabase, context: DemandContext) -> Mapping[int, int]:
     """Huge pages that a running server's settings come to, where its mappings could not be read; none where it says no.
 

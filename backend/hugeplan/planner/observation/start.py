@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import DatabaseInstance, NodeFacts, NodeSample, ObservedTenant, PlanRequest
-from hugeplan.planner.observation.databases import Match, Matches, match_databases, pages_as_set, pages_of
+from hugeplan.planner.observation.databases import (
+    Match,
+    Matches,
+    match_databases,
+    pages_as_set,
+    pages_of,
+    runs_on_base_pages,
+)
 from hugeplan.planner.observation.parts import NodeParts, node_parts
 from hugeplan.planner.observation.pools import PoolKey, PoolState, pool_states
 from hugeplan.planner.observation.workloads import workloads_of
@@ -66,21 +73,29 @@ def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
         matched=matches.matched,
         notes=(*parts.notes, *found.notes, *matches.notes),
     )
-    request = replace(request, databases=_with_clients(request.databases, matches.matched))
+    request = replace(request, databases=_as_measured(request.databases, matches.matched, node))
     if request.observed.include:
         request = replace(request, tenants=(*found.tenants, *request.tenants))
     return replace(request, sample=_with_instances(sample, matches.matched)), start
 
 
-def _with_clients(databases: Sequence[DatabaseInstance], matched: Sequence[Match]) -> tuple[DatabaseInstance, ...]:
-    """Databases whose workload does not say how many clients work, with those that the running server had."""
-    clients = {match.instance: match.database.clients for match in matched if match.database.clients}
-    return tuple(
-        replace(database, workload=replace(database.workload, active_connections=clients[database.name]))
-        if database.name in clients and database.workload.active_connections is None
-        else database
-        for database in databases
-    )
+def _as_measured(
+    databases: Sequence[DatabaseInstance], matched: Sequence[Match], node: NodeFacts
+) -> tuple[DatabaseInstance, ...]:
+    """Databases with what the running servers tell: how many clients work, and what base pages cost in page tables."""
+    running = {match.instance: match.database for match in matched}
+
+    def told(database: DatabaseInstance) -> DatabaseInstance:
+        server = running.get(database.name)
+        if server is None:
+            return database
+        if server.clients and database.workload.active_connections is None:
+            database = replace(database, workload=replace(database.workload, active_connections=server.clients))
+        if not runs_on_base_pages(server, node.default_huge_page_bytes):
+            return database
+        return replace(database, page_tables_now_bytes=server.page_tables_bytes)
+
+    return tuple(told(database) for database in databases)
 
 
 def _with_instances(sample: NodeSample, matched: Sequence[Match]) -> NodeSample:

@@ -1,0 +1,97 @@
+"""Page tables that a pool gives back are at most what was measured of the server while it runs on base pages."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from support.seeds import SEEDS
+
+from hugeplan.cli.plan_answer import plan_answer
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    Meminfo,
+    NodeFacts,
+    NodeSample,
+    NumaNode,
+    ObservedDatabase,
+    ObservedSegment,
+    Plan,
+    PlanRequest,
+)
+from hugeplan.planner.plan import plan
+
+
+def running(gib: int, tables: int | None, *, huge: bool, clients: int = 100) -> PlanRequest:
+    settings = {"shared_buffers": f"{gib}GB", "max_connections": str(clients)}
+    segment = ObservedSegment(bytes=gib * GIB, backing="hugetlb" if huge else "base", page_bytes=2 * MIB)
+    server = ObservedDatabase(
+        key="pg@1",
+        engine="postgresql",
+        version="17",
+        settings=settings,
+        clients=clients,
+        private_bytes=100 * MIB,
+        shared_bytes=0 if huge else gib * GIB,
+        hugetlb_bytes=gib * GIB if huge else 0,
+        page_tables_bytes=tables,
+        segments=(segment,),
+        huge_pages_status="on" if huge else "off",
+    )
+    memory = Meminfo(
+        mem_total_bytes=256 * GIB,
+        mem_free_bytes=150 * GIB,
+        cached_bytes=gib * GIB + GIB,
+        anon_pages_bytes=GIB,
+        shmem_bytes=0 if huge else gib * GIB,
+        page_tables_bytes=tables,
+    )
+    return PlanRequest(
+        node=NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=256 * GIB),)),
+        databases=(DatabaseInstance(name="db", engine="postgresql", version="17", settings=settings),),
+        sample=NodeSample(memory=memory, databases=(server,), processes=()),
+    )
+
+
+def memory_score(found: Plan) -> float:
+    chosen = found.instances[0].chosen
+    assert chosen is not None
+    assert chosen.memory_score is not None
+    return chosen.memory_score
+
+
+def test_163_mib_of_page_tables_give_back_no_gib() -> None:
+    request = running(32, 163 * MIB, huge=False)
+    found = plan(request)
+    assert 0 < found.net_memory.returned_page_tables_bytes <= 163 * MIB
+    unbounded = plan(running(32, None, huge=False))
+    assert unbounded.net_memory.returned_page_tables_bytes > 6 * GIB
+    assert memory_score(unbounded) - memory_score(found) == pytest.approx(
+        100
+        * (unbounded.net_memory.returned_page_tables_bytes - found.net_memory.returned_page_tables_bytes)
+        / (256 * GIB),
+        abs=0.01,
+    )
+    assert "give back up to 1" in " ".join(plan_answer(found, ()).split())
+
+
+def test_tables_of_a_server_on_huge_pages_say_nothing_of_base_pages() -> None:
+    found = plan(running(32, 5 * MIB, huge=True))
+    assert found.net_memory.returned_page_tables_bytes > 6 * GIB
+    assert found.instances[0].page_bytes is not None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_never_more_than_measured(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(50):
+        tables = rng.randrange(0, 20 * GIB)
+        request = running(rng.randrange(1, 90), tables, huge=False, clients=rng.choice((5, 100, 900)))
+        if rng.random() < 0.5:  # described larger than it runs
+            changed = {**request.databases[0].settings, "shared_buffers": f"{rng.randrange(1, 90)}GB"}
+            request = replace(request, databases=(replace(request.databases[0], settings=changed),))
+        found = plan(request)
+        assert 0 <= found.net_memory.returned_page_tables_bytes <= tables
