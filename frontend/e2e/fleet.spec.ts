@@ -105,7 +105,7 @@ test("a fleet plan is begun from a selection, left, found again, and read", asyn
   )?.[0];
   await page.getByRole("link", { name: /^Fleet plan for/ }).click();
   await expect(page.getByText(/with the finding pool_idle/)).toBeVisible();
-  await page.getByRole("combobox", { name: "Saved scenario" }).click();
+  await page.getByRole("combobox", { name: "What they run" }).click();
   await page.getByRole("option", { name: "orders" }).click();
   await page.getByLabel("Name of the plan").fill("spring");
   const asked: string[] = [];
@@ -121,11 +121,24 @@ test("a fleet plan is begun from a selection, left, found again, and read", asyn
   // It was followed as it got on, not asked for again and again.
   expect(asked.some((path) => path.endsWith("/progress"))).toBe(true);
   expect(asked.filter((path) => /\/fleet\/plans\/[^/]+$/.test(path)).length).toBeLessThan(8);
-  const bars = page.getByRole("region", { name: "How many nodes get which pools?" });
-  const bar = bars.getByRole("button", { name: /node/, pressed: false }).first();
-  await bar.click();
+  const groups = page.getByRole("region", { name: "Groups of the plan" });
+  await groups.getByRole("button", { expanded: false }).first().click();
   await expect(page).toHaveURL(/group=/);
-  await expect(page.getByRole("region", { name: "Nodes of the plan" }).getByRole("row")).not.toHaveCount(1);
+  await expect(groups.getByRole("region", { name: "Nodes of the plan" }).getByRole("row")).not.toHaveCount(1);
+});
+
+test("nodes are planned as they run, without a scenario, and a group's files are saved", async ({ page }) => {
+  await page.goto(`${server.url}/nodes?finding=pool_idle`);
+  await page.getByRole("link", { name: /^Fleet plan for/ }).click();
+  await page.getByRole("button", { name: /^Plan [\d,]+ nodes$/ }).click();
+  await expect(page.getByRole("heading", { level: 1, name: "Each node as it runs" })).toBeVisible();
+  const groups = page.getByRole("region", { name: "Groups of the plan" });
+  await expect(groups.getByRole("row").nth(1)).toBeVisible({ timeout: 100_000 });
+  // The page is read, not scrolled through.
+  expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(6_000);
+  const saved = page.waitForEvent("download");
+  await groups.getByRole("link", { name: /^Files of/ }).first().click();
+  expect((await saved).suggestedFilename()).toMatch(/^hugeplan-group-\d+-.*\.zip$/);
 });
 
 test("the planner's scenario is saved and planned for the fleet, and the plan is cancelled", async ({
@@ -138,7 +151,9 @@ test("the planner's scenario is saved and planned for the fleet, and the plan is
   await expect(dialog).toContainText("A fleet plan is made of a saved scenario.");
   await dialog.getByLabel("Name").fill("six");
   await dialog.getByRole("button", { name: "Save" }).click();
-  await expect(page.getByRole("combobox", { name: "Saved scenario" })).toHaveValue("six");
+  // It never takes the whole fleet by itself.
+  await page.getByRole("link", { name: `Take all ${TOTAL} nodes` }).click();
+  await expect(page.getByRole("combobox", { name: "What they run" })).toHaveValue("six");
   await page.getByRole("button", { name: `Plan ${TOTAL} nodes` }).click();
   await page.getByRole("button", { name: "Cancel" }).click();
   await expect(page.getByRole("heading", { name: "The plan was cancelled" })).toBeVisible();

@@ -97,13 +97,15 @@ export function nodesSearch(search: Search): NodesSearch {
 }
 
 export interface FleetPlanSearch extends NodeSelection {
-  /** A saved scenario to plan. */
+  /** A saved scenario to plan; without one, each node as it runs. */
   saved?: string;
+  /** All nodes, where nothing else selects: never by itself. */
+  all?: boolean;
 }
 
 /** The form of a new fleet plan: which nodes, and which scenario. */
 export function fleetPlanSearch(search: Search): FleetPlanSearch {
-  return { ...nodeSelection(search), saved: text(search.saved) };
+  return { ...nodeSelection(search), saved: text(search.saved), all: search.all === true ? true : undefined };
 }
 
 export const SEVERITIES = ["fine", "attention", "wrong"] as const;

@@ -6,8 +6,10 @@
     verify.sh            checks the pools and every step whose file is installed; reads only, fails while one is not
                          in force
     roll-back.sh         the ways back of the recommended path, in reverse order, as comments to run one by one
-    recommended/01-kernel_command_line/60-hugeplan.cfg
-    alternatives/sysctl/60-hugeplan.conf
+    1-kernel_command_line/60-hugeplan.cfg    the steps, in their order
+    2-pod/pod.yaml
+    alternatives/sysctl/60-hugeplan.conf     instead of a step: use one
+    nodes.txt                                for a group of nodes: their names, one per line
 """
 
 from __future__ import annotations
@@ -53,9 +55,15 @@ class Change:
 
 
 def bundle(
-    node: str, headline: str, artifacts: Sequence[Artifact], *, provenance: Provenance | None = None
+    node: str,
+    headline: str,
+    artifacts: Sequence[Artifact],
+    *,
+    provenance: Provenance | None = None,
+    group: Sequence[str] = (),
 ) -> tuple[BundleFile, ...]:
-    """The files of a bundle, sorted by path. ``provenance``: which kept plan README and scripts are of.
+    """The files of a bundle, sorted by path. ``provenance``: which kept plan README and scripts are of. ``group``: the
+    names of all nodes that the files are for, where they were made for ``node`` as one of several.
 
     PlannerError for a file that may not be handed out.
     """
@@ -63,10 +71,12 @@ def bundle(
     files = [BundleFile(path_of(a), a.content, a.media_type == "text/x-shellscript") for a in artifacts]
     recommended = [a for a in artifacts if a.recommended]
     files += [
-        BundleFile("README.md", _readme(node, headline, artifacts, provenance)),
+        BundleFile("README.md", _readme(node, headline, artifacts, provenance, group)),
         BundleFile("verify.sh", _named(_verify(recommended), provenance), executable=True),
         BundleFile("roll-back.sh", _named(_roll_back(recommended), provenance), executable=True),
     ]
+    if group:
+        files.append(BundleFile("nodes.txt", "".join(f"{name}\n" for name in group)))
     return tuple(sorted(files, key=lambda file: file.path))
 
 
@@ -79,7 +89,7 @@ def _named(script: str, provenance: Provenance | None) -> str:
 def path_of(artifact: Artifact) -> str:
     """Where a file lies in the bundle."""
     if artifact.recommended and artifact.step is not None:
-        return f"recommended/{artifact.step:02d}-{artifact.kind}/{artifact.filename}"
+        return f"{artifact.step}-{artifact.kind}/{artifact.filename}"
     return f"alternatives/{artifact.kind}/{artifact.filename}"
 
 
@@ -116,15 +126,18 @@ def changes(old: Sequence[BundleFile], new: Sequence[BundleFile]) -> tuple[Chang
     return tuple(found)
 
 
-def _readme(node: str, headline: str, artifacts: Sequence[Artifact], provenance: Provenance | None) -> str:
+def _readme(
+    node: str, headline: str, artifacts: Sequence[Artifact], provenance: Provenance | None, group: Sequence[str]
+) -> str:
     recommended = [a for a in artifacts if a.recommended]
     lines = [
         f"# Huge pages of {markdown(node)}",
         "",
         markdown(headline),
+        *(_for_a_group(node, group) if group else ()),
         *(() if provenance is None else ("", f"{markdown(provenance.line())}; digest {provenance.digest}")),
         "",
-        "Apply the recommended files in the order of their numbers; each row says what must be restarted. Then run",
+        "Apply the numbered folders in the order of their numbers; each row says what must be restarted. Then run",
         "`sh verify.sh` on the node: it only reads, and it fails while the pools or an installed file are not in",
         "force. `roll-back.sh` lists the ways back with the counts that were there. Use one way to reserve the pages:",
         "the alternatives do the same elsewhere, and two of them contradict each other as soon as one is changed.",
@@ -145,7 +158,9 @@ def _readme(node: str, headline: str, artifacts: Sequence[Artifact], provenance:
     if others:
         lines += [
             "",
-            "## Alternatives",
+            "## Alternatives (use one)",
+            "",
+            "Each takes the place of a numbered step. Never install one beside the step that it replaces.",
             "",
             "| file | what it does | when not to use it | restart |",
             "|---|---|---|---|",
@@ -157,6 +172,15 @@ def _readme(node: str, headline: str, artifacts: Sequence[Artifact], provenance:
         for a in others:
             lines += ["", f"### {a.kind}", "", *_commands(a)]
     return "\n".join([*lines, ""])
+
+
+def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:
+    return (
+        "",
+        f"The files are for {len(group)} nodes that get the same pools; `nodes.txt` names them. They were made for"
+        f" {markdown(node)},",
+        "which has the least memory of them. Where a command names it, put each node's own name.",
+    )
 
 
 def _commands(artifact: Artifact) -> list[str]:

@@ -5,8 +5,9 @@ processes work on the lines of one job.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +19,8 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import NodePlan, plan_node
 from hugeplan.planner.model import Plan, State
 from hugeplan.planner.units import format_bytes
-from hugeplan.scenario_file import ScenarioDocument, to_request
+from hugeplan.planner.verdict import locked_change_bytes, verdict
+from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
 
 FINE, ATTENTION, WRONG = 0, 1, 2
 MOST_EXCEPTIONS: Final = 20
@@ -30,6 +32,46 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """What the lines of a group have in common, and how bad the worst is. Figures of two parts of a group add up.
+
+    ``worst``: severity and name of the line that gives the reason; the name decides between equals.
+    """
+
+    sizes: tuple[dict[str, int | None], ...]
+    returned_bytes: int | None
+    answers: Counter[str]
+    nodes_wrong: int
+    nodes_attention: int
+    nodes_not_fitting: int
+    risk_high: float | None
+    risk_policy: float
+    risk_unknown: int
+    worst: tuple[int, str]
+    reason: str | None
+
+    def __add__(self, other: GroupFigures) -> GroupFigures:
+        first = self if (-self.worst[0], self.worst[1]) <= (-other.worst[0], other.worst[1]) else other
+        risks = [risk for risk in (self.risk_high, other.risk_high) if risk is not None]
+        return replace(
+            self,
+            answers=self.answers + other.answers,
+            nodes_wrong=self.nodes_wrong + other.nodes_wrong,
+            nodes_attention=self.nodes_attention + other.nodes_attention,
+            nodes_not_fitting=self.nodes_not_fitting + other.nodes_not_fitting,
+            risk_high=max(risks, default=None),
+            risk_unknown=self.risk_unknown + other.risk_unknown,
+            worst=first.worst,
+            reason=first.reason,
+        )
+
+    def as_stored(self) -> dict[str, Any]:
+        """As the database keeps it and the API answers it."""
+        kept = {name: getattr(self, name) for name in self.__slots__ if name not in ("worst", "sizes")}
+        return kept | {"sizes": list(self.sizes)}
+
+
+@dataclass(frozen=True, slots=True)
 class GroupPlan:
     """The plan that stands for a group so far: that of its node with the least memory, by name among equals."""
 
@@ -38,6 +80,7 @@ class GroupPlan:
     headline: str
     pools: list[dict[str, int]]
     plan: dict[str, Any]
+    figures: GroupFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +93,11 @@ class Lines:
 
 
 class LinePlanner:
-    """Plans stored nodes for one scenario. Nodes that were measured alike share the hardware's facts."""
+    """Plans stored nodes for one scenario; without one, each as it runs. Nodes that were measured alike share the
+    hardware's facts.
+    """
 
-    def __init__(self, scenario: ScenarioDocument) -> None:
+    def __init__(self, scenario: ScenarioDocument | None) -> None:
         self._scenario = scenario
         self._hardware = SharedHardware()
         self._measured: dict[str, MeasuredState] = {}
@@ -75,13 +120,22 @@ class LinePlanner:
     def _add(self, node: StoredNode, plans: dict[Hashable, GroupPlan]) -> tuple[dict[str, Any], Hashable]:
         """The line and the group of a node, whose plan stands for the group where it has the least memory so far."""
         facts, sample = as_observed(node, measured=self._read_measured, hardware=self._hardware)
-        answer = plan_node(to_request(self._scenario, facts, sample=sample))
+        scenario = scenario_as_it_runs(facts, sample) if self._scenario is None else self._scenario
+        answer = plan_node(to_request(scenario, facts, sample=sample))
         if answer.plan is None:
             return _odd_row(node, answer.why_not or ""), None
         order = (node.mem_total_bytes, node.name)
-        if answer.group not in plans or order < plans[answer.group].order:
-            plans[answer.group] = _group_plan(order, node, answer.plan, answer.pools)
-        return _planned_row(node, answer, answer.plan), answer.group
+        row = _planned_row(node, answer, answer.plan)
+        figures = _figures(row, answer.plan)
+        today = tuple((size["page_bytes"], size["present_pages"]) for size in figures.sizes)
+        group = (node.machine_type, today, answer.group)
+        before = plans.get(group)
+        if before is None or order < before.order:
+            made = _group_plan(order, node, answer.plan, answer.pools, figures)
+            plans[group] = made if before is None else replace(made, figures=before.figures + figures)
+        else:
+            plans[group] = replace(before, figures=before.figures + figures)
+        return row, group
 
     def _read_measured(self, text: str) -> MeasuredState:
         found = self._measured.get(text)
@@ -137,8 +191,41 @@ def _planned_row(node: StoredNode, answer: NodePlan, plan: Plan) -> dict[str, An
     }
 
 
+def _figures(row: dict[str, Any], plan: Plan) -> GroupFigures:
+    """The figures of a group of one node."""
+    change = locked_change_bytes(plan)
+    probability = plan.risk.probability
+    return GroupFigures(
+        sizes=tuple(_sizes(plan)),
+        returned_bytes=None if change is None else -change,
+        answers=Counter([verdict(plan).answer.value]),
+        nodes_wrong=int(row["severity"] == WRONG),
+        nodes_attention=int(row["severity"] == ATTENTION),
+        nodes_not_fitting=int(row["fits"] is False),
+        risk_high=None if probability is None else probability.high,
+        risk_policy=plan.risk.policy,
+        risk_unknown=int(probability is None),
+        worst=(row["severity"], row["name"]),
+        reason=f"{row['name']}: {row['exceptions'][0]}" if row["exceptions"] else None,
+    )
+
+
+def _sizes(plan: Plan) -> list[dict[str, int | None]]:
+    """Pages of all NUMA nodes now and as planned, sizes that are neither there nor planned left out."""
+    found: dict[int, tuple[int | None, int]] = {}
+    for pool in plan.pools:
+        present, planned = found.get(pool.page_bytes, (0, 0))
+        known = None if present is None or pool.present_pages is None else present + pool.present_pages
+        found[pool.page_bytes] = (known, planned + pool.pages)
+    return [
+        {"page_bytes": size, "present_pages": present, "planned_pages": planned}
+        for size, (present, planned) in sorted(found.items())
+        if planned or present != 0
+    ]
+
+
 def _group_plan(
-    order: tuple[int, str], node: StoredNode, plan: Plan, pools: Sequence[tuple[int, int, int]]
+    order: tuple[int, str], node: StoredNode, plan: Plan, pools: Sequence[tuple[int, int, int]], figures: GroupFigures
 ) -> GroupPlan:
     return GroupPlan(
         order=order,
@@ -146,6 +233,7 @@ def _group_plan(
         headline=plan.headline,
         pools=[{"numa_node": numa, "page_bytes": page_bytes, "pages": pages} for numa, page_bytes, pages in pools],
         plan=msgspec.json.decode(msgspec.json.encode(plan)),
+        figures=figures,
     )
 
 

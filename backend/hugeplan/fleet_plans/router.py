@@ -51,8 +51,8 @@ async def fleet_plans_create(
     after_commit: BackgroundTasks,
     response: Response,
 ) -> FleetPlanJob:
-    """Plan a scenario on every selected node. The answer is the job; its progress and results are at Location."""
-    job = await service.create_job(session, body, raw.document["scenario"], created_by=actor.name)
+    """Plan every selected node as it runs, or for one scenario. The answer is the job; its progress and results are at Location."""
+    job = await service.create_job(session, body, raw.document.get("scenario"), created_by=actor.name)
     after_commit.add_task(runner.start, job.id)
     response.headers["Location"] = f"/api/v1/fleet/plans/{job.id}"
     return job
@@ -93,7 +93,7 @@ async def fleet_plan_progress_stream(
 async def fleet_plan_groups_list(
     _: Viewer, session: Reads, job_id: UUID, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[FleetPlanGroup]:
-    """Groups of nodes with the same pools, the largest first."""
+    """Groups of nodes of one machine type with the same pools now and in the plan, the largest first."""
     return await service.list_groups(session, job_id, limit=limit, cursor=cursor)
 
 

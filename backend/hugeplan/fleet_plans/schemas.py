@@ -17,11 +17,11 @@ JobStatus = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 class FleetPlanRequest(RequestModel):
-    """A scenario without a node of its own, for every selected node."""
+    """A scenario without a node of its own, for every selected node; null: each node as it runs today."""
 
     name: Name = "Fleet plan"
     selector: NodeSelector = Field(default_factory=NodeSelector)
-    scenario: ScenarioDocument
+    scenario: ScenarioDocument | None = None
 
 
 class FleetPlanSummary(ResponseModel):
@@ -62,19 +62,51 @@ class FleetPlanJob(ResponseModel):
 
 
 class FleetPlanDetail(FleetPlanJob):
-    """A job with its scenario as it was sent."""
+    """A job with its scenario as it was sent; null: each node as it runs."""
 
-    scenario: JsonObject
+    scenario: JsonObject | None
+
+
+class GroupSize(ResponseModel):
+    """Pages of one size on each node of a group, now and as planned. ``present_pages`` null: not reported."""
+
+    page_bytes: int
+    present_pages: int | None
+    planned_pages: int
+
+
+class GroupFigures(ResponseModel):
+    """What a plan changes on each node of a group.
+
+    ``returned_bytes`` goes back from the pools to ordinary memory on each node, negative: the pools take it; null: the
+    pools of today are not known. ``answers`` counts the nodes' verdicts. ``reason`` is the worst line's, with the name
+    of its node; null: no line has one. ``risk_high`` is the highest upper bound of the risk of shortage, null where it
+    is not known for any node, and ``risk_unknown`` counts those of which it is not known.
+    """
+
+    sizes: list[GroupSize]
+    returned_bytes: int | None
+    answers: dict[str, int]
+    nodes_wrong: int
+    nodes_attention: int
+    nodes_not_fitting: int
+    risk_high: float | None
+    risk_policy: float | None
+    risk_unknown: int
+    reason: str | None
 
 
 class FleetPlanGroup(ResponseModel):
-    """Nodes that get the same pools; the plan is the whole plan of the one with the least memory."""
+    """Nodes of one machine type with the same pools now and in the plan; the plan is that of the one with the least
+    memory. ``figures`` is null in fleet plans of earlier versions.
+    """
 
     number: int
     nodes: int
     machine_type: str | None
     headline: str
     pools: list[dict[str, Any]]
+    figures: GroupFigures | None
 
 
 class FleetPlanGroupDetail(FleetPlanGroup):

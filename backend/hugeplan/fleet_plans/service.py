@@ -40,13 +40,14 @@ _PLAN = TypeAdapter(Plan)
 
 
 async def create_job(
-    session: WriteSession, body: FleetPlanRequest, scenario: JsonObject, *, created_by: str
+    session: WriteSession, body: FleetPlanRequest, scenario: JsonObject | None, *, created_by: str
 ) -> FleetPlanJob:
     """A new job, not begun yet. InvalidInputError when it selects no node, or the scenario brings its own."""
-    if body.scenario.node is not None:
-        expected = "no node: the facts come from the selected nodes"
-        raise invalid_input([FieldProblem(field="scenario.node", value="a node", expected=expected)])
-    await anyio.to_thread.run_sync(_check, body.scenario)
+    if body.scenario is not None:
+        if body.scenario.node is not None:
+            expected = "no node: the facts come from the selected nodes"
+            raise invalid_input([FieldProblem(field="scenario.node", value="a node", expected=expected)])
+        await anyio.to_thread.run_sync(_check, body.scenario)
     now = datetime.now(UTC)
     row = FleetPlanRow(
         id=uuid.uuid4(),

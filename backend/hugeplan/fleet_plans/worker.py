@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Hashable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -53,14 +54,14 @@ class _Planners:
 
     _own: LinePlanner
 
-    def __init__(self, scenario: ScenarioDocument, processes: int) -> None:
+    def __init__(self, scenario: ScenarioDocument | None, processes: int) -> None:
         self.processes = processes
         self._pool = ProcessPoolExecutor(
             processes, multiprocessing.get_context("fork"), initializer=self._begin, initargs=(scenario,)
         )
 
     @classmethod
-    def _begin(cls, scenario: ScenarioDocument) -> None:
+    def _begin(cls, scenario: ScenarioDocument | None) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         cls._own = LinePlanner(scenario)
 
@@ -121,7 +122,8 @@ class Job:
 
     async def _plan(self, row: FleetPlanRow) -> None:
         processes = max(1, min(os.cpu_count() or 1, -(-row.nodes_total // NODES_AT_A_TIME)))
-        planners = _Planners(ScenarioDocument.model_validate(row.scenario), processes)
+        scenario = None if row.scenario is None else ScenarioDocument.model_validate(row.scenario)
+        planners = _Planners(scenario, processes)
         try:
             await self._add_lines(planners, NodeSelector.model_validate(row.selector))
         finally:
@@ -161,7 +163,11 @@ class Job:
         self._rows += lines.rows
         self._numbers += lines.groups
         for group, plan in lines.plans.items():
-            if group not in self._plans or plan.order < self._plans[group].order:
+            before = self._plans.get(group)
+            if before is not None:
+                first = plan if plan.order < before.order else before
+                self._plans[group] = replace(first, figures=before.figures + plan.figures)
+            else:
                 self._plans[group] = plan
 
     async def _store(self, name: str) -> None:
@@ -180,6 +186,7 @@ class Job:
                 "headline": plan.headline,
                 "pools": plan.pools,
                 "plan": plan.plan,
+                "figures": plan.figures.as_stored(),
             }
             for number, plan in enumerate(self._plans.values())
         ]

@@ -8,8 +8,9 @@ from uuid import UUID
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.preconditions import etag
+from hugeplan.artifacts.base import object_name
 from hugeplan.db.models import FleetPlanNodeRow
-from hugeplan.db.session import WriteSession
+from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import ConflictError, NotFoundError, ProblemError
 from hugeplan.fleet_plans import service as fleet_plans
 from hugeplan.fleet_plans.schemas import FleetPlanDetail
@@ -17,6 +18,7 @@ from hugeplan.planner.pages import counted_pages
 from hugeplan.plans import repository, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision, SkippedRow
 from hugeplan.scenarios import saved_plans
+from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios.schemas import SavedPlan
 
 ROWS_PER_CALL: Final = 20
@@ -39,15 +41,38 @@ async def open_row(
     return await saved_plans.get_plan(session, found.id), is_new
 
 
+async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, number: int) -> tuple[str, bytes]:
+    """File name and bytes of the bundle of a group: the files of its node with the least memory, for all its nodes.
+
+    ConflictError where the plan does not fit, changes nothing, or the node has changed since.
+    """
+    job = await fleet_plans.get_job(session, job_id)
+    rows = await repository.group_rows(session, job_id, number)
+    if not rows:
+        raise NotFoundError(f"This fleet plan has no group {number}.")
+    if rows[0].fits is False:
+        raise ConflictError(f"The plan of {rows[0].name} does not fit, so there is no file to apply.")
+    names = sorted(row.name for row in rows) if len(rows) > 1 else []
+    kept = await repository.plan_of_row(session, job_id, rows[0].node_id)
+    if kept is not None:
+        _, content = await saved_plans.zip_artifacts(session, kept.id, group=names)
+    else:
+        content = saved_plans.zip_computed(await _computed(session, beside, job, rows[0]), group=names)
+    return f"hugeplan-group-{number + 1}-{object_name(job.name)}.zip", content
+
+
 async def _computed(
-    session: WriteSession, beside: RequestSandbox, job: FleetPlanDetail, row: FleetPlanNodeRow
+    session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, row: FleetPlanNodeRow
 ) -> saved_plans.Computed:
     """The plan of a row. ConflictError where its node's newest report asks for other pools than the row says."""
     if row.group_number is None:
         raise ConflictError(f"{row.name} has no plan: {' '.join(row.exceptions)}")
     group = await fleet_plans.get_group(session, job.id, row.group_number)
     wanted = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in group.pools}
-    question = saved_plans.Wanted(row.node_id, job.scenario, fleet_plan_id=job.id)
+    scenario = job.scenario
+    if scenario is None:
+        scenario = await scenarios.scenario_of_node(session, row.node_id)
+    question = saved_plans.Wanted(row.node_id, scenario, fleet_plan_id=job.id)
     made = await saved_plans.computed(session, beside, question)
     pools = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in made.plan["pools"] if pool["pages"]}
     if pools != wanted:
@@ -78,7 +103,9 @@ async def decide(
     job = await fleet_plans.get_job(session, job_id)
     if job.status != "done":
         raise ConflictError(f"This fleet plan is {job.status}; its rows can be decided about when it is done.")
-    rows = await repository.fleet_rows(session, job_id, after=body.after, limit=ROWS_PER_CALL + 1)
+    rows = await repository.fleet_rows(
+        session, job_id, group_number=body.group_number, after=body.after, limit=ROWS_PER_CALL + 1
+    )
     last = rows[ROWS_PER_CALL - 1].position if len(rows) > ROWS_PER_CALL else None
     made: dict[UUID, saved_plans.Computed] = {}
     failed: dict[UUID, str] = {}

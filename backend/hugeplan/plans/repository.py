@@ -75,15 +75,17 @@ async def node_name(session: ReadSession, node_id: UUID) -> str | None:
 
 
 async def fleet_rows(
-    session: ReadSession, fleet_plan_id: UUID, *, after: int | None, limit: int
+    session: ReadSession, fleet_plan_id: UUID, *, group_number: int | None, after: int | None, limit: int
 ) -> Sequence[FleetPlanNodeRow]:
-    """Rows of a fleet plan in their order."""
+    """Rows of a fleet plan, or of one of its groups, in their order."""
     statement = (
         select(FleetPlanNodeRow)
         .where(FleetPlanNodeRow.fleet_plan_id == fleet_plan_id)
         .order_by(FleetPlanNodeRow.position)
         .limit(limit)
     )
+    if group_number is not None:
+        statement = statement.where(FleetPlanNodeRow.group_number == group_number)
     if after is not None:
         statement = statement.where(FleetPlanNodeRow.position > after)
     return (await session.scalars(statement)).all()
@@ -97,6 +99,13 @@ async def fleet_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) ->
         )
     )
     return found
+
+
+async def group_rows(session: ReadSession, fleet_plan_id: UUID, group_number: int) -> Sequence[FleetPlanNodeRow]:
+    """Rows of a group, the node with the least memory first: the one whose plan stands for the group."""
+    row = FleetPlanNodeRow
+    statement = select(row).where(row.fleet_plan_id == fleet_plan_id, row.group_number == group_number)
+    return (await session.scalars(statement.order_by(row.mem_total_bytes, row.name))).all()
 
 
 async def plan_of_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) -> PlanRow | None:

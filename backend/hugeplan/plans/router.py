@@ -8,11 +8,11 @@ from fastapi import APIRouter, Request, Response
 
 from hugeplan.access import audit
 from hugeplan.access.admission import refuse_role
-from hugeplan.access.dependencies import Approver, Planner
+from hugeplan.access.dependencies import Approver, Planner, Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.access.schemas import Role
 from hugeplan.api.beside import Beside
-from hugeplan.api.dependencies import CurrentSettings, Writes
+from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.db.models import PlanRow
 from hugeplan.plans import fleet_rows, service
@@ -138,3 +138,15 @@ async def fleet_plan_rows_decide(
     found = await fleet_rows.decide(session, beside, job_id, body, by=actor, second_person=second)
     audit.note(request, kind="fleet_plan", subject=job_id, to=body.to, done=found.done, skipped=len(found.skipped))
     return found
+
+
+@router.get(
+    "/fleet/plans/{job_id}/groups/{number}/files.zip",
+    response_class=Response,
+    responses={200: {"content": {"application/zip": {}}, "description": "The bundle"}},
+)
+async def fleet_plan_group_files(_: Viewer, session: Reads, beside: Beside, job_id: UUID, number: int) -> Response:
+    """The files of a group of a fleet plan as a bundle, with the names of its nodes. 409 when there are none."""
+    name, content = await fleet_rows.zip_group(session, beside, job_id, number)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type="application/zip", headers=headers)

@@ -35,9 +35,12 @@ from hugeplan.scenarios.schemas import PlanSummary
 
 
 class FleetRowsDecision(RequestModel):
-    """What to do with the rows of a fleet plan. ``after`` is the answer's ``next`` of the part before."""
+    """What to do with the rows of a fleet plan, or of one of its groups. ``after`` is the answer's ``next`` of the part
+    before.
+    """
 
     to: Literal["propose", "approve", "in_force"]
+    group_number: Annotated[int | None, Field(ge=0, le=10**9)] = None
     after: Annotated[int | None, Field(ge=0, le=10**9)] = None
 
 

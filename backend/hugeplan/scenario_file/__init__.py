@@ -4,6 +4,7 @@
 ``json_schema`` is the published schema of the document.
 """
 
+from hugeplan.scenario_file.as_it_runs import scenario_as_it_runs
 from hugeplan.scenario_file.convert import hardware_of, to_request
 from hugeplan.scenario_file.documents import ScenarioDocument
 from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
@@ -20,6 +21,7 @@ __all__ = [
     "line_of",
     "load",
     "problems_of",
+    "scenario_as_it_runs",
     "to_request",
     "with_catalogue",
 ]

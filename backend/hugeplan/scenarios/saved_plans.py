@@ -311,10 +311,12 @@ async def get_artifact(session: ReadSession, plan_id: UUID, kind: str, *, force:
 
 def _rendered(row: PlanRow) -> list[Artifact]:
     """The stored files, each with the line that names the plan's digest."""
-    fields = (PlanArtifact.model_validate(artifact).model_dump() for artifact in row.artifacts)
-    return list(
-        with_provenance([Artifact(**{**i, "restart": Restart(i["restart"])}) for i in fields], _provenance(row))
-    )
+    return list(with_provenance(_stored(row.artifacts), _provenance(row)))
+
+
+def _stored(artifacts: Sequence[JsonObject]) -> list[Artifact]:
+    fields = (PlanArtifact.model_validate(artifact).model_dump() for artifact in artifacts)
+    return [Artifact(**{**i, "restart": Restart(i["restart"])}) for i in fields]
 
 
 def _provenance(row: PlanRow) -> Provenance | None:
@@ -323,16 +325,33 @@ def _provenance(row: PlanRow) -> Provenance | None:
     return Provenance(row.digest, str(row.node_name), row.created_at, row.sampled_at)
 
 
-async def zip_artifacts(session: ReadSession, plan_id: UUID, *, force: bool = False) -> tuple[str, bytes]:
+async def zip_artifacts(
+    session: ReadSession, plan_id: UUID, *, force: bool = False, group: Sequence[str] = ()
+) -> tuple[str, bytes]:
     """File name and bytes of the bundle of a saved plan. ConflictError when the plan has no files."""
     row = await stored_plan(session, plan_id)
     _require_fit(row, force=force)
-    artifacts = _rendered(row)
-    if not artifacts:
-        raise ConflictError("This plan changes nothing, so there is no file to apply.")
     node = str(row.plan["node"])
     name = f"hugeplan-{plan_id}.zip" if row.digest is None else f"hugeplan-{object_name(node)}-{short(row.digest)}.zip"
-    return name, as_zip(bundle(node, row.headline, artifacts, provenance=_provenance(row)))
+    return name, _zip(node, row.headline, _rendered(row), provenance=_provenance(row), group=group)
+
+
+def zip_computed(made: Computed, *, group: Sequence[str]) -> bytes:
+    """The bundle of a plan that is not kept. ConflictError when it has no files."""
+    return _zip(made.plan["node"], made.headline, _stored(made.artifacts), provenance=None, group=group)
+
+
+def _zip(
+    node: str,
+    headline: str,
+    artifacts: Sequence[Artifact],
+    *,
+    provenance: Provenance | None,
+    group: Sequence[str],
+) -> bytes:
+    if not artifacts:
+        raise ConflictError("This plan changes nothing, so there is no file to apply.")
+    return as_zip(bundle(node, headline, artifacts, provenance=provenance, group=group))
 
 
 async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID | None) -> ArtifactChanges:

@@ -25,13 +25,9 @@ from hugeplan.errors import (
 )
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
-from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.memory.kubernetes import observed_reservations
 from hugeplan.planner.model import NodeFacts, NodeSample
-from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.other_node import MOST_TRIED
-from hugeplan.scenario_file import ScenarioDocument
-from hugeplan.scenario_file.documents import DatabaseDocument, ReservationsDocument, WorkloadDocument
+from hugeplan.scenario_file import scenario_as_it_runs
 from hugeplan.scenarios import repository, work
 from hugeplan.scenarios.schemas import (
     PlanPreviewRequest,
@@ -97,25 +93,7 @@ async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:
     """The first scenario of a node: its databases as they run today, and whether a kubelet runs there. Workloads come
     from the sample by themselves."""
     facts, sample = await fleet.get_facts(session, node_id)
-    cluster = observed_reservations(sample)
-    databases = as_it_runs(sample, DemandContext.of_node(facts))
-    document = ScenarioDocument(
-        reservations=ReservationsDocument.model_validate(
-            {"kubernetes": cluster.kubernetes, "provider": cluster.provider}
-        ),
-        databases=[
-            DatabaseDocument(
-                name=database.name,
-                engine=database.engine,
-                version=database.version,
-                settings=dict(database.settings),
-                workload=WorkloadDocument(active_connections=database.workload.active_connections),
-                runs_as=database.runs_as,
-            )
-            for database in databases
-        ],
-    )
-    return document.model_dump(mode="json", exclude_defaults=True)
+    return scenario_as_it_runs(facts, sample).model_dump(mode="json", exclude_defaults=True)
 
 
 # --- scenarios ----------------------------------------------------------------------------------

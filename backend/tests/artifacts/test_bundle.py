@@ -121,7 +121,7 @@ class TestCommand:
         other.write_text(document(request_of("postgresql", nodes=1)))
         status, text, _ = self.run(capsys, str(other), "--diff", str(path))
         assert status == 1
-        assert "changed: recommended/01-kernel_command_line/60-hugeplan.cfg" in text
+        assert "changed: 1-kernel_command_line/60-hugeplan.cfg" in text
 
     def test_a_platform_chooses_the_path(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         path = tmp_path / "plan.json"

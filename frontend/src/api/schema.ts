@@ -467,7 +467,7 @@ export interface paths {
         put?: never;
         /**
          * Fleet Plans Create
-         * @description Plan a scenario on every selected node. The answer is the job; its progress and results are at Location.
+         * @description Plan every selected node as it runs, or for one scenario. The answer is the job; its progress and results are at Location.
          */
         post: operations["fleet_plans_create"];
         delete?: never;
@@ -565,7 +565,7 @@ export interface paths {
         };
         /**
          * Fleet Plan Groups List
-         * @description Groups of nodes with the same pools, the largest first.
+         * @description Groups of nodes of one machine type with the same pools now and in the plan, the largest first.
          */
         get: operations["fleet_plan_groups_list"];
         put?: never;
@@ -1266,6 +1266,26 @@ export interface paths {
          * @description Propose, approve or put in force the rows of a fleet plan, a part of them per call. Approving needs the role.
          */
         post: operations["fleet_plan_rows_decide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fleet/plans/{job_id}/groups/{number}/files.zip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fleet Plan Group Files
+         * @description The files of a group of a fleet plan as a bundle, with the names of its nodes. 409 when there are none.
+         */
+        get: operations["fleet_plan_group_files"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2910,7 +2930,7 @@ export interface components {
         };
         /**
          * FleetPlanDetail
-         * @description A job with its scenario as it was sent.
+         * @description A job with its scenario as it was sent; null: each node as it runs.
          */
         FleetPlanDetail: {
             /**
@@ -2953,11 +2973,12 @@ export interface components {
             /** Scenario */
             scenario: {
                 [key: string]: unknown;
-            };
+            } | null;
         };
         /**
          * FleetPlanGroup
-         * @description Nodes that get the same pools; the plan is the whole plan of the one with the least memory.
+         * @description Nodes of one machine type with the same pools now and in the plan; the plan is that of the one with the least
+         *     memory. ``figures`` is null in fleet plans of earlier versions.
          */
         FleetPlanGroup: {
             /** Number */
@@ -2972,6 +2993,7 @@ export interface components {
             pools: {
                 [key: string]: unknown;
             }[];
+            figures: components["schemas"]["GroupFigures"] | null;
         };
         /**
          * FleetPlanGroupDetail
@@ -2990,6 +3012,7 @@ export interface components {
             pools: {
                 [key: string]: unknown;
             }[];
+            figures: components["schemas"]["GroupFigures"] | null;
             plan: components["schemas"]["Plan"];
         };
         /**
@@ -3073,7 +3096,7 @@ export interface components {
         };
         /**
          * FleetPlanRequest
-         * @description A scenario without a node of its own, for every selected node.
+         * @description A scenario without a node of its own, for every selected node; null: each node as it runs today.
          */
         FleetPlanRequest: {
             /**
@@ -3082,7 +3105,7 @@ export interface components {
              */
             name: string;
             selector?: components["schemas"]["NodeSelector"];
-            scenario: components["schemas"]["ScenarioDocument"];
+            scenario?: components["schemas"]["ScenarioDocument"] | null;
         };
         /**
          * FleetPlanSummary
@@ -3150,7 +3173,8 @@ export interface components {
         };
         /**
          * FleetRowsDecision
-         * @description What to do with the rows of a fleet plan. ``after`` is the answer's ``next`` of the part before.
+         * @description What to do with the rows of a fleet plan, or of one of its groups. ``after`` is the answer's ``next`` of the part
+         *     before.
          */
         FleetRowsDecision: {
             /**
@@ -3158,6 +3182,8 @@ export interface components {
              * @enum {string}
              */
             to: "propose" | "approve" | "in_force";
+            /** Group Number */
+            group_number?: number | null;
             /** After */
             after?: number | null;
         };
@@ -3361,6 +3387,51 @@ export interface components {
             granule_bytes: number | null;
             /** Status */
             status: string;
+        };
+        /**
+         * GroupFigures
+         * @description What a plan changes on each node of a group.
+         *
+         *     ``returned_bytes`` goes back from the pools to ordinary memory on each node, negative: the pools take it; null: the
+         *     pools of today are not known. ``answers`` counts the nodes' verdicts. ``reason`` is the worst line's, with the name
+         *     of its node; null: no line has one. ``risk_high`` is the highest upper bound of the risk of shortage, null where it
+         *     is not known for any node, and ``risk_unknown`` counts those of which it is not known.
+         */
+        GroupFigures: {
+            /** Sizes */
+            sizes: components["schemas"]["GroupSize"][];
+            /** Returned Bytes */
+            returned_bytes: number | null;
+            /** Answers */
+            answers: {
+                [key: string]: number;
+            };
+            /** Nodes Wrong */
+            nodes_wrong: number;
+            /** Nodes Attention */
+            nodes_attention: number;
+            /** Nodes Not Fitting */
+            nodes_not_fitting: number;
+            /** Risk High */
+            risk_high: number | null;
+            /** Risk Policy */
+            risk_policy: number | null;
+            /** Risk Unknown */
+            risk_unknown: number;
+            /** Reason */
+            reason: string | null;
+        };
+        /**
+         * GroupSize
+         * @description Pages of one size on each node of a group, now and as planned. ``present_pages`` null: not reported.
+         */
+        GroupSize: {
+            /** Page Bytes */
+            page_bytes: number;
+            /** Present Pages */
+            present_pages: number | null;
+            /** Planned Pages */
+            planned_pages: number;
         };
         /**
          * HardwareDocument
@@ -11767,6 +11838,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FleetRowsDecided"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fleet_plan_group_files: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bundle */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": unknown;
                 };
             };
             /** @description An error, as problem+json */

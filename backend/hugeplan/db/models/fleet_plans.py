@@ -9,11 +9,13 @@ from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, SmallInteger, f
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from hugeplan.db.base import Base, JsonbObject, JsonDocument, JsonObject
+from hugeplan.db.base import Base, JsonbObject, JsonObject
 
 
 class FleetPlanRow(Base):
-    """One job: a scenario over the nodes of a selector. ``heartbeat_at`` tells a running job from an abandoned one."""
+    """One job: a scenario over the nodes of a selector; None: each node as it runs. ``heartbeat_at`` tells a running job
+    from an abandoned one.
+    """
 
     __tablename__ = "fleet_plans"
     __table_args__ = (
@@ -28,7 +30,7 @@ class FleetPlanRow(Base):
     status: Mapped[str]
     cancel_requested: Mapped[bool] = mapped_column(server_default=false())
     selector: Mapped[JsonbObject]
-    scenario: Mapped[JsonDocument]
+    scenario: Mapped[JsonObject | None] = mapped_column(JSON(none_as_null=True))
     model_version: Mapped[str]
     nodes_total: Mapped[int]
     nodes_done: Mapped[int]
@@ -52,6 +54,7 @@ class FleetPlanGroupRow(Base):
     headline: Mapped[str]
     pools: Mapped[list[JsonObject]] = mapped_column(JSONB)
     plan: Mapped[JsonObject] = mapped_column(JSON)
+    figures: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
 
 
 class FleetPlanNodeRow(Base):

@@ -116,8 +116,12 @@ export function useOpenRow(jobId: string) {
   });
 }
 
-/** One decision about all rows, a part of them per request. `onPart` hears how far it is. */
-export function useDecideRows(jobId: string, onPart: (done: FleetRowsDecided) => void) {
+/** One decision about all rows or a group's, a part of them per request. `onPart` hears how far it is. */
+export function useDecideRows(
+  jobId: string,
+  group: number | undefined,
+  onPart: (done: FleetRowsDecided) => void,
+) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: async (to: FleetRowsDecision["to"]) => {
@@ -126,7 +130,7 @@ export function useDecideRows(jobId: string, onPart: (done: FleetRowsDecided) =>
         const part: FleetRowsDecided = await unwrap(
           client.POST("/api/v1/fleet/plans/{job_id}/decisions", {
             params: { path: { job_id: jobId } },
-            body: { to, after: sum.next },
+            body: { to, after: sum.next, group_number: group ?? null },
           }),
         );
         sum.done += part.done;

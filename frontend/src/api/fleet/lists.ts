@@ -22,6 +22,9 @@ export function nodeGroupsQuery(selection: NodeSelection) {
   });
 }
 
+/** Beneath its group, or the groups: a page is no screen's length. */
+const PLAN_NODES = 20;
+
 /** The nodes of a fleet plan, exceptions first. */
 export function fleetPlanNodesQuery(id: string, { severity, group, q }: FleetPlanResultSearch) {
   return infiniteQueryOptions({
@@ -32,7 +35,7 @@ export function fleetPlanNodesQuery(id: string, { severity, group, q }: FleetPla
           params: {
             path: { job_id: id },
             query: {
-              limit: PAGE,
+              limit: PLAN_NODES,
               ...(severity ? { severity } : {}),
               ...(group === undefined ? {} : { group_number: group }),
               ...(q ? { q } : {}),

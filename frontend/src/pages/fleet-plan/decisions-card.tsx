@@ -15,12 +15,40 @@ type Decision = FleetRowsDecision["to"];
 
 const DONE: Record<Decision, string> = { propose: "proposed", approve: "approved", in_force: "put in force" };
 
-/** A decision about the fleet plan is one about each of its rows. */
+/** All rows at once; a row of the groups below decides about its own nodes alone. */
 export function DecisionsCard({ jobId, nodes }: { jobId: string; nodes: number }) {
+  const kept = useInfiniteQuery(plansQuery({ fleetPlanId: jobId }));
+  const hasKept = (kept.data?.pages[0]?.items.length ?? 0) > 0;
+  const mayPlan = useMayPlan();
+  if (!mayPlan) return null;
+  return (
+    <QuestionCard
+      title="Who decides about these plans?"
+      description="Each node gets a plan of its own, with its digest and files. A group can be decided about alone, in its row."
+    >
+      <Decisions jobId={jobId} nodes={nodes} />
+      {hasKept && (
+        <Disclosure label="The plans of its nodes">
+          <PlansTable fleetPlanId={jobId} withNode none="No plan is kept yet." />
+        </Disclosure>
+      )}
+    </QuestionCard>
+  );
+}
+
+interface DecisionsProps {
+  jobId: string;
+  nodes: number;
+  /** One group of the plan; without it, all of them. */
+  group?: number;
+}
+
+/** A decision about the fleet plan, or about one of its groups, is one about each of its rows. */
+export function Decisions({ jobId, nodes, group }: DecisionsProps) {
   const mayPlan = useMayPlan();
   const mayApprove = useMayApprove();
   const [soFar, setSoFar] = useState<FleetRowsDecided | null>(null);
-  const decide = useDecideRows(jobId, setSoFar);
+  const decide = useDecideRows(jobId, group, setSoFar);
   const kept = useInfiniteQuery(plansQuery({ fleetPlanId: jobId }));
   const hasKept = (kept.data?.pages[0]?.items.length ?? 0) > 0;
   if (!mayPlan) return null;
@@ -30,39 +58,29 @@ export function DecisionsCard({ jobId, nodes }: { jobId: string; nodes: number }
     { to: "in_force", label: "Put the approved in force", shown: hasKept },
   ];
   return (
-    <QuestionCard
-      title="Who decides about these plans?"
-      description="Each row becomes a plan of its own, with its digest and files. What is decided here is decided about each of them."
-      actions={
-        <Group gap={6}>
-          {choices
-            .filter(({ shown }) => shown)
-            .map(({ to, label }) => (
-              <Button
-                key={to}
-                size="sm"
-                variant={to === "approve" ? "filled" : "default"}
-                disabled={decide.isPending}
-                loading={decide.isPending && decide.variables === to}
-                onClick={() => {
-                  setSoFar(null);
-                  decide.mutate(to);
-                }}
-              >
-                {label}
-              </Button>
-            ))}
-        </Group>
-      }
-    >
+    <div>
+      <Group gap={6} my={6}>
+        {choices
+          .filter(({ shown }) => shown)
+          .map(({ to, label }) => (
+            <Button
+              key={to}
+              size="compact-sm"
+              variant={to === "approve" ? "filled" : "default"}
+              disabled={decide.isPending}
+              loading={decide.isPending && decide.variables === to}
+              onClick={() => {
+                setSoFar(null);
+                decide.mutate(to);
+              }}
+            >
+              {label}
+            </Button>
+          ))}
+      </Group>
       <div role="status">{soFar && decide.variables && <Progress to={decide.variables} soFar={soFar} />}</div>
       {decide.isError && <ErrorState error={decide.error} bare />}
-      {hasKept && (
-        <Disclosure label="The plans of its rows">
-          <PlansTable fleetPlanId={jobId} withNode none="No row is kept yet." />
-        </Disclosure>
-      )}
-    </QuestionCard>
+    </div>
   );
 }
 

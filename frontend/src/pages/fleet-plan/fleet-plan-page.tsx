@@ -170,8 +170,8 @@ function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSum
         />
       </Stats>
       <div className={classes.stack}>
+        <GroupsCard jobId={job.id} open={search.group} onOpen={set} />
         <DecisionsCard jobId={job.id} nodes={summary.nodes} />
-        <GroupsCard jobId={job.id} nodes={summary.nodes} chosen={search.group} onChoose={set} />
         <QuestionCard
           title="Which nodes need attention?"
           description={
@@ -182,7 +182,11 @@ function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSum
           }
           actions={<Filters search={search} jobId={job.id} onChange={set} />}
         >
-          <PlanNodes jobId={job.id} search={search} onClear={() => void navigate({ search: {} })} />
+          <PlanNodes
+            jobId={job.id}
+            search={{ severity: search.severity, q: search.q }}
+            onClear={() => set({ severity: undefined, q: undefined })}
+          />
         </QuestionCard>
       </div>
     </>
@@ -231,7 +235,6 @@ function Filters({ search, jobId, onChange }: FiltersProps) {
         name="fleet-plan"
         path={csvPath(`/api/v1/fleet/plans/${jobId}/nodes.csv`, {
           severity: search.severity,
-          group_number: search.group,
           q: search.q,
         })}
       />

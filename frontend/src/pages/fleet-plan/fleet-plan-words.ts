@@ -1,5 +1,4 @@
-import type { FleetPlanJob, FleetSummary } from "@/api/types";
-import { formatPages } from "@/lib/page-size";
+import type { FleetPlanGroup, FleetPlanJob, FleetSummary, Verdict } from "@/api/types";
 import { formatCount } from "@/lib/units";
 
 /** How far a job is, as a share of 1 and in words. */
@@ -19,14 +18,36 @@ export function syntheticWords(fleet: Pick<FleetSummary, "nodes" | "nodes_synthe
   return `${formatCount(synthetic)} of all ${formatCount(nodes)} nodes ${synthetic === 1 ? "is" : "are"} synthetic.`;
 }
 
-/** The pools of a group's nodes, summed over their NUMA nodes, by page size. */
-export function formatPoolList(pools: readonly Record<string, unknown>[]): string {
-  const pages = new Map<number, number>();
-  for (const { page_bytes: size, pages: count } of pools)
-    if (typeof size === "number" && typeof count === "number")
-      pages.set(size, (pages.get(size) ?? 0) + count);
-  if (pages.size === 0) return "no huge pages";
-  return [...pages].map(([size, count]) => formatPages(count, size)).join(", ");
+/** "Xeon Platinum 8481C, KVM" of "Intel(R) Xeon(R) Platinum 8481C, KVM". */
+export function shortBrand(machineType: string | null): string {
+  return (
+    machineType
+      ?.replaceAll(/\((?:R|TM)\)/g, "")
+      .replace(/^Intel /, "")
+      .replaceAll(/\s+/g, " ") ?? "unknown machine type"
+  );
+}
+
+/** The verdict that most nodes of a group have, and how many have another one. */
+export function answerOf(
+  answers: Record<string, number>,
+): { answer: Verdict["answer"]; others: number } | undefined {
+  const [first, ...rest] = Object.entries(answers).sort(([, a], [, b]) => b - a);
+  return (
+    first && {
+      answer: first[0] as Verdict["answer"],
+      others: rest.reduce((sum, [, count]) => sum + count, 0),
+    }
+  );
+}
+
+/** Whether a group's plan has anything to install. */
+export function changesPools({ figures }: Pick<FleetPlanGroup, "figures">): boolean {
+  return (
+    figures !== null &&
+    figures.nodes_not_fitting === 0 &&
+    figures.sizes.some(({ present_pages: now, planned_pages: planned }) => now !== planned || planned > 0)
+  );
 }
 
 export const STATUS = {

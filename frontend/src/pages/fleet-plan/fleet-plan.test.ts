@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { formatPoolList, progressWords, syntheticWords } from "./fleet-plan-words";
+import type { FleetPlanGroup } from "@/api/types";
+import { answerOf, changesPools, progressWords, shortBrand, syntheticWords } from "./fleet-plan-words";
 import { fromSelector, selectionWords, toSelector, withoutNode } from "./selection-words";
 
 it("says which nodes are meant", () => {
@@ -29,14 +30,25 @@ it("says how far a job is, and never divides by nothing", () => {
   expect(progressWords({ status: "queued", nodes_done: 0, nodes_total: 0 }).share).toBe(0);
 });
 
-it("sums a group's pools over its NUMA nodes by page size", () => {
-  const pools = [
-    { numa_node: 0, page_bytes: 2 ** 21, pages: 2000 },
-    { numa_node: 1, page_bytes: 2 ** 21, pages: 2244 },
-    { numa_node: 0, page_bytes: 2 ** 30, pages: 4 },
-  ];
-  expect(formatPoolList(pools).replaceAll("\u00a0", " ")).toBe("4,244 × 2M, 4 × 1G");
-  expect(formatPoolList([])).toBe("no huge pages");
+it("names a machine type without its maker's marks", () => {
+  expect(shortBrand("Intel(R) Xeon(R) Platinum 8481C, KVM")).toBe("Xeon Platinum 8481C, KVM");
+  expect(shortBrand(null)).toBe("unknown machine type");
+});
+
+it("says the verdict that most nodes of a group have", () => {
+  expect(answerOf({ dont: 1, do_it: 5, not_enough_known: 2 })).toEqual({ answer: "do_it", others: 3 });
+  expect(answerOf({})).toBeUndefined();
+});
+
+it("offers files only where a plan has pools and fits", () => {
+  const figures = {
+    sizes: [{ page_bytes: 2 ** 21, present_pages: 5, planned_pages: 0 }],
+    nodes_not_fitting: 0,
+  } as NonNullable<FleetPlanGroup["figures"]>;
+  expect(changesPools({ figures })).toBe(true);
+  expect(changesPools({ figures: { ...figures, nodes_not_fitting: 1 } })).toBe(false);
+  expect(changesPools({ figures: { ...figures, sizes: [] } })).toBe(false);
+  expect(changesPools({ figures: null })).toBe(false);
 });
 
 it("says which of the nodes are made up", () => {

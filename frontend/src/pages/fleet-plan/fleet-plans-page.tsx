@@ -1,5 +1,5 @@
 import "@/theme/mantine-pages.css";
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
@@ -9,6 +9,7 @@ import { scenarioQuery, scenariosQuery } from "@/api/scenarios";
 import { useMayPlan } from "@/api/session";
 import type { FleetPlanJob } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
+import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
@@ -24,7 +25,9 @@ import classes from "./fleet-plan.module.css";
 import { progressWords, STATUS, syntheticWords } from "./fleet-plan-words";
 import { fromSelector, selectionWords, toSelector, withoutNode } from "./selection-words";
 
-/** One scenario for many nodes: begin a plan, and find the ones that were begun. */
+const AS_IT_RUNS = "Each node as it runs";
+
+/** Many nodes at once: begin a plan, and find the ones that were begun. */
 export function FleetPlansPage() {
   const plans = useQuery(fleetPlansQuery());
   const mayPlan = useMayPlan();
@@ -32,7 +35,7 @@ export function FleetPlansPage() {
     <>
       <PageHeader
         title="Fleet plan"
-        headline="One scenario for many nodes. A plan goes on when this page is left, and is found again here."
+        headline="What many nodes need, each as it runs or all for one scenario. A plan goes on when this page is left."
       />
       <div className={classes.stack}>
         {mayPlan ? <StartCard /> : <StateText>Starting a fleet plan needs the role planner.</StateText>}
@@ -61,17 +64,20 @@ function StartCard() {
   const [isReading, setReading] = useState(false);
   const chosen = scenarios.data?.items.find(({ id }) => id === search.saved);
   const nodes = fleet.isPlaceholderData ? undefined : fleet.data?.nodes;
+  const isSelected = search.all === true || Object.values(selection).some((value) => value !== undefined);
   const begin = async () => {
-    if (!chosen) return;
     setProblem(null);
     setReading(true);
     try {
       // Fresh: another reader may have changed it since the list was loaded.
-      const { scenario } = await queries.fetchQuery({ ...scenarioQuery(chosen.id), staleTime: 0 });
+      const fresh =
+        search.saved === undefined
+          ? null
+          : await queries.fetchQuery({ ...scenarioQuery(search.saved), staleTime: 0 });
       const job = await start.mutateAsync({
-        name: name.trim() || chosen.name,
+        name: name.trim() || (fresh?.name ?? AS_IT_RUNS),
         selector: toSelector(selection),
-        scenario: asScenarioDocument(withoutNode(scenario)),
+        ...(fresh ? { scenario: asScenarioDocument(withoutNode(fresh.scenario)) } : {}),
       });
       void navigate({ to: "/fleet-plans/$jobId", params: { jobId: job.id } });
     } catch (error) {
@@ -83,36 +89,50 @@ function StartCard() {
   return (
     <QuestionCard
       title={
-        nodes === undefined
-          ? "What should the nodes run?"
-          : `What should ${formatCount(nodes)} ${nodes === 1 ? "node" : "nodes"} run?`
+        !isSelected
+          ? "Which nodes should be planned?"
+          : nodes === undefined
+            ? "What do the nodes need?"
+            : `What ${nodes === 1 ? "does" : "do"} ${formatCount(nodes)} ${nodes === 1 ? "node" : "nodes"} need?`
       }
       description={
-        <>
-          It plans {selectionWords(selection)}.{" "}
-          {syntheticWords(fleet.isPlaceholderData ? undefined : fleet.data)}{" "}
-          <TextLink to="/nodes" search={selection}>
-            Choose other nodes
-          </TextLink>
-        </>
+        isSelected ? (
+          <>
+            It plans {selectionWords(selection)}.{" "}
+            {syntheticWords(fleet.isPlaceholderData ? undefined : fleet.data)}{" "}
+            <TextLink to="/nodes" search={selection}>
+              Choose other nodes
+            </TextLink>
+          </>
+        ) : (
+          "Filter them on the page Nodes, by machine type, label or finding; the selection comes back here."
+        )
       }
     >
       {fleet.isError && <ErrorState error={fleet.error} onRetry={() => void fleet.refetch()} bare />}
       {scenarios.isError && (
         <ErrorState error={scenarios.error} onRetry={() => void scenarios.refetch()} bare />
       )}
+      {!isSelected && (
+        <Group gap="sm">
+          <LinkButton to="/nodes">Choose nodes</LinkButton>
+          <LinkButton to="/fleet-plans" search={{ ...search, all: true }} variant="default">
+            Take all {nodes === undefined ? "nodes" : `${formatCount(nodes)} nodes`}
+          </LinkButton>
+        </Group>
+      )}
       <form
         className={classes.form}
+        hidden={!isSelected}
         onSubmit={(event) => {
           event.preventDefault();
           void begin();
         }}
       >
         <Select
-          label="Saved scenario"
-          placeholder={
-            scenarios.data?.items.length === 0 ? "None is saved yet" : "Its node is replaced by each node"
-          }
+          label="What they run"
+          placeholder="Each node as it runs"
+          clearable
           searchable
           data={(scenarios.data?.items ?? []).map((scenario) => ({
             value: scenario.id,
@@ -129,7 +149,7 @@ function StartCard() {
         />
         <TextInput
           label="Name of the plan"
-          placeholder={chosen?.name ?? "as the scenario"}
+          placeholder={chosen?.name ?? AS_IT_RUNS}
           maxLength={NAME_CHARACTERS}
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
@@ -137,17 +157,12 @@ function StartCard() {
         <Button
           type="submit"
           loading={isReading || start.isPending}
-          disabled={!chosen || nodes === 0}
+          disabled={nodes === 0}
           className={classes.submit}
         >
           Plan {nodes === undefined ? "them" : `${formatCount(nodes)} ${nodes === 1 ? "node" : "nodes"}`}
         </Button>
       </form>
-      {scenarios.data?.items.length === 0 && (
-        <StateText>
-          Save a scenario in the <TextLink to="/planner">planner</TextLink> first.
-        </StateText>
-      )}
       {problem !== null && <ErrorState error={problem} bare />}
     </QuestionCard>
   );

@@ -26,7 +26,7 @@ const LOOKS = { wrong: "wrong", attention: "attention", fine: "ok" } as const;
 interface PlanNodesProps {
   jobId: string;
   search: FleetPlanResultSearch;
-  onClear: () => void;
+  onClear?: () => void;
 }
 
 /** The nodes of a plan in the server's order: wrong, attention, then the rest by name. */
@@ -40,7 +40,7 @@ export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
     ) : (
       <TableSkeleton rows={6} />
     );
-  if (nodes.length === 0) return <NothingMatches what="node" onClear={onClear} />;
+  if (nodes.length === 0 && onClear) return <NothingMatches what="node" onClear={onClear} />;
   return (
     <div className="hp-stale" data-stale={query.isPlaceholderData}>
       <TableScroll label="Nodes of the plan" minWidth={720}>

@@ -54,7 +54,7 @@ export function NodesPage() {
         }
         actions={
           found && found.nodes > 0 ? (
-            <LinkButton to="/fleet-plans" search={selection} variant="default">
+            <LinkButton to="/fleet-plans" search={isFiltered ? selection : { all: true }} variant="default">
               Fleet plan for {found.nodes === 1 ? "this node" : `these ${formatCount(found.nodes)} nodes`}
             </LinkButton>
           ) : undefined

@@ -1,13 +1,9 @@
 import type { Verdict } from "@/api/types";
-import { type State, StateBadge } from "@/components/ui/badges";
+import { VERDICTS } from "@/components/plans/verdicts";
+import { StateBadge } from "@/components/ui/badges";
 import classes from "./answer.module.css";
 
-export const VERDICTS: Record<Verdict["answer"], { text: string; state: State }> = {
-  do_it: { text: "Do it", state: "ok" },
-  do_it_after: { text: "Do it after", state: "attention" },
-  dont: { text: "Don't", state: "wrong" },
-  not_enough_known: { text: "Not enough known", state: "unknown" },
-};
+export { VERDICTS };
 
 /** What to do, first, with its reason; the service says it. */
 export function VerdictLine({ verdict }: { verdict: Verdict }) {

@@ -1,0 +1,121 @@
+"""A fleet plan without a scenario takes each node as it runs; its groups say what changes on each of their nodes."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest_asyncio
+from support.reports import GIB, MIB, report
+from support.service import Service, assert_problem
+
+from hugeplan.access.schemas import Role
+
+API = "/api/v1"
+
+
+def database_node(number: int, *, pages: int, brand: str = "AMD EPYC", buffers: str = "4GB") -> dict[str, Any]:
+    """A node with one PostgreSQL on base pages beside a pool that nobody uses."""
+    document = report(machine_id=f"{number:032x}", node_name=f"node-{number}")
+    document["inventory"]["cpu"]["brand"] = brand
+    sample = document["sample"]
+    for pool in (sample["pools"][0], sample["global_pools"][0]):
+        pool |= {"nr_hugepages": pages, "free_hugepages": pages}
+    sample["memory"]["hugetlb_bytes"] = pages * 2 * MIB
+    sample["databases"] = [
+        {
+            "key": "postgresql:main",
+            "engine": "postgresql",
+            "version": "17",
+            "main_pid": 11,
+            "client_count": 20,
+            "settings": {"shared_buffers": {"value": buffers, "source": "command line"}},
+            "memory": {"private_bytes": GIB, "hugetlb_bytes": 0},
+            "segments": [{"bytes": 4 * GIB, "backing": "base_pages"}],
+            "huge_pages_status": "off",
+        }
+    ]
+    return document
+
+
+@pytest_asyncio.fixture
+async def job(service: Service, planner: httpx.AsyncClient) -> AsyncIterator[dict[str, Any]]:
+    """A finished plan of four nodes: two alike, one of another machine type, one with a smaller pool."""
+    for document in (
+        database_node(1, pages=8000),
+        database_node(2, pages=8000),
+        database_node(3, pages=8000, brand="Intel Xeon"),
+        database_node(4, pages=100),
+    ):
+        agent = await service.client_as(Role.AGENT, machine_id=document["machine_id"])
+        assert (await agent.post(f"{API}/reports", json=document)).status_code == 201
+    begun = await planner.post(f"{API}/fleet/plan", json={"name": "as it runs"})
+    assert begun.status_code == 202, begun.text
+    url = f"{API}/fleet/plans/{begun.json()['id']}"
+    async with planner.stream("GET", f"{url}/progress") as stream:
+        await stream.aread()
+    found = (await planner.get(url)).json()
+    assert found["status"] == "done", found
+    yield found | {"url": url}
+    await service.app.state.fleet_plan_runner.close()
+
+
+async def groups(client: httpx.AsyncClient, job: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await client.get(f"{job['url']}/groups")).json()["items"]
+    return found
+
+
+async def test_a_group_is_one_machine_type_with_the_same_pools_now_and_then(
+    viewer: httpx.AsyncClient, job: dict[str, Any]
+) -> None:
+    assert job["scenario"] is None
+    found = await groups(viewer, job)
+    assert sorted(group["nodes"] for group in found) == [1, 1, 2]
+    for group in found:
+        figures = group["figures"]
+        assert sum(figures["answers"].values()) == group["nodes"]
+        (size,) = figures["sizes"]
+        assert size["planned_pages"] * size["page_bytes"] >= 4 * GIB
+        assert figures["returned_bytes"] == (size["present_pages"] - size["planned_pages"]) * size["page_bytes"]
+        rows = (await viewer.get(f"{job['url']}/nodes", params={"group_number": group["number"]})).json()["items"]
+        assert len(rows) == group["nodes"]
+        if figures["reason"] is not None:
+            assert figures["reason"].split(":")[0] in {row["name"] for row in rows}
+    largest = found[0]
+    assert (largest["nodes"], largest["figures"]["sizes"][0]["present_pages"]) == (2, 8000)
+
+
+async def test_a_row_is_the_nodes_own_plan_as_it_runs(planner: httpx.AsyncClient, job: dict[str, Any]) -> None:
+    rows = (await planner.get(f"{job['url']}/nodes")).json()["items"]
+    for row in rows:
+        plan = (await planner.post(f"{job['url']}/nodes/{row['node_id']}/plan")).json()
+        assert plan["plan"]["net_memory"]["locked_bytes"] == row["locked_bytes"]
+        assert [instance["engine"] for instance in plan["plan"]["instances"]] == ["postgresql"]
+
+
+async def test_one_group_is_decided_about_alone(planner: httpx.AsyncClient, job: dict[str, Any]) -> None:
+    largest = (await groups(planner, job))[0]
+    body = {"to": "propose", "group_number": largest["number"]}
+    done = (await planner.post(f"{job['url']}/decisions", json=body)).json()
+    assert (done["done"] + len(done["skipped"]), done["next"]) == (2, None)
+    kept = (await planner.get(f"{API}/plans", params={"fleet_plan_id": job["id"]})).json()["items"]
+    rows = (await planner.get(f"{job['url']}/nodes", params={"group_number": largest["number"]})).json()["items"]
+    assert {plan["node_id"] for plan in kept} <= {row["node_id"] for row in rows}
+
+
+async def test_the_files_of_a_group_name_its_nodes(viewer: httpx.AsyncClient, job: dict[str, Any]) -> None:
+    largest = (await groups(viewer, job))[0]
+    answer = await viewer.get(f"{job['url']}/groups/{largest['number']}/files.zip")
+    assert answer.status_code == 200, answer.text
+    archive = zipfile.ZipFile(io.BytesIO(answer.content))
+    assert archive.read("nodes.txt").decode().split() == ["node-1", "node-2"]
+    assert "2 nodes that get the same pools" in archive.read("README.md").decode()
+    folders = {name.split("/")[0] for name in archive.namelist() if "/" in name}
+    assert "alternatives" in folders
+    assert {name[0] for name in folders - {"alternatives"}} == {str(n + 1) for n in range(len(folders) - 1)}, (
+        "the steps are numbered without a gap"
+    )
+    assert_problem(await viewer.get(f"{job['url']}/groups/99/files.zip"), 404, "not-found")
