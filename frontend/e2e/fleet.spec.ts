@@ -137,7 +137,10 @@ test("nodes are planned as they run, without a scenario, and a group's files are
   // The page is read, not scrolled through.
   expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(6_000);
   const saved = page.waitForEvent("download");
-  await groups.getByRole("link", { name: /^Files of/ }).first().click();
+  await groups
+    .getByRole("link", { name: /^Files of/ })
+    .first()
+    .click();
   expect((await saved).suggestedFilename()).toMatch(/^hugeplan-group-\d+-.*\.zip$/);
 });
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hugeplan.artifacts import Artifact
 from hugeplan.artifacts.base import Restart
-from hugeplan.cli.plan_text import table, wrapped
+from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.model import Finding, Gain, Plan, State
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.sentences import heavy_tables, risk_sentence

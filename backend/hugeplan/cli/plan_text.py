@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.model import LedgerKind, Plan, Range, State
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes, format_chance
 
 if TYPE_CHECKING:
     from hugeplan.artifacts import Artifact
-
-#: Columns of the text; tables are narrower, sentences are wrapped.
-WIDTH = 120
 
 _MARKS = {State.WRONG: "WRONG", State.ATTENTION: "LOOK", State.UNKNOWN: "?", State.OK: "ok"}
 
@@ -43,36 +40,6 @@ def plan_text(plan: Plan, artifacts: Sequence[Artifact]) -> str:
             shown = [part for line in lines for part in wrapped(f"  {line}")] if title else lines
             blocks.append("\n".join([*head, *shown]))
     return "\n\n".join(blocks) + "\n"
-
-
-def wrapped(line: str) -> list[str]:
-    """A long line in several of at most WIDTH columns, the later ones two columns further in. Commands stay whole."""
-    if len(line) <= WIDTH or line.lstrip().startswith("check: "):
-        return [line]
-    indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.wrap(
-        line.strip(),
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def table(rows: Iterable[Sequence[str]], right: frozenset[int]) -> list[str]:
-    """Rows as aligned columns; columns in ``right`` are aligned right."""
-    lines = [list(row) for row in rows]
-    if not lines:
-        return []
-    widths = [max(len(row[i]) for row in lines) for i in range(len(lines[0]))]
-    out = []
-    for row in lines:
-        cells = [
-            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        out.append("  ".join(cells).rstrip())
-    return out
 
 
 def _shortfall(plan: Plan) -> list[str]:

@@ -206,8 +206,16 @@ def _figures(row: dict[str, Any], plan: Plan) -> GroupFigures:
         risk_policy=plan.risk.policy,
         risk_unknown=int(probability is None),
         worst=(row["severity"], row["name"]),
-        reason=f"{row['name']}: {row['exceptions'][0]}" if row["exceptions"] else None,
+        reason=_reason(row),
     )
+
+
+def _reason(row: dict[str, Any]) -> str | None:
+    """The first exception of a line, with the name of its node once."""
+    if not row["exceptions"]:
+        return None
+    first: str = row["exceptions"][0]
+    return first if first.startswith(f"{row['name']}: ") else f"{row['name']}: {first}"
 
 
 def _sizes(plan: Plan) -> list[dict[str, int | None]]:

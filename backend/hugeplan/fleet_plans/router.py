@@ -51,7 +51,7 @@ async def fleet_plans_create(
     after_commit: BackgroundTasks,
     response: Response,
 ) -> FleetPlanJob:
-    """Plan every selected node as it runs, or for one scenario. The answer is the job; its progress and results are at Location."""
+    """Plan every selected node as it runs, or for one scenario. The answer is the job; Location is where it is."""
     job = await service.create_job(session, body, raw.document.get("scenario"), created_by=actor.name)
     after_commit.add_task(runner.start, job.id)
     response.headers["Location"] = f"/api/v1/fleet/plans/{job.id}"

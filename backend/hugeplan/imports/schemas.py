@@ -43,7 +43,10 @@ class ImportReceipt(ResponseModel):
 
 
 class KubernetesImport(ResponseModel):
-    """The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for."""
+    """The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for. ``text`` is
+    what ``hugeplan plan`` prints for the same objects.
+    """
 
     answer: JsonObject
+    text: str
     scenarios: list[SavedScenario]

@@ -29,7 +29,7 @@ async def import_kubernetes(
         await beside.work(PLAN_KUBERNETES, pickle.dumps((limits, data)), what="Planning these nodes")
     )
     kept = await _keep(session, beside, found["scenarios"], by) if save else []
-    return KubernetesImport(answer=found["answer"], scenarios=kept)
+    return KubernetesImport(answer=found["answer"], text=found["text"], scenarios=kept)
 
 
 async def import_scenarios(

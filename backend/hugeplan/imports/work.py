@@ -12,6 +12,7 @@ from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.scenario import scenario_document
+from hugeplan.inventory.text import inventory_text
 
 PLAN_KUBERNETES = f"{__name__}:plan_kubernetes"
 
@@ -32,6 +33,7 @@ def plan_kubernetes(payload: bytes) -> bytes:
     if not inventory.nodes:
         expected = "objects with at least one Node: kubectl get nodes,pods,pvc -A -o json"
         raise invalid_input([FieldProblem(field="body", value=None, expected=expected)])
-    document = inventory_document(answer(inventory))
+    answered = answer(inventory)
+    document = inventory_document(answered)
     found = [(imported_name(node.facts.name), scenario_document(node)) for node in inventory.nodes if node.databases]
-    return json.dumps({"answer": document, "scenarios": found}).encode()
+    return json.dumps({"answer": document, "text": inventory_text(answered), "scenarios": found}).encode()

@@ -66,8 +66,9 @@ class LintedFile(ResponseModel):
 
 
 class LintReport(ResponseModel):
-    """The verdict on all files, with the numbers of broken rules."""
+    """The verdict on all files, with the numbers of broken rules. ``text`` is what ``hugeplan lint`` prints."""
 
     files: list[LintedFile]
     wrong: int
     attention: int
+    text: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hugeplan.errors import FieldProblem, InvalidInputError
 from hugeplan.lint import Context, Source, lint
-from hugeplan.lint.output import as_json
+from hugeplan.lint.output import as_json, as_text
 from hugeplan.linting.schemas import MAX_CHARACTERS, LintReport, LintRequest
 from hugeplan.planner.memory.kernel_parameters import kernel_version
 from hugeplan.planner.pages import base_page_sizes, huge_page_sizes
@@ -19,7 +19,7 @@ def check_files(body: bytes) -> bytes:
     if total > MAX_CHARACTERS:
         raise _invalid("files", str(total), f"at most {MAX_CHARACTERS} characters in all files together")
     reports = lint([Source(file.name, file.text) for file in request.files], _context(request))
-    return LintReport.model_validate(as_json(reports)).model_dump_json().encode()
+    return LintReport.model_validate(as_json(reports) | {"text": as_text(reports)}).model_dump_json().encode()
 
 
 def _context(request: LintRequest) -> Context:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.dependencies import CurrentSettings
 from hugeplan.reference import service
-from hugeplan.reference.schemas import About, Engines, TlbCatalogue
+from hugeplan.reference.pasted import READ_SETTINGS
+from hugeplan.reference.schemas import About, Engines, PastedSettings, PastedText, TlbCatalogue
 
 router = APIRouter(tags=["reference"], route_class=GuardedRoute)
 
@@ -23,6 +25,12 @@ async def tlb_catalogue_list(_: Viewer) -> TlbCatalogue:
 async def engines_list(_: Viewer) -> Engines:
     """The database engines the planner can size, with their settings."""
     return service.engines()
+
+
+@router.post("/engines/read-settings", response_model=PastedSettings)
+async def engine_settings_read(_: Viewer, beside: Beside, body: PastedText) -> Response:
+    """Read a server's own list of its settings: SHOW ALL, pg_settings, SHOW VARIABLES or show parameter."""
+    return json_answer(await beside.work(READ_SETTINGS, body.text.encode(), what="Reading these settings"))
 
 
 @router.get("/about")

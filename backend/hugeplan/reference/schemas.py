@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from hugeplan.api.schemas import ResponseModel
+from pydantic import Field
+
+from hugeplan.api.schemas import RequestModel, ResponseModel
 from hugeplan.planner.demand import SettingKind
+from hugeplan.recognition.pasted import MOST_CHARACTERS
 
 
 class CatalogueTlbLevel(ResponseModel):
@@ -106,3 +109,34 @@ class About(ResponseModel):
     version: str
     api_docs_url: str
     retention: list[Retention]
+
+
+class PastedText(RequestModel):
+    """A server's own list of its settings, as a client printed it."""
+
+    text: str = Field(min_length=1, max_length=MOST_CHARACTERS)
+
+
+class RefusedSetting(ResponseModel):
+    """A setting that is not taken, with the reason."""
+
+    name: str
+    value: str
+    why: str
+
+
+class PastedSettings(ResponseModel):
+    """What the text says of one server.
+
+    ``settings`` change the plan and differ from the default, each with its unit; ``at_default`` and ``without_effect``
+    count those that do not. ``unknown`` names what is no setting of the engine.
+    """
+
+    source: str
+    engine: str
+    version: str | None
+    settings: dict[str, str]
+    at_default: int
+    without_effect: int
+    unknown: list[str]
+    refused: list[RefusedSetting]

@@ -8,8 +8,10 @@ from typing import Any
 import httpx
 from support.kubernetes_objects import container, listing, node, pod, postgres
 
+from hugeplan.inventory.answer import answer as answered
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.scenario import scenario_document
+from hugeplan.inventory.text import inventory_text
 
 Json = dict[str, Any]
 
@@ -35,6 +37,7 @@ class TestKubernetes:
         assert [one["name"] for one in answer["nodes"]] == ["app-1", "db-1"]
         assert any(one["code"] == "pod_limit_below_segment" for one in answer["nodes"][1]["findings"])
         assert found.json()["scenarios"] == []
+        assert found.json()["text"] == inventory_text(answered(read_kubernetes(listing(*CLUSTER).encode(), "the body")))
         assert (await planner.get("/api/v1/scenarios")).json()["items"] == []
 
     async def test_saved_scenarios_can_be_opened_and_planned_alike(self, planner: httpx.AsyncClient) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.kubernetes_objects import container, listing, node, pod, postgres
 
-from hugeplan.cli.inventory_text import inventory_text
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.text import inventory_text
 from hugeplan.planner.model import GIB, MIB, Finding, State
 
 Json = dict[str, Any]

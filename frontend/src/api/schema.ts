@@ -467,7 +467,7 @@ export interface paths {
         put?: never;
         /**
          * Fleet Plans Create
-         * @description Plan every selected node as it runs, or for one scenario. The answer is the job; its progress and results are at Location.
+         * @description Plan every selected node as it runs, or for one scenario. The answer is the job; Location is where it is.
          */
         post: operations["fleet_plans_create"];
         delete?: never;
@@ -1466,6 +1466,26 @@ export interface paths {
         get: operations["engines_list"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/engines/read-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Engine Settings Read
+         * @description Read a server's own list of its settings: SHOW ALL, pg_settings, SHOW VARIABLES or show parameter.
+         */
+        post: operations["engine_settings_read"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3746,13 +3766,16 @@ export interface components {
         };
         /**
          * KubernetesImport
-         * @description The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for.
+         * @description The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for. ``text`` is
+         *     what ``hugeplan plan`` prints for the same objects.
          */
         KubernetesImport: {
             /** Answer */
             answer: {
                 [key: string]: unknown;
             };
+            /** Text */
+            text: string;
             /** Scenarios */
             scenarios: components["schemas"]["SavedScenario"][];
         };
@@ -3914,7 +3937,7 @@ export interface components {
         };
         /**
          * LintReport
-         * @description The verdict on all files, with the numbers of broken rules.
+         * @description The verdict on all files, with the numbers of broken rules. ``text`` is what ``hugeplan lint`` prints.
          */
         LintReport: {
             /** Files */
@@ -3923,6 +3946,8 @@ export interface components {
             wrong: number;
             /** Attention */
             attention: number;
+            /** Text */
+            text: string;
         };
         /**
          * LintRequest
@@ -4751,6 +4776,41 @@ export interface components {
             ci95_low_ns: number | null;
             /** Ci95 High Ns */
             ci95_high_ns: number | null;
+        };
+        /**
+         * PastedSettings
+         * @description What the text says of one server.
+         *
+         *     ``settings`` change the plan and differ from the default, each with its unit; ``at_default`` and ``without_effect``
+         *     count those that do not. ``unknown`` names what is no setting of the engine.
+         */
+        PastedSettings: {
+            /** Source */
+            source: string;
+            /** Engine */
+            engine: string;
+            /** Version */
+            version: string | null;
+            /** Settings */
+            settings: {
+                [key: string]: string;
+            };
+            /** At Default */
+            at_default: number;
+            /** Without Effect */
+            without_effect: number;
+            /** Unknown */
+            unknown: string[];
+            /** Refused */
+            refused: components["schemas"]["RefusedSetting"][];
+        };
+        /**
+         * PastedText
+         * @description A server's own list of its settings, as a client printed it.
+         */
+        PastedText: {
+            /** Text */
+            text: string;
         };
         /**
          * Penalty
@@ -5709,6 +5769,18 @@ export interface components {
             revision: string;
             /** Failing */
             failing?: string[];
+        };
+        /**
+         * RefusedSetting
+         * @description A setting that is not taken, with the reason.
+         */
+        RefusedSetting: {
+            /** Name */
+            name: string;
+            /** Value */
+            value: string;
+            /** Why */
+            why: string;
         };
         /**
          * ReportReceipt
@@ -12149,6 +12221,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Engines"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    engine_settings_read: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PastedText"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PastedSettings"];
                 };
             };
             /** @description An error, as problem+json */

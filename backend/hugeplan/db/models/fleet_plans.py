@@ -13,8 +13,8 @@ from hugeplan.db.base import Base, JsonbObject, JsonObject
 
 
 class FleetPlanRow(Base):
-    """One job: a scenario over the nodes of a selector; None: each node as it runs. ``heartbeat_at`` tells a running job
-    from an abandoned one.
+    """One job: a scenario over the nodes of a selector; None: each node as it runs. ``heartbeat_at`` tells a job that
+    runs from an abandoned one.
     """
 
     __tablename__ = "fleet_plans"

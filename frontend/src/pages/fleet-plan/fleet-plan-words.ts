@@ -18,14 +18,9 @@ export function syntheticWords(fleet: Pick<FleetSummary, "nodes" | "nodes_synthe
   return `${formatCount(synthetic)} of all ${formatCount(nodes)} nodes ${synthetic === 1 ? "is" : "are"} synthetic.`;
 }
 
-/** "Xeon Platinum 8481C, KVM" of "Intel(R) Xeon(R) Platinum 8481C, KVM". */
-export function shortBrand(machineType: string | null): string {
-  return (
-    machineType
-      ?.replaceAll(/\((?:R|TM)\)/g, "")
-      .replace(/^Intel /, "")
-      .replaceAll(/\s+/g, " ") ?? "unknown machine type"
-  );
+/** A reason in the row of its own node: without the name that the row begins with. */
+export function withoutName(reason: string, name: string): string {
+  return reason.startsWith(`${name}: `) ? reason.slice(name.length + 2) : reason;
 }
 
 /** The verdict that most nodes of a group have, and how many have another one. */

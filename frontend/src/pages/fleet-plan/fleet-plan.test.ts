@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { FleetPlanGroup } from "@/api/types";
-import { answerOf, changesPools, progressWords, shortBrand, syntheticWords } from "./fleet-plan-words";
+import { answerOf, changesPools, progressWords, syntheticWords, withoutName } from "./fleet-plan-words";
 import { fromSelector, selectionWords, toSelector, withoutNode } from "./selection-words";
 
 it("says which nodes are meant", () => {
@@ -30,9 +30,9 @@ it("says how far a job is, and never divides by nothing", () => {
   expect(progressWords({ status: "queued", nodes_done: 0, nodes_total: 0 }).share).toBe(0);
 });
 
-it("names a machine type without its maker's marks", () => {
-  expect(shortBrand("Intel(R) Xeon(R) Platinum 8481C, KVM")).toBe("Xeon Platinum 8481C, KVM");
-  expect(shortBrand(null)).toBe("unknown machine type");
+it("says a reason in its node's row without the node's name", () => {
+  expect(withoutName("db-7: no history", "db-7")).toBe("no history");
+  expect(withoutName("db-77: no history", "db-7")).toBe("db-77: no history");
 });
 
 it("says the verdict that most nodes of a group have", () => {

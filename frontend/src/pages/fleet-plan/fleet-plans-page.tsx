@@ -121,48 +121,49 @@ function StartCard() {
           </LinkButton>
         </Group>
       )}
-      <form
-        className={classes.form}
-        hidden={!isSelected}
-        onSubmit={(event) => {
-          event.preventDefault();
-          void begin();
-        }}
-      >
-        <Select
-          label="What they run"
-          placeholder="Each node as it runs"
-          clearable
-          searchable
-          data={(scenarios.data?.items ?? []).map((scenario) => ({
-            value: scenario.id,
-            label: scenario.name,
-          }))}
-          value={search.saved ?? null}
-          onChange={(saved) =>
-            void navigate({
-              to: "/fleet-plans",
-              search: { ...search, saved: saved ?? undefined },
-              replace: true,
-            })
-          }
-        />
-        <TextInput
-          label="Name of the plan"
-          placeholder={chosen?.name ?? AS_IT_RUNS}
-          maxLength={NAME_CHARACTERS}
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-        />
-        <Button
-          type="submit"
-          loading={isReading || start.isPending}
-          disabled={nodes === 0}
-          className={classes.submit}
+      {isSelected && (
+        <form
+          className={classes.form}
+          onSubmit={(event) => {
+            event.preventDefault();
+            void begin();
+          }}
         >
-          Plan {nodes === undefined ? "them" : `${formatCount(nodes)} ${nodes === 1 ? "node" : "nodes"}`}
-        </Button>
-      </form>
+          <Select
+            label="What they run"
+            placeholder="Each node as it runs"
+            clearable
+            searchable
+            data={(scenarios.data?.items ?? []).map((scenario) => ({
+              value: scenario.id,
+              label: scenario.name,
+            }))}
+            value={search.saved ?? null}
+            onChange={(saved) =>
+              void navigate({
+                to: "/fleet-plans",
+                search: { ...search, saved: saved ?? undefined },
+                replace: true,
+              })
+            }
+          />
+          <TextInput
+            label="Name of the plan"
+            placeholder={chosen?.name ?? AS_IT_RUNS}
+            maxLength={NAME_CHARACTERS}
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <Button
+            type="submit"
+            loading={isReading || start.isPending}
+            disabled={nodes === 0}
+            className={classes.submit}
+          >
+            Plan {nodes === undefined ? "them" : `${formatCount(nodes)} ${nodes === 1 ? "node" : "nodes"}`}
+          </Button>
+        </form>
+      )}
       {problem !== null && <ErrorState error={problem} bare />}
     </QuestionCard>
   );

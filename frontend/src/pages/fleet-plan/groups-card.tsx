@@ -13,11 +13,12 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { Term } from "@/components/ui/term";
 import { Bytes, Unknown } from "@/components/ui/values";
+import { shortMachineType } from "@/lib/machine-type";
 import { formatCount, formatShare } from "@/lib/units";
 import type { FleetPlanResultSearch } from "@/search";
 import { Decisions } from "./decisions-card";
 import classes from "./fleet-plan.module.css";
-import { answerOf, changesPools, shortBrand } from "./fleet-plan-words";
+import { answerOf, changesPools } from "./fleet-plan-words";
 import { PlanNodes } from "./plan-nodes";
 
 const COLUMNS = 7;
@@ -106,7 +107,7 @@ function Group({ jobId, group, isOpen, onToggle }: GroupProps) {
             aria-controls={isOpen ? id : undefined}
             onClick={onToggle}
           >
-            <strong>{formatCount(group.nodes)} ×</strong> {shortBrand(group.machine_type)}
+            <strong>{formatCount(group.nodes)} ×</strong> {shortMachineType(group.machine_type)}
           </button>
         </Table.Th>
         <Table.Td className="hp-num" label="Pages each, now and planned">
@@ -132,7 +133,7 @@ function Group({ jobId, group, isOpen, onToggle }: GroupProps) {
               download
               size="compact-sm"
               variant="default"
-              aria-label={`Files of ${formatCount(group.nodes)} × ${shortBrand(group.machine_type)}`}
+              aria-label={`Files of ${formatCount(group.nodes)} × ${shortMachineType(group.machine_type)}`}
             >
               zip
             </Button>

@@ -17,9 +17,10 @@ import { TextLink } from "@/components/ui/text-link";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
 import type { FleetPlanResultSearch } from "@/search";
+import { withoutName } from "./fleet-plan-words";
 
 /** Reasons per row. */
-const SHOWN = 2;
+const SHOWN = 1;
 
 const LOOKS = { wrong: "wrong", attention: "attention", fine: "ok" } as const;
 
@@ -50,7 +51,7 @@ export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
               <Table.Tr>
                 <Table.Th>Node</Table.Th>
                 <Table.Th>State</Table.Th>
-                <Table.Th>Why</Table.Th>
+                <Table.Th w="36%">Why</Table.Th>
                 <Table.Th className="hp-num">Reserved</Table.Th>
                 <Table.Th className="hp-num">Left free</Table.Th>
                 <Table.Th className="hp-num">
@@ -115,11 +116,11 @@ function Line({ node, jobId }: { node: FleetPlanNode; jobId: string }) {
       </Table.Td>
       <Table.Td className="hp-small">
         {node.exceptions.slice(0, SHOWN).map((text) => (
-          <div key={text}>{text}</div>
+          <div key={text}>{withoutName(text, node.name)}</div>
         ))}
         {node.exceptions.length > SHOWN && (
           <div className="hp-dim" title={node.exceptions.slice(SHOWN).join("\n")}>
-            and {node.exceptions.length - SHOWN} more, on the node's plan and in the CSV
+            and {node.exceptions.length - SHOWN} more, in its plan
           </div>
         )}
       </Table.Td>

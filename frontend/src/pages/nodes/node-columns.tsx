@@ -3,6 +3,7 @@ import type { NodeSummary } from "@/api/types";
 import { PageSizeBadge, StateBadge } from "@/components/ui/badges";
 import type { TermName } from "@/components/ui/glossary";
 import { Bytes, Known, PageSize, Unknown, When } from "@/components/ui/values";
+import { shortMachineType } from "@/lib/machine-type";
 import { formatCount, formatShare } from "@/lib/units";
 import type { NodesSearch } from "@/search";
 
@@ -44,7 +45,7 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     label: "Machine type",
     widthRem: 10.5,
     widthPercent: 17,
-    render: ({ machine_type: type }) => <Known value={type?.replaceAll(/\((?:R|TM)\)/g, "")} />,
+    render: ({ machine_type: type }) => <Known value={type && shortMachineType(type)} />,
   },
   {
     key: "mem_total_bytes",

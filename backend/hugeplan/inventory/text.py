@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from hugeplan.cli.plan_text import table, wrapped
 from hugeplan.inventory.answer import FleetAnswer, NodeAnswer
 from hugeplan.inventory.model import FoundDatabase
 from hugeplan.inventory.now import left_idle_bytes, node_now
+from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import Finding, State
 from hugeplan.planner.pages import page_label
