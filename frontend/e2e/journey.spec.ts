@@ -32,12 +32,14 @@ test.describe
       expect(page.url()).not.toContain("token");
     });
 
-    test("an empty fleet shows the one command that adds a node", async ({ page }) => {
+    test("an empty fleet shows three ways to begin, and waits for the first report", async ({ page }) => {
       await signIn(page, await server.loginLink());
-      await expect(page.getByText("Add a node with one command")).toBeVisible();
+      await expect(page.getByText(/^Waiting for the first report/)).toBeVisible();
+      for (const way of ["1. With an agent", "2. With a dump", "3. By hand"])
+        await expect(page.getByRole("heading", { name: way })).toBeVisible();
       const command = page.locator("code").first();
       await expect(command).toContainText(`--server ${server.url}`);
-      await page.getByRole("button", { name: "Create a token for it" }).click();
+      await page.getByRole("button", { name: "Enrolment token for 7 days" }).click();
       // The token is shown to be typed, and is not part of a command that a shell would remember.
       await expect(command).not.toContainText(/hp_/);
       await expect(page.locator("code").nth(1)).toContainText(/hp_[\w-]{20,}/);

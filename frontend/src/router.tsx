@@ -76,6 +76,12 @@ const nodeRoute = createRoute({
   component: lazyRouteComponent(() => loadPage(() => import("./pages/node/node-page")), "NodePage"),
 });
 
+const importRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/import",
+  component: lazyRouteComponent(() => loadPage(() => import("./pages/import/import-page")), "ImportPage"),
+});
+
 const compareRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/compare",
@@ -150,6 +156,7 @@ const routeTree = rootRoute.addChildren([
     overviewRoute,
     nodesRoute,
     nodeRoute,
+    importRoute,
     compareRoute,
     plannerRoute,
     plansRoute,

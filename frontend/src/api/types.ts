@@ -73,6 +73,10 @@ export type Token = Schemas["Token"];
 export type TokenCreate = Schemas["TokenCreate"];
 export type TokenCreated = Schemas["TokenCreated"];
 
+export type LintReport = Schemas["LintReport"];
+export type KubernetesImport = Schemas["KubernetesImport"];
+export type PastedSettings = Schemas["PastedSettings"];
+
 export type FleetSummary = Schemas["FleetSummary"];
 export type FleetFinding = Schemas["FleetFinding"];
 export type FleetPart = Schemas["FleetPart"];

@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useMutation } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
 
 /** The engines the planner can size, with their settings. Changes only with a release. */
@@ -7,5 +7,12 @@ export function enginesQuery() {
     queryKey: ["engines"] as const,
     queryFn: () => unwrap(client.GET("/api/v1/engines")),
     staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** What a server's own list of its settings says. */
+export function useReadSettings() {
+  return useMutation({
+    mutationFn: (text: string) => unwrap(client.POST("/api/v1/engines/read-settings", { body: { text } })),
   });
 }

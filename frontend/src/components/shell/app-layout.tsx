@@ -9,6 +9,7 @@ import {
   CompareIcon,
   EvidenceIcon,
   FleetPlanIcon,
+  ImportIcon,
   NodesIcon,
   OverviewIcon,
   PlannerIcon,
@@ -30,6 +31,7 @@ const LiveStatus = lazy(
 const NAVIGATION = [
   { to: "/", label: "Overview", icon: <OverviewIcon /> },
   { to: "/nodes", label: "Nodes", icon: <NodesIcon /> },
+  { to: "/import", label: "Import", icon: <ImportIcon /> },
   { to: "/compare", label: "Compare", icon: <CompareIcon /> },
   { to: "/planner", label: "Planner", icon: <PlannerIcon /> },
   { to: "/plans", label: "Plans", icon: <PlansIcon /> },

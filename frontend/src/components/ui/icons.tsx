@@ -29,6 +29,11 @@ export const NodesIcon = () => (
     <path d="M3 4h14v5H3zM3 11h14v5H3zM6 6.5h.01M6 13.5h.01M10 6.5h4M10 13.5h4" />
   </Icon>
 );
+export const ImportIcon = () => (
+  <Icon>
+    <path d="M10 3v9M6 8.5l4 4 4-4M3 13v4h14v-4" />
+  </Icon>
+);
 export const CompareIcon = () => (
   <Icon>
     <path d="M3 15c4-1 4-9 7-9s3 5 7 4M3 11c3 0 4 4 7 4s4-1 7-2" />

@@ -5,14 +5,14 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { fleetSummaryQuery } from "@/api/fleet";
 import { csvPath, nodeListQuery, selectedNodesQuery } from "@/api/nodes";
-import { AddNode } from "@/components/ui/add-node";
+import FirstVisit from "@/components/connect/first-visit";
 import { CsvButton } from "@/components/ui/csv-button";
 import { CheckIcon } from "@/components/ui/icons";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
-import { EmptyState, ErrorState, NothingMatches } from "@/components/ui/states";
+import { ErrorState, NothingMatches } from "@/components/ui/states";
 import { When } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
 import { type NodeSelection, type NodesSearch, nodeSelection } from "@/search";
@@ -36,10 +36,8 @@ export function NodesPage() {
   if (everything.data?.nodes === 0)
     return (
       <>
-        <PageHeader title="Nodes" headline="The fleet is empty." />
-        <EmptyState title="No node has reported yet">
-          <AddNode />
-        </EmptyState>
+        <PageHeader title="Nodes" headline="No node has reported yet." />
+        <FirstVisit />
       </>
     );
   const found = matching.isPlaceholderData ? undefined : matching.data;

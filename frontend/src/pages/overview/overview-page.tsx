@@ -5,13 +5,12 @@ import { fleetSummaryQuery } from "@/api/fleet";
 import { loadPart } from "@/api/load-part";
 import type { FleetSummary } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
-import { AddNode } from "@/components/ui/add-node";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton, PageSkeleton } from "@/components/ui/skeletons";
 import { Stat, Stats } from "@/components/ui/stat";
-import { EmptyState, ErrorState } from "@/components/ui/states";
+import { ErrorState } from "@/components/ui/states";
 import { Term } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
@@ -24,6 +23,9 @@ import { ProblemsCard } from "./problems-card";
 
 // Far down, and a table is more than the rest of the page.
 const MachinesCard = lazy(() => loadPart(() => import("./machines-card")));
+
+// Seen once, on the first day.
+const FirstVisit = lazy(() => loadPart(() => import("@/components/connect/first-visit")));
 
 const REAL = { synthetic: false } as const;
 
@@ -49,13 +51,10 @@ export function OverviewPage() {
   if (fleet.nodes === 0) {
     return (
       <>
-        <PageHeader
-          title="Overview"
-          headline="The fleet is empty. Add the first node to see what huge pages would buy it."
-        />
-        <EmptyState title="Add a node with one command">
-          <AddNode />
-        </EmptyState>
+        <PageHeader title="Overview" headline="No node is known yet. There are three ways to begin." />
+        <Suspense fallback={<CardSkeleton height={300} />}>
+          <FirstVisit />
+        </Suspense>
       </>
     );
   }

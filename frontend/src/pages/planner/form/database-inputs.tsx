@@ -1,6 +1,7 @@
 import { ActionIcon, NativeSelect, Select, Textarea, TextInput } from "@mantine/core";
 import { memo, useCallback, useMemo } from "react";
 import type { EngineInfo, EngineSetting, InstancePlan } from "@/api/types";
+import { PasteSettings } from "@/components/connect/paste-settings";
 import { Disclosure } from "@/components/ui/disclosure";
 import type { TermName } from "@/components/ui/glossary";
 import { TrashIcon } from "@/components/ui/icons";
@@ -85,6 +86,11 @@ export const DatabaseInputs = memo(function DatabaseInputs(props: DatabaseInputs
       </div>
       <ObservedMark database={database} running={props.running} />
       <SettingInputs {...props} engine={engine} />
+      <PasteSettings
+        onRead={({ engine: name, version, settings }) =>
+          onChange(index, () => ({ engine: name, version: version ?? undefined, settings }))
+        }
+      />
       <Choices
         engine={engine}
         hugePageSizes={props.hugePageSizes}
