@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from hugeplan.formats import postgresql_conf
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.demand.base import DemandContext, Engine, SettingKind, SettingSpec
 from hugeplan.planner.errors import PlannerError, UnknownSettingError
 from hugeplan.planner.model import MIB, DatabaseInstance
-from hugeplan.recognition.config_files import my_cnf, postgresql_conf
+from hugeplan.recognition.config_files import my_cnf
 
 MOST_CHARACTERS: Final = 500_000
 _BOX: Final = re.compile(r"^\s*[+|]?[-=+| ]{3,}[+|]?\s*$")
@@ -114,7 +115,7 @@ def read_pasted(text: str) -> Pasted | None:
         return _sorted_out(f"{title} SHOW VARIABLES", engine, version, rows)
     if _OPTION_SECTION.search(text):
         return _sorted_out("MySQL or MariaDB option file", "mysql", None, my_cnf(text)[0])
-    found = postgresql_conf(text)[0]
+    found = postgresql_conf.values_of(text)[0]
     if {"shared_buffers", "max_connections", "huge_pages"} & found.keys() and "=" in text:
         return _sorted_out("postgresql.conf", "postgresql", None, found)
     return None
