@@ -140,6 +140,11 @@ class Node:
         """Images of an archive as ``docker save`` or ``podman save`` writes it."""
         self._ctr("-n", "k8s.io", "images", "import", "--snapshotter", self._snapshotter, str(archive))
 
+    def name_images(self, names: Mapping[str, str]) -> None:
+        """Give images that are here another name, so that nobody pulls them."""
+        for name, other in names.items():
+            self._ctr("-n", "k8s.io", "images", "tag", name, other)
+
     def _network(self) -> dict[str, Any]:
         ranges = {"ranges": [[{"subnet": _SUBNET}]], "routes": [{"dst": "0.0.0.0/0"}]}
         return {

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
@@ -23,14 +26,17 @@ import yaml
 from test_chart import CHART
 from test_node import NAME, RESERVED, SHARED_BUFFERS, Lab, kib
 
-from clone_images import archive_of_images
+from clone_images import archive_of_images, clone_into
 from container_rig import RigError
 from hugeplan.artifacts.base import slug
+from journey import Journey
 from rig import binaries, hugetlb, network
 from rig.binaries import NotAvailableError
 from rig.control_plane import ApiError, ControlPlane
 from rig.node import Node, require_runtime
 from rig.processes import Server, StartError
+from session import Done, Session
+from version import version
 
 Json = dict[str, Any]
 
@@ -39,6 +45,12 @@ DNS = {"clusterDNS": [network.ADDRESS], "clusterDomain": "cluster.local"}
 HUGEPLAN = "hugeplan"
 #: The version of the chart and the tag of the images that stand for the release before.
 FORMER, TAG = "0.0.9", "test"
+#: What a kubelet makes of the names that stand in docs/install-kubernetes.md and in the chart.
+GUIDES_NAMES = {
+    "hugeplan-server": f"registry.example/hugeplan/hugeplan-server:{version()}",
+    "hugeplan-agent": f"registry.example/hugeplan/hugeplan-agent:{version()}",
+    "postgres": "docker.io/library/postgres:18-trixie",
+}
 
 
 def labelled(pod: Json) -> str:
@@ -155,11 +167,11 @@ class Release:
         return found[0] if found else None
 
 
-def volume(folder: Path) -> Json:
-    """A local volume of this node, for the claim of the bundled PostgreSQL."""
+def volume(folder: Path, name: str = "local") -> Json:
+    """A local volume of this node, for a claim of the chart."""
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [NAME]}]}]
     return {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "local"},
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
         "spec": {
             "capacity": {"storage": "20Gi"}, "accessModes": ["ReadWriteOnce"], "local": {"path": str(folder)},
             "persistentVolumeReclaimPolicy": "Retain",
@@ -196,13 +208,13 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
         stack.enter_context(network.kube_proxy(cluster, folder, NAME))
         stack.enter_context(network.dns(cluster))
         node.load_images(folder / "images.tar")
+        node.name_images({f"rig.local/{name}:{TAG}": guide for name, guide in GUIDES_NAMES.items()})
         (folder / "images.tar").unlink()
         (folder / "data").mkdir()
         cluster.create("/api/v1/persistentvolumes", volume(folder / "data"))
         found = Release(cluster, node, folder, values_for(images), tag=TAG)
-        found.helm("package", str(CHART), "--version", FORMER, "--app-version", FORMER, "--destination", str(folder))
         found.helm(
-            "install", "hugeplan", str(folder / f"hugeplan-{FORMER}.tgz"), "-n", SPACE, "--create-namespace", "--wait",
+            "install", "hugeplan", str(former_chart(folder / "former")), "-n", SPACE, "--create-namespace", "--wait",
             "--timeout", "180s", values=found.values,
         )  # fmt: skip
         yield found
@@ -219,6 +231,22 @@ def service(release: Release) -> Iterator[Release]:
         yield release
     finally:
         release.stop_forwarding()
+
+
+def former_chart(folder: Path) -> Path:
+    """The chart of the release before, as far as Helm sees one: a lower version, and a key less among its values.
+
+    A release keeps the values of its chart. Reused as they are, they lack what a later chart's templates ask for.
+    """
+    shutil.copytree(CHART, folder)
+    for name in ("backup.yaml", "NOTES.txt"):
+        (folder / "templates" / name).unlink()
+    values = yaml.safe_load((folder / "values.yaml").read_text())
+    del values["backup"]
+    (folder / "values.yaml").write_text(yaml.safe_dump(values))
+    about = yaml.safe_load((folder / "Chart.yaml").read_text())
+    (folder / "Chart.yaml").write_text(yaml.safe_dump({**about, "version": FORMER, "appVersion": FORMER}))
+    return folder
 
 
 def values_for(images: dict[str, str]) -> Json:
@@ -398,7 +426,16 @@ def test_an_upgrade_and_the_way_back_keep_secrets_and_reports(service: Release) 
     assert images_in_use(service) == {f"hugeplan-server:{FORMER}", f"hugeplan-agent:{FORMER}"}
     newer = {"image": {name: {"tag": service.tag} for name in ("server", "agent")}}
     service.helm(
-        "upgrade", "hugeplan", str(CHART), "-n", SPACE, "--reuse-values", "--wait", "--timeout", "300s", values=newer
+        "upgrade",
+        "hugeplan",
+        str(CHART),
+        "-n",
+        SPACE,
+        "--reset-then-reuse-values",
+        "--wait",
+        "--timeout",
+        "300s",
+        values=newer,
     )
     service.node.wait_for("the new pods alone", service.is_whole, 120)
     assert images_in_use(service) == {f"hugeplan-server:{service.tag}", f"hugeplan-agent:{service.tag}"}
@@ -417,7 +454,16 @@ def test_fewer_replicas_and_an_end_that_leaves_the_secrets_alone(release: Releas
     before = secrets(release)
     values = {"server": {"replicas": 1}}
     release.helm(
-        "upgrade", "hugeplan", str(CHART), "-n", SPACE, "--reuse-values", "--wait", "--timeout", "120s", values=values
+        "upgrade",
+        "hugeplan",
+        str(CHART),
+        "-n",
+        SPACE,
+        "--reset-then-reuse-values",
+        "--wait",
+        "--timeout",
+        "120s",
+        values=values,
     )
     assert secrets(release) == before
     servers = release.cluster.get(f"/apis/apps/v1/namespaces/{SPACE}/deployments/hugeplan-server")["status"]
@@ -425,3 +471,53 @@ def test_fewer_replicas_and_an_end_that_leaves_the_secrets_alone(release: Releas
     release.helm("uninstall", "hugeplan", "-n", SPACE, "--wait", "--timeout", "120s")
     release.node.wait_for("the end of the pods", lambda: not release.pods())
     assert secrets(release) == before
+
+
+def test_the_guide_line_by_line(release: Release, tmp_path: Path) -> None:
+    """docs/install-kubernetes.md as printed, into a cluster that has nothing of it, until nothing is left again.
+
+    No registry is here: the images have the guide's names already.
+    """
+    release.stop_forwarding()
+    release.kubectl("delete", "namespace", SPACE, "--wait=true")
+    for name in ("second", "backups"):
+        (release.folder / name).mkdir()
+        release.cluster.create("/api/v1/persistentvolumes", volume(release.folder / name, name))
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    clone_into(clone)
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(release.cluster.kubeconfig),
+        "PATH": f"{binaries.folder('helm')}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+
+    def found(shell: Session, command: str) -> Done:
+        """Its exit status says what the plan found."""
+        done = shell.type(command)
+        assert done.status in {0, 4, 5}, done.output
+        return done
+
+    def not_here(_: Session, command: str) -> None:
+        print(f"no registry here: {command.splitlines()[0]}")
+
+    def goes_on() -> None:
+        made = ("token", "create", "--role", "admin", "--name", "me")
+        release.token = release.kubectl("exec", "deploy/hugeplan-server", "--", HUGEPLAN, *made).split()[-1]
+        release.forward()
+        release.node.wait_for("a report", lambda: release.reported_node() is not None, 120)
+        reports_go_on(release)
+
+    def nothing_is_left() -> None:
+        release.stop_forwarding()
+        assert not release.pods()
+
+    with Session((), tmp_path / "typed", str(tmp_path / "typed"), environment=environment) as shell:
+        shell.type(f"cd {clone}")
+        Journey(
+            "docs/install-kubernetes.md", shell,
+            special={"kubectl get nodes,pods,pvc,configmaps": found, "for image in": not_here},
+            after={
+                "Install": goes_on, "A new release": goes_on, "The way back": goes_on, "Removing it": nothing_is_left,
+            },
+        ).walk()  # fmt: skip
