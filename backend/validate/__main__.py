@@ -16,13 +16,22 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from hugeplan.measuring.batches import median_speedup
+from hugeplan.measuring.pools import CannotReserveError, memory_available_bytes, reserved
+from hugeplan.measuring.postgresql_clients import cases
+from hugeplan.measuring.postgresql_server import (
+    GIB,
+    SOCKET_FOLDER_LENGTH,
+    Server,
+    ServerError,
+    Shape,
+    find_programs,
+    reachable,
+)
 from hugeplan.planner.model import HardwareFacts
 from validate.compare import Prediction, Verdict, judge, predict
 from validate.node_curves import CurvesError, measure_curves, read_curves
-from validate.pairs import Bench, Pairs, median_speedup
-from validate.pools import CannotReserveError, memory_available_bytes, reserved
-from validate.server import GIB, SOCKET_FOLDER_LENGTH, Server, ServerError, Shape, find_programs, reachable
-from validate.workloads import cases
+from validate.pairs import Bench, Pairs
 
 OUTSIDE, TOO_NOISY, SKIPPED = 1, 2, 77
 _ROW = "{:<14}{:>12}  {:<16}{:<16}{:>11}  {:<20}{:>12}  {}"
@@ -67,7 +76,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--curves", type=Path, help="a saved tlbbench document instead of measuring first")
     parser.add_argument("--tlbbench", type=Path, default=ROOT / "agent" / "build" / "tlbbench")
     parser.add_argument("--profile", choices=("quick", "full"), default="full", help="tlbbench profile (default full)")
-    parser.add_argument("--pg-bin", type=Path, help="folder with initdb, postgres and pgbench")
+    parser.add_argument("--bin-dir", dest="pg_bin", type=Path, help="folder with initdb, postgres and pgbench")
     parser.add_argument("--work-dir", type=Path, default=ROOT / ".state" / "validate")
     parser.add_argument(
         "--niceness", type=int, default=-10, help="priority of server and clients when root (default -10)"
@@ -131,7 +140,7 @@ def _bench(options: argparse.Namespace, shape: Shape) -> Bench:
         second.prepare_copy_of(first)
         servers = (first, second)
     pages = first.huge_pages_needed(page_bytes)
-    with reserved(page_bytes, pages):
+    with reserved(page_bytes, pages, drop_caches=True):
         _say(f"{pages} huge pages of {options.page_kib} KiB can be had")
     how = "side by side" if len(servers) == 2 else "in turn"
     _say(f"both page sizes are measured {how}")

@@ -7,6 +7,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hugeplan.measuring.batches import Pair, median_speedup, standard_error
+from hugeplan.measuring.postgresql_clients import Case
+from hugeplan.measuring.postgresql_server import Shape
 from hugeplan.planner.gain.page_size_gain import gains
 from hugeplan.planner.model import (
     DatabaseInstance,
@@ -18,9 +21,7 @@ from hugeplan.planner.model import (
     Range,
     Workload,
 )
-from validate.pairs import Pair, Pairs, median_speedup, standard_error
-from validate.server import Shape
-from validate.workloads import Case
+from validate.pairs import Pairs
 
 
 @dataclass(frozen=True, slots=True)

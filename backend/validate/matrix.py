@@ -24,13 +24,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hugeplan.measuring.batches import Batch, Pair, alternate, median_speedup
+from hugeplan.measuring.pools import CannotReserveError, reserved
+from hugeplan.measuring.postgresql_clients import Case, cases, workers
+from hugeplan.measuring.postgresql_server import GIB, Server, ServerError, Shape, find_programs
 from hugeplan.planner.model import Range
 from validate.compare import noise_of, predict
 from validate.node_curves import CurvesError, measure_pressure, read_curves
-from validate.pairs import Pair, alternate, median_speedup
-from validate.pools import CannotReserveError, reserved
-from validate.server import GIB, Server, ServerError, Shape, find_programs
-from validate.workloads import Batch, Case, cases, workers
 
 CURVES = "curves"
 BAR_SHARE, BAR_WIDTH_POINTS = 0.9, 20.0
@@ -96,7 +96,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="real-time priority for the batches, the highest for tlbbench: for a machine on which other work runs",
     )
-    parser.add_argument("--pg-bin", type=Path, help="folder with initdb, postgres and pgbench")
+    parser.add_argument("--bin-dir", dest="pg_bin", type=Path, help="folder with initdb, postgres and pgbench")
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--tlbbench", type=Path, default=root / "agent" / "build" / "tlbbench")
     parser.add_argument("--work-dir", type=Path, default=root / ".state" / "validate")
@@ -165,7 +165,7 @@ class _RowSize:
                 alone = [on_base.batch() for _ in range(batches)]
                 if number == 1:
                     self._predict(case, base, [Pair(*two) for two in zip(alone[::2], alone[1::2], strict=False)])
-                with reserved(HUGE_PAGE_BYTES, pages), other.running("on"):
+                with reserved(HUGE_PAGE_BYTES, pages, drop_caches=True), other.running("on"):
                     other.prewarm()
                     with workers(other, case) as on_huge:
                         if on_huge.page_bytes != HUGE_PAGE_BYTES:

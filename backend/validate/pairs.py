@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import os
-import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from validate.pools import reserved
-from validate.server import Server, ServerError
-from validate.workloads import Batch, Case, Workers, others_kept_away, workers
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One batch of the first start and one of the second; side by side they ran within seconds of each other."""
-
-    first: Batch
-    second: Batch
-
-    @property
-    def speedup(self) -> float:
-        """CPU time per operation, first over second."""
-        return self.first.cpu_ns / self.second.cpu_ns
-
-    @property
-    def throughput_ratio(self) -> float:
-        """Plain throughput, second over first."""
-        return self.second.rate / self.first.rate
-
+from hugeplan.measuring.batches import Batch, Pair, alternate
+from hugeplan.measuring.pools import reserved
+from hugeplan.measuring.postgresql_clients import Case, Workers, others_kept_away, workers
+from hugeplan.measuring.postgresql_server import Server, ServerError
 
 Pairs = Mapping[str, Sequence[Pair]]
 
@@ -84,7 +65,7 @@ class Bench:
 
     def _start(self, stack: ExitStack, server: Server, mode: str) -> None:
         if mode == "on":
-            stack.enter_context(reserved(self.page_bytes, self.pages))
+            stack.enter_context(reserved(self.page_bytes, self.pages, drop_caches=True))
         stack.enter_context(server.running(mode))
         server.prewarm()
 
@@ -92,29 +73,3 @@ class Bench:
         expected = self.page_bytes if mode == "on" else os.sysconf("SC_PAGE_SIZE")
         if made.page_bytes != expected:
             raise ServerError(f"the server runs on {made.page_bytes}-byte pages, {expected} were asked for")
-
-
-def alternate(first: Workers, second: Workers, batches: int) -> list[Pair]:
-    """Batches of two page sizes in turns; who goes first changes from pair to pair."""
-    found = []
-    for number in range(batches):
-        if number % 2 == 0:
-            one = first.batch()
-            found.append(Pair(one, second.batch()))
-        else:
-            two = second.batch()
-            found.append(Pair(first.batch(), two))
-    return found
-
-
-def median_speedup(pairs: Sequence[Pair]) -> float:
-    """Median over pairs of CPU time per operation, first over second."""
-    return statistics.median(pair.speedup for pair in pairs)
-
-
-def standard_error(pairs: Sequence[Pair]) -> float:
-    """Standard error of the median, from the spread of the middle half of the pairs (1.25 x sigma / sqrt(n))."""
-    if len(pairs) < 4:
-        return abs(pairs[0].speedup - pairs[-1].speedup)
-    low, _, high = statistics.quantiles((pair.speedup for pair in pairs), n=4)
-    return float(1.25 * (high - low) / 1.349 / len(pairs) ** 0.5)

@@ -48,6 +48,7 @@ COMMANDS: Final = (
     Command("artifacts", "the files that apply a plan, as a bundle with a README", "hugeplan.cli.artifacts"),
     Command("verify", "is the plan in force on this node? Reads only", "hugeplan.cli.verify"),
     Command("apply", "write the pools of a plan on this node, step by step, with a way back", "hugeplan.cli.apply"),
+    Command("trial", "measure here what a page size gains, with this engine or any program", "hugeplan.cli.trial"),
     Command("lint", "what files about huge pages will really do, and what is wrong", "hugeplan.cli.lint"),
     Command("benefit", "what more buffer pool buys, from a table of throughput", "hugeplan.cli.benefit"),
     Command("wins", "how often each page size is best over a set of runs", "hugeplan.cli.wins"),

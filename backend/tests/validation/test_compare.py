@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from hugeplan.hardware.catalogue import by_id, hardware_facts
+from hugeplan.measuring.batches import Batch, Pair, median_speedup, standard_error
+from hugeplan.measuring.pools import CannotReserveError, pool_folder, reserved
+from hugeplan.measuring.postgresql_clients import Case, cases, clients_per_cpu
+from hugeplan.measuring.postgresql_server import GIB, Shape
 from validate.compare import Prediction, judge, noise_of, predict
 from validate.matrix import cells, meets_bar, table
 from validate.matrix import main as matrix_main
-from validate.pairs import Pair, median_speedup, standard_error
-from validate.pools import CannotReserveError, pool_folder, reserved
-from validate.server import GIB, Shape
-from validate.workloads import Batch, Case, cases, clients_per_cpu
 
 CASE = Case("nested loop", 0, (0,))
 M2 = 2 << 20

@@ -2,7 +2,7 @@
 
 Each region is reserved on its own, at the largest huge page size that is allowed and that divides or fits it, and
 falls back to base pages on its own. What is reserved was read from the mappings of real JVMs 17, 21 and 25 with every
-collector (``backend/tools/huge_page_trial.py``) and from src/hotspot: the heap is always reserved up to Xmx, the
+collector (``backend/tools/mapped_pages.py``) and from src/hotspot: the heap is always reserved up to Xmx, the
 code cache as a whole, the side tables only where a table is at least one page.
 """
 

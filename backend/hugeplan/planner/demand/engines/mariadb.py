@@ -4,7 +4,7 @@ MariaDB tries, for every large mapping on its own, each size in /sys/kernel/mm/h
 above the request downwards (``my_next_large_page_size``, mysys/my_largepage.c), and falls back to base pages after
 the smallest. So a buffer pool of 10 GiB takes 1G pages meant for others if any are free. Besides the InnoDB buffer
 pool these mappings are the MyISAM key cache, the Aria page cache and InnoDB's two log buffers; that was seen with
-system call traces of servers 10.11.5, 10.11.19, 11.4.5 and 11.8.9 (``backend/tools/huge_page_trial.py``).
+system call traces of servers 10.11.5, 10.11.19, 11.4.5 and 11.8.9 (``backend/tools/mapped_pages.py``).
 """
 
 from __future__ import annotations

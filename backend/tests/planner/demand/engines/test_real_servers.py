@@ -1,6 +1,6 @@
 """MariaDB and the JVM on a real huge page pool: what they map is what the planner says.
 
-``backend/tools/huge_page_trial.py`` does the work; it reserves pages, so it needs root, and it says why where it
+``backend/tools/mapped_pages.py`` does the work; it reserves pages, so it needs root, and it says why where it
 cannot run. A trial that cannot run is a skipped test with that reason.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-TOOL = Path(__file__).parents[4] / "tools" / "huge_page_trial.py"
+TOOL = Path(__file__).parents[4] / "tools" / "mapped_pages.py"
 
 
 def _install_mariadb() -> None:

@@ -9,21 +9,30 @@ client). CPU time is what the model predicts: throughput per busy core, without 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from validate.server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
+import psycopg
+
+from hugeplan.measuring.batches import Batch
+from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
 
 GATE = 4711
+PGBENCH_LOG = "pgbench.log"
 EXPECTED_LOOKUP_NS, EXPECTED_NS_PER_ROW_BYTE = 20_000.0, 2.0
 """For the size of a pgbench batch alone."""
+
+DRIVER_LOOKUP_NS = 150_000.0
+"""The same for lookups through Python's driver."""
 
 BATCH_SECONDS = 0.1
 """Wanted length of a pgbench batch on a quiet machine; other work on it makes it two to four times as long. Many short
@@ -53,18 +62,11 @@ class Case:
         return "key_lookup" if self.clients else "nested_loop"
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One batch: operations per second and ns of CPU time per operation."""
-
-    rate: float
-    cpu_ns: float
-
-
 class Workers(Protocol):
-    """Warm connections of one case on one server."""
+    """Warm connections of one case on one server; ``pids`` begins with a process of the server."""
 
     page_bytes: int
+    pids: list[int]
 
     def batch(self) -> Batch:
         """Run one batch and measure it."""
@@ -185,20 +187,32 @@ class Pgbench:
     """
 
     page_bytes: int
+    pids: list[int]
     warm_stride_bytes = FAULT_AROUND_STRIDE_BYTES
+    mode = "prepared"
 
     def __init__(self, server: Server, case: Case) -> None:
         self.server, self.case = server, case
         expected_ns = EXPECTED_LOOKUP_NS + EXPECTED_NS_PER_ROW_BYTE * server.shape.row_bytes
         self.per_client = max(50, int(BATCH_SECONDS * 1e9 / expected_ns * len(case.cpus) / case.clients))
+        self.clients: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        server, case = self.server, self.case
-        self.control = server.connect()
+        self.control = self.server.connect()
+        try:
+            self._warm_up()
+        except BaseException:
+            self._stop()
+            self.control.close()
+            raise
+        return self
+
+    def _warm_up(self) -> None:
+        case = self.case
         self.control.execute("select pg_advisory_lock(%s)", (GATE,))
         backends = self._started()
         self.page_bytes = kernel_page_bytes(backends[0])
-        if self.page_bytes == os.sysconf("SC_PAGE_SIZE") and not _is_complete(backends[0], server):
+        if self.page_bytes == os.sysconf("SC_PAGE_SIZE") and not self._is_warm(backends[0]):
             # No fault-around here: every block is read, which takes eight times as long.
             self._stop()
             self.warm_stride_bytes = BLOCK_BYTES // 2
@@ -207,7 +221,6 @@ class Pgbench:
         for cpu, client in self.clients.items():
             _pin([*self._backends_of(cpu), client.pid], [cpu], exclusive=case.exclusive)
         self.batch()
-        return self
 
     def _started(self) -> list[int]:
         """Every CPU's pgbench with its clients at the gate; process ids of the backends."""
@@ -218,11 +231,25 @@ class Pgbench:
         return self._wait_for_all()
 
     def _start(self, script: Path, cpu: int, count: int) -> subprocess.Popen[bytes]:
-        arguments = ["-h", str(self.server.folder), "-U", "postgres", "-n", "-M", "prepared"]
+        arguments = ["-h", str(self.server.folder), "-U", "postgres", "-n", "-M", self.mode, *self._variables()]
         arguments += ["-D", "warm=0", "-D", "left=0", "-f", str(script), "-c", str(count), "-j", "1", "-T", "36000"]
         command = self.server.command("pgbench", *arguments, "postgres")
         named = os.environ | {"PGAPPNAME": _application(cpu)}
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=named)  # noqa: S603
+        with (self.server.folder / PGBENCH_LOG).open("ab") as log:
+            return subprocess.Popen(  # noqa: S603 - our own command line
+                command,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                env=named,
+                cwd=self.server.folder,
+                start_new_session=True,
+            )
+
+    def _variables(self) -> list[str]:
+        return []
+
+    def _is_warm(self, backend: int) -> bool:
+        return _is_complete(backend, self.server)
 
     def _backends_of(self, cpu: int) -> list[int]:
         query = "select pid from pg_stat_activity where application_name = %s"
@@ -244,7 +271,10 @@ class Pgbench:
 
         def all_wait() -> bool:
             if any(client.poll() is not None for client in self.clients.values()):
-                raise ServerError("pgbench ended before its time; see the server's log")
+                log = (self.server.folder / PGBENCH_LOG).read_text(encoding="utf-8", errors="replace").strip()
+                raise ServerError(
+                    f"pgbench ended before its time: {log.splitlines()[-1] if log else 'it said nothing'}"
+                )
             found[:] = [int(str(row[0])) for row in self.control.execute(query).fetchall()]
             return len(found) == self.case.clients
 
@@ -277,6 +307,75 @@ class Pgbench:
         self.control.execute(ended, (names,))
 
 
+class ScriptedPgbench(Pgbench):
+    """Clients that run a user's pgbench script, ``per_client`` times in each batch."""
+
+    mode = "simple"
+
+    def __init__(self, server: Server, case: Case, script: str, per_client: int, scale: int | None) -> None:
+        super().__init__(server, case)
+        self.script, self.per_client, self.scale = script, per_client, scale
+
+    def _script(self) -> str:
+        return (
+            f"\\if :left\n\\set left :left - 1\n{self.script}\n"
+            f"\\elif :warm\nselect pg_advisory_lock_shared({GATE});\nselect pg_advisory_unlock_shared({GATE});\n"
+            f"\\set left {self.per_client}\n\\else\n\\set warm 1\n\\endif\n"
+        )
+
+    def _variables(self) -> list[str]:
+        return [] if self.scale is None else ["-D", f"scale={self.scale}"]
+
+    def _is_warm(self, backend: int) -> bool:  # noqa: ARG002 - what the script touches is its own affair
+        return True
+
+
+class DriverClients:
+    """Clients without pgbench: prepared lookups of random keys by psycopg, one thread per connection.
+
+    CPU time is the server's alone, since Python's own would hide it.
+    """
+
+    page_bytes: int
+
+    def __init__(self, server: Server, case: Case) -> None:
+        self.server, self.case = server, case
+        self.per_client = max(50, int(BATCH_SECONDS * 1e9 / DRIVER_LOOKUP_NS * len(case.cpus) / case.clients))
+
+    def __enter__(self) -> Self:
+        self.connections = [self.server.connect() for _ in range(self.case.clients)]
+        self.pids = [connection.info.backend_pid for connection in self.connections]
+        for connection in self.connections:
+            connection.prepare_threshold = 0
+            connection.execute(_warm_sql(self.server, BLOCK_BYTES // 2))
+        self.page_bytes = kernel_page_bytes(self.pids[0])
+        for number, pid in enumerate(self.pids):
+            _pin([pid], [self.case.cpus[number % len(self.case.cpus)]], exclusive=self.case.exclusive)
+        self.threads = ThreadPoolExecutor(self.case.clients)
+        self.draws = random.Random(1)  # noqa: S311 - keys, no secret
+        self.batch()
+        return self
+
+    def batch(self) -> Batch:
+        keys = [self.draws.choices(range(1, self.server.shape.rows + 1), k=self.per_client) for _ in self.connections]
+        before, begin = _cpu_ns(self.pids), time.perf_counter()
+        list(self.threads.map(self._look_up, self.connections, keys))
+        seconds, operations = time.perf_counter() - begin, self.per_client * self.case.clients
+        return Batch(operations / seconds, (_cpu_ns(self.pids) - before) / operations)
+
+    @staticmethod
+    def _look_up(connection: psycopg.Connection[tuple[object, ...]], keys: Sequence[int]) -> None:
+        for key in keys:
+            connection.execute("select payload from rows where id = %s", (key,)).fetchone()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.threads.shutdown()
+        for connection in self.connections:
+            connection.close()
+
+
 class NestedLoop:
     """One connection whose query is a nested loop of random key lookups inside the server."""
 
@@ -291,6 +390,7 @@ class NestedLoop:
             self.connection.execute(f"set enable_{name} = off")
         self.connection.execute("set max_parallel_workers_per_gather = 0")
         self.pid = self.connection.info.backend_pid
+        self.pids = [self.pid]
         self.connection.execute(_warm_sql(self.server, BLOCK_BYTES // 2))
         _pin([self.pid], self.case.cpus, exclusive=self.case.exclusive)
         self.page_bytes = kernel_page_bytes(self.pid)

@@ -17,37 +17,40 @@ class CannotReserveError(Exception):
 
 def pool_folder(page_bytes: int) -> Path:
     """The kernel's folder for one page size."""
-    return SYSTEM.pool(page_bytes)
+    return Path(SYSTEM.pool(page_bytes))
 
 
 @contextmanager
-def reserved(page_bytes: int, pages: int) -> Iterator[int]:
-    """At least ``pages`` free pages for the time of the block; yields the pool's size.
+def reserved(page_bytes: int, pages: int, *, drop_caches: bool = False) -> Iterator[int]:
+    """``pages`` more huge pages for the time of the block; yields the pool's size.
 
-    Taken under the lock and the journal of ``hugeplan_agent.pool_reservation``, so that no other writer of this project
-    changes the pool meanwhile and the pages come back even after SIGKILL, at the next start of one of them.
+    Pages that are free already belong to whoever reserved them and are not counted on. Taken under the lock and the
+    journal of ``hugeplan_agent.pool_reservation``, so that no other writer of this project changes the pool meanwhile
+    and the pages come back even after SIGKILL, at the next start of one of them. ``drop_caches`` finds more pages, at
+    the cost of the page cache of everything that runs on the machine.
     """
     if not pool_folder(page_bytes).is_dir():
         raise CannotReserveError(f"this kernel has no huge pages of {page_bytes} bytes")
     try:
         with reservation() as held:
-            # The kernel gives what it finds at once; dropping clean page cache and compacting finds more.
+            # The kernel gives what it finds at once; compacting finds more.
+            got = held.grow(page_bytes, pages)
             for _ in range(ATTEMPTS):
-                missing = pages - read_count(page_bytes, "free_hugepages")
-                if missing <= 0:
+                if got >= pages:
                     break
-                _make_room()
-                held.grow(page_bytes, missing)
-            free = read_count(page_bytes, "free_hugepages")
-            if free < pages:
-                raise CannotReserveError(f"asked the kernel for {pages} huge pages, {free} are free")
+                _make_room(drop_caches=drop_caches)
+                got += held.grow(page_bytes, pages - got)
+            if got < pages:
+                raise CannotReserveError(
+                    f"the kernel gave {got} of {pages} pages of {page_bytes >> 10} KiB; memory is fragmented or short"
+                )
             yield read_count(page_bytes, "nr_hugepages")
     except ReservationError as problem:
         raise CannotReserveError(str(problem)) from problem
 
 
-def _make_room() -> None:
-    for name, value in (("drop_caches", "3"), ("compact_memory", "1")):
+def _make_room(*, drop_caches: bool) -> None:
+    for name, value in (*((("drop_caches", "3"),) if drop_caches else ()), ("compact_memory", "1")):
         with suppress(OSError):  # not root: the pool's own refusal says so
             (Path("/proc/sys/vm") / name).write_text(value, encoding="ascii")
 

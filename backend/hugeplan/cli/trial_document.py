@@ -1,0 +1,142 @@
+"""A trial's result as a document, and the folder that it is written into."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import platform
+import sys
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, cast
+
+from hugeplan.cli import InputError
+from hugeplan.cli.trial_text import picture, sentence, table
+from hugeplan.documents.trial import (
+    Batch,
+    Block,
+    Gain,
+    Machine,
+    PageSize,
+    Pair,
+    Shape,
+    Status,
+    TrialDocument,
+)
+from hugeplan.measuring import batches
+from hugeplan.measuring.confidence import Interval
+from hugeplan.measuring.trial import EQUAL, Arm, Measured
+from hugeplan.measuring.trial import Block as MeasuredBlock
+from hugeplan.planner.model import GIB, MIB
+from hugeplan.planner.pages import page_label
+
+_PAGE_BYTES: Final = {"2M": 2 * MIB, "1G": GIB, "thp": 2 * MIB, EQUAL: os.sysconf("SC_PAGE_SIZE")}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a document says beside the measurement."""
+
+    engine: str
+    version: str | None
+    shape: Shape
+    started: datetime
+    seed: int
+
+
+def document_of(arguments: argparse.Namespace, measured: Measured, about: About) -> TrialDocument:
+    """The measurement with its machine."""
+    return TrialDocument(
+        id=uuid.uuid4().hex,
+        started_at=about.started,
+        seconds=measured.seconds,
+        stopped=cast(Any, measured.stopped),  # the model checks it
+        machine=machine(),
+        engine=about.engine,
+        version=about.version,
+        shape=about.shape,
+        measure="cpu_per_operation" if measured.by_cpu else "rate",
+        metric=getattr(arguments, "metric", None),
+        others_share=measured.others_share,
+        priority=arguments.priority,
+        seed=about.seed,
+        sentence=sentence(measured, page_label(os.sysconf("SC_PAGE_SIZE"))),
+        page_sizes=tuple(_page_size(measured, arm) for arm in measured.arms),
+    )
+
+
+def _page_size(measured: Measured, arm: Arm) -> PageSize:
+    gain = arm.gain(by_cpu=measured.by_cpu) if arm.blocks else None
+    status = Status.SKIPPED if not arm.blocks else Status.MEASURED if measured.is_usable(arm) else Status.TOO_NOISY
+    return PageSize(
+        page_size=cast(Any, arm.name),  # the model checks it
+        page_bytes=_PAGE_BYTES.get(arm.name),
+        status=status,
+        reason=(arm.skipped or ("there was no time for it" if not arm.blocks else None) or "")[:300] or None,
+        gain=None if gain is None else _gain(gain),
+        blocks=tuple(_block(block) for block in arm.blocks),
+    )
+
+
+def _gain(gain: Interval) -> Gain:
+    def known(value: float) -> float | None:
+        return round(value, 3) if math.isfinite(value) and value <= 1e6 else None
+
+    return Gain(likely=round(gain.likely, 3), low=known(gain.low), high=known(gain.high))
+
+
+def _block(block: MeasuredBlock) -> Block:
+    return Block(
+        swapped=block.swapped,
+        seconds=round(block.seconds, 3),
+        others_share=None if block.others_share is None else round(min(1.0, max(0.0, block.others_share)), 3),
+        pairs=tuple(Pair(base=_batch(pair.first), other=_batch(pair.second)) for pair in block.pairs),
+    )
+
+
+def _batch(batch: batches.Batch) -> Batch:
+    return Batch(rate=float(f"{batch.rate:.6g}"), cpu_ns=float(f"{batch.cpu_ns:.6g}"))
+
+
+def machine() -> Machine:
+    """This machine, as the agent would name it; what cannot be read is unknown."""
+    from hugeplan_agent.host import Host  # noqa: PLC0415 - an optional distribution
+    from hugeplan_agent.machine import machine_id, node_name  # noqa: PLC0415
+
+    host, known_id, processor = Host("/"), None, None
+    with suppress(OSError):
+        known_id = machine_id(host, Path("/var/lib/hugeplan-agent"))
+    with suppress(OSError, IndexError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), None)
+    return Machine(
+        name=node_name(host, None)[:300],
+        machine_id=known_id,
+        processor=processor,
+        kernel=platform.release(),
+        cpus=os.cpu_count(),
+        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+    )
+
+
+def written(arguments: argparse.Namespace, measured: Measured, about: About) -> TrialDocument:
+    """Make the document, write it with its picture and text, and print one of them."""
+    document = document_of(arguments, measured, about)
+    folder = Path(arguments.output or f"hugeplan-trial-{about.started:%Y%m%d-%H%M%S}-{document.id[:8]}")
+    text = f"{document.sentence}\n\n{table(measured)}\n"
+    made = document.model_dump_json(indent=1) + "\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "trial.json").write_text(made, encoding="utf-8")
+        title = f"{about.engine} {about.version or ''} on {document.machine.name}, {about.started:%Y-%m-%d}"
+        (folder / "trial.svg").write_text(picture(measured, title), encoding="utf-8")
+        (folder / "trial.txt").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--output {folder}: {error.strerror}") from error
+    sys.stdout.write(made if arguments.json else text)
+    print(f"written: {folder}/trial.json, trial.svg, trial.txt", file=sys.stderr)
+    return document

@@ -1,0 +1,105 @@
+"""What a trial measures and where its programs are: a plan's instance, a running server's, or the flags alone."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hugeplan.cli import InputError
+from hugeplan.cli.plan_document import read_plan
+from hugeplan.cli.this_node import observe
+from hugeplan.planner.demand import DemandContext
+from hugeplan.planner.model import DatabaseInstance, ObservedDatabase
+from hugeplan.planner.observation.databases import as_instance, canonical_engine, instance_names
+
+DEFAULT_ROW_BYTES = 128
+DEFAULT_CLIENTS = 8
+SET_BY_THE_TRIAL = frozenset({"shared_buffers", "huge_pages", "huge_page_size", "listen_addresses", "port"})
+"""A running server's other settings are not taken over: some of them name its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An instance to measure like, and the folder of its programs where it runs here; both None without one."""
+
+    instance: DatabaseInstance | None
+    programs: Path | None
+
+    @property
+    def row_bytes(self) -> int:
+        """The workload's, else the default."""
+        return (self.instance.workload.row_bytes if self.instance else None) or DEFAULT_ROW_BYTES
+
+    @property
+    def clients(self) -> int:
+        """The workload's active connections, else the default."""
+        return (self.instance.workload.active_connections if self.instance else None) or DEFAULT_CLIENTS
+
+    @property
+    def working_set_bytes(self) -> int | None:
+        """Bytes that are touched again and again, where they are known."""
+        return self.instance.workload.working_set_bytes if self.instance else None
+
+
+def wanted(arguments: argparse.Namespace, engine: str) -> Wanted:
+    """From ``--from``, ``--instance`` and the servers that run. InputError where a name fits none or several."""
+    given = Path(arguments.bin_dir) if arguments.bin_dir else None
+    if arguments.plan is not None:
+        request = read_plan(arguments.plan).request
+        if request is None:
+            raise InputError(f"--from {arguments.plan}: it holds no request; write it with hugeplan plan --json")
+        found = _named([d for d in request.databases if d.engine == engine], arguments.instance, arguments.plan, engine)
+        return Wanted(found, given or _programs_of_running(found.name, engine))
+    if arguments.instance is not None:
+        names, running = _running(engine)
+        instances = [as_instance(d, names[d.key], DemandContext()) for d in running]
+        found = _named(instances, arguments.instance, "this node", engine)
+        server = next(d for d in running if names[d.key] == found.name)
+        return Wanted(found, given or _programs(server))
+    return Wanted(None, given or _programs_of_running(None, engine))
+
+
+def _named(found: Sequence[DatabaseInstance], name: str | None, where: str, engine: str) -> DatabaseInstance:
+    names = ", ".join(d.name for d in found) or "none"
+    if name is not None:
+        chosen = [d for d in found if d.name == name]
+        if not chosen:
+            raise InputError(f"--instance {name}: {where} has no {engine} of that name (it has: {names})")
+        return chosen[0]
+    if len(found) != 1:
+        raise InputError(f"{where} has {len(found)} instances of {engine} ({names}): choose one by --instance")
+    return found[0]
+
+
+def _running(engine: str) -> tuple[Mapping[str, str], list[ObservedDatabase]]:
+    _, sample = observe()
+    known = [d for d in sample.databases or () if canonical_engine(d.engine) == engine]
+    return instance_names(known), known
+
+
+def _programs_of_running(name: str | None, engine: str) -> Path | None:
+    """The programs of the running server of that name, else of the only one; None where none runs or several do."""
+    names, running = _running(engine)
+    chosen = [d for d in running if names[d.key] == name] or running
+    folders = {folder for d in chosen if (folder := _programs(d)) is not None}
+    return folders.pop() if len(folders) == 1 else None
+
+
+def _programs(server: ObservedDatabase) -> Path | None:
+    folder = server.place.programs_directory if server.place else None
+    return None if folder is None else Path(folder)
+
+
+def settings_of(words: Sequence[str]) -> dict[str, str]:
+    """``--set NAME=VALUE`` as a mapping. InputError names what is wrong or is the trial's own to set."""
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.replace("_", "").replace(".", "").isalnum() or "'" in value or "\n" in value:
+            raise InputError(f"--set {word}: give NAME=VALUE, a setting of the server")
+        if name in SET_BY_THE_TRIAL:
+            raise InputError(f"--set {word}: the trial sets {name} itself")
+        found[name] = value
+    return found

@@ -1,0 +1,73 @@
+"""A batch of work, a pair of batches of two page sizes, and two page sizes in turns."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch: operations per second and ns of CPU time per operation."""
+
+    rate: float
+    cpu_ns: float
+
+
+class Side(Protocol):
+    """One of two page sizes, ready to work."""
+
+    def batch(self) -> Batch:
+        """Run one batch and measure it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One batch of the first side and one of the second, which ran within seconds of each other."""
+
+    first: Batch
+    second: Batch
+
+    @property
+    def speedup(self) -> float:
+        """CPU time per operation, first over second."""
+        return self.first.cpu_ns / self.second.cpu_ns
+
+    @property
+    def throughput_ratio(self) -> float:
+        """Plain throughput, second over first."""
+        return self.second.rate / self.first.rate
+
+
+def alternate(first: Side, second: Side, pairs: int, *, second_begins: bool = False) -> list[Pair]:
+    """Batches of two sides in turns; who goes first changes from pair to pair."""
+    found = []
+    for number in range(pairs):
+        if (number % 2 == 1) != second_begins:
+            two = second.batch()
+            found.append(Pair(first.batch(), two))
+        else:
+            one = first.batch()
+            found.append(Pair(one, second.batch()))
+    return found
+
+
+def median_speedup(pairs: Sequence[Pair]) -> float:
+    """Median over pairs of CPU time per operation, first over second."""
+    return statistics.median(pair.speedup for pair in pairs)
+
+
+def standard_error(pairs: Sequence[Pair]) -> float:
+    """Standard error of the median, from the spread of the middle half of the pairs (1.25 x sigma / sqrt(n))."""
+    if len(pairs) < 4:
+        return abs(pairs[0].speedup - pairs[-1].speedup)
+    low, _, high = statistics.quantiles((pair.speedup for pair in pairs), n=4)
+    return float(1.25 * (high - low) / 1.349 / len(pairs) ** 0.5)
+
+
+def median_log(ratios: Sequence[float]) -> float:
+    """Median of the logarithms of ratios: the value of a block. One disturbed pair hardly moves it."""
+    return statistics.median(math.log(ratio) for ratio in ratios)

@@ -1,0 +1,194 @@
+"""A folder for one trial, and a promise: whatever ends the trial, nothing of it is left behind.
+
+The trial holds a lock on its folder. A guard process waits at a pipe whose other end the kernel closes when the trial
+is gone, however it ended; it then ends the trial's programs, gives its huge pages back and removes the folder. Where
+guard and trial are killed together, the next trial does the same for every folder that nobody holds.
+
+Programs of a trial are found by their working folder or by the variable that names the trial in their environment.
+PostgreSQL overwrites its environment, and its processes work in the data folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from hugeplan_agent.pool_reservation import ReservationError, reservation
+
+DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
+VARIABLE: Final = "HUGEPLAN_TRIAL"
+_LOCK: Final = "lock"
+_END_SECONDS: Final = 15.0
+_POLL_SECONDS: Final = 0.05
+
+
+@contextmanager
+def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda _: None) -> Iterator[Path]:
+    """A new folder below ``parent``, guarded; its programs are ended and it is gone when the block ends.
+
+    What killed trials left below ``parent`` is removed first. OSError where the folder cannot be made.
+    """
+    remove_leftovers(parent, say)
+    folder = _new_folder(parent)
+    lock = _locked(folder)
+    folder.chmod(0o755)  # the server's user, who is not root, has a folder of its own in it
+    with _guarded(folder, parent):
+        os.environ[VARIABLE] = folder.name
+        _be_the_first_to_go()
+        try:
+            yield folder
+        finally:
+            with _undisturbed():
+                os.environ.pop(VARIABLE, None)
+                _clean(folder, parent)
+                if lock is not None:
+                    os.close(lock)
+
+
+def _new_folder(parent: Path) -> Path:
+    """A folder below ``parent``, which another trial that ends may remove at any moment while it is empty."""
+    while True:
+        parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            return Path(tempfile.mkdtemp(prefix="trial-", dir=parent))
+
+
+def remove_leftovers(parent: Path, say: Callable[[str], None] = lambda _: None) -> None:
+    """End and remove what trials left that were killed together with their guards; their pages go back as well."""
+    for folder in parent.glob("trial-*"):
+        lock = _locked(folder)
+        if lock is None:
+            continue  # at work, or its guard is
+        say(f"{folder.name}: that trial was killed; what it left is removed")
+        _clean(folder, parent)
+        _give_pages_back()
+        os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """The descriptor of the folder's lock, held; None where somebody else has it."""
+    try:
+        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _clean(folder: Path, parent: Path) -> None:
+    end_programs(folder)
+    # A server that was ended may still be removing its own files.
+    end = time.monotonic() + _END_SECONDS
+    while folder.exists() and time.monotonic() < end:
+        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        parent.rmdir()
+
+
+def end_programs(folder: Path) -> None:
+    """End every program of the trial: servers in a way in which they free their shared memory, then whatever stays."""
+    for note in folder.glob("*/data/postmaster.pid"):
+        with suppress(OSError, ValueError):
+            pid = int(note.read_text(encoding="ascii", errors="replace").split("\n", 1)[0])
+            if pid in programs_of(folder):
+                os.kill(pid, signal.SIGQUIT)  # PostgreSQL: stop at once
+    end = time.monotonic() + _END_SECONDS
+    gentle = time.monotonic() + _END_SECONDS / 3
+    while (found := programs_of(folder)) and time.monotonic() < end:
+        for pid in found:
+            if time.monotonic() > gentle or not _is_server(pid):
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_server(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip() == "postgres"
+    return False
+
+
+def programs_of(folder: Path) -> list[int]:
+    """Process ids of the trial's programs, without this process and without those that have ended already."""
+    token = f"{VARIABLE}={folder.name}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with suppress(OSError):
+            if (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] in {b"Z", b"X"}:
+                continue
+            works_in = (entry / "cwd").readlink()
+            if works_in.is_relative_to(folder) or token in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def _give_pages_back() -> None:
+    """Taking the lock of the pools' journal restores what a killed owner had raised.
+
+    Where somebody has the lock, they did so when they took it.
+    """
+    with suppress(ReservationError), reservation(wait_seconds=0.0):
+        pass
+
+
+def _be_the_first_to_go() -> None:
+    """Where memory runs out, the kernel ends the trial and not what the node is there for. Programs inherit it."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second signal must not stop the way back."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _guarded(folder: Path, parent: Path) -> Iterator[None]:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        _guard(folder, parent, reading)
+    os.close(reading)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # the guard itself may have been killed
+            os.write(writing, b"d")
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+def _guard(folder: Path, parent: Path, reading: int) -> None:
+    """The guard's life; it never returns. It holds the folder's lock, which it inherited."""
+    try:
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        if os.read(reading, 1) != b"d":
+            _clean(folder, parent)
+            _give_pages_back()
+            os.write(2, b"hugeplan trial: killed; its programs are ended, its pages and its folder are given back\n")
+    finally:
+        os._exit(0)

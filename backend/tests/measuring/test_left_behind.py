@@ -1,0 +1,170 @@
+"""Whatever ends a trial, nothing of it is left: programs, folder, pages. The trials here are real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+from conftest import REPOSITORY
+
+from hugeplan.documents import trial as trial_document
+from hugeplan.measuring.workplace import programs_of, workplace
+
+PROGRAM = "import time; x = bytearray(1 << 20); time.sleep(float('{}'))"
+POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+
+
+def command(tmp_path: Path, *more: str, seconds: float = 0.05, minutes: float = 0.06) -> list[str]:
+    program = f'{sys.executable} -S -c "{PROGRAM.format(seconds)}"'
+    places = ("--work-dir", str(tmp_path / "work"), "--output", str(tmp_path / "out"))
+    own = ("--priority", "normal", "--minutes", str(minutes), *places, *more)
+    return [sys.executable, "-m", "hugeplan.cli", "trial", "command", "--base", program, *own]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 40.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def folders(work: Path) -> list[Path]:
+    return list(work.glob("trial-*"))
+
+
+def is_clean(work: Path) -> bool:
+    return not work.exists()
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a trial and waits until a program of it runs; whatever a failed test leaves is ended."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(*more: str) -> subprocess.Popen[str]:
+        words = command(tmp_path, *more, seconds=30, minutes=5)
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        processes.append(process)
+        wait_until(lambda: any(programs_of(folder) for folder in folders(tmp_path / "work")))
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def test_a_trial_of_a_command_writes_a_document_of_the_published_schema(tmp_path: Path) -> None:
+    done = subprocess.run(
+        command(tmp_path, "--json", "--runs", "1"), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode in {0, 3}, done.stderr
+    document = json.loads(done.stdout)
+    published = (REPOSITORY / "docs" / "trial.schema.json").read_text(encoding="utf-8")
+    jsonschema.validate(document, json.loads(published))
+    assert document == json.loads((tmp_path / "out" / "trial.json").read_text(encoding="utf-8"))
+    assert (tmp_path / "out" / "trial.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert [size["page_size"] for size in document["page_sizes"]] == ["equal", "thp"]
+    assert document["machine"]["kernel"] == os.uname().release
+    assert is_clean(tmp_path / "work")
+
+
+def test_the_published_schema_is_current() -> None:
+    published = (REPOSITORY / "docs" / "trial.schema.json").read_text(encoding="utf-8")
+    assert published == trial_document.schema() + "\n", "run: make schemas"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_leaves_nothing(number: int, started: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    process = started()
+    folder = folders(tmp_path / "work")[0]
+    process.send_signal(number)
+    process.wait(timeout=40)
+    # With no block of any page size there is nothing to write, only to give back.
+    assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    wait_until(lambda: is_clean(tmp_path / "work"))
+    assert programs_of(folder) == []
+
+
+def test_killed_at_random_moments_leaves_nothing(tmp_path: Path) -> None:
+    """Also while it starts and while it cleans up."""
+    draw = random.Random(5)
+    for _ in range(4):
+        process = subprocess.Popen(
+            command(tmp_path, seconds=0.2, minutes=1), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(draw.uniform(0.2, 2.5))  # the moment is what is tested; nothing is waited for
+        process.kill()
+        process.wait()
+        left = folders(tmp_path / "work")
+        wait_until(lambda: is_clean(tmp_path / "work"))
+        assert all(programs_of(folder) == [] for folder in left)
+
+
+def test_the_next_trial_removes_what_a_killed_guard_left(tmp_path: Path) -> None:
+    """Trial and guard killed at once: nobody is left to clean, until the next one starts."""
+    script = (
+        "import sys, time, subprocess, pathlib\n"
+        "from hugeplan.measuring.workplace import workplace\n"
+        "with workplace(pathlib.Path(sys.argv[1])) as folder:\n"
+        "    subprocess.Popen(['sleep', '300'], cwd=folder, start_new_session=True, stdout=-3)\n"
+        "    print(folder, flush=True)\n"
+        "    time.sleep(300)\n"
+    )
+    work = tmp_path / "work"
+    trial = subprocess.Popen([sys.executable, "-c", script, str(work)], stdout=subprocess.PIPE, text=True)
+    assert trial.stdout is not None
+    folder = Path(trial.stdout.readline().strip())
+    children = Path(f"/proc/{trial.pid}/task/{trial.pid}/children").read_text(encoding="ascii").split()
+    own = Path(f"/proc/{trial.pid}/cmdline").read_bytes()
+    guard = next(int(pid) for pid in children if Path(f"/proc/{pid}/cmdline").read_bytes() == own)
+    os.kill(guard, signal.SIGKILL)
+    trial.kill()
+    trial.communicate()
+    assert programs_of(folder), "the program runs on, and nobody ends it yet"
+    said: list[str] = []
+    with workplace(work, said.append) as other:
+        assert other != folder
+        assert not folder.exists()
+        assert programs_of(folder) == []
+    assert "that trial was killed" in said[0]
+    assert is_clean(work)
+
+
+def test_a_folder_at_work_is_not_touched(tmp_path: Path) -> None:
+    with workplace(tmp_path / "work") as one, workplace(tmp_path / "work") as other:
+        assert one.exists()
+        assert one != other
+    assert is_clean(tmp_path / "work")
+
+
+def test_pages_come_back_after_a_kill(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or not POOL.exists():
+        pytest.skip("reserving 2M huge pages needs root and a kernel that has them")
+    journal = Path("/run/tlbbench/journal")
+    process = subprocess.Popen(
+        command(tmp_path, "--page-sizes", "2M", "--pages", "3", seconds=1.5, minutes=5),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    own = f"held={int(POOL.read_text()) + 3}."
+    try:
+        wait_until(lambda: process.poll() is not None or (journal.exists() and own in journal.read_text()))
+    except AssertionError:
+        process.kill()
+        pytest.skip("another program changed the pool meanwhile")
+    process.kill()
+    _, said = process.communicate()
+    wait_until(lambda: is_clean(tmp_path / "work"))
+    assert not journal.exists() or own not in journal.read_text(), said

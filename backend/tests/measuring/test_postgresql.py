@@ -1,0 +1,148 @@
+"""A private PostgreSQL as the subject: refusals with numbers, what is started, and one small real trial."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hugeplan.cli import main
+from hugeplan.measuring.postgresql import Plan, PostgresqlSubject, check_shared_thp, largest_data_bytes
+from hugeplan.measuring.postgresql_clients import Case, DriverClients
+from hugeplan.measuring.postgresql_server import PROGRAMS, Server, ServerError, Shape, find_programs
+from hugeplan.measuring.room import check, headroom_bytes
+from hugeplan.measuring.trial import ArmError, TrialError
+from hugeplan.measuring.workplace import workplace
+from hugeplan.planner.model import GIB, MIB
+
+SHORT = Path("/var/tmp")  # noqa: S108 - a socket's path has at most 107 bytes, and the server's user enters it
+
+
+def node(root: Path, available_kb: int, total_kb: int = 16 << 20) -> Path:
+    (root / "proc").mkdir(parents=True)
+    (root / "proc/meminfo").write_text(f"MemTotal: {total_kb} kB\nMemAvailable: {available_kb} kB\n")
+    return root
+
+
+def programs() -> Path:
+    try:
+        return find_programs(None)
+    except ServerError as problem:
+        pytest.skip(str(problem))
+
+
+def test_memory_that_does_not_suffice_is_refused_with_numbers(tmp_path: Path) -> None:
+    root = node(tmp_path, 4 << 20)
+    assert headroom_bytes(root)[0] == 4 * GIB - int(0.1 * 16 * GIB)
+    with pytest.raises(TrialError, match=r"need 3 GiB; 4 GiB are available and 1\.60 GiB stay .* 2\.40 GiB"):
+        check(3 * GIB, "two servers", "Less would fit.", root)
+    check(2 * GIB, "two servers", "", root)
+
+
+def test_the_limit_of_a_cgroup_above_counts(tmp_path: Path) -> None:
+    root = node(tmp_path, 12 << 20)
+    (root / "proc/self").mkdir()
+    (root / "proc/self/cgroup").write_text("0::/kubepods/pod1\n")
+    for folder, limit, used in (("kubepods", 3 * GIB, GIB), ("kubepods/pod1", "max", GIB)):
+        own = root / "sys/fs/cgroup" / folder
+        own.mkdir(parents=True)
+        (own / "memory.max").write_text(f"{limit}\n")
+        (own / "memory.current").write_text(f"{used}\n")
+    room, why = headroom_bytes(root)
+    assert room == 3 * GIB - GIB - 512 * MIB
+    assert "memory.max is 3 GiB" in why
+
+
+def test_data_that_fit_are_never_refused() -> None:
+    for clients in (1, 8, 64, 500):
+        for room in (GIB, 20 * GIB, 500 * GIB):
+            data = largest_data_bytes(clients, room)
+            plan = Plan(programs=Path("/"), data_bytes=data, row_bytes=128, clients=clients)
+            assert data == 0 or plan.needed_bytes(()) <= room * 1.001
+
+
+def test_a_trial_that_does_not_fit_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    programs()
+    work, out = tmp_path / "work", tmp_path / "out"
+    words = ["trial", "postgresql", "--data-gib", "4000", "--work-dir", str(work), "--output", str(out)]
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert "the memory does not suffice: two servers with" in said
+    assert "stay for the node's own work" in said
+    assert not work.exists()
+    assert not out.exists()
+
+
+def test_programs_that_were_named_are_those_or_none(tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="--bin-dir"):
+        find_programs(tmp_path)
+    folder = programs()
+    assert find_programs(folder, PROGRAMS) == folder
+
+
+@pytest.mark.parametrize("chosen", ["never", "advise", "deny"])
+def test_shared_memory_without_transparent_huge_pages_says_so(chosen: str, tmp_path: Path) -> None:
+    words = ("always", "within_size", "advise", "never", "deny", "force")
+    path = tmp_path / "shmem_enabled"
+    path.write_text(" ".join(f"[{word}]" if word == chosen else word for word in words))
+    with pytest.raises(ArmError, match=f"shmem_enabled is {chosen}"):
+        check_shared_thp(path)
+    path.write_text("always [within_size] advise never deny force")
+    check_shared_thp(path)
+
+
+def test_clients_without_pgbench_look_up_rows(tmp_path: Path) -> None:
+    found = programs()
+    with workplace(SHORT / tmp_path.name) as folder:
+        server = Server(found, folder / "a", Shape(8 * MIB, 100, 16 * MIB), 0)
+        server.prepare()
+        with server.running("off"), DriverClients(server, Case("two", 2, (0,))) as clients:
+            batch = clients.batch()
+            assert clients.page_bytes == 4096
+            assert 0 < batch.cpu_ns < 1e9
+            assert batch.rate > 10
+    assert not folder.exists()
+
+
+def test_a_small_trial_of_a_users_script(tmp_path: Path) -> None:
+    """The whole way: private servers, the user's schema and script, pairs, a document, nothing left behind."""
+    programs()
+    schema, script = tmp_path / "schema.sql", tmp_path / "script.sql"
+    schema.write_text("create table t as select i as id from generate_series(1, 20000) i; create index on t (id);")
+    script.write_text("\\set id random(1, 20000)\nselect * from t where id = :id;\n")
+    work, out = SHORT / f"hugeplan-{tmp_path.name}", tmp_path / "out"
+    own = f"--schema {schema} --script {script} --clients 2 --data-gib 0.02 --minutes 0.15 --page-sizes 4K"
+    places = f"--set work_mem=8MB --priority normal --work-dir {work} --output {out}"
+    done = subprocess.run(
+        [sys.executable, "-m", "hugeplan.cli", "trial", "postgresql", *own.split(), *places.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert done.returncode in {0, 3}, done.stderr
+    document = json.loads((out / "trial.json").read_text(encoding="utf-8"))
+    assert document["engine"] == "postgresql"
+    assert document["shape"]["operation_class"] == "script"
+    assert document["shape"]["data_bytes"] > 500_000
+    assert document["page_sizes"][0]["blocks"], done.stderr
+    assert not work.exists()
+
+
+def test_a_script_that_fails_says_why(tmp_path: Path) -> None:
+    found = programs()
+    plan = Plan(
+        programs=found,
+        data_bytes=16 * MIB,
+        row_bytes=100,
+        clients=1,
+        script="select * from no_such_table;",
+        schema=None,
+    )
+    with workplace(SHORT / f"hugeplan-{tmp_path.name}") as folder:
+        subject = PostgresqlSubject(plan, folder, lambda _: None)
+        with pytest.raises(TrialError, match=r"no_such_table|pgbench ended"):
+            subject.prepare(())
