@@ -45,7 +45,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """Per database with a pool, on Kubernetes nodes: the container's resources and a patch of its StatefulSet."""
     if not request.reservations.kubernetes:
         return
-    found = with_pool(plan, request)
+    found = [(i, planned) for i, planned in with_pool(plan, request) if not _has_its_pages(i, planned)]
     names = [planned.name for _, planned in found]
     for kind, patch_kind, (instance, planned) in zip(
         unique_kinds("pod", names), unique_kinds("statefulset_patch", names), found, strict=True
@@ -68,6 +68,12 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             avoid_when="An operator makes the pod: use its custom resource.",
         )
         yield _patch(instance, planned, patch_kind, amounts, left_out)
+
+
+def _has_its_pages(instance: DatabaseInstance, planned: InstancePlan) -> bool:
+    """A pod of which only its huge page limit is known, and that has it: there is nothing to patch in it."""
+    needed = planned.demand.pages * planned.demand.page_bytes
+    return instance.engine == "generic" and (instance.pod_hugepages_limit_bytes or 0) >= needed
 
 
 def _patch(

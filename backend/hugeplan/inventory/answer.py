@@ -159,13 +159,13 @@ def _as_instance(user: HugePageUser, page_bytes: int) -> DatabaseInstance:
 
 def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     request = request_of(node, policy)
-    now = node_now(node)
+    answered = plan_node(request) if request.databases else None
+    found = None if answered is None else answered.plan
+    now = replace(node_now(node), planned_bytes=_taken_by_databases(found))
     today = (*what_is_wrong(findings_by(Facts(claims=claims(now)))), *findings_of_node(now))
     present = node.pool_bytes
-    if not request.databases:
+    if answered is None:
         return _without_plan(node, request, today, None)
-    answered = plan_node(request)
-    found = answered.plan
     if found is None:
         return _without_plan(node, request, today, answered.why_not)
     by_size: dict[int, int] = {}
@@ -190,6 +190,16 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
         planned_bytes={size: held for size, held in sorted(by_size.items()) if held},
         present_bytes=present,
     )
+
+
+def _taken_by_databases(found: Plan | None) -> dict[int, int]:
+    """Bytes of each page size that a plan's databases take, without slack and pages that others may hold."""
+    taken: dict[int, int] = {}
+    for instance in () if found is None else found.instances:
+        demand = instance.demand
+        for size, pages in ((demand.page_bytes, demand.pages), *demand.also_pages) if instance.page_bytes else ():
+            taken[size] = taken.get(size, 0) + pages * size
+    return taken
 
 
 def _said_of(node: FoundNode, today: Sequence[Finding]) -> dict[tuple[str, str], int]:

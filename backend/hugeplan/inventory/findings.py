@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from hugeplan.inventory.model import FoundDatabase, FoundNode, Inventory
@@ -34,10 +34,14 @@ class DatabaseNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeNow:
-    """A node with its databases as they are set today."""
+    """A node with its databases as they are set today.
+
+    ``planned_bytes`` is what the databases take under the node's own plan, by page size.
+    """
 
     node: FoundNode
     databases: Sequence[DatabaseNow]
+    planned_bytes: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -119,6 +123,8 @@ def idle_pool(now: NodeNow) -> Iterable[Finding]:
             and database.demand.page_bytes == size
             and not database.found.huge_pages_limit_bytes
         )
+        # What the node's own plan gives to its databases is no pool to release either.
+        limited = max(limited, now.planned_bytes.get(size, 0))
         idle = held - limited
         if idle < size:
             continue

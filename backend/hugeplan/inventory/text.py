@@ -208,8 +208,9 @@ def _findings(answer: FleetAnswer, verbose: bool) -> list[str]:
                 lines.append(f"       Do: {finding.fix}")
         if len(members) > len(shown):
             names = _distinct(finding.subject for finding in members[1:])
-            more = ", ".join(names[:_SUBJECTS]) + (", ..." if len(names) > _SUBJECTS else "")
-            lines.append(f"       The same on {len(members) - 1:,} more: {more}")
+            more = "; ".join(names[:_SUBJECTS]) + ("; ..." if len(names) > _SUBJECTS else "")
+            own = ", each with its own figures (--verbose)" if len({finding.fix for finding in members}) > 1 else ""
+            lines.append(f"       The same on {len(members) - 1:,} more{own}: {more}")
     return lines
 
 

@@ -60,7 +60,7 @@ def test_the_first_lines_say_what_to_do_and_what_was_read() -> None:
     assert lines[0].startswith("Reserve 4.")
     assert lines[0].endswith("of huge pages on 1 node of 2.")
     assert lines[1] == "Read: 2 nodes, 2 pods, 1 database (PostgreSQL 1)."
-    assert "WRONG  default/pg-0: Its huge page limit is" in done.stdout
+    assert "WRONG  default/pg-0: The pod needs 2,107 huge pages, its limit allows 1,024." in done.stdout
     assert "NUMA nodes: a Node object does not list them" in done.stdout
     assert done.stderr == ""
     assert done.returncode == 5  # a finding says wrong

@@ -241,3 +241,29 @@ def test_a_pod_with_a_limit_requests_what_its_containers_say(containers: list[in
     app["spec"]["resources"] = {"limits": {"memory": "8Gi"}}
     found = answered(sized(64), app, postgres("pg-0", "a", {"shared_buffers": "1GB"}))
     assert [t.request_bytes for t in found.request.tenants] == [request_gib * GIB]
+
+
+def test_what_the_plan_gives_to_databases_is_not_proposed_for_release() -> None:
+    """MySQL asks for nothing today; its plan takes the pool: 'release it' beside 'reserve 4,927 more' was no advice."""
+    asks_for_nothing = mysql({"memory": "16Gi"}, innodb_buffer_pool_size="12G")
+    found = answered(sized(64, 2048), asks_for_nothing)
+    assert found.planned_bytes[2 * MIB] > 2048 * 2 * MIB
+    assert {finding.state for finding in found.findings if finding.code == "pool_idle"} <= {State.OK}
+
+
+def test_a_pod_that_has_its_pages_is_not_patched() -> None:
+    """A StatefulSet of the name that the plan gave to a DPDK pod does not exist."""
+    other = pod("dpdk-0", "a", container("app", limits={"memory": "1Gi", "hugepages-2Mi": "1Gi"}))
+    found = answered(sized(64, 512), other, postgres("pg-0", "a", {"shared_buffers": "1GB"}))
+    patches = [a.filename for a in render(found.plan, found.request) if a.kind.startswith(("pod", "statefulset"))]
+    assert len(patches) == 2
+    assert all("pg-0" in name for name in patches)
+
+
+@pytest.mark.parametrize("quantity", ["1GiB", "512MB", "1 Gi", "-1Gi", "lots"])
+def test_a_quantity_that_kubernetes_refuses_is_named(quantity: str) -> None:
+    """It was taken for no limit, and nothing said so."""
+    limits = {"memory": "4Gi", "hugepages-2Mi": quantity}
+    items = (sized(32), postgres("pg-0", "a", {"shared_buffers": "1GB"}, limits=limits))
+    (note,) = read_kubernetes(listing(*items).encode()).notes
+    assert f"pod default/pg-0, postgres, limits: hugepages-2Mi: {quantity} is no Kubernetes quantity" in note

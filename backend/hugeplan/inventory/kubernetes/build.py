@@ -21,6 +21,7 @@ from hugeplan.inventory.kubernetes.pods import (
     pod_memory,
     pod_view,
     refused_for_pages,
+    unreadable_quantities,
 )
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
 from hugeplan.planner.model import MemoryHistory, Tenant
@@ -84,6 +85,12 @@ def build_inventory(read: Read, source: str) -> Inventory:
         if not holds_memory(pod):
             waiting += _ended_for_pages(pod, nodes.get(pod.spec.nodeName or ""), given)
             continue
+        for text in unreadable_quantities(pod):
+            if len(notes) < MAX_NOTES:
+                notes.append(
+                    f"pod {pod.metadata.namespace or 'default'}/{pod.metadata.name}, {text} is no Kubernetes quantity"
+                    " (512Mi, 2Gi): it counts as not given, and the API server refuses the pod"
+                )
         home = pod.spec.nodeName
         if home is None:
             waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())

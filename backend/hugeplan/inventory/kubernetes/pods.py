@@ -74,6 +74,21 @@ def huge_pages_of(needs: ResourceRequirements | None) -> dict[int, int]:
     return found
 
 
+def unreadable_quantities(pod: Pod) -> list[str]:
+    """Memory and huge pages of a pod that are no Kubernetes quantity, such as 1GiB; the API server refuses the pod."""
+    found = []
+    parts = [("the pod", pod.spec.resources)]
+    parts += [(one.name, one.resources) for one in (*(pod.spec.initContainers or ()), *(pod.spec.containers or ()))]
+    for holder, needs in parts:
+        for field, values in () if needs is None else (("requests", needs.requests), ("limits", needs.limits)):
+            found += [
+                f"{holder}, {field}: {name}: {value}"
+                for name, value in (values or {}).items()
+                if (name == "memory" or _IS_HUGE_PAGES(name)) and parse_quantity(value) is None
+            ]
+    return found
+
+
 def _sum_known(parts: Sequence[int | None]) -> int | None:
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None

@@ -13,7 +13,7 @@ from hugeplan.lint.kinds.my_cnf import check_my_cnf
 from hugeplan.lint.kinds.postgresql_conf import check_settings
 from hugeplan.lint.kinds.quantities import bytes_or_none
 from hugeplan.lint.kinds.resources import check_resources
-from hugeplan.lint.model import Context, Edit, Notes, Reading, attention, wrong
+from hugeplan.lint.model import Context, Edit, Notes, Reading, wrong
 from hugeplan.lint.yaml_tree import Tree
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.units import format_bytes, parse_postgresql_bytes
@@ -34,12 +34,7 @@ PARAMETER_TEXT: Final = wrong(
 )
 BUFFERS_ABOVE_ALL: Final = wrong(
     "cnpg-shared-buffers-above-request",
-    "CloudNativePG refuses a cluster whose shared_buffers is above what its pods request.",
-    "cloudnative-pg/cloudnative-pg#7862, #7864",
-)
-BUFFERS_IN_PAGES: Final = attention(
-    "cnpg-shared-buffers-in-pages",
-    "CloudNativePG before #7864 compares shared_buffers with the memory request alone, huge pages or not.",
+    "CloudNativePG refuses a cluster whose shared_buffers is above both the memory and the huge pages of its pods.",
     "cloudnative-pg/cloudnative-pg#7862, #7864",
 )
 
@@ -104,9 +99,12 @@ def _resources(spec: Tree, found: tuple[CustomResource, Operator], owner: str, n
 
 
 def _requests(spec: Tree, parameters: Tree | None, owner: str, notes: Notes) -> None:
-    """shared_buffers against the memory that is requested, as CloudNativePG's admission compares them."""
+    """shared_buffers against the memory or huge pages that are requested, as CloudNativePG's admission compares them.
+
+    Releases before its #7864 compared it with the memory alone.
+    """
     value = None if parameters is None else parameters.get("shared_buffers")
-    requests = spec.get("resources", "requests")
+    requests, limits = spec.get("resources", "requests"), spec.get("resources", "limits")
     memory = None if requests is None else bytes_or_none(requests.get("memory"))
     if value is None or not memory:
         return
@@ -114,31 +112,17 @@ def _requests(spec: Tree, parameters: Tree | None, owner: str, notes: Notes) -> 
         buffers = parse_postgresql_bytes(value.text or "", 8192, "shared_buffers")
     except PlannerError:
         return  # the unit is a problem already
-    if buffers <= memory:
-        return
-    limits = spec.get("resources", "limits")
-    held = {
-        name: bytes_or_none(tree) or 0
-        for part in (requests, limits)
-        if part is not None
-        for name, tree in part.items()
-        if name.startswith("hugepages-")
-    }
-    is_held = sum(held.values()) >= buffers
-    notes.problem(
-        BUFFERS_IN_PAGES if is_held else BUFFERS_ABOVE_ALL,
-        value.start,
-        f"shared_buffers: {value.text}",
-        f"{owner} requests {format_bytes(memory)} of memory, below shared_buffers"
-        + (
-            ", which lies in its huge pages: releases of the operator before its #7864 refuse it."
-            if is_held
-            else " and without huge pages for it: the operator refuses it."
-        ),
-        "Update the operator, or request as much memory as shared_buffers."
-        if is_held
-        else "Write huge page limits that hold shared_buffers, or request more memory.",
-    )
+    parts = [part for part in (requests, limits) if part is not None]
+    held = [bytes_or_none(tree) or 0 for part in parts for name, tree in part.items() if name.startswith("hugepages-")]
+    if buffers > max(memory, *held, 0):
+        notes.problem(
+            BUFFERS_ABOVE_ALL,
+            value.start,
+            f"shared_buffers: {value.text}",
+            f"{owner} requests {format_bytes(memory)} of memory and no huge pages that hold shared_buffers: the "
+            "operator refuses it.",
+            "Write huge page limits that hold shared_buffers, or request more memory.",
+        )
 
 
 def _zalando(resources: Tree, notes: Notes) -> None:

@@ -71,7 +71,9 @@ def _required(document: Tree, spec: Tree, notes: Notes) -> None:
         return
     paths = [("cpu", "isolated"), *([("cpu", "reserved")] if version == "v2" else []), ("nodeSelector",)]
     missing = ["spec." + ".".join(path) for path in paths if spec.get(*path) is None]
-    if missing:
+    # With neither cpu nor nodeSelector it is a merge patch: the profile has them.
+    is_patch = spec.get("cpu") is None and spec.get("nodeSelector") is None
+    if missing and not is_patch:
         notes.problem(
             FIELD,
             spec.start,
