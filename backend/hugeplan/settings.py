@@ -103,7 +103,7 @@ class Settings(BaseSettings):
     ] = 100_000
     max_json_values: Annotated[
         int, Field(ge=1000, le=10**7, description="Most commas and opening brackets of a JSON body.")
-    ] = 400_000
+    ] = 150_000
     max_json_string_characters: Annotated[
         int, Field(ge=1024, le=10**8, description="Longest string in a JSON body.")
     ] = 1_000_000

@@ -19,8 +19,13 @@ from hugeplan.access.admission import Gate
 from hugeplan.access.schemas import Role
 from hugeplan.api.body import BodyLimits, get_raw_json, get_unread_json, read_body, read_json
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
+from hugeplan.api.unread import Unread, is_unread
 from hugeplan.errors import FieldProblem, invalid_input, shown
 
+PARSED_BODY_BYTES = 1024**2
+PARSED_VALUES = 50_000
+"""The largest body, and the most commas and opening brackets of one, that the service parses itself: more would hold up
+others. Reports have a door of their own."""
 UNREAD_BODY_BYTES = 4 * 1024**2
 """The largest that the sandbox parses: more could not be planned within its limits."""
 OPEN_BODY_BYTES = 16 * 1024
@@ -72,9 +77,14 @@ class GuardedRoute(APIRoute):
         """Whether the handler takes a body."""
         return self.body_field is not None or get_raw_json in _calls(self.dependant) or self.leaves_body_unread()
 
+    def is_report(self) -> bool:
+        """Whether the body is an agent's report, which is as large as the settings allow."""
+        return get_raw_json in _calls(self.dependant)
+
     def leaves_body_unread(self) -> bool:
         """Whether the body is parsed in the sandbox, and may be larger."""
-        return get_unread_json in _calls(self.dependant)
+        declared = self.body_field is not None and is_unread(self.body_field.field_info.metadata)
+        return declared or get_unread_json in _calls(self.dependant)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the door."""
@@ -82,7 +92,7 @@ class GuardedRoute(APIRoute):
         allowed, reads_body = self.allowed_roles(), self.reads_body()
         # What has a session to write with has a line in the audit log; but not reports.
         is_change = get_write_session in _calls(self.dependant) and allowed != frozenset({Role.AGENT})
-        unread = self.leaves_body_unread()
+        unread, is_report = self.leaves_body_unread(), self.is_report()
         parameters = frozenset(_query_parameters(self.dependant))
 
         async def guarded(request: Request) -> Response:
@@ -97,9 +107,12 @@ class GuardedRoute(APIRoute):
             refuse_nul(request, parameters)
             if unread:
                 limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES))
-                request.state.json_body = await read_body(request, limits)
+                body = request.state.json_body = await read_body(request, limits)
+                # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
+                setattr(request, "_body", body)  # noqa: B010
+                setattr(request, "_json", Unread(body, limits.json))  # noqa: B010
             elif reads_body:
-                await read_json(request, limits)
+                await read_json(request, limits if is_report else limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES))
             return await handle(request)
 
         return guarded

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -66,6 +66,11 @@ class BodyLimits:
             settings.min_body_bytes_per_second,
             JsonLimits.of(settings),
         )
+
+    def at_most(self, max_bytes: int, max_values: int) -> BodyLimits:
+        """These limits, and no more than so many bytes and values."""
+        values = min(self.json.values, max_values)
+        return replace(self, max_bytes=min(self.max_bytes, max_bytes), json=replace(self.json, values=values))
 
     def too_large(self, declared: str | None) -> TooLargeError:
         """The refusal of a body past ``max_bytes``."""

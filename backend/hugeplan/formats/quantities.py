@@ -1,7 +1,8 @@
 """Kubernetes quantities in every notation that the API server reads.
 
 ``<signedNumber><suffix>`` with binary suffixes (Ki to Ei), decimal ones (n, u, m, none, k to E) or an exponent
-(``1e3``, ``1E3``). A value is rounded up to a whole unit, as ``Quantity.Value()`` does, so ``0.5`` is 1.
+(``1e3``, ``1E3``). A value is rounded up to a whole unit, as ``Quantity.Value()`` does, so ``0.5`` is 1, and what is
+above 64 bits is the largest that they hold.
 Source: apimachinery pkg/api/resource/quantity.go.
 """
 
@@ -19,6 +20,7 @@ _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _EXPONENT_MAX: Final = 40
 _TEXT_MAX: Final = 64
+_VALUE_MAX: Final = 2**63 - 1
 
 
 @lru_cache(maxsize=65536)
@@ -40,7 +42,7 @@ def parse_quantity(value: str | int | float) -> int | None:
         number *= Fraction(10) ** _DECIMAL[suffix]
     if found["sign"] == "-" and number:
         return None
-    return -(-number.numerator // number.denominator)
+    return min(_VALUE_MAX, -(-number.numerator // number.denominator))
 
 
 @lru_cache(maxsize=1024)

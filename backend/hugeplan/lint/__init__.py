@@ -78,21 +78,40 @@ def _fixed(sources: Sequence[Source], reports: Sequence[FileReport], context: Co
 
 def apply_edits(text: str, problems: Sequence[Problem]) -> str:
     """``text`` with the edits of all problems; a problem whose edits meet those of an earlier one waits."""
-    taken: list[Edit] = []
+    taken = _Taken(len(text))
     done: set[tuple[Edit, ...]] = set()
     for problem in problems:
         if not problem.edits or problem.edits in done:
             continue
-        if any(_meet(edit, other) for edit in problem.edits for other in taken):
+        if any(taken.meets(edit) for edit in problem.edits):
             continue
         done.add(problem.edits)
-        taken += problem.edits
-    for edit in sorted(taken, key=lambda e: (e.start, e.end), reverse=True):
+        for edit in problem.edits:
+            taken.add(edit)
+    for edit in sorted(taken.edits, key=lambda e: (e.start, e.end), reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
 
-def _meet(one: Edit, other: Edit) -> bool:
-    if one.start == one.end or other.start == other.end:
-        return one.start == other.start or (one.start < other.end and other.start < one.end)
-    return one.start < other.end and other.start < one.end
+class _Taken:
+    """Edits that are made, and the places that they take: thousands of problems are compared with all before them."""
+
+    def __init__(self, characters: int) -> None:
+        self.edits: list[Edit] = []
+        self._covered = bytearray(characters)
+        self._starts: set[int] = set()
+        self._insertions: set[int] = set()
+
+    def add(self, edit: Edit) -> None:
+        """Make an edit."""
+        self.edits.append(edit)
+        self._starts.add(edit.start)
+        if edit.start == edit.end:
+            self._insertions.add(edit.start)
+        self._covered[edit.start : edit.end] = b"\1" * (edit.end - edit.start)
+
+    def meets(self, edit: Edit) -> bool:
+        """Whether it takes a place of one that is made; an insertion, whether it is where one begins."""
+        if edit.start == edit.end:
+            return edit.start in self._starts
+        return edit.start in self._insertions or self._covered.find(1, edit.start, edit.end) >= 0

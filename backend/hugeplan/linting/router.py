@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+
 from fastapi import APIRouter, Response
 
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.beside import Beside, json_answer
-from hugeplan.linting.schemas import LintReport, LintRequest
+from hugeplan.linting.schemas import LintReport, UnreadFiles
 from hugeplan.linting.service import CHECK_FILES
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 
 
 @router.post("/lint", response_model=LintReport)
-async def files_lint(_: Viewer, beside: Beside, body: LintRequest) -> Response:
+async def files_lint(_: Viewer, beside: Beside, body: UnreadFiles) -> Response:
     """Check files about huge pages: what they will really do, what is wrong, and the fixed text."""
-    return json_answer(await beside.work(CHECK_FILES, body.model_dump_json().encode(), what="Checking these files"))
+    return json_answer(await beside.work(CHECK_FILES, pickle.dumps(body), what="Checking these files"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from hugeplan.api.schemas import ByteCount, PageBytes, RequestModel, ResponseModel
+from hugeplan.api.unread import Unread, unread
 
 MAX_FILES = 40
 MAX_CHARACTERS = 200_000
@@ -31,6 +32,12 @@ class LintRequest(RequestModel):
     default_page_bytes: PageBytes | None = None
     numa_nodes: list[Annotated[int, Field(ge=0, le=4095)]] | None = Field(default=None, min_length=1, max_length=1024)
     mem_total_bytes: ByteCount | None = None
+
+
+if TYPE_CHECKING:
+    UnreadFiles = Unread[LintRequest]
+else:
+    UnreadFiles = unread(LintRequest)
 
 
 class LintPart(ResponseModel):

@@ -193,6 +193,10 @@ def format_chance(probability: float) -> str:
 _STEPS: Final = (("PiB", 2**50), ("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
+#: 64 bits of pages of 16 GiB: a number beyond is a slip of somebody's keyboard, and may be too long to divide.
+_NO_MEMORY_BYTES: Final = 2**98
+
+
 @lru_cache(maxsize=8192)
 def format_bytes(count: int) -> str:
     """Bytes with three significant digits in an IEC unit: ``1.50 GiB``, ``97.7 MiB``; exact below 1 KiB.
@@ -200,6 +204,8 @@ def format_bytes(count: int) -> str:
     A whole number of the unit prints without decimals (``64 GiB``); negative values keep their sign.
     """
     sign, size = ("-" if count < 0 else ""), abs(count)
+    if size >= _NO_MEMORY_BYTES:
+        return f"{sign}over {format_bytes(_NO_MEMORY_BYTES - 1)}"
     for index, (unit, factor) in enumerate(_STEPS):
         if size >= factor:
             value = size / factor

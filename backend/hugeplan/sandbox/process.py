@@ -34,7 +34,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from hugeplan.errors import InvalidInputError
+from hugeplan.errors import FieldProblem, InvalidInputError
 from hugeplan.planner.errors import PlannerError
 from hugeplan.sandbox.orders import LENGTH, MAX_ORDER_BYTES, STAYS, Limits, Order, Outcome, Refusal
 
@@ -164,9 +164,18 @@ def _outcome(name: str, job: Job | None, payload: bytes) -> tuple[Outcome, bytes
         return Outcome.REFUSED, msgspec.msgpack.encode(Refusal.of(InvalidInputError.of_planner(error)))
     except (MemoryError, RecursionError):
         return Outcome.TOO_MUCH, b""
+    except ArithmeticError as error:
+        # A bound that is missing somewhere, so it is logged; who sent the number learns more from this than from a 500.
+        logging.getLogger(__name__).exception("work for the service met a number out of range")
+        refusal = InvalidInputError("A number in it is too large or too small to compute with.", [_absurd(error)])
+        return Outcome.REFUSED, msgspec.msgpack.encode(Refusal.of(refusal))
     except Exception:
         logging.getLogger(__name__).exception("work for the service failed")
         return Outcome.FAILED, b""
+
+
+def _absurd(error: ArithmeticError) -> FieldProblem:
+    return FieldProblem(field="body", value=None, expected=f"numbers that can be computed with ({error})")
 
 
 if __name__ == "__main__":

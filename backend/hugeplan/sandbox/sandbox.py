@@ -29,7 +29,7 @@ from hugeplan.errors import (
 from hugeplan.sandbox.orders import LENGTH, STAYS, Limits, Order, Outcome, Refusal
 
 AT_ONCE: Final = 4
-"""Pieces of work at a time: with the memory that each may take, 256 MiB in all."""
+"""Pieces of work at a time: with the memory that each may take, 224 MiB in all."""
 AT_ONCE_OF_ONE: Final = 2
 """Of one credential, so that others find room."""
 WAITING_OF_ONE: Final = 8

@@ -115,7 +115,7 @@ class BenefitDocument(Document):
     """One measured throughput at one buffer pool size."""
 
     pool: Memory
-    throughput: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    throughput: Annotated[float, Field(ge=1e-12, le=1e18, allow_inf_nan=False)]
 
 
 class WorkloadDocument(Document):
@@ -129,7 +129,7 @@ class WorkloadDocument(Document):
     zipf_s: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] | None = None
     active_connections: Connections | None = None
     cold_touches_per_operation: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
-    operations_per_second_per_busy_core: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = None
+    operations_per_second_per_busy_core: Annotated[float, Field(ge=1e-9, le=1e12, allow_inf_nan=False)] | None = None
     operation: Annotated[str, Field(max_length=50)] | None = None
     benefit: Annotated[list[BenefitDocument], Field(max_length=1000)] = []
     benefit_table: Annotated[str, Field(max_length=100_000)] | None = None

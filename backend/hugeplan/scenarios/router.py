@@ -26,7 +26,6 @@ from hugeplan.scenarios.schemas import (
     PlanInputs,
     PlanKeep,
     PlanPreview,
-    PlanPreviewRequest,
     PlanState,
     PlanSummary,
     PlanVerification,
@@ -36,6 +35,7 @@ from hugeplan.scenarios.schemas import (
     ScenarioVersion,
     ScenarioWrite,
     ScenarioYamlImport,
+    UnreadPreview,
 )
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
@@ -44,7 +44,7 @@ Force = Annotated[bool, Query(description="Give the files of a plan that does no
 
 
 @router.post("/plans/preview", response_model=PlanPreview)
-async def plans_preview(_: Viewer, session: Reads, beside: Beside, body: PlanPreviewRequest) -> Response:
+async def plans_preview(_: Viewer, session: Reads, beside: Beside, body: UnreadPreview) -> Response:
     """Plan a scenario without saving anything."""
     return json_answer(await service.preview(session, beside, body))
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import StringConstraints, ValidatorFunctionWrapHandler, WrapValidator
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
+from hugeplan.api.unread import Unread, unread
 from hugeplan.planner.model import Finding, Plan
 from hugeplan.planner.verdict import Verdict
 from hugeplan.scenario_file import ScenarioDocument
@@ -40,6 +41,12 @@ class PlanPreviewRequest(RequestModel):
     """Hand out the files of a plan that does not fit, too."""
     files: bool = True
     """Render the files that apply the plan, which is a fifth of the work: not needed while inputs still move."""
+
+
+if TYPE_CHECKING:
+    UnreadPreview = Unread[PlanPreviewRequest]
+else:
+    UnreadPreview = unread(PlanPreviewRequest)
 
 
 class PlanArtifact(ResponseModel):

@@ -10,12 +10,14 @@ from typing import Any
 from uuid import UUID
 
 import yaml
+from pydantic import TypeAdapter
 
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits, parse_json
 from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, page_of
 from hugeplan.api.preconditions import etag, require_match
 from hugeplan.api.schemas import JsonObject
+from hugeplan.api.unread import Unread
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import (
@@ -39,8 +41,12 @@ from hugeplan.scenarios.schemas import (
 )
 from hugeplan.settings import Settings
 
+_NODE_ID = TypeAdapter(UUID | None)
 
-async def question(session: ReadSession, node_id: UUID | None, scenario: JsonObject) -> work.Question:
+
+async def question(
+    session: ReadSession, node_id: UUID | None, scenario: JsonObject | Unread[PlanPreviewRequest]
+) -> work.Question:
     """What the sandbox is asked about a scenario: with the facts of a stored node, or with the scenario's own."""
     if node_id is None:
         return work.Question(scenario)
@@ -83,10 +89,10 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None) -> list[tuple
     return others
 
 
-async def preview(session: ReadSession, beside: RequestSandbox, body: PlanPreviewRequest) -> bytes:
+async def preview(session: ReadSession, beside: RequestSandbox, body: Unread[PlanPreviewRequest]) -> bytes:
     """The PlanPreview of a scenario as JSON, without saving anything."""
-    asked = await question(session, body.node_id, body.scenario)
-    return await compute(session, beside, body.node_id, asked, work.Files(body.files, force=body.force))
+    node_id = body.glance("node_id", _NODE_ID)
+    return await compute(session, beside, node_id, await question(session, node_id, body), work.Files())
 
 
 async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:

@@ -10,12 +10,13 @@ import json
 import pickle
 import struct
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 from pydantic import TypeAdapter, ValidationError
 
+from hugeplan.api.unread import Unread
 from hugeplan.artifacts import refused, render, withheld
 from hugeplan.documents.plans import dump_plan
 from hugeplan.errors import FieldProblem, field_problems, invalid_input, shown
@@ -28,7 +29,7 @@ from hugeplan.planner.verdict import Verdict, verdict
 from hugeplan.sandbox.orders import Limits
 from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to_request
 from hugeplan.scenario_file.yaml_lines import parse_text
-from hugeplan.scenarios.schemas import PlanArtifact, PlanPreview
+from hugeplan.scenarios.schemas import PlanArtifact, PlanPreview, PlanPreviewRequest
 
 CHECK = f"{__name__}:check"
 READ_YAML = f"{__name__}:read_yaml"
@@ -52,7 +53,10 @@ _VERDICT = TypeAdapter(Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A scenario as it was sent, and the facts of the stored node it is for; None: its own."""
+    """A scenario as it was sent, and the facts of the stored node it is for; None: its own.
+
+    ``scenario`` may be the body of a preview, as it came.
+    """
 
     scenario: Any
     facts: NodeFacts | None = None
@@ -148,6 +152,9 @@ def compute(payload: bytes) -> bytes:
     """The plan of a question with its files; UNFINISHED and the plan where it does not fit: others may be named."""
     begun = time.process_time()
     question, files = pickle.loads(payload)  # noqa: S301 - the service wrote it
+    if isinstance(question.scenario, Unread):
+        body = question.scenario.read(PlanPreviewRequest)
+        question, files = replace(question, scenario=body.scenario), Files(body.files, force=body.force)
     request = request_of(question)
     found = plan(request)
     if found.shortfall is not None:

@@ -45,7 +45,11 @@ def refuse_as_the_planner(_: bytes) -> bytes:
 
 
 def fail(_: bytes) -> bytes:
-    raise ZeroDivisionError
+    raise LookupError
+
+
+def raise_a_power(_: bytes) -> bytes:
+    return str(1e308**2).encode()
 
 
 def which(payload: bytes) -> bytes:

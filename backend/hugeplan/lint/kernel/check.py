@@ -31,6 +31,8 @@ _KNOWN: Final = (
     "transparent_hugepage_tmpfs",
     "thp_shmem",
 )
+MAX_COMMAND_LINE: Final = 4096
+"""Characters that a kernel reads at most (COMMAND_LINE_SIZE): 2048 on x86-64 and Arm, 4096 on s390x."""
 _THP: Final = ("always", "madvise", "never")
 _SWITCH: Final = ("on", "off", "1", "0", "y", "n", "Y", "N", "true", "false")
 _BY_VERDICT: Final[Mapping[Verdict, tuple[Rule, str]]] = {
@@ -57,7 +59,13 @@ def has_huge_page_words(words: Iterable[Word]) -> bool:
 
 
 def check_words(words: Sequence[Word], notes: Notes, context: Context) -> Boot:
-    """Replay ``words`` and note what they do and what is wrong."""
+    """Replay ``words`` and note what they do and what is wrong. ValueError for more than any kernel reads."""
+    characters = sum(len(word.text) + 1 for word in words)
+    if characters > MAX_COMMAND_LINE:
+        raise ValueError(
+            f"the kernel command line has {characters} characters; expected at most {MAX_COMMAND_LINE}: no kernel"
+            " reads more"
+        )
     boot = _replay(words, context, context.kernel)
     _effects(words, boot, notes, context)
     edits = _edits(words, context)

@@ -99,10 +99,10 @@ class Flag:
 def flags_of(text: str, offset: int = 0) -> list[Flag]:
     """All -XX and -X options of a text outside comment lines."""
     found = []
-    for match in _TOKEN.finditer(text):
-        line_start = text.rfind("\n", 0, match.start()) + 1
-        if not text[line_start : match.start()].lstrip().startswith(("#", "//")):
-            found.append(Flag(match[0], offset + match.start(), offset + match.end()))
+    for line in text.splitlines(keepends=True):
+        if not line.lstrip().startswith(("#", "//")):
+            found += [Flag(m[0], offset + m.start(), offset + m.end()) for m in _TOKEN.finditer(line)]
+        offset += len(line)
     return found
 
 

@@ -74,5 +74,5 @@ def boot_pools(
 
 def kernel_version(release: str | None) -> tuple[int, int] | None:
     """``5.14.0-427.el9`` as (5, 14); None where there is no release or it does not begin with a version."""
-    found = re.match(r"(\d+)\.(\d+)", release or "", re.ASCII)
+    found = re.match(r"(\d{1,9})\.(\d{1,9})", release or "", re.ASCII)
     return None if found is None else (int(found[1]), int(found[2]))

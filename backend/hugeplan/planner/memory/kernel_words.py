@@ -53,13 +53,18 @@ def memparse(text: str) -> int:
         return 0
     digits = match[1]
     base = 16 if digits[:2].lower() == "0x" else 8 if digits.startswith("0") else 10
-    return int(digits, base) * _SUFFIXES.get((match[2] or "").lower(), 1)
+    return _in_64_bits(digits, base) * _SUFFIXES.get((match[2] or "").lower(), 1) % 2**64
 
 
 def scan_count(text: str) -> tuple[int, int] | None:
     """``%lu%n`` of sscanf: the number and the characters it took; None when there is no digit."""
     match = _ULONG.match(text)
-    return None if match is None else (int(match[1]), match.end())
+    return None if match is None else (_in_64_bits(match[1], 10), match.end())
+
+
+def _in_64_bits(digits: str, base: int) -> int:
+    """simple_strtoull() drops what is above 64 bits. 2**64 divides every base to the 64th: the last digits decide."""
+    return int(digits.lower().removeprefix("0x")[-64:], base) % 2**64
 
 
 class InvalidCountsError(ValueError):

@@ -233,7 +233,7 @@ def _aks(version: str | None, mem_bytes: int, pods: int, default: Reserved) -> t
 
 def _minor(version: str | None) -> int | None:
     """29 of ``v1.29.4``; None for what is not a version of Kubernetes 1."""
-    found = re.match(r"v?1\.(\d+)", version or "")
+    found = re.match(r"v?1\.(\d{1,9})", version or "")
     return int(found[1]) if found else None
 
 

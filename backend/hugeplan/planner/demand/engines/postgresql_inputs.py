@@ -51,7 +51,7 @@ def read_settings(
 def parse_version(version: str | None) -> tuple[int, int | None]:
     """Major and minor of ``18``, ``17.5`` or ``15.18``; the minor is None where it is not given."""
     text = (version or DEFAULT_VERSION).strip()
-    match = re.match(r"(\d+)(?:\.(\d+))?\Z", text)
+    match = re.match(r"(\d{1,9})(?:\.(\d{1,9}))?\Z", text)
     if match is None or not int(VERSIONS[-1]) <= int(match[1]) <= _NEWEST:
         raise UnknownVersionError(
             "version", version, f"a PostgreSQL version from {VERSIONS[-1]} to {VERSIONS[0]}, such as 17 or 17.5"

@@ -1,0 +1,74 @@
+"""The linter takes time in proportion to its text: lines, words and parts of words of real files, many times over."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hugeplan.lint import Source, lint
+
+CORPUS = Path(__file__).parents[1] / "lint" / "corpus"
+SIZES = (4_000, 16_000)
+NEGLIGIBLE_SECONDS = 0.05
+MOST_GROWTH = 8.0
+"""Four times the text: a linear reading takes four times as long, a quadratic one sixteen times."""
+MOST_CHARACTERS = 3_000
+
+
+def one_of_each_name() -> list[Path]:
+    """A file of each name: names stand for kinds. Of equal ones the longest, within reason."""
+    found: dict[str, Path] = {}
+    for path in sorted(CORPUS.rglob("*")):
+        if path.is_file() and path.stat().st_size < MOST_CHARACTERS:
+            known = found.setdefault(path.name, path)
+            if path.stat().st_size > known.stat().st_size:
+                found[path.name] = path
+    return list(found.values())
+
+
+def spots(text: str) -> Iterator[tuple[int, int]]:
+    """What is repeated: each line of another form, its words, and the parts of words."""
+    seen: set[str] = set()
+    for line in re.finditer(r"[^\n]+\n?", text):
+        form = re.sub(r"\d+", "0", line[0].strip())[:30]
+        if not form or form in seen or len(seen) > 6:
+            continue
+        seen.add(form)
+        yield line.span()
+        for word in list(re.finditer(r"\S+\s*", line[0]))[:3]:
+            yield line.start() + word.start(), line.start() + word.end()
+            for part in list(re.finditer(r"[^\s=:,;'\"\[\]{}]+[=:,;]?", word[0]))[:1]:
+                yield line.start() + word.start() + part.start(), line.start() + word.start() + part.end()
+
+
+def seconds(text: str, repeats: int = 1) -> float:
+    """The shortest of some readings: what else the machine does only adds."""
+    best = float("inf")
+    for _ in range(repeats):
+        begun = time.process_time()
+        lint([Source("a", text)])
+        best = min(best, time.process_time() - begun)
+    return best
+
+
+@pytest.mark.parametrize("path", one_of_each_name(), ids=lambda path: path.name)
+def test_a_file_takes_time_in_proportion_to_its_text(path: Path) -> None:
+    text = path.read_text(errors="replace")
+    for start, end in spots(text):
+        small, large = (text[:start] + text[start:end] * (size // (end - start)) + text[end:] for size in SIZES)
+        if seconds(large) < NEGLIGIBLE_SECONDS:
+            continue
+        growth = seconds(large, 3) / seconds(small, 3)
+        assert growth < MOST_GROWTH, f"{text[start:end]!r}: {growth:.1f} times"
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [("hugepages=", "1:"), ("", "hugepages=8 "), ("[mysqld]\n", "large_pages\n"), ("-Xmx8g ", "-XX:+UseLargePages ")],
+)
+def test_what_took_time_by_the_square_does_no_more(text: str, unit: str) -> None:
+    assert seconds(text + unit * (64_000 // len(unit)), 3) < 1.0

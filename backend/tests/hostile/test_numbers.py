@@ -1,0 +1,79 @@
+"""No number, however large, small or long, is an internal error: it is planned with, or refused by its field."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hugeplan.errors import InvalidInputError
+from hugeplan.formats.quantities import parse_quantity
+from hugeplan.lint import Source, lint
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.memory.kernel_words import memparse, scan_count
+from hugeplan.scenarios import work
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml"))
+CORPUS = sorted(path for path in (Path(__file__).parents[1] / "lint" / "corpus").rglob("*") if path.is_file())
+NUMBERS: tuple[Any, ...] = (10**400, 2**64 - 1, 1e308, 1e-320, -1, "9" * 400 + "GiB")
+DIGITS = ("9" * 5000, "9" * 400, "18446744073709551616")
+MOST_CHARACTERS = 4000
+
+
+def numbers_in(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where a document has a number, or a text that begins with one."""
+    if isinstance(document, dict | list):
+        for key, member in document.items() if isinstance(document, dict) else enumerate(document):
+            yield from numbers_in(member, (*path, key))
+    elif isinstance(document, int | float) or (isinstance(document, str) and re.match(r"\d", document)):
+        yield path
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_a_scenario_with_an_absurd_number_is_planned_or_refused(example: Path) -> None:
+    document = yaml.safe_load(example.read_text())
+    for *above, last in numbers_in(document):
+        for number in NUMBERS:
+            changed = copy.deepcopy(document)
+            place = changed
+            for key in above:
+                place = place[key]
+            place[last] = number
+            try:
+                work.compute(pickle.dumps((work.Question(changed), work.Files(force=True))))
+            except (InvalidInputError, PlannerError):
+                pass
+            except Exception as error:
+                pytest.fail(f"{[*above, last]} = {str(number)[:30]}: {error!r}")
+
+
+@pytest.mark.parametrize("digits", DIGITS, ids=lambda digits: f"{len(digits)} digits")
+def test_a_file_with_an_absurd_number_is_read_or_refused(digits: str) -> None:
+    for path in CORPUS:
+        text = path.read_text(errors="replace")
+        if len(text) > MOST_CHARACTERS:
+            continue
+        for found in list(re.finditer(r"\d+", text))[:12]:
+            try:
+                lint([Source("a", text[: found.start()] + digits + text[found.end() :])])
+            except Exception as error:
+                pytest.fail(f"{path}: {found[0]} at {found.start()}: {error!r}")
+
+
+def test_a_number_of_the_kernel_has_64_bits() -> None:
+    # simple_strtoull() goes on multiplying: of 10**64 nothing is left in 64 bits.
+    assert scan_count("9" * 5000) == (int("9" * 64) % 2**64, 5000)
+    assert memparse("0x" + "f" * 5000) == 2**64 - 1
+    assert memparse("18446744073709551617") == 1
+    assert memparse("16E") == 0
+    assert memparse("2M") == 2 * 1024**2
+
+
+def test_a_quantity_of_kubernetes_has_63_bits() -> None:
+    assert parse_quantity("9" * 30) == parse_quantity("1e40") == 2**63 - 1
