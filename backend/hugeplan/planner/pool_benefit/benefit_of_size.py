@@ -1,7 +1,7 @@
 """What buffer pool is worth: benefit in points (per cent of the instance's best) over pool sizes.
 
 Measured throughput comes first: the curve fitted to the reader's table where it describes it well, else straight
-lines over the table's upper hull; no more is predicted past its last size. Without a table, the share of accesses
+lines between the measured points; no more is predicted past the best one. Without a table, the share of accesses
 that a pool of that size can serve, from working set and skew. Else a stated guess of falling returns.
 """
 
@@ -22,7 +22,7 @@ from hugeplan.planner.units import format_bytes
 BLOCK_BYTES = 8192
 _SUMMED_RANKS = 64
 #: A fitted curve is used when its root mean square residual is at most this share of the best throughput.
-GOOD_FIT = 0.05
+GOOD_FIT = 0.02
 #: A fitted curve still rises at the best measured size: by this share of the best throughput for twice the pool.
 LEAST_WORTH = 0.001
 #: Steps in which a fitted curve is drawn.
@@ -65,11 +65,11 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
         at_95, at_99 = (knee.fitted_bytes or knee.measured_bytes for knee in knees)
         error = f"The curve is off by {100 * curve.nrmse:.1f} % of the best"
     else:
-        hull = _hull(points)
-        throughput = _on_hull(hull, float(pool_bytes))
-        slope = 0.0 if beyond else max(0.0, _on_hull(hull, float(pool_bytes + GIB)) - throughput)
-        at_95, at_99 = (_reaches(hull, share * curve.best) for share in (0.95, 0.99))
-        error = "Read from lines over the measured points: the fitted curve misses some of their rise"
+        rising = _rising(points)
+        throughput = _on_lines(rising, float(pool_bytes))
+        slope = 0.0 if beyond else max(0.0, _on_lines(rising, float(pool_bytes + GIB)) - throughput)
+        at_95, at_99 = (_reaches(rising, share * curve.best) for share in (0.95, 0.99))
+        error = "Read from lines between the measured points: the fitted curve misses some of their rise"
     return PoolBenefit(
         points=len(points),
         measured=curve.points,
@@ -142,42 +142,33 @@ def _from_table(points: tuple[BenefitPoint, ...], sizes: Floats) -> tuple[Floats
 
 
 def measured_points(points: Sequence[BenefitPoint], sizes: Floats) -> Floats:
-    """Per cent of the best measured throughput at each size, on the upper concave hull of the points.
+    """Per cent of the best measured throughput at each size, on straight lines between the measured points.
 
-    Below the first size the line to the origin is used; past the last size the value stays.
+    Below the first size the line to the origin is used; past the best size the value stays.
     """
-    hull = _hull(points)
-    x, y = (np.asarray(values) for values in zip(*hull, strict=True))
-    found: Floats = np.interp(sizes, x, y) * (100.0 / max(point.throughput for point in points))
+    x, y = (np.asarray(values) for values in zip(*_rising(points), strict=True))
+    found: Floats = np.interp(sizes, x, y) * (100.0 / y[-1])
     return found
 
 
-def _hull(points: Sequence[BenefitPoint]) -> list[tuple[float, float]]:
-    """The upper concave hull from the origin to the best throughput: a larger pool can be left unused."""
-    hull: list[tuple[float, float]] = [(0.0, 0.0)]
-    for point in sorted(points, key=lambda p: p.pool_bytes):
-        here = (float(point.pool_bytes), point.throughput)
-        while len(hull) > 1 and _slope(hull[-2], here) >= _slope(hull[-2], hull[-1]):
-            hull.pop()
-        hull.append(here)
-    while len(hull) > 1 and hull[-1][1] < hull[-2][1]:
-        hull.pop()
-    return hull
+def _rising(points: Sequence[BenefitPoint]) -> list[tuple[float, float]]:
+    """From the origin the points that are better than all smaller ones: of a larger pool a part can be left unused."""
+    rising: list[tuple[float, float]] = [(0.0, 0.0)]
+    for point in sorted(points, key=lambda p: (p.pool_bytes, -p.throughput)):
+        if point.throughput > rising[-1][1]:
+            rising.append((float(point.pool_bytes), point.throughput))
+    return rising
 
 
-def _on_hull(hull: Sequence[tuple[float, float]], size: float) -> float:
-    x, y = zip(*hull, strict=True)
+def _on_lines(rising: Sequence[tuple[float, float]], size: float) -> float:
+    x, y = zip(*rising, strict=True)
     return float(np.interp(size, x, y))
 
 
-def _reaches(hull: Sequence[tuple[float, float]], throughput: float) -> int:
-    """The smallest size at which the hull reaches a throughput."""
-    x, y = zip(*hull, strict=True)
+def _reaches(rising: Sequence[tuple[float, float]], throughput: float) -> int:
+    """The smallest size at which the lines reach a throughput."""
+    x, y = zip(*rising, strict=True)
     return math.ceil(float(np.interp(throughput, y, x)))
-
-
-def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
-    return (b[1] - a[1]) / max(1.0, b[0] - a[0])
 
 
 def hit_ratio(sizes: Floats, working_set_bytes: int, zipf_s: float) -> Floats:
