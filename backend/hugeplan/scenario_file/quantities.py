@@ -27,8 +27,20 @@ _BINARY_KUBERNETES = re.compile(r"[KMGTPE]i\s*$")
 _IEC = re.compile(r"iB\s*$")
 
 
+#: Bare numbers from 1 up to this are no size that anybody means: 6 is 6 GiB without its unit.
+_BARE_MAX = 1023
+
+
+def _refuse_bare(value: Any, expected: str) -> None:
+    """Refuse a small number without a unit, naming what was perhaps meant."""
+    raw = str(value).strip()
+    if not isinstance(value, bool) and len(raw) <= 4 and raw.isdecimal() and 0 < int(raw) <= _BARE_MAX:
+        raise UnitError("size", value, f"{expected}; did you mean {int(raw)}GiB?")
+
+
 def parse_memory(value: Any) -> int:
     """Bytes of an IEC or binary Kubernetes size; the loader puts the field's name into the error."""
+    _refuse_bare(value, MEMORY_EXPECTED)
     if type(value) is int and value >= 0:  # most of them by far: a history has thousands
         return value
     if isinstance(value, str) and _BINARY_KUBERNETES.search(value):
@@ -43,8 +55,10 @@ def parse_quantity(value: Any) -> int:
     """Bytes of a Kubernetes quantity (``512Mi``, decimal ``8G``) or an IEC size."""
     if type(value) is int and value >= 0:  # most of them by far: a history has thousands
         return value
-    if isinstance(value, str) and _IEC.search(value):
-        return parse_iec_bytes(value, "size")
+    if isinstance(value, str):
+        _refuse_bare(value, QUANTITY_EXPECTED)
+        if _IEC.search(value):
+            return parse_iec_bytes(value, "size")
     try:
         return parse_kubernetes_bytes(value, "size")
     except UnitError as error:

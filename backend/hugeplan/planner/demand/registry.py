@@ -20,8 +20,9 @@ from hugeplan.planner.demand.engines import (
     postgresql,
 )
 from hugeplan.planner.errors import PlannerError, UnknownEngineError
-from hugeplan.planner.model import DatabaseInstance, Demand
+from hugeplan.planner.model import GIB, DatabaseInstance, Demand
 from hugeplan.planner.pages import HUGE_PAGE_SIZES, usual_default_size
+from hugeplan.planner.units import format_bytes
 
 _TABLE: Final = (
     postgresql.ENGINE,
@@ -71,6 +72,32 @@ def context_with_page_size(page_bytes: int) -> DemandContext:
     return DemandContext()
 
 
+#: A pool setting below this without a unit was meant in another unit: nobody has a pool of 32 blocks or bytes.
+_BARE_MAX: Final = 1024
+
+
+def bare_number(instance: DatabaseInstance) -> str | None:
+    """What a small pool size without a unit is read as, and what was perhaps meant; None where nothing is odd."""
+    engine = engine_named(instance.engine)
+    own = _plain(engine.pool_setting or "")
+    for name, text in instance.settings.items():
+        if not _is_small_and_bare(text) or _plain(name) != own:
+            continue
+        size = engine.demand(instance, DemandContext().base_page_bytes, DemandContext()).pool_bytes
+        meant = engine.format_size(int(_raw(text)) * GIB)
+        return f"{name} = {_raw(text)} has no unit and is read as {format_bytes(size or 0)}; {meant} may be meant."
+    return None
+
+
+def _raw(text: object) -> str:
+    return str(text).strip().strip("'").strip()
+
+
+def _is_small_and_bare(text: object) -> bool:
+    raw = _raw(text)
+    return len(raw) <= len(str(_BARE_MAX)) and raw.isdecimal() and 0 < int(raw) < _BARE_MAX
+
+
 def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContext | None = None) -> Demand:
     """What one instance needs when its memory is mapped with pages of ``page_bytes``.
 
@@ -85,7 +112,21 @@ def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContex
         raise PlannerError("connections", instance.connections, "0 or more")
     if instance.engine != engine.name:
         instance = replace(instance, engine=engine.name)
-    return engine.demand(instance, page_bytes, where)
+    try:
+        found = engine.demand(instance, page_bytes, where)
+    except PlannerError as error:
+        raise _with_unit(error, engine) from error
+    note = bare_number(instance)
+    return found if note is None else replace(found, notes=(note, *found.notes))
+
+
+def _with_unit(error: PlannerError, engine: Engine) -> PlannerError:
+    """The error of a pool size without a unit, with the size that was perhaps meant."""
+    own = error.field.removeprefix("settings.")
+    if not _is_small_and_bare(error.value) or _plain(own) != _plain(engine.pool_setting or ""):
+        return error
+    meant = engine.format_size(int(_raw(error.value)) * GIB)
+    return type(error)(error.field, error.value, f"{error.expected}; did you mean {meant}?")
 
 
 def access_profile(instance: DatabaseInstance, demand: Demand) -> AccessProfile:

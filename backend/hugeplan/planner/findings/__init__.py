@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings import (
+    bare_number,
     command_line,
     contention,
     count_uncertain,
@@ -74,6 +75,7 @@ RULES: tuple[Rule, ...] = (
     of_plan(thp.check),
     of_plan(fractured_guest.check),
     of_plan(rounding_waste.check),
+    of_plan(bare_number.check),
     of_plan(count_uncertain.check),
     of_plan(planned_idle.check),
     of_plan(page_cache.check),

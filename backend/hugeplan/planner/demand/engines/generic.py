@@ -19,7 +19,7 @@ from hugeplan.planner.demand.base import (
 )
 from hugeplan.planner.demand.settings import Dialect, SettingTable, integer, optional
 from hugeplan.planner.errors import SettingValueError
-from hugeplan.planner.model import DatabaseInstance, Demand, Explanation
+from hugeplan.planner.model import KIB, DatabaseInstance, Demand, Explanation
 from hugeplan.planner.units import format_iec_bytes, parse_iec_bytes
 
 VERSIONS: Final = ("any",)
@@ -61,7 +61,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
 
 
 SETTINGS: Final = (
-    settings.size("segment_size", "Size of one mapping.", minimum=1),
+    settings.size("segment_size", "Size of one mapping.", minimum=4 * KIB),
     settings.count("segments", "How many mappings.", "1", minimum=1, maximum=1_000_000),
     settings.size("private_per_connection", "Base-page memory of one connection."),
     settings.switch("process_per_connection", "Whether each connection is a process that maps the segments.", "off"),

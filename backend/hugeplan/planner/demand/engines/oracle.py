@@ -45,6 +45,8 @@ _GRANULES: Final = (
     (128 * GIB, 256 * MIB),
 )
 _LARGEST_GRANULE: Final = 512 * MIB
+#: Database Reference, SGA_TARGET: 64 MB to the operating system's limit; 0 switches it off.
+_TARGET_MIN_BYTES: Final = 64 * MIB
 _FIXED_SEGMENT_BYTES: Final = 2 * MIB  # the small fixed segment beside the granules takes a page of its own
 _SCRIPT_REFUSES_BELOW_BYTES: Final = 100_000_000
 _AIX_REGION_BYTES: Final = 16 * MIB
@@ -143,7 +145,12 @@ def sga_of(values: Mapping[str, Value]) -> int:
     Under memory_target alone SGA and PGA share it as the instance likes, so the whole target is counted (on base pages:
     :func:`ruled_out`).
     """
-    sga = max(integer(values, "sga_max_size", 0), integer(values, "sga_target", 0))
+    target = integer(values, "sga_target", 0)
+    if 0 < target < _TARGET_MIN_BYTES:
+        raise SettingValueError(
+            "settings.sga_target", str(target) if target < KIB else format_mysql_bytes(target), "0, or 64M or more"
+        )
+    sga = max(integer(values, "sga_max_size", 0), target)
     sga = sga or max(integer(values, "memory_target", 0), integer(values, "memory_max_target", 0))
     if sga == 0:
         raise SettingValueError("settings.sga_target", "not set", "a size such as 8G, with memory_target = 0")
