@@ -345,6 +345,8 @@ CASES = (
     Case("will_not_start", None, request(BIG, with_settings(huge_pages="try"))),
     Case("will_not_start", WRONG, request(BIG, replace(with_settings(huge_pages="on"), page_bytes=0)), "gives it none"),
     Case("rounding_waste", LOOK, request(node(), SETTINGS_1G), "of its pages stay empty"),
+    Case("size_without_unit", OK, request()),
+    Case("size_without_unit", LOOK, request(node(), with_settings(shared_buffers="32")), "is read as 256 KiB"),
     Case("count_uncertain", OK, request()),
     Case(
         "count_uncertain",
