@@ -66,10 +66,6 @@ class WinMatrix:
     machines: tuple[MachineSummary, ...]
     lowest: Mapping[str, float]
 
-    def loses(self, backing: str) -> float:
-        """Share of cases that another backing wins: how often a recommendation of this one would be wrong."""
-        return sum(share for name, share in self.shares.items() if name not in (backing, TIE))
-
 
 def winner(timings: Mapping[str, Timing]) -> str:
     """The backing whose interval lies wholly below all others, else ``tie``."""

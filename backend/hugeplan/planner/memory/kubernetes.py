@@ -265,15 +265,6 @@ def reserved_memory(reserved_bytes: int, room_bytes: Mapping[int, int]) -> tuple
     return tuple(entries)
 
 
-def memory_manager_allocatable_bytes(node_bytes: int, reserved_bytes: int, huge_page_bytes: int) -> int:
-    """Allocatable ordinary memory of one NUMA node under the static Memory Manager.
-
-    Source: policy_static.go: node memory - system reserved - huge pages of that node.
-    134987354112 - 3221225472 -> 131766128640.
-    """
-    return max(0, node_bytes - reserved_bytes - huge_page_bytes)
-
-
 def phantom_eviction_bytes(pool_bytes: int, hugepage_aware_eviction: bool | None) -> int:
     """Bytes by which the kubelet's ``memory.available`` lies too high: the whole pool, unless the gate is on.
 

@@ -88,8 +88,3 @@ def _hvo_term(returned: int | None) -> Term:
     if returned is None:
         return Term("struct pages returned", "unknown, left out", Source.UNKNOWN)
     return Term("struct pages returned", format_bytes(returned), Source.COMPUTED)
-
-
-def break_even_idle_pages(returned_bytes: int, page_bytes: int) -> int:
-    """Idle pages up to which a reservation costs nothing: returned bytes / page size, rounded down."""
-    return max(0, returned_bytes) // page_bytes

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.gain.translation import zipf_hit
 from hugeplan.planner.model import GIB, BenefitPoint
 
 MIN_POINTS = 4
@@ -194,29 +193,3 @@ def _check(points: Sequence[BenefitPoint]) -> None:
             raise PlannerError("benefit.throughput", point.throughput, "a number above 0")
     if len({point.pool_bytes for point in points}) < len(points):
         raise PlannerError("benefit.pool", "a pool size given twice", "each size once")
-
-
-def points_from_workload(
-    *,
-    working_set_bytes: int,
-    zipf_s: float,
-    block_bytes: int,
-    cpu_ns: float,
-    read_ns: float,
-    steps: int = 24,
-) -> tuple[BenefitPoint, ...]:
-    """A table made from a description instead of a measurement: throughput per core in operations per second.
-
-    ``X(B) = 1e9 / (cpu + miss(B) * read)``, miss from Che's approximation over blocks of Zipf popularity ``zipf_s``.
-    One block an operation. The result is an assumption and must be shown as one.
-    """
-    if working_set_bytes < 16 * block_bytes:
-        raise PlannerError("working_set_bytes", working_set_bytes, f"at least 16 blocks ({16 * block_bytes})")
-    blocks = working_set_bytes // block_bytes
-    points = []
-    for pool_blocks in np.unique(np.geomspace(max(1, blocks // 200), blocks, steps).astype(int)):
-        miss = 1.0 - zipf_hit(int(blocks), zipf_s, float(pool_blocks))
-        points.append(
-            BenefitPoint(pool_bytes=int(pool_blocks) * block_bytes, throughput=1e9 / (cpu_ns + miss * read_ns))
-        )
-    return tuple(points)

@@ -26,7 +26,6 @@ def test_article_e_in_its_own_form() -> None:
     matrix = win_matrix(cases)
     assert matrix.cases == 259
     assert {name: round(100 * share) for name, share in matrix.shares.items()} == {"1G": 45, "2M": 30, "4K": 20, TIE: 5}
-    assert matrix.loses("1G") == pytest.approx((78 + 52) / 259)
     assert len(matrix.machines) == 4
     assert {machine.best for machine in matrix.machines} == {"1G"}
 

@@ -17,7 +17,6 @@ from hugeplan.planner.memory.kubernetes import (
     gke_huge_page_cap_bytes,
     gke_kube_reserved_bytes,
     kubernetes_view,
-    memory_manager_allocatable_bytes,
     phantom_eviction_bytes,
     reserved_memory,
     reserved_of_allocatable,
@@ -144,13 +143,6 @@ class TestMemoryManager:
 
     def test_openshift_puts_everything_on_node_zero(self) -> None:
         assert reserved_memory(1100 * MIB, {0: 64 * GIB, 1: 64 * GIB}) == ({"numa_node": 0, "memory": 1100 * MIB},)
-
-    @pytest.mark.parametrize(
-        ("node", "reserved", "left"),
-        [(134987354112, 3221225472, 131766128640), (135286722560, 2252341248, 133034381312)],
-    )
-    def test_state_file(self, node: int, reserved: int, left: int) -> None:
-        assert memory_manager_allocatable_bytes(node, reserved, 0) == left
 
     @given(st.dictionaries(st.integers(0, 7), st.integers(-GIB, 8 * GIB), min_size=1), st.integers(0, 16 * GIB))
     def test_the_sum_is_exact_or_refused(self, room: dict[int, int], reserved: int) -> None:

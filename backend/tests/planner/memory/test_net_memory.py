@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from hugeplan.planner.memory.net_memory import break_even_idle_pages
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance, NodeFacts, NumaNode, Plan, PlanRequest
 from hugeplan.planner.plan import plan
 
@@ -46,8 +45,3 @@ def test_the_parts_add_up() -> None:
 def test_no_pool_is_all_zero() -> None:
     net = planned(hvo=True, page_bytes=0).net_memory
     assert (net.locked_bytes, net.idle_bytes, net.returned_page_tables_bytes, net.net_bytes) == (0, 0, 0, 0)
-
-
-def test_break_even_pages() -> None:
-    assert break_even_idle_pages(5 * MIB, 2 * MIB) == 2
-    assert break_even_idle_pages(-1, 2 * MIB) == 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, BenefitPoint
-from hugeplan.planner.pool_benefit.throughput_curve import BenefitCurve, fit_benefit, points_from_workload
+from hugeplan.planner.pool_benefit.throughput_curve import BenefitCurve, fit_benefit
 from hugeplan.planner.pool_benefit.throughput_table import parse_benefit_table
 
 SIZES_GIB = range(5, 116, 10)
@@ -138,13 +138,3 @@ def test_exact_data_gives_its_parameters_back(limit: float, slope_share: float, 
     assert fitted.nrmse < 1e-4
     for gib in (5, 15, 60, 119):
         assert fitted.throughput(gib * GIB) == pytest.approx(made.throughput(gib * GIB), rel=2e-3)
-
-
-def test_a_described_workload_gives_a_rising_table() -> None:
-    points = points_from_workload(
-        working_set_bytes=64 * GIB, zipf_s=0.99, block_bytes=16384, cpu_ns=20_000, read_ns=100_000
-    )
-    values = [point.throughput for point in points]
-    assert values == sorted(values)
-    assert values[-1] == pytest.approx(50_000)
-    assert fit_benefit(points).nrmse < 0.1

@@ -29,7 +29,7 @@ from hugeplan.planner.demand.engines.block_accesses import block_engine_key_look
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, lowered, optional
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, SettingAdvice
-from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_pages
+from hugeplan.planner.pages import ceil_to_multiple, counted_pages, floor_pages
 from hugeplan.planner.units import format_bytes, format_mysql_bytes, parse_oracle_bytes
 
 VERSIONS: Final = ("23", "21", "19", "18", "12.2", "12.1", "11.2")
@@ -56,11 +56,6 @@ _USE_LARGE_PAGES: Final = ("TRUE", "FALSE", "AUTO", "ONLY", "AUTO_ONLY")
 def granule_bytes(sga_bytes: int) -> int:
     """Unit in which the SGA is laid out, by its size (My Oracle Support 947152.1, since 11.2)."""
     return next((granule for limit, granule in _GRANULES if sga_bytes <= limit), _LARGEST_GRANULE)
-
-
-def exact_pages(segments_bytes: Sequence[int], page_bytes: int) -> int:
-    """Pages that existing shared memory segments take: each rounded up on its own."""
-    return sum(ceil_pages(size, page_bytes) for size in segments_bytes)
 
 
 def script_pages(segments_bytes: Sequence[int], page_bytes: int) -> int | None:

@@ -42,7 +42,6 @@ class TestOracle:
     def test_two_segments_script_and_exact(self) -> None:
         segments = (21476933632, 21476933632)
         assert oracle.script_pages(segments, 2 * MIB) == 20485
-        assert oracle.exact_pages(segments, 2 * MIB) == 20482
 
     def test_script_refuses_below_100_mb_and_skips_small_segments(self) -> None:
         assert oracle.script_pages((MIB,), 2 * MIB) is None
