@@ -36,55 +36,53 @@ test.describe("a decision", () => {
     await expect(database).toContainText(`edited; today: shared_buffers = ${running}`);
     await expect(headline).not.toHaveText(before ?? "");
     await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
-    // The files are those of what the answer says, and cannot be taken before.
+    // The files are those of what was kept.
     await expect(page.getByTestId("plan-pictures")).toHaveAttribute("data-stale", "false");
     const pages = /([\d,]+) pages of 2M/.exec((await headline.textContent()) ?? "")?.[1]?.replaceAll(",", "");
     expect(pages).toBeDefined();
+    await page.getByRole("button", { name: "Keep this plan" }).click();
+    await expect(page.getByTestId("kept-headline")).toContainText(
+      `${Number(pages).toLocaleString("en-US")} pages`,
+    );
     await page.getByRole("combobox", { name: "Another way to apply it" }).selectOption({ label: "sysctl" });
     const downloading = page.waitForEvent("download");
-    await page.getByRole("button", { name: "Download", exact: true }).click();
+    await page.getByRole("link", { name: "Download", exact: true }).click();
     const file = await readFile(await (await downloading).path(), "utf8");
     expect(file).toContain(`vm.nr_hugepages = ${pages}`);
   });
 
-  test("hands out the files of a plan that does not fit only after a warning", async ({ page }) => {
+  test("keeps no plan that does not fit, and offers what would", async ({ page }) => {
     await page.goto(`${server.url}/planner?node=${nodeId}`);
-    const asked: unknown[] = [];
-    page.on("request", (request) => {
-      if (request.url().endsWith("/plans/preview")) asked.push(request.postDataJSON().force);
-    });
     await page.getByRole("textbox", { name: "shared_buffers" }).fill("900GB");
     await expect(page.getByTestId("plan-headline")).toContainText("Does not fit");
-    await expect(page.getByRole("tab")).toHaveCount(0);
-    expect(asked).not.toContain(true);
-    await page.getByRole("button", { name: "Show the files all the same" }).click();
-    await expect(page.getByText("Do not apply these files as they are.")).toBeVisible();
-    await expect(page.getByRole("tab").first()).toBeVisible();
-    expect(asked).toContain(true);
+    await expect(page.getByTestId("verdict")).toContainText("Don't");
+    await expect(page.getByRole("button", { name: "Keep this plan" })).toBeDisabled();
+    await page.getByRole("button", { name: /^Use / }).first().click();
+    await expect(page.getByTestId("plan-headline")).toContainText("Reserve");
+    await expect(page.getByRole("button", { name: "Keep this plan" })).toBeEnabled();
   });
 
-  test("hands out no file of an older answer", async ({ page }) => {
-    await page.goto(`${server.url}/planner?node=${nodeId}`);
-    await expect(page.getByRole("tab").first()).toBeVisible();
-    let answer = () => {};
-    const held = new Promise<void>((done) => (answer = done));
-    await page.route("**/api/v1/plans/preview", async (route) => {
-      await held;
-      await route.continue().catch(() => undefined);
-    });
-    await page.getByRole("textbox", { name: "shared_buffers" }).fill("3GB");
-    await expect(page.getByTestId("plan-pictures")).toHaveAttribute("data-stale", "true");
-    await expect(page.locator("[inert]").getByText("Download").first()).toBeVisible();
-    answer();
-    await expect(page.getByTestId("plan-pictures")).toHaveAttribute("data-stale", "false");
-    await expect(page.locator("[inert]")).toHaveCount(0);
+  test("asks for the biggest unknown in place, says its effect, and is surer for the answer", async ({
+    page,
+  }) => {
+    await page.goto(`${server.url}/planner`);
+    const answer = page.getByRole("region", { name: "The answer" });
+    await expect(answer).toContainText("How sure");
+    const field = answer.getByRole("textbox");
+    await expect(field).toHaveCount(1);
+    await expect(answer.getByText(/^If it is .* instead of/)).toBeVisible();
+    const asked = await answer.getByText(/^If it is/).textContent();
+    await field.fill("32");
+    await answer.getByRole("button", { name: "Use" }).click();
+    await expect(answer.getByText(asked ?? "nothing was asked")).toHaveCount(0);
+    await expect(answer).toHaveAttribute("data-stale", "false");
   });
 
   test("shows published shapes, marked as such, where nobody measured the benefit", async ({ page }) => {
     await page.goto(`${server.url}/planner?node=${nodeId}`);
+    await page.getByRole("button", { name: /Give its working set to see/ }).click();
     const figure = page.getByRole("figure", { name: /^Published throughput by buffer pool size/ });
     await expect(figure).toContainText("Published, not this workload");
-    await expect(page.getByText(/Give its working set to see/)).toBeVisible();
     await page.getByText("Connections, workload and pool range").click();
     await page.getByRole("textbox", { name: "Working set" }).fill("40GiB");
     await expect(page.getByRole("heading", { name: /others reached .*% of their best/ })).toBeVisible();

@@ -92,11 +92,12 @@ test.describe
       expect(pages).toBeGreaterThan(POOL_PAGES);
       expect(pages).toBeLessThan(MOST_PAGES);
 
+      await page.getByRole("button", { name: "Keep this plan" }).click();
       // The recommended way comes first; sysctl is another way, and has a tab once it is chosen.
       await page.getByRole("combobox", { name: "Another way to apply it" }).selectOption({ label: "sysctl" });
       await expect(page.getByRole("tab", { name: "sysctl" })).toHaveAttribute("aria-selected", "true");
       const downloading = page.waitForEvent("download");
-      await page.getByRole("button", { name: "Download" }).click();
+      await page.getByRole("link", { name: "Download" }).click();
       const download = await downloading;
       expect(download.suggestedFilename()).toMatch(/\.conf$/);
       const lines = (await readFile(await download.path(), "utf8")).split("\n");

@@ -23,9 +23,9 @@ const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[]
   {
     name: "planner",
     path: ({ numaId }) => `/planner?node=${numaId}`,
-    arrived: /What does each database need/,
+    arrived: /What does .* need/,
   },
-  { name: "planner without a node", path: () => "/planner", arrived: /What does each database need/ },
+  { name: "planner without a node", path: () => "/planner", arrived: /What does .* need/ },
   { name: "groups of like nodes", path: () => "/nodes?view=groups", arrived: /such as/ },
   { name: "fleet plans", path: () => "/fleet-plans", arrived: /Which plans are there/ },
   {

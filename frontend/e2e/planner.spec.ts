@@ -1,14 +1,14 @@
+import { toFragment } from "../src/pages/planner/live/address";
+import { expectInAddress } from "./draft";
 import { expect, type Fleet, test } from "./fixtures";
 import { measureWhatIf, quantile } from "./what-if";
 
 /** A plan is to be painted within this time of the key, in 95 of 100 keys. The printed line says what was measured. */
 const WHAT_IF_MS = 100;
-/** What passes on a quiet machine. Measured once beside two busy suites, on two cores: p95 129 ms. */
-const WHAT_IF_GUARD_MS = 150;
 /** A machine whose yardstick is slower than this does something else as well. */
 const QUIET_YARDSTICK_MS = 25;
-/** How many times the yardstick a plan may take, at the median. Measured: 2.8 and 2.9, beside other work. */
-const MOST_YARDSTICKS = 8;
+/** How many times an empty preview a what-if may take on a busy machine: at the median, and in 95 of 100 keys. */
+const MOST_EMPTY_PREVIEWS = { p50: 2.5, p95: 3.5 };
 
 test.describe("the planner", () => {
   test("marks a wrong input beside it, keeps the last plan, and recovers", async ({
@@ -72,6 +72,8 @@ test.describe("the planner", () => {
     await tenant.getByLabel("Limit").fill("8Gi");
     await tenant.getByLabel("NUMA node").selectOption("1");
     const card = page.getByRole("region", { name: /^NUMA node 1 / });
+    const title = card.getByRole("button", { name: /^NUMA node 1 / });
+    if ((await title.getAttribute("aria-expanded")) === "false") await title.click();
     await expect(card.getByRole("row", { name: /^NUMA\snode\s1/ })).toContainText("%");
     await expect(page.getByRole("region", { name: "The answer" })).toContainText("short on NUMA node 1");
   });
@@ -81,7 +83,8 @@ test.describe("the planner", () => {
     await page.getByRole("textbox", { name: "shared_buffers" }).fill("16GB");
     await page.getByRole("button", { name: "Add a workload" }).click();
     await page.getByRole("group", { name: "Tenant app" }).getByLabel("Request").fill("6Gi");
-    await expect(page).toHaveURL(/16GB.*6Gi/);
+    await expectInAddress(page, "16GB");
+    await expectInAddress(page, "6Gi");
     await page.reload();
     await expect(page.getByRole("textbox", { name: "shared_buffers" })).toHaveValue("16GB");
     await expect(page.getByLabel("Request")).toHaveValue("6Gi");
@@ -100,7 +103,7 @@ test.describe("the planner", () => {
     await expect.poll(() => ledgers.length).toBeGreaterThan(0);
     for (const { parts, mem_total_bytes } of ledgers)
       expect(parts.reduce((sum, part) => sum + part.bytes, 0)).toBe(mem_total_bytes);
-    await expect(page.getByText("stays free under the plan")).toBeVisible();
+    await expect(page.getByText("stays available to programs")).toBeVisible();
     await expect(page.getByRole("group", { name: /^Planned memory of/ })).toBeVisible();
     // The files of the same plan may still be under way.
     await page.unrouteAll({ behavior: "ignoreErrors" });
@@ -115,7 +118,7 @@ test.describe("the planner", () => {
     watch.expectErrors(/412/);
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByRole("textbox", { name: "shared_buffers" }).fill("12GB");
-    await expect(page).toHaveURL(/12GB/);
+    await expectInAddress(page, "12GB");
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("twelve");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
@@ -134,7 +137,7 @@ test.describe("the planner", () => {
     await page.getByRole("textbox", { name: "shared_buffers" }).fill("14GB");
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await expect(page.getByText(/somebody changed this scenario since you opened it/)).toBeVisible();
-    await expect(page).toHaveURL(/14GB/);
+    await expectInAddress(page, "14GB");
     await page.reload();
     await expect(page.getByRole("textbox", { name: "shared_buffers" })).toHaveValue("14GB");
     await expect(page.getByText("Unsaved changes, kept in the address")).toBeVisible();
@@ -174,12 +177,12 @@ test.describe("the planner", () => {
   }) => {
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByRole("textbox", { name: "shared_buffers" }).fill("6GB");
-    await expect(page).toHaveURL(/6GB/);
+    await expectInAddress(page, "6GB");
     await page.getByRole("button", { name: "Undo" }).click();
     await expect(page.getByRole("textbox", { name: "shared_buffers" })).toHaveValue("");
     await page.getByRole("button", { name: "Redo" }).click();
     await expect(page.getByRole("textbox", { name: "shared_buffers" })).toHaveValue("6GB");
-    await expect(page).toHaveURL(/6GB/);
+    await expectInAddress(page, "6GB");
     const second = await browser.newContext();
     const reader = await second.newPage();
     await second.addCookies([await fleet.server.sessionCookie()]);
@@ -269,41 +272,94 @@ test.describe("the planner", () => {
     const [leastP50, leastP95] = [quantile(yardsticksMs, 0.5), quantile(yardsticksMs, 0.95)];
     console.log(
       `what-if: p50 ${p50.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms of ${WHAT_IF_MS} ms; ` +
-        `yardstick: p50 ${leastP50.toFixed(0)} ms, p95 ${leastP95.toFixed(0)} ms`,
+        `empty preview: p50 ${leastP50.toFixed(0)} ms, p95 ${leastP95.toFixed(0)} ms`,
     );
-    // Beside other work everything takes longer, and a key that only asks for /healthz as well: then the ratio counts.
-    if (leastP95 <= QUIET_YARDSTICK_MS) expect(p95).toBeLessThan(WHAT_IF_GUARD_MS);
-    expect(p50 / leastP50).toBeLessThan(MOST_YARDSTICKS);
+    // Beside other work everything takes longer, and a key that asks for a plan of nothing as well: the ratio counts always.
+    if (leastP95 <= QUIET_YARDSTICK_MS) expect(p95).toBeLessThan(WHAT_IF_MS);
+    expect(p50 / leastP50).toBeLessThan(MOST_EMPTY_PREVIEWS.p50);
+    expect(p95 / leastP95).toBeLessThan(MOST_EMPTY_PREVIEWS.p95);
   });
 
-  test("prints one page to sign, without the form", async ({ signedIn: page, fleet }) => {
+  test("is on paper the answer alone, and says that it is not kept", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
     await expect(page.getByRole("region", { name: "The answer" })).toBeVisible();
-    const pdf = (await page.pdf({ format: "A4", preferCSSPageSize: true })).toString("latin1");
-    expect(pdf.match(/\/Type\s*\/Page\b(?!s)/g)).toHaveLength(1);
     await page.emulateMedia({ media: "print" });
-    await expect(page.getByText("Signature")).toBeVisible();
+    await expect(page.getByText("A plan that is not kept.")).toBeVisible();
+    await expect(page.getByTestId("plan-headline")).toBeVisible();
     await expect(page.getByRole("textbox", { name: "shared_buffers" })).toBeHidden();
-    // On a paper as wide and high as A4 within its margins, nothing that is signed is cut.
-    await page.setViewportSize({ width: 703, height: 1032 });
-    for (const text of ["Inputs", "Signature"])
-      await expect(page.getByText(text, { exact: true })).toBeInViewport({ ratio: 1 });
+    await expect(page.getByText("Signature", { exact: true })).toHaveCount(0);
+  });
+
+  for (const size of [
+    { width: 1360, height: 900 },
+    { width: 1440, height: 900 },
+  ])
+    test(`shows decision, gain, memory and the next step at once at ${size.width} x ${size.height}`, async ({
+      signedIn: page,
+      fleet,
+    }) => {
+      await page.setViewportSize(size);
+      await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+      await expect(page.getByTestId("plan-headline")).toBeInViewport({ ratio: 1 });
+      await expect(page.getByTestId("verdict")).toBeInViewport({ ratio: 1 });
+      await expect(page.getByText("Buys", { exact: true })).toBeInViewport({ ratio: 1 });
+      await expect(page.getByRole("button", { name: "Keep this plan" })).toBeInViewport({ ratio: 1 });
+      await expect(page.getByRole("group", { name: /^Planned memory of/ }).first()).toBeInViewport({
+        ratio: 1,
+      });
+      expect(await page.evaluate(() => document.body.scrollWidth - window.innerWidth)).toBeLessThanOrEqual(0);
+    });
+
+  test("keeps 200 databases through reload, back, a second tab and the navigation", async ({
+    signedIn: page,
+    fleet,
+    context,
+  }) => {
+    const databases = Array.from({ length: 200 }, (_, index) => ({
+      name: `db-${index}`,
+      engine: "postgresql",
+      settings: { shared_buffers: "64MB" },
+    }));
+    const fragment = toFragment({ form: { node: { memory: "512GiB" }, databases, tenants: [] } });
+    await page.goto(`${fleet.server.url}/planner#${fragment}`);
+    const last = (of: typeof page) => of.getByRole("group", { name: "Database db-199" });
+    await expect(page.getByTestId("plan-headline")).toContainText("Reserve", { timeout: 60_000 });
+    const buffers = last(page).getByRole("textbox", { name: "shared_buffers" });
+    await buffers.fill("96MB");
+    await expectInAddress(page, "96MB");
+    // A link to the page itself, while it is edited, drops nothing.
+    await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Planner" }).click();
+    await expect(buffers).toHaveValue("96MB");
+    await expectInAddress(page, "96MB");
+    await page.reload();
+    await expect(buffers).toHaveValue("96MB");
+    const second = await context.newPage();
+    await second.goto(page.url());
+    await expect(last(second).getByRole("textbox", { name: "shared_buffers" })).toHaveValue("96MB");
+    await last(second).getByRole("textbox", { name: "shared_buffers" }).fill("128MB");
+    await expectInAddress(second, "128MB");
+    await expect(buffers).toHaveValue("96MB");
+    await second.close();
+    await page.getByRole("link", { name: "Settings" }).click();
+    await expect(page.getByRole("heading", { level: 1, name: "Settings" })).toBeVisible();
+    await page.goBack();
+    await expect(buffers).toHaveValue("96MB");
   });
 
   for (const times of [2, 8])
-    test(`prints the memory of ${2 * times} NUMA nodes on that page, uncut`, async ({
+    test(`prints the memory of ${2 * times} NUMA nodes on the sheet, uncut`, async ({
       signedIn: page,
       fleet,
     }) => {
       const id = await fleet.server.sendReport("two-numa-nodes", await withMoreNumaNodes(fleet, times));
       try {
         await page.goto(`${fleet.server.url}/planner?node=${id}`);
-        await expect(page.getByRole("region", { name: "The answer" })).toBeVisible();
-        const pdf = (await page.pdf({ format: "A4", preferCSSPageSize: true })).toString("latin1");
-        expect(pdf.match(/\/Type\s*\/Page\b(?!s)/g)).toHaveLength(1);
+        await page.getByRole("button", { name: "Keep this plan" }).click();
+        const sheet = page.getByRole("article", { name: "The sheet to sign" });
+        await expect(sheet).toBeVisible();
         await page.emulateMedia({ media: "print" });
         await page.setViewportSize({ width: 703, height: 1032 });
-        const picture = page.locator("article > section", { hasText: "Memory before and after" });
+        const picture = sheet.locator("section", { hasText: "Memory under the plan" }).first();
         // Of each NUMA node what is planned and what is now.
         await expect(picture.locator("[role=group]")).toHaveCount(2 * 2 * times);
         const cut = await picture.evaluate((section) => {
@@ -314,29 +370,52 @@ test.describe("the planner", () => {
           }).length;
         });
         expect(cut).toBe(0);
-        for (const text of ["Inputs", "Signature"])
-          await expect(page.getByText(text, { exact: true })).toBeInViewport({ ratio: 1 });
+        await expect(sheet.getByText("Signature", { exact: true })).toBeVisible();
       } finally {
         await fleet.server.deleteNode(id);
       }
     });
 
-  test("takes pods from kubectl as workloads", async ({ signedIn: page, fleet }) => {
+  test("takes pods from kubectl as workloads, read by the service", async ({
+    signedIn: page,
+    fleet,
+    watch,
+  }) => {
+    watch.expectErrors(/4(00|22)/);
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByRole("button", { name: "Paste pods" }).click();
     const dialog = page.getByRole("dialog");
-    const pods = ["a", "b"].map((name) => ({
+    const pod = (name: string, containers: unknown[], phase = "Running") => ({
+      apiVersion: "v1",
+      kind: "Pod",
       metadata: {
-        name: `api-7d9f4b6c5-${name}bcde`,
-        ownerReferences: [{ kind: "ReplicaSet", name: "api-7d9f4b6c5" }],
+        name,
+        namespace: "shop",
+        ownerReferences: [
+          { apiVersion: "apps/v1", kind: "ReplicaSet", name: "api-7d9f4b6c5", controller: true, uid: "u" },
+        ],
       },
-      spec: { containers: [{ resources: { requests: { memory: "1Gi" }, limits: { memory: "2Gi" } } }] },
-    }));
+      spec: { nodeName: "n1", containers },
+      status: { phase },
+    });
+    const api = { name: "api", resources: { requests: { memory: "1Gi" }, limits: { memory: "2Gi" } } };
     await dialog.getByLabel("Pods as JSON").fill("NAME READY");
-    await expect(dialog.getByText(/This is not JSON/)).toBeVisible();
-    await dialog.getByLabel("Pods as JSON").fill(JSON.stringify({ items: pods }));
-    await dialog.getByRole("button", { name: "Add 1 workloads" }).click();
-    await expect(page.getByRole("group", { name: "Tenant api" }).getByLabel("Replicas")).toHaveValue("2");
+    await dialog.getByRole("button", { name: "Read the pods" }).click();
+    await expect(dialog.getByRole("alert")).toBeVisible();
+    const items = [
+      pod("api-a", [api]),
+      pod("api-b", [api]),
+      // A sidecar that names no memory: the pod stays.
+      pod("mesh", [api, { name: "proxy" }]),
+      pod("done", [api], "Succeeded"),
+    ];
+    await dialog.getByLabel("Pods as JSON").fill(JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+    await dialog.getByRole("button", { name: "Read the pods" }).click();
+    await expect(dialog.getByTestId("pods-found")).toHaveText("3 pods taken. Left out: 1 ended.");
+    await dialog.getByRole("button", { name: "Add 2 workloads" }).click();
+    const tenants = page.getByRole("group", { name: "Tenant shop/api-7d9f4b6c5" });
+    await expect(tenants).toHaveCount(2);
+    await expect(tenants.first().getByLabel("Replicas")).toHaveValue("2");
   });
 });
 

@@ -30,18 +30,25 @@ async function keyToPaint(page: Page, selector: string, key: string): Promise<nu
 }
 
 /**
- * The least that a key which asks the server can cost on this machine at this moment: a plain field beside the page's
- * own root, whose key asks for `/healthz` and writes the answer. No framework and no plan.
+ * The least that a key which asks for a plan can cost on this machine at this moment: a plain field beside the page's
+ * own root, whose key asks for the plan of a node without databases and writes the answer. No framework.
  */
 async function layYardstick(page: Page): Promise<void> {
-  await page.evaluate(() => {
+  await page.evaluate(async () => {
+    const { csrf_token: csrf } = await (await fetch("/api/v1/session")).json();
     const field = document.createElement("input");
     field.id = "yardstick-key";
     const shown = document.createElement("output");
     shown.id = "yardstick";
     let count = 0;
     field.addEventListener("keydown", async () => {
-      await (await fetch("/healthz", { cache: "no-store" })).text();
+      const answer = await fetch("/api/v1/plans/preview", {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
+        body: JSON.stringify({ scenario: { node: { name: "empty", memory: "64GiB" } }, files: false }),
+      });
+      if (!answer.ok) throw new Error(`an empty preview answered ${answer.status}`);
+      await answer.text();
       count += 1;
       shown.textContent = String(count);
     });

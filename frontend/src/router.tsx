@@ -48,7 +48,9 @@ const appRoute = createRoute({
       await context.queryClient.ensureQueryData(sessionQuery());
     } catch (error) {
       if (asApiError(error).isUnauthorized) {
-        throw redirect({ to: "/login", search: { next: location.href } });
+        // The fragment holds a draft with names: it stays a fragment, which no log sees.
+        const { pathname, searchStr, hash } = location;
+        throw redirect({ to: "/login", search: { next: pathname + searchStr }, hash });
       }
       throw error;
     }

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from hugeplan.access.dependencies import Planner
+from hugeplan.access.dependencies import Planner, Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.beside import Beside
 from hugeplan.api.body import UnreadJson
 from hugeplan.api.dependencies import CurrentSettings, Writes
 from hugeplan.api.json_body import JsonLimits
 from hugeplan.imports import service
-from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, ScenarioImport
+from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, PodWorkloads, ScenarioImport
 
 router = APIRouter(prefix="/imports", tags=["imports"], route_class=GuardedRoute)
 
 Save = Annotated[bool, Query(description="Keep each node with a database as a scenario, replacing an earlier import's")]
 
 
-@router.post(
-    "/kubernetes",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"type": "object", "description": "kubectl get -o json"}}},
-        }
-    },
-)
+_KUBECTL: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"type": "object", "description": "kubectl get -o json"}}},
+    }
+}
+NodeName = Annotated[
+    str | None, Query(max_length=253, description="Take the pods of this node; without it, all of them")
+]
+
+
+@router.post("/kubernetes/workloads", openapi_extra=_KUBECTL)
+async def imports_kubernetes_workloads(
+    _: Viewer, beside: Beside, *, settings: CurrentSettings, body: UnreadJson, node_name: NodeName = None
+) -> PodWorkloads:
+    """Read ``kubectl get pods -A -o json`` as the workloads of one node, by the rules of the import. Keeps nothing."""
+    return await service.read_pods(beside, body, limits=JsonLimits.of(settings), node_name=node_name)
+
+
+@router.post("/kubernetes", openapi_extra=_KUBECTL)
 async def imports_kubernetes(
     actor: Planner, session: Writes, beside: Beside, *, settings: CurrentSettings, body: UnreadJson, save: Save = False
 ) -> KubernetesImport:

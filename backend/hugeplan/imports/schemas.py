@@ -50,3 +50,19 @@ class KubernetesImport(ResponseModel):
     answer: JsonObject
     text: str
     scenarios: list[SavedScenario]
+
+
+class PodWorkloads(ResponseModel):
+    """The workloads of one node, as a scenario document spells them: ``tenants``, and ``databases`` by their engine.
+
+    ``pods`` were taken; ``elsewhere`` are pods of other nodes by the node's name, ``waiting`` are on no node yet and
+    ``ended`` hold no memory.
+    """
+
+    tenants: list[JsonObject]
+    databases: list[JsonObject]
+    pods: int
+    elsewhere: dict[str, int]
+    waiting: int
+    ended: int
+    notes: list[str]

@@ -13,8 +13,8 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits
 from hugeplan.db.session import WriteSession
 from hugeplan.errors import FieldProblem, invalid_input
-from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, SavedScenario, ScenarioImport
-from hugeplan.imports.work import PLAN_KUBERNETES
+from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, PodWorkloads, SavedScenario, ScenarioImport
+from hugeplan.imports.work import PLAN_KUBERNETES, READ_WORKLOADS
 from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios import work
 
@@ -30,6 +30,12 @@ async def import_kubernetes(
     )
     kept = await _keep(session, beside, found["scenarios"], by) if save else []
     return KubernetesImport(answer=found["answer"], text=found["text"], scenarios=kept)
+
+
+async def read_pods(beside: RequestSandbox, data: bytes, *, limits: JsonLimits, node_name: str | None) -> PodWorkloads:
+    """The workloads that pods are to a plan of one node. Nothing is kept."""
+    found = await beside.work(READ_WORKLOADS, pickle.dumps((limits, data, node_name)), what="Reading these pods")
+    return PodWorkloads.model_validate_json(found)
 
 
 async def import_scenarios(

@@ -11,10 +11,12 @@ from hugeplan.inventory.answer import answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import read_kubernetes
-from hugeplan.inventory.scenario import scenario_document
+from hugeplan.inventory.kubernetes.build import read_workloads
+from hugeplan.inventory.scenario import scenario_document, workload_documents
 from hugeplan.inventory.text import inventory_text
 
 PLAN_KUBERNETES = f"{__name__}:plan_kubernetes"
+READ_WORKLOADS = f"{__name__}:read_workloads_of_pods"
 
 
 def imported_name(node: str) -> str:
@@ -37,3 +39,19 @@ def plan_kubernetes(payload: bytes) -> bytes:
     document = inventory_document(answered)
     found = [(imported_name(node.facts.name), scenario_document(node)) for node in inventory.nodes if node.databases]
     return json.dumps({"answer": document, "text": inventory_text(answered), "scenarios": found}).encode()
+
+
+def read_workloads_of_pods(payload: bytes) -> bytes:
+    """The workloads of one node out of pods, as a scenario spells them, and what was left out."""
+    limits, body, node = pickle.loads(payload)  # noqa: S301 - the service wrote it
+    parse_json(body, limits)
+    try:
+        found = read_workloads(body, "the body", node)
+    except InventoryError as error:
+        raise invalid_input([FieldProblem(field="body", value=None, expected=str(error))]) from error
+    if not (found.pods or found.elsewhere or found.waiting or found.ended):
+        expected = "objects with at least one Pod: kubectl get pods -A -o json"
+        raise invalid_input([FieldProblem(field="body", value=None, expected=expected)])
+    document = workload_documents(found.tenants, [one.instance for one in found.databases])
+    left = {"pods": found.pods, "elsewhere": found.elsewhere, "waiting": found.waiting, "ended": found.ended}
+    return json.dumps({**document, **left, "notes": found.notes}).encode()

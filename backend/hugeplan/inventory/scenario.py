@@ -5,6 +5,7 @@ The document says what is known and leaves out what is not, so that opening it p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hugeplan.inventory.answer import request_of
@@ -32,10 +33,17 @@ def scenario_document(node: FoundNode) -> Json:
             kernel_release=facts.kernel_release,
         ),
         "reservations": _reservations(request.reservations),
-        "tenants": [_tenant(tenant) for tenant in request.tenants],
-        "databases": [_database(instance) for instance in request.databases],
+        **workload_documents(request.tenants, request.databases),
     }
     return found
+
+
+def workload_documents(tenants: Sequence[Tenant], databases: Sequence[DatabaseInstance]) -> Json:
+    """The two lists of a scenario document."""
+    return {
+        "tenants": [_tenant(tenant) for tenant in tenants],
+        "databases": [_database(instance) for instance in databases],
+    }
 
 
 def _known(**values: Any) -> Json:

@@ -15,6 +15,7 @@ from hugeplan.planner.model import (
     LedgerKind,
     MemoryChange,
     NodeFacts,
+    ObservedDatabase,
     PoolChange,
     PoolPlan,
     Source,
@@ -37,7 +38,10 @@ def starting_point(node: NodeFacts, start: Start, pools: Mapping[PoolKey, PoolSt
         available_bytes=None if memory is None else memory.mem_available_bytes,
         ledger=_ledger_now(node, start, pools),
         tenants=start.observed,
-        matches=tuple(DatabaseMatch(instance=m.instance, key=m.database.key, why=m.why) for m in start.matched),
+        matches=tuple(
+            DatabaseMatch(instance=m.instance, key=m.database.key, why=m.why, in_pool_bytes=in_pool_bytes(m.database))
+            for m in start.matched
+        ),
         notes=start.notes,
     )
 
@@ -127,15 +131,18 @@ def _pool_moves(pools: Sequence[PoolPlan], states: Mapping[PoolKey, PoolState]) 
     return found
 
 
+def in_pool_bytes(database: ObservedDatabase) -> int:
+    """What of an observed database's segments lies in huge page pools."""
+    return sum(s.bytes for s in database.segments if s.backing == "hugetlb") or (database.hugetlb_bytes or 0)
+
+
 def segment_moves(instances: Sequence[InstancePlan], start: Start) -> list[str]:
     """Where the segments of databases that run now will lie."""
     planned = {item.name: item for item in instances}
     found = []
     for match in start.matched:
         item = planned[match.instance]
-        in_pool = sum(s.bytes for s in match.database.segments if s.backing == "hugetlb") or (
-            match.database.hugetlb_bytes or 0
-        )
+        in_pool = in_pool_bytes(match.database)
         size = format_bytes(item.demand.segment_bytes)
         if item.page_bytes is not None and not in_pool:
             found.append(f"{item.name}: its segment ({size}) moves from ordinary memory to the pool")

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from hugeplan.planner.model import Finding, Gain, Plan, State
+from hugeplan.planner.memory.ledger import sum_bytes
+from hugeplan.planner.model import Finding, Gain, LedgerKind, Plan, PlanRequest, State
+from hugeplan.planner.question import Question, biggest_question
 from hugeplan.planner.sentences import risk_sentence
 from hugeplan.planner.units import format_bytes
 
@@ -29,7 +31,12 @@ class Verdict:
     """The answer and its reason in one sentence.
 
     ``after``: what has to be done first. ``gains``: one sentence per database, against how it runs today.
-    ``approve_if`` and ``do_not_approve_if``: what a signer has to know to be true, or to be false.
+    ``costs``: what the databases need either way, what the pools add, and what stays for others. ``available_*_bytes``:
+    memory that programs can get, reclaimable cache included, today and as planned; None where the node was not seen.
+    ``on_huge_pages``: instances that run on huge pages today: the plan buys them no speed. ``certainty``: high, medium
+    or low, of the largest gain; ``exact`` where only pages are counted. ``question``: what would narrow the gain most.
+    ``approve_if`` and ``do_not_approve_if``: what a signer has to know to be true, or to be
+    false.
     """
 
     answer: Answer
@@ -38,6 +45,14 @@ class Verdict:
     gains: tuple[str, ...]
     approve_if: tuple[str, ...]
     do_not_approve_if: tuple[str, ...]
+    # Null or empty in verdicts of before there were rows.
+    costs: tuple[str, ...] = ()
+    shortage: str | None = None
+    available_now_bytes: int | None = None
+    available_planned_bytes: int | None = None
+    certainty: str | None = None
+    on_huge_pages: tuple[str, ...] = ()
+    question: Question | None = None
 
 
 #: Faults of the node as it is that the plan's own files mend.
@@ -58,8 +73,8 @@ _SAID: Final = frozenset({"memory_fit", "risk_above_policy"})
 _RUNS: Final = "fallback_to_base_pages"
 
 
-def verdict(plan: Plan) -> Verdict:
-    """The verdict on a plan."""
+def verdict(plan: Plan, request: PlanRequest | None = None) -> Verdict:
+    """The verdict on a plan; ``request`` is what it was made of, for the question that would make it surer."""
     gains = tuple(_gains(plan))
     after = tuple(f"{finding.subject}: {finding.title}. {finding.fix}".strip() for finding in _blocking(plan))
     answer, reason = _answer(plan, after, gains)
@@ -70,6 +85,13 @@ def verdict(plan: Plan) -> Verdict:
         gains=gains,
         approve_if=tuple(_approve_if(plan)),
         do_not_approve_if=tuple(_do_not_approve_if(plan)),
+        costs=tuple(_costs(plan)),
+        shortage=risk_sentence(plan.risk),
+        available_now_bytes=None if plan.now is None else plan.now.available_bytes,
+        available_planned_bytes=_available_bytes(plan),
+        certainty=_certainty(plan),
+        on_huge_pages=tuple(sorted(_on_huge_pages(plan))),
+        question=None if request is None else biggest_question(plan, request, without=_on_huge_pages(plan)),
     )
 
 
@@ -123,6 +145,43 @@ def locked_change_bytes(plan: Plan) -> int | None:
     return sum((pool.pages - (pool.present_pages or 0)) * pool.page_bytes for pool in plan.pools)
 
 
+def _available_bytes(plan: Plan) -> int:
+    """What programs can still get under the plan: free memory, and cache that gives way."""
+    return sum_bytes(plan.ledger, LedgerKind.FREE, LedgerKind.RECLAIMABLE)
+
+
+def _costs(plan: Plan) -> Iterator[str]:
+    net, change = plan.net_memory, locked_change_bytes(plan)
+    if net.locked_bytes:
+        yield (
+            f"{format_bytes(net.used_bytes)} the databases need either way; the pools hold"
+            f" {format_bytes(net.idle_bytes)} more that nobody uses."
+        )
+    if change is None:
+        yield "What is reserved today is not known."
+    elif change > 0:
+        yield f"{format_bytes(change)} are taken from ordinary memory."
+    elif change < 0:
+        yield f"{format_bytes(-change)} go back to ordinary memory."
+    tables, there = net.returned_page_tables_bytes, _on_huge_pages(plan)
+    if tables and any(instance.page_bytes and instance.name not in there for instance in plan.instances):
+        yield f"Up to {format_bytes(tables)} of page tables come back."
+    before, after = None if plan.now is None else plan.now.available_bytes, _available_bytes(plan)
+    if after < 0:
+        yield f"{format_bytes(-after)} are missing."
+    elif before is not None:
+        yield f"Available to programs: {format_bytes(before)} today, {format_bytes(after)} under the plan."
+    else:
+        yield f"Available to programs: {format_bytes(after)} under the plan."
+
+
+def _certainty(plan: Plan) -> str:
+    there = _on_huge_pages(plan)
+    chosen = [g for g in plan.gains if g.is_chosen and g.backing_kind != "base" and g.instance not in there]
+    best = max(chosen, key=lambda gain: gain.saving_ns_per_operation.likely, default=None)
+    return "exact" if best is None else best.confidence.value
+
+
 def _blocking(plan: Plan) -> Iterator[Finding]:
     for finding in plan.findings:
         if finding.state is State.WRONG and finding.code not in _MENDED | _SAID:
@@ -131,7 +190,7 @@ def _blocking(plan: Plan) -> Iterator[Finding]:
 
 def _gains(plan: Plan) -> Iterator[str]:
     """Each database's gain by its name; one that runs on huge pages today gains nothing by them."""
-    there = {finding.subject for finding in plan.findings if finding.code == _RUNS and finding.state is State.OK}
+    there = _on_huge_pages(plan)
     for instance in plan.instances:
         chosen = next((g for g in plan.gains if g.instance == instance.name and g.is_chosen), None)
         if instance.page_bytes is None:
@@ -142,6 +201,14 @@ def _gains(plan: Plan) -> Iterator[str]:
             yield f"{instance.name}: the gain is unknown."
         else:
             yield f"{instance.name}: {_words(chosen)}."
+
+
+def _on_huge_pages(plan: Plan) -> set[str]:
+    """Instances that run on huge pages today."""
+    there = {finding.subject for finding in plan.findings if finding.code == _RUNS and finding.state is State.OK}
+    if plan.now is not None:
+        there |= {match.instance for match in plan.now.matches if match.in_pool_bytes}
+    return there
 
 
 def _words(gain: Gain) -> str:

@@ -196,6 +196,6 @@ class ScenarioDocument(Document):
     node: NodeDocument | None = None
     reservations: ReservationsDocument = ReservationsDocument()
     tenants: Annotated[list[TenantDocument], Field(max_length=1000)] = []
-    databases: Annotated[list[DatabaseDocument], Field(max_length=64)] = []
+    databases: Annotated[list[DatabaseDocument], Field(max_length=256)] = []
     policy: PolicyDocument = PolicyDocument()
     observed: ObservedDocument = ObservedDocument()

@@ -186,12 +186,12 @@ def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:
             "headline": found.headline,
             "request": _REQUEST.dump_python(request, mode="json"),
             "plan": dump_plan(found),
-            "verdict": _VERDICT.dump_python(verdict(found), mode="json"),
+            "verdict": _VERDICT.dump_python(verdict(found, request), mode="json"),
             "artifacts": [artifact.model_dump(mode="json") for artifact in artifacts or []],
         }
         return msgspec.json.encode(kept)
     return (
-        PlanPreview(plan=found, verdict=verdict(found), artifacts=artifacts, artifacts_withheld=why_not)
+        PlanPreview(plan=found, verdict=verdict(found, request), artifacts=artifacts, artifacts_withheld=why_not)
         .model_dump_json()
         .encode()
     )

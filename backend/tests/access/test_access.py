@@ -128,6 +128,7 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("GET", "/api/v1/plans/{plan_id}/artifacts-diff"): READERS,
     ("GET", "/api/v1/plans/{plan_id}/artifacts.zip"): READERS,
     ("POST", "/api/v1/imports/kubernetes"): WRITERS,
+    ("POST", "/api/v1/imports/kubernetes/workloads"): READERS,
     ("POST", "/api/v1/imports/scenarios"): WRITERS,
     ("GET", "/api/v1/audit"): {Role.ADMIN},
     ("GET", "/api/v1/audit.csv"): {Role.ADMIN},

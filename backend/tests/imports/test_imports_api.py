@@ -70,6 +70,51 @@ class TestKubernetes:
         assert (await post(viewer, "kubernetes", listing(*CLUSTER))).status_code == 403
 
 
+class TestWorkloads:
+    """Pods alone, as the planner page takes them: the rules are the import's."""
+
+    PODS = (
+        pod("web-1", "n1", container(requests={"memory": "1Gi"}), owner=("ReplicaSet", "web-7d")),
+        pod("web-2", "n1", container(requests={"memory": "1Gi"}), owner=("ReplicaSet", "web-7d")),
+        # A sidecar without a request: the pod stays, with what is not known as unknown.
+        pod("mesh-1", "n1", container(requests={"memory": "2Gi"}), container(name="proxy")),
+        pod("other-1", "n2", container(requests={"memory": "4Gi"})),
+        pod("waiting-1", None, container(requests={"memory": "4Gi"})),
+        pod("done-1", "n1", container(requests={"memory": "8Gi"}), phase="Succeeded"),
+        postgres("pg-0", "n1", {"shared_buffers": "4GB"}, limits={"memory": "12Gi", "hugepages-2Mi": "2Gi"}),
+    )
+
+    async def test_those_of_the_node_are_kept_and_the_rest_is_counted(self, viewer: httpx.AsyncClient) -> None:
+        found = await post(viewer, "kubernetes/workloads", listing(*self.PODS), node_name="n1")
+        assert found.status_code == 200, found.text
+        answer = found.json()
+        by_name = {tenant["name"]: tenant for tenant in answer["tenants"]}
+        assert by_name["default/web-7d"]["count"] == 2
+        assert by_name["default/web-7d"]["request"] == 2**30
+        assert "request" not in by_name["default/mesh-1"]
+        assert [one["engine"] for one in answer["databases"]] == ["postgresql"]
+        assert (answer["pods"], answer["elsewhere"], answer["waiting"], answer["ended"]) == (4, {"n2": 1}, 1, 1)
+
+    async def test_the_same_as_an_import_of_the_node(self, viewer: httpx.AsyncClient) -> None:
+        whole = read_kubernetes(listing(node("n1"), *self.PODS).encode()).nodes[0]
+        found = await post(viewer, "kubernetes/workloads", listing(*self.PODS), node_name="n1")
+        expected = scenario_document(whole)
+        assert found.json()["tenants"] == expected["tenants"]
+        assert [one["settings"] for one in found.json()["databases"]] == [
+            one["settings"] for one in expected["databases"]
+        ]
+
+    async def test_without_a_node_all_pods_are_taken(self, viewer: httpx.AsyncClient) -> None:
+        found = await post(viewer, "kubernetes/workloads", listing(*self.PODS))
+        assert (found.json()["pods"], found.json()["elsewhere"]) == (6, {})
+
+    async def test_what_holds_no_pod_is_one_problem(self, viewer: httpx.AsyncClient) -> None:
+        for text in ('{"kind": "List", "items": []}', "[]", listing(node("n1")), "NAME READY"):
+            found = await post(viewer, "kubernetes/workloads", text)
+            assert found.status_code in {400, 422}, text
+            assert found.headers["content-type"] == "application/problem+json"
+
+
 class TestScenarios:
     @staticmethod
     def documents() -> list[Json]:

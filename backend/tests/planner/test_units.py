@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,14 @@ from hypothesis import strategies as st
 from hugeplan.planner import units
 from hugeplan.planner.errors import UnitError
 from hugeplan.planner.model import GIB, KIB, MIB
+
+_VECTORS = Path(__file__).parents[3] / "frontend/src/lib/units.golden.json"
+
+
+@pytest.mark.parametrize(("count", "text"), [row for row in json.loads(_VECTORS.read_text())["bytes"] if row[0]])
+def test_a_size_reads_as_in_the_dashboard(count: int, text: str) -> None:
+    """The same vectors test the dashboard's formatter (frontend/src/lib/units.test.ts)."""
+    assert units.format_bytes(count) == text.replace("\u2212", "-")
 
 
 @pytest.mark.parametrize(

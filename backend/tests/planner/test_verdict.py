@@ -15,6 +15,11 @@ GIB = 1024**3
 
 def made(*, memory_gib: int = 64, pages: int = 0) -> Plan:
     """The plan of one PostgreSQL on a node with so many pages of 2 MiB."""
+    return plan(asked(memory_gib=memory_gib, pages=pages))
+
+
+def asked(*, memory_gib: int = 64, pages: int = 0) -> PlanRequest:
+    """What is planned: the processor is one of the catalogue, so that there is a gain."""
     pools = (Pool(page_bytes=2 * 1024**2, nr_hugepages=pages, free_hugepages=pages),)
     node = NodeFacts(
         name="db-7",
@@ -25,7 +30,7 @@ def made(*, memory_gib: int = 64, pages: int = 0) -> Plan:
         numa=(NumaNode(id=0, mem_total_bytes=memory_gib * GIB, pools=pools),),
     )
     database = DatabaseInstance(name="main", engine="postgresql", version="17", settings={"shared_buffers": "16GB"})
-    return plan(PlanRequest(node=node, databases=(database,)))
+    return PlanRequest(node=node, databases=(database,))
 
 
 def with_risk(found: Plan, *, meets_policy: bool | None) -> Plan:
@@ -72,6 +77,37 @@ def test_pages_already_in_use_are_no_gain() -> None:
     found = verdict(with_risk(replace(made(), findings=(running,)), meets_policy=True))
     assert found.gains == ("main: already on huge pages, no speed change.",)
     assert "throughput" not in found.reason
+
+
+def test_costs_say_what_is_needed_either_way_and_what_stays_available() -> None:
+    found = verdict(made())
+    text = " ".join(found.costs)
+    assert "the databases need either way" in text
+    assert "Available to programs:" in text
+    assert found.available_planned_bytes is not None
+    assert found.available_planned_bytes > 0
+    assert found.available_now_bytes is None  # nobody has seen this node
+
+
+def test_the_question_narrows_the_range_and_its_answer_is_asked_no_more() -> None:
+    request = asked()
+    before = verdict(plan(request), request).question
+    assert before is not None
+    gain = next(one for one in plan(request).gains if one.is_chosen)
+    assert gain.speedup is not None
+    assert before.high - before.low < gain.speedup.high - gain.speedup.low
+    assert before.instance == "main"
+    given = {
+        "operations_per_second_per_busy_core": 50_000.0,
+        "active_connections": 64,
+        "working_set_bytes": 16 * GIB,
+        "row_bytes": 128,
+    }
+    name = "working_set_bytes" if before.field == "working_set" else before.field
+    workload = replace(request.databases[0].workload, **{name: given[name]})
+    answered = replace(request, databases=(replace(request.databases[0], workload=workload),))
+    after = verdict(plan(answered), answered).question
+    assert after is None or after.field != before.field
 
 
 def test_every_database_has_its_gain() -> None:

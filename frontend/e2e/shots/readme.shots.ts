@@ -29,7 +29,11 @@ test.describe("the README's pictures", () => {
   for (const { name, path, arrived } of [
     { name: "overview", path: () => "/", arrived: /Which machines are these/ },
     { name: "node", path: (id: string) => `/nodes/${id}`, arrived: /Pools and history/ },
-    { name: "planner", path: (id: string) => `/planner?node=${id}`, arrived: /All \d+ inputs/ },
+    {
+      name: "planner",
+      path: (id: string) => `/planner?node=${id}`,
+      arrived: /^(The plan rests on|Every input)/,
+    },
   ])
     test(name, async ({ signedIn: page, fleet }) => {
       await page.goto(fleet.server.url + path(fleet.guestId));
@@ -49,7 +53,7 @@ test.describe("the README's dark picture", () => {
     });
     expect(put.status(), await put.text()).toBeLessThan(300);
     await page.goto(`${fleet.server.url}/planner?node=${fleet.guestId}`);
-    await expect(page.getByText(/All \d+ inputs/).first()).toBeVisible();
+    await expect(page.getByText(/^(The plan rests on|Every input)/).first()).toBeVisible();
     await page.getByRole("button", { name: "Compare" }).click();
     await expect(page.getByRole("columnheader", { name: "Plan in force" })).toBeVisible();
     await expect(page.locator(".mantine-Skeleton-root")).toHaveCount(0);

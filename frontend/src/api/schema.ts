@@ -1312,6 +1312,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/imports/kubernetes/workloads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Imports Kubernetes Workloads
+         * @description Read ``kubectl get pods -A -o json`` as the workloads of one node, by the rules of the import. Keeps nothing.
+         */
+        post: operations["imports_kubernetes_workloads"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/imports/kubernetes": {
         parameters: {
             query?: never;
@@ -2439,6 +2459,8 @@ export interface components {
         /**
          * DatabaseMatch
          * @description A database of the scenario and the observed one that it describes, which is then not counted twice.
+         *
+         *     ``in_pool_bytes``: what of its segments lies in huge page pools today; None in plans of before it was kept.
          */
         DatabaseMatch: {
             /** Instance */
@@ -2447,6 +2469,8 @@ export interface components {
             key: string;
             /** Why */
             why: string;
+            /** In Pool Bytes */
+            in_pool_bytes: number | null;
         };
         /**
          * Demand
@@ -5289,6 +5313,35 @@ export interface components {
             numa_node?: number | null;
         };
         /**
+         * PodWorkloads
+         * @description The workloads of one node, as a scenario document spells them: ``tenants``, and ``databases`` by their engine.
+         *
+         *     ``pods`` were taken; ``elsewhere`` are pods of other nodes by the node's name, ``waiting`` are on no node yet and
+         *     ``ended`` hold no memory.
+         */
+        PodWorkloads: {
+            /** Tenants */
+            tenants: {
+                [key: string]: unknown;
+            }[];
+            /** Databases */
+            databases: {
+                [key: string]: unknown;
+            }[];
+            /** Pods */
+            pods: number;
+            /** Elsewhere */
+            elsewhere: {
+                [key: string]: number;
+            };
+            /** Waiting */
+            waiting: number;
+            /** Ended */
+            ended: number;
+            /** Notes */
+            notes: string[];
+        };
+        /**
          * PolicyDocument
          * @description The reader's choices.
          */
@@ -5742,6 +5795,26 @@ export interface components {
             verified: boolean | null;
             /** Notes */
             notes: string | null;
+        };
+        /**
+         * Question
+         * @description ``field`` of the instance's workload that is not known, and what the plan takes for it.
+         *
+         *     ``low`` and ``high`` are the ends of the speed-up (x) if it were known to be ``assumed``; ``effect`` in words.
+         */
+        Question: {
+            /** Instance */
+            instance: string;
+            /** Field */
+            field: string;
+            /** Assumed */
+            assumed: string;
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
+            /** Effect */
+            effect: string;
         };
         /**
          * Range
@@ -6931,7 +7004,12 @@ export interface components {
          * @description The answer and its reason in one sentence.
          *
          *     ``after``: what has to be done first. ``gains``: one sentence per database, against how it runs today.
-         *     ``approve_if`` and ``do_not_approve_if``: what a signer has to know to be true, or to be false.
+         *     ``costs``: what the databases need either way, what the pools add, and what stays for others. ``available_*_bytes``:
+         *     memory that programs can get, reclaimable cache included, today and as planned; None where the node was not seen.
+         *     ``on_huge_pages``: instances that run on huge pages today: the plan buys them no speed. ``certainty``: high, medium
+         *     or low, of the largest gain; ``exact`` where only pages are counted. ``question``: what would narrow the gain most.
+         *     ``approve_if`` and ``do_not_approve_if``: what a signer has to know to be true, or to be
+         *     false.
          */
         Verdict: {
             answer: components["schemas"]["Answer"];
@@ -6945,6 +7023,25 @@ export interface components {
             approve_if: string[];
             /** Do Not Approve If */
             do_not_approve_if: string[];
+            /**
+             * Costs
+             * @default []
+             */
+            costs: string[];
+            /** Shortage */
+            shortage?: string | null;
+            /** Available Now Bytes */
+            available_now_bytes?: number | null;
+            /** Available Planned Bytes */
+            available_planned_bytes?: number | null;
+            /** Certainty */
+            certainty?: string | null;
+            /**
+             * On Huge Pages
+             * @default []
+             */
+            on_huge_pages: string[];
+            question?: components["schemas"]["Question"] | null;
         };
         /**
          * Webhook
@@ -11975,6 +12072,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LintReport"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    imports_kubernetes_workloads: {
+        parameters: {
+            query?: {
+                /** @description Take the pods of this node; without it, all of them */
+                node_name?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PodWorkloads"];
                 };
             };
             /** @description An error, as problem+json */

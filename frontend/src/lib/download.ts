@@ -3,11 +3,6 @@ export function downloadText(filename: string, mediaType: string, content: strin
   save(filename, new Blob([content], { type: `${mediaType};charset=utf-8` }));
 }
 
-/** Saves bytes as a file of the reader's browser. */
-export function downloadBytes(filename: string, mediaType: string, content: Uint8Array<ArrayBuffer>): void {
-  save(filename, new Blob([content], { type: mediaType }));
-}
-
 function save(filename: string, content: Blob): void {
   const url = URL.createObjectURL(content);
   const link = document.createElement("a");

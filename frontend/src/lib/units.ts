@@ -1,5 +1,5 @@
 /**
- * The one place where numbers become text. Sizes are binary (1 GiB = 1024^3 bytes) with at most three significant
+ * The one place where numbers become text. Sizes are binary (1 GiB = 1024^3 bytes) with three significant
  * digits; an unknown value (`null`) is the word "unknown", never zero.
  */
 export const KIB = 1024;
@@ -11,7 +11,7 @@ export const UNKNOWN = "unknown";
 const MINUS = "\u2212";
 export const NBSP = "\u00a0";
 
-const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+const BYTE_UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
 type Maybe<T> = T | null | undefined;
 
@@ -47,25 +47,25 @@ export function formatCount(value: Maybe<number>): string {
   return value < 0 && digits !== "0" ? `${MINUS}${digits}` : digits;
 }
 
-/** At most three significant digits without trailing zeros; whole numbers from 100 upwards. */
-function threeDigits(value: number): string {
-  if (value >= 100) return plain(Math.round(value));
-  return String(Number(value.toPrecision(3)));
+/** Three significant digits; a whole number of the unit has no decimals. As the service writes it (planner/units.py). */
+function sizeDigits(value: number): string {
+  if (Number.isInteger(value)) return String(value);
+  return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
-/** A size for reading: 8901591040 -> "8.29 GiB". */
+/**
+ * A size for reading: 8901591040 -> "8.29 GiB". The same text as the service's sentences beside it; both are tested with
+ * the vectors of units.golden.json.
+ */
 export function formatBytes(bytes: Maybe<number>): string {
   if (isUnknown(bytes)) return UNKNOWN;
-  let scaled = Math.abs(bytes);
+  const size = Math.abs(Math.round(bytes));
+  const sign = bytes < 0 && size > 0 ? MINUS : "";
+  if (size < KIB) return `${sign}${size}${NBSP}B`;
   let unit = 0;
-  // Rounding may carry into the next unit (1023.99 MiB is 1 GiB), so the rounded value decides.
-  while (unit < BYTE_UNITS.length - 1 && Number(scaled.toPrecision(4)) >= 1024) {
-    scaled /= 1024;
-    unit += 1;
-  }
-  const text = threeDigits(unit === 0 ? Math.round(scaled) : scaled);
-  const sign = bytes < 0 && text !== "0" ? MINUS : "";
-  return `${sign}${text}${NBSP}${BYTE_UNITS[unit]}`;
+  // 1,023.7 MiB is read as 1.00 GiB, not as four digits.
+  while (unit < BYTE_UNITS.length - 1 && size / KIB ** (unit + 1) >= 999.5) unit += 1;
+  return `${sign}${sizeDigits(size / KIB ** (unit + 1))}${NBSP}${BYTE_UNITS[unit]}`;
 }
 
 /** A signed difference of sizes: "+12 MiB", "−3 GiB". */

@@ -70,14 +70,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
         notes.append(f"{read.unread - len(read.problems)} more objects were not read")
     nodes = _unique_nodes(read.of("Node"), notes)
     pods = _unique_pods(read.of("Pod"), notes)
-    given = _Input(
-        objects=_custom_resources(read),
-        config_maps={(one.metadata.namespace or "default", one.metadata.name): one for one in read.of("ConfigMap")},
-        claims={
-            (one.metadata.namespace or "default", one.metadata.name): one for one in read.of("PersistentVolumeClaim")
-        },
-        usage={(one.metadata.namespace or "default", one.metadata.name): one for one in read.of("PodMetrics")},
-    )
+    given = _given(read)
     parts: dict[str, _NodeParts] = {name: _NodeParts() for name in nodes}
     waiting: list[FoundDatabase] = []
     elsewhere: dict[str, int] = {}
@@ -114,6 +107,61 @@ def build_inventory(read: Read, source: str) -> Inventory:
         pods=len(pods),
         notes=tuple(notes),
         unknown=_unknown_of_source(read, given),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Workloads:
+    """What pods alone say of one node: ``elsewhere`` counts the pods of other nodes by their node's name, ``waiting``
+    those that are on no node yet, ``ended`` those that hold no memory.
+    """
+
+    tenants: tuple[Tenant, ...]
+    databases: tuple[FoundDatabase, ...]
+    pods: int
+    elsewhere: Mapping[str, int]
+    waiting: int
+    ended: int
+    notes: tuple[str, ...]
+
+
+def read_workloads(data: bytes, name: str, node: str | None) -> Workloads:
+    """The workloads of one node out of pods, by the rules of :func:`build_inventory`; ``node`` None: of all pods."""
+    read = read_documents(data, name)
+    notes = list(read.problems)
+    given = _given(read)
+    parts = _NodeParts()
+    elsewhere: dict[str, int] = {}
+    waiting = ended = 0
+    for pod in _unique_pods(read.of("Pod"), notes):
+        home = pod.spec.nodeName
+        if not holds_memory(pod):
+            ended += 1
+        elif node is None or home == node:
+            _add_pod(parts, pod, given)
+        elif home is None:
+            waiting += 1
+        else:
+            elsewhere[home] = elsewhere.get(home, 0) + 1
+    return Workloads(
+        tenants=(*_tenants(parts.tenants), *parts.measured),
+        databases=tuple(parts.databases),
+        pods=parts.pods,
+        elsewhere=elsewhere,
+        waiting=waiting,
+        ended=ended,
+        notes=tuple(notes),
+    )
+
+
+def _given(read: Read) -> _Input:
+    return _Input(
+        objects=_custom_resources(read),
+        config_maps={(one.metadata.namespace or "default", one.metadata.name): one for one in read.of("ConfigMap")},
+        claims={
+            (one.metadata.namespace or "default", one.metadata.name): one for one in read.of("PersistentVolumeClaim")
+        },
+        usage={(one.metadata.namespace or "default", one.metadata.name): one for one in read.of("PodMetrics")},
     )
 
 

@@ -242,11 +242,15 @@ class ObservedTenant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseMatch:
-    """A database of the scenario and the observed one that it describes, which is then not counted twice."""
+    """A database of the scenario and the observed one that it describes, which is then not counted twice.
+
+    ``in_pool_bytes``: what of its segments lies in huge page pools today; None in plans of before it was kept.
+    """
 
     instance: str
     key: str
     why: str
+    in_pool_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

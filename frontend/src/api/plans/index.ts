@@ -13,48 +13,32 @@ export function asScenarioDocument(scenario: Record<string, unknown>): ScenarioD
   return scenario as unknown as ScenarioDocument;
 }
 
-/** What an answer holds beside the plan. Files of a plan that does not fit come only "all the same", with a warning. */
-type Files = "no files" | "files" | "files all the same";
-
 export const planKeys = {
-  preview: (input: PreviewInput | null, files: Files) => ["plans", "preview", input, files] as const,
+  preview: (input: PreviewInput | null) => ["plans", "preview", input] as const,
   saved: (id: string) => ["plans", "saved", id] as const,
   list: ["plans", "list"] as const,
 };
 
-function previewQuery(input: PreviewInput | null, files: Files) {
+/** The plan of a scenario that is not saved. It has no files: those are of a plan that is kept. */
+export function fetchPreview({ nodeId, scenario }: PreviewInput, signal: AbortSignal): Promise<PlanPreview> {
+  // openapi-fetch widens the tuples of the schema to arrays; the document is the one of the schema all the same.
+  return unwrap<unknown>(
+    client.POST("/api/v1/plans/preview", {
+      body: { node_id: nodeId, scenario: asScenarioDocument(scenario), files: false, force: false },
+      signal,
+    }),
+  ) as Promise<PlanPreview>;
+}
+
+/** The same as a query, for plans that are compared: a POST that changes nothing is cached like a read. */
+export function planPreviewQuery(input: PreviewInput | null) {
   return queryOptions({
-    queryKey: planKeys.preview(input, files),
-    // openapi-fetch widens the tuples of the schema to arrays; the document is the one of the schema all the same.
-    queryFn: ({ signal }): Promise<PlanPreview> =>
-      unwrap<unknown>(
-        client.POST("/api/v1/plans/preview", {
-          body: {
-            node_id: input?.nodeId ?? null,
-            scenario: asScenarioDocument(input?.scenario ?? {}),
-            files: files !== "no files",
-            force: files === "files all the same",
-          },
-          signal,
-        }),
-      ) as Promise<PlanPreview>,
+    queryKey: planKeys.preview(input),
+    queryFn: ({ signal }) => fetchPreview(input ?? { nodeId: null, scenario: {} }, signal),
     enabled: input !== null,
-    // The last plan stays in sight while the next is computed, but only for the node it was computed for.
-    placeholderData: (previous, query) =>
-      query?.queryKey[2]?.nodeId === input?.nodeId ? previous : undefined,
     retry: false,
     staleTime: 60_000,
   });
-}
-
-/** The plan of a scenario that is not saved, without its files. A POST that changes nothing, so it is cached like a read. */
-export function planPreviewQuery(input: PreviewInput | null) {
-  return previewQuery(input, "no files");
-}
-
-/** The same plan with the files that apply it: they are rendered once the inputs have come to rest. */
-export function planFilesQuery(input: PreviewInput, { fits }: { fits: boolean }) {
-  return previewQuery(input, fits ? "files" : "files all the same");
 }
 
 /** A kept plan: what it is never changes, what was decided about it does. */
@@ -154,5 +138,20 @@ export function useDeletePlan() {
         }),
       ),
     onSuccess: () => queries.invalidateQueries({ queryKey: planKeys.list }),
+  });
+}
+
+/** Reads what `kubectl get pods -A -o json` prints as the workloads of a node, by the rules of the import. */
+export function useReadPods() {
+  return useMutation({
+    mutationFn: ({ text, nodeName }: { text: string; nodeName?: string | undefined }) =>
+      unwrap(
+        client.POST("/api/v1/imports/kubernetes/workloads", {
+          params: { query: { node_name: nodeName } },
+          body: text as unknown as Record<string, never>,
+          // It is JSON already, and the service says what is wrong with it.
+          bodySerializer: (body) => body as unknown as string,
+        }),
+      ),
   });
 }

@@ -22,9 +22,7 @@ export function Disclosure({ label, open = false, children }: DisclosureProps) {
         aria-controls={isOpen ? id : undefined}
         onClick={() => setOpen(!isOpen)}
       >
-        <svg className={classes.chevron} viewBox="0 0 16 16" aria-hidden="true">
-          <path d="M6 3.5 10.5 8 6 12.5" />
-        </svg>
+        <ChevronIcon />
         {label}
       </button>
       {isOpen && (
@@ -33,5 +31,14 @@ export function Disclosure({ label, open = false, children }: DisclosureProps) {
         </div>
       )}
     </div>
+  );
+}
+
+/** Points right, and down inside a control that is expanded. */
+export function ChevronIcon() {
+  return (
+    <svg className={classes.chevron} viewBox="0 0 16 16" aria-hidden="true">
+      <path d="M6 3.5 10.5 8 6 12.5" />
+    </svg>
   );
 }

@@ -21,7 +21,9 @@ export function LoginPage() {
   const [token, setToken] = useState("");
 
   const signIn = (value: string) =>
-    login.mutate(value, { onSuccess: () => void navigate({ href: next ?? "/", replace: true }) });
+    login.mutate(value, {
+      onSuccess: () => void navigate({ href: (next ?? "/") + window.location.hash, replace: true }),
+    });
 
   const readAddress = useEffectEvent(() => {
     const found = takeTokenFromHash(window);

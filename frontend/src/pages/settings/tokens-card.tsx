@@ -1,6 +1,7 @@
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
+import { FieldErrors } from "@/api/field-errors";
 import { asApiError } from "@/api/problem";
 import { tokensQuery, useCreateToken, useRevokeToken } from "@/api/tokens";
 import type { Role, Token } from "@/api/types";
@@ -12,7 +13,6 @@ import { ErrorState, StateText } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { LongName, When } from "@/components/ui/values";
-import { FieldErrors } from "@/lib/field-errors";
 import { NAME_CHARACTERS } from "@/search";
 import { AskFirst } from "./ask-first";
 import classes from "./tokens-card.module.css";

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { planPreviewQuery, savedPlanQuery } from "@/api/plans";
 import { asApiError } from "@/api/problem";
 import { scenarioQuery, scenariosQuery } from "@/api/scenarios";
-import type { Plan, PlanInForce, Scenario } from "@/api/types";
+import type { Plan, PlanInForce, Scenario, Verdict } from "@/api/types";
 import { QuestionCard } from "@/components/ui/question-card";
 import { ErrorState } from "@/components/ui/states";
 import { Table } from "@/components/ui/table";
@@ -12,14 +12,19 @@ import { TableScroll } from "@/components/ui/table-scroll";
 import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
-import { answerTexts, pageChanges } from "../result/answer";
-import { freeBytes, overcommitBytes } from "../result/ledger-parts";
+import { answerTexts, pageChanges } from "../answer/plan-figures";
 import classes from "./compare-card.module.css";
 
 const MOST_OTHERS = 3;
 
-interface CompareCardProps {
+/** A plan with what the service says of it. */
+export interface Planned {
   plan: Plan;
+  verdict: Verdict | null;
+}
+
+interface CompareCardProps {
+  shown: Planned;
   base: Scenario | null;
   isDirty: boolean;
   nodeId: string | null;
@@ -32,7 +37,7 @@ interface Column {
   /** Pages by size, where nothing else is known of a plan. */
   pages?: ReadonlyMap<number, number>;
   /** Null while it is computed; a text says why there is none. */
-  plan: Plan | null;
+  shown: Planned | null;
   why?: string;
 }
 
@@ -44,7 +49,7 @@ export function pagesInForce({ pools }: Pick<PlanInForce, "pools">): Map<number,
 }
 
 /** The plan beside the node as it is, the plan in force, the scenario as it was saved, and other saved scenarios. */
-export function CompareCard({ plan, base, isDirty, nodeId, inForce }: CompareCardProps) {
+export function CompareCard({ shown, base, isDirty, nodeId, inForce }: CompareCardProps) {
   const [ids, choose] = useState<string[]>([]);
   const list = useQuery(scenariosQuery());
   const others = [...(base && isDirty ? [base.id] : []), ...ids];
@@ -60,12 +65,12 @@ export function CompareCard({ plan, base, isDirty, nodeId, inForce }: CompareCar
     enabled: inForce?.plan_id != null,
   });
   const columns: Column[] = [
-    { name: "This plan", plan },
+    { name: "This plan", shown },
     ...(inForce
       ? [
           {
             name: "Plan in force",
-            plan: planInForce.data?.plan ?? null,
+            shown: planInForce.data ?? null,
             pages: pagesInForce(inForce),
             why:
               inForce.plan_id === null
@@ -78,7 +83,7 @@ export function CompareCard({ plan, base, isDirty, nodeId, inForce }: CompareCar
       : []),
     ...others.map((id, index) => ({
       name: id === base?.id ? `${base.name}, as saved` : (scenarios[index]?.data?.name ?? "Loading"),
-      plan: plans[index]?.data?.plan ?? null,
+      shown: plans[index]?.data ?? null,
       why: plans[index]?.isError
         ? (asApiError(plans[index].error).detail ?? undefined)
         : scenarios[index]?.isError
@@ -118,7 +123,7 @@ export function CompareCard({ plan, base, isDirty, nodeId, inForce }: CompareCar
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {comparisonRows(columns, plan).map(({ name, now, values }) => (
+            {comparisonRows(columns, shown.plan).map(({ name, now, values }) => (
               <Table.Tr key={name}>
                 <Table.Th scope="row" fw={400}>
                   {name}
@@ -156,20 +161,21 @@ function poolsNow(plan: Plan): string {
   return formatBytes(changes.reduce((sum, { pageBytes, now }) => sum + pageBytes * (now ?? 0), 0));
 }
 
-/** The decisive figures as rows, one column per plan. */
+/** The decisive figures as rows, one column per plan; `today` is the plan whose node is shown as it is now. */
 export function comparisonRows(
-  columns: readonly Pick<Column, "plan" | "pages">[],
-  plan: Plan,
+  columns: readonly Pick<Column, "shown" | "pages">[],
+  today: Plan,
 ): ComparisonRow[] {
-  const row = (name: string, now: string | null, of: (plan: Plan) => string): ComparisonRow => ({
+  const row = (name: string, now: string | null, of: (shown: Planned) => string): ComparisonRow => ({
     name,
     now,
-    values: columns.map((column) => (column.plan ? of(column.plan) : null)),
+    values: columns.map(({ shown }) => (shown ? of(shown) : null)),
   });
+  const texts = ({ plan, verdict }: Planned) => answerTexts(plan, verdict);
   const sizes = [
     ...new Set(
-      columns.flatMap(({ plan: of, pages: known }) =>
-        of ? pageChanges(of).map(({ pageBytes }) => pageBytes) : [...(known?.keys() ?? [])],
+      columns.flatMap(({ shown, pages: known }) =>
+        shown ? pageChanges(shown.plan).map(({ pageBytes }) => pageBytes) : [...(known?.keys() ?? [])],
       ),
     ),
   ].sort((a, b) => a - b);
@@ -178,25 +184,24 @@ export function comparisonRows(
   return [
     ...sizes.map((pageBytes) => ({
       name: `Pages of ${pageSizeShort(pageBytes)}`,
-      now: formatCount(pages(plan, pageBytes)?.now ?? null),
-      values: columns.map(({ plan: of, pages: known }) =>
-        of
-          ? formatCount(pages(of, pageBytes)?.planned ?? 0)
+      now: formatCount(pages(today, pageBytes)?.now ?? null),
+      values: columns.map(({ shown, pages: known }) =>
+        shown
+          ? formatCount(pages(shown.plan, pageBytes)?.planned ?? 0)
           : known
             ? formatCount(known.get(pageBytes) ?? 0)
             : null,
       ),
     })),
-    row("Memory in pools", poolsNow(plan), (of) => formatBytes(of.net_memory.locked_bytes)),
-    row("Idle in pools", null, (of) => formatBytes(of.net_memory.idle_bytes)),
-    row("Stays free", null, (of) =>
-      overcommitBytes(of) > 0 ? `${formatBytes(overcommitBytes(of))} short` : formatBytes(freeBytes(of)),
+    row("Memory in pools", poolsNow(today), ({ plan }) => formatBytes(plan.net_memory.locked_bytes)),
+    row("Idle in pools", null, ({ plan }) => formatBytes(plan.net_memory.idle_bytes)),
+    row("Available to programs", formatBytes(today.now?.available_bytes ?? null), ({ plan, verdict }) =>
+      plan.shortfall
+        ? `${formatBytes(plan.shortfall.shortfall_bytes)} short`
+        : formatBytes(verdict?.available_planned_bytes ?? null),
     ),
-    row("Gain, likely (range)", "0%", (of) => answerTexts(of).benefit),
-    row("Risk of shortage", null, (of) => answerTexts(of).risk),
-    row("Confidence", null, (of) => answerTexts(of).confidence),
-    row("Problems to fix", null, (of) =>
-      formatCount(of.findings.filter(({ state }) => state === "wrong").length),
-    ),
+    row("Gain, likely (range)", "0%", (of) => texts(of).benefit),
+    row("Risk of shortage", null, (of) => texts(of).risk),
+    row("How sure", null, (of) => texts(of).confidence),
   ];
 }

@@ -1,13 +1,14 @@
 import { Switch } from "@mantine/core";
 import { memo, useCallback } from "react";
+import type { FieldErrors } from "@/api/field-errors";
 import type { NodeDetail } from "@/api/types";
+import { Disclosure } from "@/components/ui/disclosure";
 import type { TermName } from "@/components/ui/glossary";
-import type { FieldErrors } from "@/lib/field-errors";
+import type { ChangeForm, PlannerForm } from "../draft/planner-form";
+import { WhatIfSlider } from "./database/what-if-slider";
 import { ChoiceField, TextField } from "./fields";
 import { NodeSelect } from "./node-select";
-import type { ChangeForm, PlannerForm } from "./planner-form";
 import classes from "./planner-form.module.css";
-import { WhatIfSlider } from "./what-if-slider";
 
 const ARCHITECTURES = ["x86_64", "aarch64", "ppc64le", "riscv64", "s390x"];
 
@@ -109,7 +110,7 @@ function ReservationInputs({
         onChange={(event) => set({ kubernetes: event.currentTarget.checked })}
       />
       {reservations.kubernetes ? (
-        <>
+        <Disclosure label="What the kubelet sets aside" open={errors.has("reservations.")}>
           <div className={classes.pair}>
             <ChoiceField
               field="provider"
@@ -126,7 +127,7 @@ function ReservationInputs({
             {text("system_reserved", "system-reserved", "system-reserved")}
           </div>
           {text("eviction_hard", "Hard eviction threshold", "eviction")}
-        </>
+        </Disclosure>
       ) : (
         text("system_reserved", "Reserved for the system", "system-reserved")
       )}

@@ -17,10 +17,10 @@ interface NodeSelectProps {
   onNode: (id: string | null) => void;
 }
 
-function optionOf(node: Pick<NodeSummary, "id" | "name" | "mem_total_bytes" | "synthetic">) {
+function optionOf(node: Pick<NodeSummary, "id" | "name">) {
   return {
     value: node.id,
-    label: `${node.name}, ${formatBytes(node.mem_total_bytes)}${node.synthetic ? ", synthetic" : ""}`,
+    label: node.name,
   };
 }
 
@@ -46,12 +46,18 @@ export function NodeSelect({ nodeId, node, onNode }: NodeSelectProps) {
         filter={({ options }) => options}
         data={[...(chosen ? [chosen] : missing), ...others, { value: INLINE, label: "Describe a node here" }]}
         description={
-          query.data?.pages[0]?.next_cursor ? "Type a part of the name to find others." : undefined
+          // The field cuts a long name; beneath it there is room.
+          node
+            ? `${formatBytes(node.mem_total_bytes)}, ${node.numa_node_count ?? "unknown"} NUMA ${node.numa_node_count === 1 ? "node" : "nodes"}`
+            : query.data?.pages[0]?.next_cursor
+              ? "Type a part of the name to find others."
+              : undefined
         }
+        inputWrapperOrder={["label", "input", "description", "error"]}
+        title={node?.name}
         error={query.isError ? asApiError(query.error).title : undefined}
         nothingFoundMessage="No node has such a name"
       />
-      {/* The field cuts a long name, and with it the word. */}
       {node?.synthetic && <SyntheticBadge />}
     </>
   );

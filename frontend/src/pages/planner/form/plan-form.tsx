@@ -1,27 +1,25 @@
-import { Button, Modal, Stack, Textarea } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { memo, useCallback, useMemo, useState } from "react";
+import { memo, useCallback, useMemo } from "react";
+import type { FieldErrors } from "@/api/field-errors";
 import type { EngineInfo, NodeDetail, Plan } from "@/api/types";
 import { PlusIcon } from "@/components/ui/icons";
-import { StateText } from "@/components/ui/states";
-import type { FieldErrors } from "@/lib/field-errors";
-import { GIB, MIB } from "@/lib/units";
-import { type ChangeDatabase, DatabaseInputs } from "./database-inputs";
+import { GIB } from "@/lib/units";
+import {
+  type ChangeForm,
+  type DatabaseForm,
+  newDatabase,
+  newTenant,
+  type PlannerForm,
+} from "../draft/planner-form";
+import { settingBytes } from "../draft/pool-size";
+import { type ChangeDatabase, DatabaseInputs } from "./database/database-inputs";
 import { NodeInputs, PolicyInputs } from "./node-inputs";
 import { ObservedWorkloads } from "./observed-workloads";
-import { type ChangeForm, type DatabaseForm, newDatabase, newTenant, type PlannerForm } from "./planner-form";
+import { PastePods } from "./paste-pods";
 import classes from "./planner-form.module.css";
-import { podsToTenants } from "./pods";
-import { settingBytes } from "./pool-size";
 import { TenantInputs } from "./tenant-inputs";
 
-const HUGE_PAGE_SIZES: Record<string, readonly number[]> = {
-  x86_64: [2 * MIB, GIB],
-  aarch64: [64 * 1024, 2 * MIB, 32 * MIB, GIB],
-  ppc64le: [2 * MIB, GIB],
-  riscv64: [2 * MIB, GIB],
-  s390x: [MIB, 2 * GIB],
-};
 const DEFAULT_NODE_BYTES = 64 * GIB;
 
 interface PlanFormProps {
@@ -56,7 +54,7 @@ export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
       <DatabaseGroup
         engines={engines}
         databases={form.databases}
-        hugePageSizes={usePageSizes(node, form.node.arch)}
+        hugePageSizes={usePageSizes(node, plan)}
         memoryBytes={node?.mem_total_bytes ?? described ?? DEFAULT_NODE_BYTES}
         kubernetes={form.reservations.kubernetes ?? false}
         numaNodes={numaNodes}
@@ -71,6 +69,7 @@ export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
         errors={errors}
         plan={plan}
         numaNodes={numaNodes}
+        nodeName={node?.name}
         onForm={onForm}
       />
       <PolicyInputs policy={form.policy} errors={errors} onForm={onForm} />
@@ -78,13 +77,14 @@ export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
   );
 });
 
-/** The huge page sizes of a node, or of an architecture where no node is chosen. */
-function usePageSizes(node: NodeDetail | undefined, described: string | undefined): readonly number[] {
+/** The huge page sizes of a node, or of what is described: the plan weighed each of them. */
+function usePageSizes(node: NodeDetail | undefined, plan: Plan | null): readonly number[] {
   return useMemo(() => {
-    const sizes = node ? node.pools.map((pool) => pool.page_bytes) : [];
-    if (sizes.length > 0) return sizes;
-    return HUGE_PAGE_SIZES[node?.architecture ?? (described || "x86_64")] ?? [2 * MIB, GIB];
-  }, [node, described]);
+    const sizes = new Set((node?.pools ?? []).map((pool) => pool.page_bytes));
+    for (const pool of plan?.pools ?? []) sizes.add(pool.page_bytes);
+    for (const gain of plan?.gains ?? []) if (gain.backing_kind === "hugetlb") sizes.add(gain.page_bytes);
+    return [...sizes].sort((a, b) => a - b);
+  }, [node, plan]);
 }
 
 type DatabaseGroupProps = Pick<PlanFormProps, "engines" | "errors" | "plan" | "running" | "onForm"> &
@@ -148,10 +148,10 @@ const DatabaseGroup = memo(function DatabaseGroup(props: DatabaseGroupProps) {
 });
 
 type TenantGroupProps = Pick<PlanFormProps, "errors" | "plan" | "onForm"> &
-  Pick<PlannerForm, "tenants" | "exclude"> & { numaNodes: number };
+  Pick<PlannerForm, "tenants" | "exclude"> & { numaNodes: number; nodeName: string | undefined };
 
 const TenantGroup = memo(function TenantGroup(props: TenantGroupProps) {
-  const { tenants, exclude, errors, plan, numaNodes, onForm } = props;
+  const { tenants, exclude, errors, plan, numaNodes, nodeName, onForm } = props;
   const [pasting, paste] = useDisclosure(false);
   const set = useCallback(
     (changed: (old: PlannerForm["tenants"]) => PlannerForm["tenants"]) =>
@@ -206,51 +206,16 @@ const TenantGroup = memo(function TenantGroup(props: TenantGroupProps) {
       <PastePods
         opened={pasting}
         onClose={paste.close}
-        onPods={(pods) => {
-          set((old) => [...old, ...pods]);
+        nodeName={nodeName}
+        onPods={(pods, databases) => {
+          onForm((form) => ({
+            ...form,
+            tenants: [...form.tenants, ...pods],
+            databases: [...form.databases, ...databases],
+          }));
           paste.close();
         }}
       />
     </section>
   );
 });
-
-interface PastePodsProps {
-  opened: boolean;
-  onClose: () => void;
-  onPods: (tenants: PlannerForm["tenants"]) => void;
-}
-
-function PastePods({ opened, onClose, onPods }: PastePodsProps) {
-  const [text, setText] = useState("");
-  const read = text.trim() === "" ? null : podsToTenants(text);
-  return (
-    <Modal opened={opened} onClose={onClose} title="Workloads from kubectl">
-      <Stack gap="sm">
-        <StateText>
-          Paste the output of <span className="hp-mono">kubectl get pods -o json</span>. Requests and limits
-          are taken; pods of one owner become one workload with replicas. Nothing else is sent or kept.
-        </StateText>
-        <Textarea
-          label="Pods as JSON"
-          autosize
-          minRows={4}
-          maxRows={12}
-          spellCheck={false}
-          value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
-          error={read?.error}
-        />
-        <Button
-          disabled={!read || read.tenants.length === 0}
-          onClick={() => {
-            if (read) onPods(read.tenants);
-            setText("");
-          }}
-        >
-          {read && read.tenants.length > 0 ? `Add ${read.tenants.length} workloads` : "Add workloads"}
-        </Button>
-      </Stack>
-    </Modal>
-  );
-}

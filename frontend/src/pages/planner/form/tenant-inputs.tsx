@@ -1,10 +1,10 @@
 import { ActionIcon } from "@mantine/core";
 import { memo, useCallback } from "react";
+import type { FieldErrors } from "@/api/field-errors";
 import { TrashIcon } from "@/components/ui/icons";
-import type { FieldErrors } from "@/lib/field-errors";
+import type { TenantForm } from "../draft/planner-form";
+import { NumaNodeInput } from "./database/numa-node-input";
 import { ChoiceField, TextField } from "./fields";
-import { NumaNodeInput } from "./numa-node-input";
-import type { TenantForm } from "./planner-form";
 import classes from "./planner-form.module.css";
 
 type TenantField = keyof TenantForm;

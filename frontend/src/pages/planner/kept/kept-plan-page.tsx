@@ -12,6 +12,7 @@ import { QueryView } from "@/components/ui/query-view";
 import { PageSkeleton } from "@/components/ui/skeletons";
 import { ErrorState } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
+import { FilesCard } from "./files-card";
 import classes from "./kept-plan.module.css";
 import { Sheet } from "./sheet";
 import { WhereItStands } from "./where-it-stands";
@@ -52,6 +53,9 @@ function KeptPlan({ kept }: { kept: SavedPlan }) {
         <WhereItStands kept={kept} />
       </div>
       <Sheet kept={kept} />
+      <div className={classes.screen}>
+        <FilesCard kept={kept} />
+      </div>
     </>
   );
 }

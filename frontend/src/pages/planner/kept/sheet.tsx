@@ -6,10 +6,10 @@ import { sortFindings } from "@/components/ui/findings";
 import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatAbsolute, formatBytes, formatBytesDelta, formatCount, UNKNOWN } from "@/lib/units";
-import { answerTexts } from "../result/answer";
-import { whatItDoes } from "../result/artifact-texts";
-import { ledgerBars } from "../result/ledger-parts";
-import { VERDICTS } from "../result/verdict-line";
+import { answerTexts } from "../answer/plan-figures";
+import { VERDICTS } from "../answer/verdict-line";
+import { ledgerBars } from "../memory/ledger-parts";
+import { whatItDoes } from "./artifact-texts";
 import classes from "./kept-plan.module.css";
 
 /** What stands on the first page; the rest is on the second, counted. */
@@ -137,7 +137,7 @@ function Fact({ name, value }: { name: string; value: ReactNode }) {
 
 function VerdictLine({ kept }: { kept: SavedPlan }) {
   const { verdict, plan } = kept;
-  const risk = answerTexts(plan).risk;
+  const risk = answerTexts(plan, verdict).risk;
   const look = verdict ? VERDICTS[verdict.answer] : null;
   return (
     <div className={classes.verdict} data-state={look?.state ?? "unknown"}>
@@ -192,7 +192,7 @@ function Changes({ kept }: { kept: SavedPlan }) {
 }
 
 function Gains({ kept }: { kept: SavedPlan }) {
-  const gains = kept.verdict?.gains ?? [answerTexts(kept.plan).benefit];
+  const gains = kept.verdict?.gains ?? [answerTexts(kept.plan, kept.verdict).benefit];
   if (gains.length === 0) return <p className={classes.line}>No database is in this plan.</p>;
   return (
     <ul>

@@ -1,0 +1,74 @@
+import type { Gain, Plan, Verdict } from "@/api/types";
+import { pageSizeShort } from "@/lib/page-size";
+import { formatCount, formatNsInterval, formatPercentChange, formatShare } from "@/lib/units";
+
+export interface PageChange {
+  pageBytes: number;
+  /** Null when it is not known. */
+  now: number | null;
+  planned: number;
+}
+
+/** Pages of one size now and as planned, over all NUMA nodes, the smallest size first. */
+export function pageChanges(plan: Plan): PageChange[] {
+  const rows = plan.difference
+    ? plan.difference.pools.map((pool) => ({ ...pool, planned: pool.planned_pages, now: pool.now_pages }))
+    : plan.pools.map((pool) => ({ ...pool, planned: pool.pages, now: pool.present_pages }));
+  const sizes = new Map<number, PageChange>();
+  for (const { page_bytes: pageBytes, now, planned } of rows) {
+    const sum = sizes.get(pageBytes) ?? { pageBytes, now: 0, planned: 0 };
+    sum.now = sum.now === null || now === null ? null : sum.now + now;
+    sum.planned += planned;
+    sizes.set(pageBytes, sum);
+  }
+  return [...sizes.values()]
+    .filter(({ now, planned }) => planned > 0 || (now ?? 0) > 0)
+    .sort((a, b) => a.pageBytes - b.pageBytes);
+}
+
+/** The gain of each instance at the size the plan chose for it; the best one first. */
+export function chosenGains(plan: Plan): Gain[] {
+  return plan.gains
+    .filter((gain) => gain.is_chosen && gain.backing_kind !== "base")
+    .sort((a, b) => b.saving_ns_per_operation.likely - a.saving_ns_per_operation.likely);
+}
+
+/** The best gain against today: a database that is on huge pages already gains nothing. */
+export function bestGain(plan: Plan, verdict: Verdict | null | undefined): Gain | undefined {
+  return chosenGains(plan).find(({ instance }) => !verdict?.on_huge_pages?.includes(instance));
+}
+
+/** How the risk stands to the policy: "within the accepted". */
+export function riskVerdict({ risk }: Pick<Plan, "risk">): string {
+  if (risk.meets_policy === true) return "within the accepted";
+  if (risk.meets_policy === false) return "above the accepted";
+  return "which may or may not be within the accepted";
+}
+
+/** The decisive figures as text, for the sheet and for comparison. */
+export function answerTexts(
+  plan: Plan,
+  verdict: Verdict | null | undefined,
+): { change: string; benefit: string; risk: string; confidence: string } {
+  const best = bestGain(plan, verdict);
+  const { probability, policy } = plan.risk;
+  const percent = (ratio: number) => formatPercentChange(ratio - 1);
+  const changes = pageChanges(plan).map(
+    ({ pageBytes, now, planned }) =>
+      `${formatCount(now)} → ${formatCount(planned)} × ${pageSizeShort(pageBytes)}`,
+  );
+  return {
+    change: changes.join(", ") || "no huge pages",
+    benefit: !best
+      ? "none"
+      : best.speedup
+        ? `${percent(best.speedup.likely)} (${percent(best.speedup.low)} to ${percent(best.speedup.high)})`
+        : `${formatNsInterval(best.saving_ns_per_operation)} per operation`,
+    risk: plan.shortfall
+      ? plan.shortfall.reason
+      : probability
+        ? `${formatShare(probability.low)} to ${formatShare(probability.high)}, accepted ${formatShare(policy)}`
+        : "unknown",
+    confidence: verdict?.certainty ?? "unknown",
+  };
+}
