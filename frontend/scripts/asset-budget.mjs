@@ -7,7 +7,13 @@ const DIST = "dist";
 const KIB = 1024;
 const BUDGETS = [
   { page: "index.html", name: "first page (overview)", mostKib: 145 },
-  { page: "src/pages/planner/planner-page.tsx", name: "planner", mostKib: 199 },
+  // What a reader of the overview waits for before the planner works; a chart comes with the fold that shows it.
+  { page: "src/pages/planner/planner-page.tsx", name: "planner beyond the first page", mostKib: 130 },
+  {
+    page: "src/pages/planner/gains/pool-benefit-chart.tsx",
+    name: "a chart beyond the first page",
+    mostKib: 130,
+  },
 ];
 
 const manifest = JSON.parse(readFileSync(join(DIST, ".vite/manifest.json"), "utf8"));
@@ -28,10 +34,12 @@ function filesOf(key, found = new Set()) {
 }
 
 const html = statSync(join(DIST, "index.html")).size;
+const first = new Set([...filesOf("index.html"), "start.js", "favicon.svg"]);
 let failed = false;
 for (const { page, name, mostKib } of BUDGETS) {
-  const files = [...new Set([...filesOf("index.html"), ...filesOf(page), "start.js", "favicon.svg"])];
-  const bytes = html + files.reduce((sum, file) => sum + wireBytes(file), 0);
+  const isFirst = page === "index.html";
+  const files = isFirst ? [...first] : [...filesOf(page)].filter((file) => !first.has(file));
+  const bytes = files.reduce((sum, file) => sum + wireBytes(file), isFirst ? html : 0);
   const verdict = bytes <= mostKib * KIB ? "ok" : "over budget";
   process.stdout.write(
     `${name}: ${(bytes / KIB).toFixed(1)} KiB of ${mostKib} KiB, ${files.length} files, ${verdict}\n`,

@@ -23,7 +23,11 @@ const csrf: Middleware = {
 };
 
 /** The one client of the API. `fetch` is looked up at each call, so that tests can replace it. */
-export const client = createClient<paths>({ baseUrl: "", fetch: fetchOrEarly });
+export const client = createClient<paths>({
+  // Where there is no page, as in a test of logic, there is no address to begin with.
+  baseUrl: globalThis.location?.origin ?? "",
+  fetch: fetchOrEarly,
+});
 client.use(csrf);
 
 interface FetchResult<T> {

@@ -1,8 +1,9 @@
 import { Button } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { memo, useCallback, useMemo } from "react";
+import { Fragment, memo, useCallback, useMemo } from "react";
 import type { FieldErrors } from "@/api/field-errors";
 import type { EngineInfo, NodeDetail, Plan } from "@/api/types";
+import { Disclosure } from "@/components/ui/disclosure";
 import { PlusIcon } from "@/components/ui/icons";
 import { GIB } from "@/lib/units";
 import {
@@ -20,6 +21,8 @@ import { PastePods } from "./paste-pods";
 import classes from "./planner-form.module.css";
 import { TenantInputs } from "./tenant-inputs";
 
+/** With more databases than these, each is one line that opens. */
+const MOST_OPEN = 4;
 const DEFAULT_NODE_BYTES = 64 * GIB;
 
 interface PlanFormProps {
@@ -131,18 +134,31 @@ const DatabaseGroup = memo(function DatabaseGroup(props: DatabaseGroupProps) {
           Add
         </Button>
       </h2>
-      {databases.map((database, index) => (
-        <DatabaseInputs
-          // biome-ignore lint/suspicious/noArrayIndexKey: names are edited, so the position is the identity
-          key={index}
-          database={database}
-          index={index}
-          planned={plan?.instances.find(({ name }) => name === database.name.trim())}
-          {...shared}
-          onChange={change}
-          onRemove={remove}
-        />
-      ))}
+      {databases.map((database, index) => {
+        const inputs = (
+          <DatabaseInputs
+            database={database}
+            index={index}
+            planned={plan?.instances.find(({ name }) => name === database.name.trim())}
+            {...shared}
+            onChange={change}
+            onRemove={remove}
+          />
+        );
+        const hasError = shared.errors.has(`databases.${index}.`);
+        // Names are edited, so the position is the identity; what is wrong opens.
+        return databases.length <= MOST_OPEN ? (
+          <Fragment key={String(index)}>{inputs}</Fragment>
+        ) : (
+          <Disclosure
+            key={`${index}${hasError ? " wrong" : ""}`}
+            label={`Database ${database.name || index + 1}`}
+            open={hasError || index === databases.length - 1}
+          >
+            {inputs}
+          </Disclosure>
+        );
+      })}
     </section>
   );
 });

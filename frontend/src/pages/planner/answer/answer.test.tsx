@@ -1,0 +1,113 @@
+import { cleanup, screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it, vi } from "vitest";
+import type { PlanPreview } from "@/api/types";
+import { planOf, previewOf, verdictOf } from "@/test/plan-fixture";
+import { renderWithTheme } from "@/test/render";
+import { Answer } from "./answer";
+import { answerTexts, bestGain, pageChanges } from "./plan-figures";
+
+function show(shown: PlanPreview, isStale = false) {
+  const changes = { onUseFit: vi.fn(), onAnswer: vi.fn() };
+  renderWithTheme(
+    <Answer shown={shown} isStale={isStale} next={<button type="button">Keep</button>} {...changes} />,
+  );
+  return { ...changes, answer: screen.getByRole("region", { name: "The answer" }) };
+}
+
+describe("the answer", () => {
+  it("says the decision, then the verdict, then a row each, then what is next", () => {
+    const { answer } = show(previewOf());
+    const order = ["Reserve 4,268", "Do it", "Costs", "Buys", "Shortage", "How sure", "Keep"];
+    const at = order.map((text) => answer.textContent?.indexOf(text) ?? -1);
+    expect(at).toEqual([...at].sort((a, b) => a - b));
+    expect(at).not.toContain(-1);
+    expect(answer.textContent).toContain("Available to programs: 20 GiB today, 12 GiB under the plan.");
+  });
+
+  it("credits no database with what it has today", () => {
+    const text = "orders: already on huge pages, no speed change.";
+    const { answer } = show(
+      previewOf({}, { on_huge_pages: ["orders"], gains: [text], reason: "12 GiB go back." }),
+    );
+    expect(answer.textContent).toContain("No speed change");
+    expect(answer.textContent).toContain(text);
+    expect(answer.textContent).not.toContain("throughput likely");
+  });
+
+  it("writes zero as zero and unknown as the word", () => {
+    const pools = (present: number | null) =>
+      planOf()
+        .pools.slice(1, 2)
+        .map((pool) => ({ ...pool, present_pages: present }));
+    const { answer } = show(previewOf({ pools: pools(0) }));
+    expect(answer.textContent).toMatch(/0 → 2,134/);
+    expect(answer.textContent).not.toContain("unknown");
+    cleanup();
+    expect(show(previewOf({ pools: pools(null) })).answer.textContent).toMatch(/unknown → 2,134/);
+  });
+
+  it("takes the colour of the verdict, not of a fault that the plan cures", () => {
+    const findings = [
+      { state: "wrong", code: "pool_short", subject: "x", title: "t", reason: "", fix: null, evidence: [] },
+    ];
+    const { answer } = show(previewOf({ findings }));
+    expect(answer.getAttribute("data-state")).toBe("ok");
+  });
+
+  it("asks for the biggest unknown in place, with its effect", async () => {
+    const question = {
+      instance: "orders",
+      field: "active_connections",
+      assumed: "64",
+      low: 1.02,
+      high: 1.07,
+      effect: "If it is 64, the gain is +2.0 to +7.0 % instead of +1.0 to +9.0 %.",
+    };
+    const { answer, onAnswer } = show(previewOf({}, { question }));
+    expect(answer.textContent).toContain(question.effect);
+    await userEvent.type(within(answer).getByRole("textbox"), "32");
+    await userEvent.click(within(answer).getByRole("button", { name: "Use" }));
+    expect(onAnswer).toHaveBeenCalledWith("orders", "active_connections", "32");
+  });
+
+  it("offers what would fit, and promises nothing for what does not", async () => {
+    const shortfall = {
+      constraint: "memory",
+      shortfall_bytes: 2 ** 30,
+      numa_node: null,
+      reason: "1 GiB is missing.",
+      options: [
+        {
+          kind: "pool",
+          text: "A pool of 4GB fits.",
+          instance: "orders",
+          setting: "shared_buffers",
+          value: "4GB",
+        },
+      ],
+    };
+    const { answer, onUseFit } = show(previewOf({ feasible: false, shortfall }, { answer: "dont" }));
+    expect(answer.textContent?.replaceAll("\u00a0", " ")).toContain("1 GiB short");
+    expect(answer.textContent).toContain("Nothing: it does not fit");
+    await userEvent.click(within(answer).getByRole("button", { name: "Use 4GB" }));
+    expect(onUseFit).toHaveBeenCalledWith("orders", "shared_buffers", "4GB");
+  });
+});
+
+describe("its figures", () => {
+  it("sum NUMA nodes and sort sizes", () => {
+    expect(pageChanges(planOf()).map(({ pageBytes, now, planned }) => [pageBytes, now, planned])).toEqual([
+      [2 * 2 ** 20, 1024, 4268],
+      [2 ** 30, 0, 2],
+    ]);
+  });
+  it("leave out what is on huge pages", () => {
+    expect(bestGain(planOf(), verdictOf())?.instance).toBe("orders");
+    expect(bestGain(planOf(), verdictOf({ on_huge_pages: ["orders"] }))).toBeUndefined();
+    expect(answerTexts(planOf(), verdictOf({ on_huge_pages: ["orders"] })).benefit).toBe("none");
+  });
+  it("say unknown where a kept plan of an older version has no verdict", () => {
+    expect(answerTexts(planOf(), null).confidence).toBe("unknown");
+  });
+});
