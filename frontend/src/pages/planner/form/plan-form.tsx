@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { Fragment, memo, useCallback, useMemo } from "react";
+import { memo, type ReactNode, useCallback, useMemo } from "react";
 import type { FieldErrors } from "@/api/field-errors";
 import type { EngineInfo, NodeDetail, Plan } from "@/api/types";
 import { Disclosure } from "@/components/ui/disclosure";
@@ -134,8 +134,14 @@ const DatabaseGroup = memo(function DatabaseGroup(props: DatabaseGroupProps) {
           Add
         </Button>
       </h2>
-      {databases.map((database, index) => {
-        const inputs = (
+      {databases.map((database, index) => (
+        <OneOfMany
+          // biome-ignore lint/suspicious/noArrayIndexKey: names are edited, so the position is the identity
+          key={index}
+          name={`Database ${database.name || index + 1}`}
+          isFolded={databases.length > MOST_OPEN}
+          isOpen={shared.errors.has(`databases.${index}.`) || index === databases.length - 1}
+        >
           <DatabaseInputs
             database={database}
             index={index}
@@ -144,24 +150,28 @@ const DatabaseGroup = memo(function DatabaseGroup(props: DatabaseGroupProps) {
             onChange={change}
             onRemove={remove}
           />
-        );
-        const hasError = shared.errors.has(`databases.${index}.`);
-        // Names are edited, so the position is the identity; what is wrong opens.
-        return databases.length <= MOST_OPEN ? (
-          <Fragment key={String(index)}>{inputs}</Fragment>
-        ) : (
-          <Disclosure
-            key={`${index}${hasError ? " wrong" : ""}`}
-            label={`Database ${database.name || index + 1}`}
-            open={hasError || index === databases.length - 1}
-          >
-            {inputs}
-          </Disclosure>
-        );
-      })}
+        </OneOfMany>
+      ))}
     </section>
   );
 });
+
+interface OneOfManyProps {
+  name: string;
+  isFolded: boolean;
+  isOpen: boolean;
+  children: ReactNode;
+}
+
+/** An entry as it is, or with many others as one line that opens; what becomes wrong opens by itself. */
+function OneOfMany({ name, isFolded, isOpen, children }: OneOfManyProps) {
+  if (!isFolded) return children;
+  return (
+    <Disclosure key={isOpen ? "open" : "closed"} label={name} open={isOpen}>
+      {children}
+    </Disclosure>
+  );
+}
 
 type TenantGroupProps = Pick<PlanFormProps, "errors" | "plan" | "onForm"> &
   Pick<PlannerForm, "tenants" | "exclude"> & { numaNodes: number; nodeName: string | undefined };
