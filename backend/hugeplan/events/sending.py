@@ -12,10 +12,12 @@ import base64
 import ipaddress
 import socket
 import ssl
+import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from hugeplan.planner.printable import printable
@@ -152,7 +154,7 @@ class Sender:
 
     async def _connect(self, target: _Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        found = await _addresses(target.host, target.port)
         # One bad address of several is a name that somebody else steers.
         for each in found:
             why = why_refused(ipaddress.ip_address(str(each[4][0]).partition("%")[0]), self._allowed)
@@ -179,6 +181,40 @@ class Sender:
                 opened.close()
                 raise
         raise failed
+
+
+_Found = list[tuple[Any, ...]]
+
+
+async def _addresses(host: str, port: int) -> _Found:
+    """What a name resolves to; OSError where it does not.
+
+    In a thread of its own, which is left behind when the attempt's time is over: a name server that never answers would
+    keep the loop's few threads, which also resolve the database's name, and the process that ends waits for those.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[_Found] = loop.create_future()
+
+    def settle(found: _Found, error: Exception | None) -> None:
+        if answer.done():  # nobody waits any more
+            return
+        if error is None:
+            answer.set_result(found)
+        else:
+            answer.set_exception(error)
+
+    def look_up() -> None:
+        found: _Found = []
+        failed = None
+        try:
+            found = list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as error:
+            failed = error
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, found, failed)
+
+    threading.Thread(target=look_up, name="resolve a webhook", daemon=True).start()
+    return await answer
 
 
 async def _status(reader: asyncio.StreamReader) -> int:

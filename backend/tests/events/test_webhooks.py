@@ -369,16 +369,15 @@ async def test_an_address_is_judged_when_it_is_connected_to(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that resolves to a good address first and to loopback then; and one with a bad address among good ones."""
-    loop = asyncio.get_running_loop()
     answers = [["192.0.2.7"], ["127.0.0.1"], ["192.0.2.7", "127.0.0.1"]]
     asked: list[str] = []
 
-    async def resolve(host: str, port: int, **_: object) -> list[Any]:
+    def resolve(host: str, port: int, **_: object) -> list[Any]:
         asked.append(host)
         found = answers[min(len(asked) - 1, 2)]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (place, port)) for place in found]
 
-    monkeypatch.setattr(loop, "getaddrinfo", resolve)
+    monkeypatch.setattr("hugeplan.events.sending.socket.getaddrinfo", resolve)
     sender = Sender(timeout_seconds=0.2)
     url = f"http://rebinding.example:{receiver.server_port}/"
     for word in ("no answer|unreachable|Network", "loopback", "loopback"):
@@ -387,6 +386,25 @@ async def test_an_address_is_judged_when_it_is_connected_to(
         assert re.search(word, found.error), found.error
     assert len(asked) == 3  # once for each attempt: what was judged is what is connected to
     assert receiver.kept == []
+
+
+async def test_a_name_server_that_never_answers_keeps_no_thread_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop's few threads also resolve the database's name, and the process waits for them when it ends."""
+    ended = threading.Event()
+
+    def resolve(*_: object, **__: object) -> list[Any]:
+        ended.wait(30)
+        raise OSError("no name server")
+
+    monkeypatch.setattr("hugeplan.events.sending.socket.getaddrinfo", resolve)
+    try:
+        sender = Sender(timeout_seconds=0.2)
+        found = await asyncio.gather(*(sender.post(f"http://h{n}.example/", b"{}", {}) for n in range(40)))
+        assert {outcome.error for outcome in found} == {"no answer within 0.2 s"}
+        async with asyncio.timeout(5):
+            assert await asyncio.get_running_loop().run_in_executor(None, lambda: 1) == 1
+    finally:
+        ended.set()
 
 
 async def test_a_url_or_name_never_adds_a_header() -> None:
