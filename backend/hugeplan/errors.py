@@ -101,6 +101,10 @@ class UnavailableError(ProblemError):
     """Something the service needs is away for now."""
 
 
+class DamagedError(ProblemError):
+    """What is stored cannot be read back; everything else is as it was."""
+
+
 # What begins like a token of ours is not repeated, wherever it stood.
 _CREDENTIAL = re.compile(r"(hpl?_)[A-Za-z0-9_-]{16,}")
 

@@ -246,6 +246,14 @@ class Settings(BaseSettings):
     event_stream_seconds: Annotated[
         float, Field(ge=0.1, le=86400, description="A stream of events ends after this time; its client comes back.")
     ] = 900.0
+    seal_after_seconds: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=30 * 86400,
+            description="Age from which the documents of a node's hour become one row, a tenth of the size; 0: never.",
+        ),
+    ] = 3600.0
     maintenance_interval_seconds: Annotated[
         float, Field(ge=1, le=86400, description="Time between two rounds of partition and retention work.")
     ] = 3600.0

@@ -25,6 +25,7 @@ from hugeplan.errors import (
     BodyTimeoutError,
     ConflictError,
     CsrfError,
+    DamagedError,
     FieldProblem,
     ForbiddenError,
     InvalidInputError,
@@ -84,6 +85,7 @@ PROBLEM_TYPES: dict[type[Exception], ProblemType] = {
     UnsupportedMediaTypeError: ProblemType(415, "unsupported-media-type", "The request body must be JSON"),
     PreconditionRequiredError: ProblemType(428, "precondition-required", "The If-Match header is missing"),
     RateLimitedError: ProblemType(429, "rate-limited", "Too many requests"),
+    DamagedError: ProblemType(500, "document-damaged", "A stored document cannot be read back"),
     UnavailableError: ProblemType(503, "unavailable", "The service cannot answer right now"),
 }
 

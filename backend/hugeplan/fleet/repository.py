@@ -36,9 +36,11 @@ from hugeplan.db.models import (
     SampleDayRow,
     SampleHourRow,
     SampleRow,
+    SealedDocumentsRow,
 )
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
+from hugeplan.documents.sealed import unseal
 from hugeplan.fleet.schemas import NodeSummary
 from hugeplan.fleet.selector import NodeSelector, conditions
 
@@ -67,18 +69,37 @@ async def lock_node(session: WriteSession, node_id: UUID) -> NodeRow | None:
 
 async def delete_node(session: WriteSession, node_id: UUID) -> None:
     """Delete a node with all that is stored of it. Large tables have no foreign key that would do it."""
-    for table in (ReportDocumentRow, SampleRow, SampleHourRow, SampleDayRow):
+    for table in (ReportDocumentRow, SealedDocumentsRow, SampleRow, SampleHourRow, SampleDayRow):
         await session.execute(delete(table).where(table.node_id == node_id))
     await session.execute(delete(NodeRow).where(NodeRow.id == node_id))
 
 
 async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> bytes | None:
-    """The bytes of a report as they came."""
+    """The bytes of a report as they came; None when they are no longer kept. DamagedBlockError, zlib.error."""
+    received_at = await session.scalar(
+        select(ReportRow.received_at).where(ReportRow.node_id == node_id, ReportRow.report_id == report_id)
+    )
+    if received_at is None:
+        return None
     statement = select(ReportDocumentRow.document).where(
-        ReportDocumentRow.node_id == node_id, ReportDocumentRow.report_id == report_id
+        ReportDocumentRow.node_id == node_id,
+        ReportDocumentRow.received_at == received_at,
+        ReportDocumentRow.report_id == report_id,
     )
     document: bytes | None = await session.scalar(statement)
-    return None if document is None else unpack(document)
+    if document is not None:
+        return unpack(document)
+    # After the other form: what is sealed between the two statements is found by the second.
+    sealed = await session.execute(
+        select(SealedDocumentsRow.report_ids, SealedDocumentsRow.sizes_bytes, SealedDocumentsRow.documents).where(
+            SealedDocumentsRow.node_id == node_id,
+            SealedDocumentsRow.start_at <= received_at,
+            SealedDocumentsRow.end_at >= received_at,
+            SealedDocumentsRow.report_ids.contains([report_id]),
+        )
+    )
+    row = sealed.first()
+    return None if row is None else unseal(row.documents, row.sizes_bytes, row.report_ids.index(report_id))
 
 
 _LISTED: Final = tuple(getattr(NodeRow, name) for name in NodeSummary.model_fields if name != "stale")
@@ -165,7 +186,16 @@ async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
         .limit(1)
     )
     document: bytes | None = await session.scalar(statement)
-    return None if document is None else unpack(document)
+    if document is not None:
+        return unpack(document)
+    sealed = await session.execute(
+        select(SealedDocumentsRow.sizes_bytes, SealedDocumentsRow.documents)
+        .where(SealedDocumentsRow.node_id == node_id)
+        .order_by(SealedDocumentsRow.end_at.desc(), SealedDocumentsRow.start_at.desc())
+        .limit(1)
+    )
+    row = sealed.first()
+    return None if row is None else unseal(row.documents, row.sizes_bytes, len(row.sizes_bytes) - 1)
 
 
 async def list_samples(

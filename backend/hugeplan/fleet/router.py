@@ -133,9 +133,9 @@ async def node_processes_get(_: Viewer, session: Reads, node_id: UUID) -> Respon
     response_class=Response,
     responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The report"}},
 )
-async def node_report_get(_: Viewer, session: Reads, node_id: UUID) -> Response:
-    """A node's newest report, byte for byte as its agent sent it."""
-    return Response(await service.newest_document(session, node_id), media_type="application/json")
+async def node_report_get(_: Viewer, session: Reads, node_id: UUID, report_id: UUID | None = None) -> Response:
+    """A node's report, byte for byte as its agent sent it; without ``report_id`` the newest."""
+    return Response(await service.report_document(session, node_id, report_id), media_type="application/json")
 
 
 @router.delete("/nodes/{node_id}", status_code=204)

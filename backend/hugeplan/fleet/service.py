@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,8 +22,9 @@ from hugeplan.documents.decoding import convert, decode
 from hugeplan.documents.observed import HugetlbCgroup, Unit
 from hugeplan.documents.plan_digest import short
 from hugeplan.documents.report import Inventory, ProcessMemory, Sample
+from hugeplan.documents.sealed import DamagedBlockError
 from hugeplan.documents.tlbbench import TlbbenchDocument
-from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
+from hugeplan.errors import DamagedError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, packed, rebuilt, unpacked
@@ -371,12 +373,19 @@ def _limit(kept: Mapping[str, Any]) -> HugePageLimit:
     return HugePageLimit.model_validate({name: getattr(limit, name) for name in HugePageLimit.model_fields})
 
 
-async def newest_document(session: ReadSession, node_id: UUID) -> bytes:
-    """The node's newest report as it came. NotFoundError when it is no longer kept."""
+async def report_document(session: ReadSession, node_id: UUID, report_id: UUID | None) -> bytes:
+    """One report of a node as it came, without an id the newest. NotFoundError when it is not kept, DamagedError."""
     await require_node(session, node_id)
-    document = await repository.newest_document(session, node_id)
+    which = "The newest report" if report_id is None else f"Report {report_id}"
+    try:
+        if report_id is None:
+            document = await repository.newest_document(session, node_id)
+        else:
+            document = await repository.get_document(session, node_id, report_id)
+    except (DamagedBlockError, zlib.error) as error:
+        raise DamagedError(f"{which} of node {node_id} cannot be read back from the database: {error}.") from error
     if document is None:
-        raise NotFoundError(f"The newest report of node {node_id} is no longer kept.")
+        raise NotFoundError(f"{which} of node {node_id} is not kept, or not any more.")
     return document
 
 

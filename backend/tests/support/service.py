@@ -23,6 +23,7 @@ from hugeplan.db.models import (
     ReportDocumentRow,
     SampleRow,
     ScenarioRow,
+    SealedDocumentsRow,
     Token,
     WebhookRow,
 )
@@ -63,6 +64,7 @@ class Service:
                 ScenarioRow,
                 SampleRow,
                 ReportDocumentRow,
+                SealedDocumentsRow,
                 EventRow,
                 FleetPlanRow,
                 WebhookRow,

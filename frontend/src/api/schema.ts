@@ -197,7 +197,7 @@ export interface paths {
         };
         /**
          * Node Report Get
-         * @description A node's newest report, byte for byte as its agent sent it.
+         * @description A node's report, byte for byte as its agent sent it; without ``report_id`` the newest.
          */
         get: operations["node_report_get"];
         put?: never;
@@ -9751,7 +9751,9 @@ export interface operations {
     };
     node_report_get: {
         parameters: {
-            query?: never;
+            query?: {
+                report_id?: string | null;
+            };
             header?: never;
             path: {
                 node_id: string;

@@ -22,6 +22,7 @@ from hugeplan.db.models.fleet import (
     SampleDayRow,
     SampleHourRow,
     SampleRow,
+    SealedDocumentsRow,
 )
 from hugeplan.db.models.fleet_plans import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.models.scenarios import PlanRow, ScenarioRow, ScenarioVersionRow
@@ -53,6 +54,7 @@ __all__ = [
     "SampleRow",
     "ScenarioRow",
     "ScenarioVersionRow",
+    "SealedDocumentsRow",
     "Token",
     "WebhookDeliveryRow",
     "WebhookRow",

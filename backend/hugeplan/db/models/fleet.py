@@ -10,6 +10,7 @@ from sqlalchemy import (
     Double,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     SmallInteger,
     Text,
@@ -19,7 +20,7 @@ from sqlalchemy import (
     table,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from hugeplan.db.base import Base, JsonbObject, JsonObject
@@ -132,6 +133,27 @@ class ReportDocumentRow(Base):
     received_at: Mapped[datetime] = mapped_column(primary_key=True)
     report_id: Mapped[UUID] = mapped_column(primary_key=True)
     document: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class SealedDocumentsRow(Base):
+    """Documents of one node from ``start_at`` to ``end_at``, in order of arrival, as one block.
+
+    hugeplan.fleet.sealing writes it. Partitioned by day. ``sizes_bytes`` are those of the documents as they came.
+    """
+
+    __tablename__ = "sealed_documents"
+    __table_args__ = (
+        CheckConstraint("cardinality(report_ids) = cardinality(sizes_bytes)", name="sizes_bytes"),
+        {"postgresql_partition_by": "RANGE (start_at)"},
+    )
+
+    node_id: Mapped[UUID] = mapped_column(primary_key=True)
+    start_at: Mapped[datetime] = mapped_column(primary_key=True)
+    first_report_id: Mapped[UUID] = mapped_column(primary_key=True)
+    end_at: Mapped[datetime]
+    report_ids: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
+    sizes_bytes: Mapped[list[int]] = mapped_column(ARRAY(Integer))
+    documents: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class SampleRow(Base):

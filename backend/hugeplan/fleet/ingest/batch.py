@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +26,7 @@ from hugeplan.db.exchange import (
     uuids,
 )
 from hugeplan.documents.report import Report
+from hugeplan.documents.sealed import DamagedBlockError, unseal
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, UnauthenticatedError, invalid_input
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
@@ -159,7 +161,7 @@ class Batch:
         if others:
             nodes, reports = zip(*others, strict=True)
             (rows,) = await self._exchange.run([(statements.STORED_DOCUMENTS, [uuids(nodes), uuids(reports)])])
-            documents = {(_uuid(row[0]), _uuid(row[1])): bytes.fromhex(_text(row[2])[2:]) for row in rows}
+            documents = {(_uuid(row[0]), _uuid(row[1])): _stored_document(row) for row in rows}
             for key, seen in known.items():
                 seen.document = documents.get((seen.node_id, key[1]))
         return known
@@ -251,6 +253,16 @@ def _text(value: bytes | None) -> str:
 
 def _uuid(value: bytes | None) -> UUID:
     return UUID(_text(value))
+
+
+def _stored_document(row: Row) -> bytes | None:
+    """A row of STORED_DOCUMENTS; None of a block that cannot be read back, as if it were no longer kept."""
+    document = bytes.fromhex(_text(row[2])[2:])
+    if row[3] is None:
+        return document
+    with suppress(DamagedBlockError):
+        return unseal(document, msgspec.json.decode(_text(row[4])), int(_text(row[3])))
+    return None
 
 
 def _node(row: Row) -> tuple[str, Node]:

@@ -106,12 +106,20 @@ of the index. As a plain join, planned while there were few reports, it read all
 """
 
 STORED_DOCUMENTS: Final = Statement("""
-SELECT d.node_id, d.report_id, d.document
-FROM unnest($1::uuid[], $2::uuid[]) AS w(node_id, report_id)
-JOIN reports r ON r.node_id = w.node_id AND r.report_id = w.report_id
-JOIN report_documents d ON d.node_id = r.node_id AND d.report_id = r.report_id AND d.received_at = r.received_at
+WITH r AS (
+    SELECT r.node_id, r.report_id, r.received_at FROM unnest($1::uuid[], $2::uuid[]) AS w(node_id, report_id)
+    JOIN reports r ON r.node_id = w.node_id AND r.report_id = w.report_id
+)
+SELECT d.node_id, d.report_id, d.document, NULL, NULL
+FROM r JOIN report_documents d ON d.node_id = r.node_id AND d.report_id = r.report_id AND d.received_at = r.received_at
+UNION ALL
+SELECT r.node_id, r.report_id, s.documents, array_position(s.report_ids, r.report_id) - 1, array_to_json(s.sizes_bytes)
+FROM r JOIN sealed_documents s ON s.node_id = r.node_id AND s.start_at <= r.received_at AND s.end_at >= r.received_at
+    AND s.report_ids @> ARRAY[r.report_id]
 """)
-"""The documents of reports that came again in other bytes: whether they say the same is judged by what they say."""
+"""The documents of reports that came again in other bytes: whether they say the same is judged by what they say.
+
+Of a sealed one the block with its place in it and the sizes."""
 
 PUT_IN_FORCE: Final = Statement("""
 INSERT INTO plans_in_force (node_id, plan_id, pools, source, since, set_by)
