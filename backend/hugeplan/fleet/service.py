@@ -385,7 +385,7 @@ async def report_document(session: ReadSession, node_id: UUID, report_id: UUID |
     except (DamagedBlockError, zlib.error) as error:
         raise DamagedError(f"{which} of node {node_id} cannot be read back from the database: {error}.") from error
     if document is None:
-        raise NotFoundError(f"{which} of node {node_id} is not kept, or not any more.")
+        raise NotFoundError(f"{which} of node {node_id} is no longer kept.")
     return document
 
 

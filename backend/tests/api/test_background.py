@@ -98,4 +98,4 @@ async def test_it_ends_with_the_service(registry: CollectorRegistry) -> None:
 
 
 def test_no_two_locks_share_a_number() -> None:
-    assert len({int(lock) for lock in AdvisoryLock}) == len(AdvisoryLock.__members__) == 4
+    assert len({int(lock) for lock in AdvisoryLock}) == len(AdvisoryLock.__members__)

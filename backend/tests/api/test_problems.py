@@ -151,6 +151,7 @@ def test_every_problem_type_is_unique_and_stable() -> None:
         "body-too-large",
         "conflict",
         "csrf",
+        "document-damaged",
         "forbidden",
         "internal",
         "invalid-input",
