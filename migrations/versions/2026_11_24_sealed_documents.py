@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0012_sealed_documents"
-down_revision = "0011_plan_verdict"
+revision = "0013_sealed_documents"
+down_revision = "0012_fleet_as_it_runs"
 branch_labels = None
 depends_on = None
 

@@ -1,4 +1,4 @@
-"""Documents of reports after an hour: many of one node become one row (docs/adr/0037).
+"""Documents of reports after an hour: many of one node become one row (docs/adr/0039).
 
 Any replica may run a round; an advisory lock lets one do it. A batch is one transaction, so that each document is
 whole in one form or the other whenever the process ends, and a round that ends early is begun again by the next.
