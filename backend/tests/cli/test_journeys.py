@@ -145,7 +145,7 @@ def test_from_plan_to_proof(server: RealServer, pools: PoolFiles, hugeplan: Comm
     pages = sum(pool["pages"] for pool in document["plan"]["pools"] if pool["page_bytes"] == M2)
     needed = document["plan"]["instances"][0]["demand"]["pages"]
     assert hugeplan("artifacts", str(plan), "--out", str(tmp_path / "files"))[0] == 0
-    folder = next((tmp_path / "files").glob("*/*postgresql_conf"))
+    folder = next((tmp_path / "files").glob("*-postgresql_conf"))
     own, at_port = file_of(document), f"PostgreSQL on port {server.port}"
     try:
         verified(hugeplan, plan, 10, "is not reserved", "hugeplan apply")
@@ -205,7 +205,7 @@ def test_on_pages_of_1g(server: RealServer, pools: PoolFiles, hugeplan: Command,
         if status == 1 and "given" in text:
             pytest.skip(f"SKIP: the kernel has no contiguous memory for {pages} pages of 1G now")
         assert (status, pools.counts(0, GIB).pages) == (6, pages), text
-        shell(own["install"], next(folder.glob("*/*postgresql_conf")))
+        shell(own["install"], next(folder.glob("*-postgresql_conf")))
         assert (server.sql("show huge_page_size"), server.sql("show shared_buffers")) == ("1GB", "200MB")
         verified(hugeplan, large, 0, "It runs on pages of 1G")
         pools.write(0, M2, sum(pool["pages"] for pool in of_small["plan"]["pools"] if pool["page_bytes"] == M2))

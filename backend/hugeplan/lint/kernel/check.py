@@ -196,6 +196,7 @@ def _nodes_twice(boot: Boot, notes: Notes) -> None:
 def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple[Edit, ...]) -> None:
     """Counts that the kernel gives to another size than the one written beside them."""
     last_size: Word | None = None
+    places = {word.start: place for place, word in enumerate(words)}
     for step in boot.steps:
         word = step.word
         if word.name != "hugepages":
@@ -206,7 +207,7 @@ def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple
             continue
         if last_size is None:
             # In the order of the words, which is not always that of the file.
-            later = [w for w in words[words.index(word) :] if w.name == "hugepagesz"]
+            later = [w for w in words[places[word.start] :] if w.name == "hugepagesz"]
             target = step.target_bytes or boot.default_page_bytes
             if later and memparse(later[0].value or "") == target and later[0].start == _next_size(words, word):
                 notes.problem(

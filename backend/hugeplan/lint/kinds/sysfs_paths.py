@@ -18,7 +18,7 @@ _SYSCTLS: Final = (
     "hugetlb_optimize_vmemmap",
 )  # fmt: skip
 #: Paths about huge pages in any text; RHEL 6 had a folder of its own.
-_PATH: Final = re.compile(r"/(?:sys/kernel/mm|sys/devices/system/node|proc/sys/vm)/[\w./-]*huge[\w./-]*")
+_PATH: Final = re.compile(r"/(?:sys/kernel/mm|sys/devices/system/node|proc/sys/vm)/[\w./-]{0,120}?huge[\w./-]{0,120}")
 
 
 class WrongPath(NamedTuple):
