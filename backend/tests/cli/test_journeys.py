@@ -181,7 +181,7 @@ def test_from_plan_to_proof(server: RealServer, pools: PoolFiles, hugeplan: Comm
         with hugetlb_cgroup((needed - 20) * M2) as cgroup:
             assert server.start() == 0, server.log
             (cgroup / "cgroup.procs").write_text((server.data / "postmaster.pid").read_text().split()[0])
-            verified(hugeplan, plan, 17, "time bomb")
+            verified(hugeplan, plan, 17, "once its cache is warm", "Raise the usage limit of 2M pages of the cgroup /")
         shell(own["rollback"], folder)
         assert server.sql("show huge_pages") == "off", "what postgresql.conf says"
         assert server.control("stop") == 0

@@ -298,3 +298,20 @@ def test_states_are_told_apart_by_their_cause(change: Any, cause: Cause, words: 
 def test_every_cause_has_an_exit_status_of_its_own() -> None:
     assert set(EXIT_OF) == set(Cause)
     assert len(set(EXIT_OF.values())) == len(Cause)
+
+
+@pytest.mark.parametrize(
+    ("path", "fix"),
+    [
+        ("/kubepods.slice/pod1/c", "Set hugepages-2Mi: "),
+        ("/system.slice/db.service", "Raise the usage limit of 2M pages of the cgroup /system.slice/db.service to "),
+    ],
+)
+def test_a_limit_is_raised_where_somebody_set_it(path: str, fix: str) -> None:
+    """'Set hugepages-2Mi as request and limit of its container' was said of a service on a node without Kubernetes."""
+    found, report = good()
+    limit("usage")(report)
+    server_of(report)["hugetlb_limits"][0]["cgroup_path"] = path
+    verdict = verify(found, Observation(report["inventory"], report["sample"]))
+    (short,) = [f for f in verdict.findings if f.code == "verify_limit"]
+    assert (verdict.cause, (short.fix or "")[: len(fix)]) == (Cause.LIMIT, fix)

@@ -91,7 +91,8 @@ class Claim:
     ``subject`` is its name as whoever asks shows it. ``limit_bytes`` is None where it is not known, ``counter`` where
     it is not known whether touched pages (``usage``) or mappings (``reservation``) count against it. ``grant`` is what
     the limit is to be, by Kubernetes resource, the page size of the claim first; ``holder`` whose limit it is.
-    ``refuses_start``: the engine ends where it does not get its pages.
+    ``refuses_start``: the engine ends where it does not get its pages. ``cgroup``: the limit is that of a cgroup which
+    no kubelet made, so there is no pod to edit.
     """
 
     subject: str
@@ -103,6 +104,7 @@ class Claim:
     counter: str | None = None
     holder: str = "of the container"
     refuses_start: bool = False
+    cgroup: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

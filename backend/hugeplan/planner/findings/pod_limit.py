@@ -66,7 +66,8 @@ def _judged(claim: Claim) -> Finding:
     if limit < claim.pages * claim.page_bytes:
         allowed = f"its limit allows {limit // claim.page_bytes:,}" if limit else "it has no limit, so it may use none"
         what = f"It maps {claim.pages:,} pages of {page_label(claim.page_bytes)}, {allowed}"
-        title = f"The pod needs {claim.pages:,} huge pages, its limit allows {limit // claim.page_bytes:,}"
+        who = "The pod" if claim.cgroup is None else "It"
+        title = f"{who} needs {claim.pages:,} huge pages, its limit allows {limit // claim.page_bytes:,}"
         if not limit:
             title = "It may use none of the node's huge pages"
         return wrong(CODE, name, title, f"{what}: {_consequence(claim)}.", _fix(claim), evidence=evidence)
@@ -79,6 +80,13 @@ def _judged(claim: Claim) -> Finding:
 
 
 def _fix(claim: Claim) -> str:
+    if claim.cgroup is not None:
+        size = next(iter(claim.grant.values()))
+        counter = f"{claim.counter} limit" if claim.counter else "limit"
+        return (
+            f"Raise the {counter} of {page_label(claim.page_bytes)} pages of the cgroup {claim.cgroup} to "
+            f"{format_bytes(size)}, {size // claim.page_bytes:,} pages, where its service or container is set up."
+        )
     wanted = ", ".join(f"{name}: {format_kubernetes_bytes(size)}" for name, size in claim.grant.items())
     return f"Set {wanted} as request and limit {claim.holder}."
 

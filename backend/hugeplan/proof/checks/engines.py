@@ -247,7 +247,7 @@ def _claim(instance: InstancePlan, server: Server, limit: Mapping[str, Any]) -> 
     mapped = [int(s.get("bytes") or 0) for s in server.get("segments") or () if s.get("page_bytes") == size]
     need = max([*mapped, instance.demand.segment_bytes])
     pages = max(-(-need // size), instance.demand.pages)
-    counter = limit.get("counter")
+    counter, cgroup = limit.get("counter"), str(limit.get("cgroup_path") or "")
     return Claim(
         subject=instance.name,
         engine=instance.engine,
@@ -256,7 +256,8 @@ def _claim(instance: InstancePlan, server: Server, limit: Mapping[str, Any]) -> 
         grant={kubernetes_resource_name(size): (pages + instance.demand.error_pages) * size},
         limit_bytes=int(limit["limit_bytes"]) // size * size,
         counter=counter,
-        holder=f"of its container: the {counter} limit of {limit.get('cgroup_path')} is short",
+        holder=f"of its container: the {counter} limit of {cgroup} is short",
+        cgroup=None if "kubepods" in cgroup else cgroup,
     )
 
 
