@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
         f" {WIDE_POINTS:g} points. Databases: {h.databases_inside} of {h.databases}."
     )
     print(
-        f"{len(rows)} published results: {total['inside']} inside the predicted range, {total['outside']} outside, "
-        f"{total['unexplained']} unexplained, {total['no_inputs']} without inputs"
+        f"{len(rows)} published results: {total['inside']} inside the predicted range or the tolerance,"
+        f" {total['outside']} outside, {total['unexplained']} unexplained, {total['no_inputs']} without inputs"
         + ("." if arguments.all else " (--all lists them).")
     )
     return 0

@@ -66,8 +66,12 @@ _MENDED: Final = frozenset(
         "wrong_default_size",
         "memlock_too_low",
         "surplus_pages",
+        "buffer_pool_mistaken_for_segment",
+        "kubelet_not_restarted",
     }
 )
+#: Limits of containers that the files of a plan on Kubernetes raise.
+_MENDED_IN_PODS: Final = frozenset({"pod_limit_below_segment", "time_bomb"})
 #: Said by the answer itself.
 _SAID: Final = frozenset({"memory_fit", "risk_above_policy"})
 _RUNS: Final = "fallback_to_base_pages"
@@ -183,8 +187,9 @@ def _certainty(plan: Plan) -> str:
 
 
 def _blocking(plan: Plan) -> Iterator[Finding]:
+    mended = _MENDED if plan.kubernetes is None else _MENDED | _MENDED_IN_PODS
     for finding in plan.findings:
-        if finding.state is State.WRONG and finding.code not in _MENDED | _SAID:
+        if finding.state is State.WRONG and finding.code not in mended | _SAID:
             yield finding
 
 

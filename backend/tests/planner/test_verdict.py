@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from hugeplan.planner.model import DatabaseInstance, Finding, NodeFacts, NumaNode, Plan, PlanRequest, Pool, State
+from hugeplan.planner.model import (
+    DatabaseInstance,
+    Finding,
+    KubernetesView,
+    NodeFacts,
+    NumaNode,
+    Plan,
+    PlanRequest,
+    Pool,
+    State,
+)
 from hugeplan.planner.plan import plan
 from hugeplan.planner.verdict import Answer, verdict
 
@@ -61,6 +71,21 @@ def test_a_fault_that_the_plan_mends_holds_nothing_back() -> None:
     assert verdict(replace(clean, findings=(finding("pool_short"),))).answer is Answer.DO_IT
     held = verdict(replace(clean, findings=(finding("fractured_guest"),)))
     assert (held.answer, held.after) == (Answer.DO_IT_AFTER, ("db-7: It is wrong. Mend it.",))
+
+
+@pytest.mark.parametrize("pages", [1, 907, 8192, 8300])
+def test_pages_that_the_plan_adds_hold_nothing_back(pages: int) -> None:
+    """8,192 pages are the buffer pool alone: two findings call that wrong, and the plan mends both."""
+    short = with_risk(made(pages=pages), meets_policy=True)
+    assert any(f.state is State.WRONG for f in short.findings)
+    assert verdict(short).answer is Answer.DO_IT
+
+
+def test_a_limit_is_raised_by_the_files_of_a_plan_on_kubernetes_alone() -> None:
+    bare = with_risk(replace(made(), findings=(finding("pod_limit_below_segment"),)), meets_policy=True)
+    assert verdict(bare).answer is Answer.DO_IT_AFTER
+    view = KubernetesView(capacity={}, allocatable={}, reserved_memory=(), phantom_eviction_bytes=0)
+    assert verdict(replace(bare, kubernetes=view)).answer is Answer.DO_IT
 
 
 def test_nothing_to_change_is_said() -> None:
