@@ -58,6 +58,7 @@ from hugeplan.reference.router import router as reference_router
 from hugeplan.sandbox.sandbox import Sandbox
 from hugeplan.scenarios.router import router as scenarios_router
 from hugeplan.settings import Settings
+from hugeplan.trials.router import router as trials_router
 from hugeplan.warm import warm
 
 ROUTERS = (
@@ -73,6 +74,7 @@ ROUTERS = (
     evidence_router,
     reference_router,
     access_router,
+    trials_router,
 )
 
 

@@ -22,7 +22,7 @@ OWNERS = {
     "machines": "access", "oidc_logins": "access", "tokens": "access",
     "run": "benchmarks", "events": "events", "webhook": "events", "fleet_plan": "fleet_plans",
     "node": "fleet", "report": "fleet", "sample": "fleet", "plans_in_force": "fleet",
-    "plans": "scenarios", "scenario": "scenarios",
+    "plans": "scenarios", "scenario": "scenarios", "trials": "trials",
 }  # fmt: skip
 #: Everybody's: migrations, partitions and retention know all tables.
 EVERYWHERE = {"db"}
@@ -40,6 +40,7 @@ CROSSINGS = {
     ("plans", "plans"): "states and signatures of the plans that scenarios keep",
     ("scenarios", "nodes"): "scenarios are listed with their node's name",
     ("scenarios", "plans_in_force"): "plans are listed with where they are in force",
+    ("trials", "nodes"): "a trial is stored for the node that reports under its machine id",
     ("scenarios", "runs"): "a plan names the run that it was made with",
 }
 

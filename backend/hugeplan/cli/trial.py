@@ -161,7 +161,7 @@ Prepared = Callable[[Path, Callable[[str], None]], tuple["Subject", Callable[[da
 def _postgresql(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
     from hugeplan.cli.trial_document import About  # noqa: PLC0415
     from hugeplan.cli.trial_shape import settings_of, wanted  # noqa: PLC0415
-    from hugeplan.documents.trial import Shape  # noqa: PLC0415
+    from hugeplan.documents.trial import TrialShape  # noqa: PLC0415
     from hugeplan.measuring import postgresql, room  # noqa: PLC0415
     from hugeplan.measuring.postgresql_server import ServerError, find_programs  # noqa: PLC0415
 
@@ -194,7 +194,7 @@ def _postgresql(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepare
         subject = postgresql.PostgresqlSubject(plan, folder, say)
         subject.prepare(arms)
         say(f"PostgreSQL {subject.release} of {plan.programs}, {clients} clients")
-        shape = Shape(
+        shape = TrialShape(
             operation_class="script" if plan.script else "key_lookup",
             row_bytes=None if plan.script else row_bytes,
             data_bytes=subject.data_bytes,
@@ -267,7 +267,7 @@ def _java_pages(words: Sequence[str], page_bytes: int) -> int:
 
 def _program_trial(arguments: argparse.Namespace, launches: Mapping[str, Launch], engine: str, shown: str) -> Prepared:
     from hugeplan.cli.trial_document import About  # noqa: PLC0415
-    from hugeplan.documents.trial import Shape  # noqa: PLC0415
+    from hugeplan.documents.trial import TrialShape  # noqa: PLC0415
     from hugeplan.measuring.program import Metric, ProgramSubject  # noqa: PLC0415
 
     metric = None
@@ -283,7 +283,7 @@ def _program_trial(arguments: argparse.Namespace, launches: Mapping[str, Launch]
 
     def prepared(folder: Path, _: Callable[[str], None]) -> tuple[Subject, Callable[[datetime, int], About]]:
         subject = ProgramSubject(launches, folder, metric, pairs_per_block=runs)
-        shape = Shape(operation_class="program", base_command=shown[:2000])
+        shape = TrialShape(operation_class="program", base_command=shown[:2000])
         return subject, lambda started, seed: About(engine, None, shape, started, seed)
 
     return prepared

@@ -17,20 +17,19 @@ from typing import Any, Final, cast
 from hugeplan.cli import InputError
 from hugeplan.cli.trial_text import picture, sentence, table
 from hugeplan.documents.trial import (
-    Batch,
-    Block,
-    Gain,
-    Machine,
-    PageSize,
-    Pair,
-    Shape,
-    Status,
+    MeasuredGain,
+    TrialBatch,
+    TrialBlock,
     TrialDocument,
+    TrialMachine,
+    TrialPageSize,
+    TrialPair,
+    TrialShape,
+    TrialStatus,
 )
-from hugeplan.measuring import batches
+from hugeplan.measuring.batches import Batch
 from hugeplan.measuring.confidence import Interval
-from hugeplan.measuring.trial import EQUAL, Arm, Measured
-from hugeplan.measuring.trial import Block as MeasuredBlock
+from hugeplan.measuring.trial import EQUAL, Arm, Block, Measured
 from hugeplan.planner.model import GIB, MIB
 from hugeplan.planner.pages import page_label
 
@@ -43,7 +42,7 @@ class About:
 
     engine: str
     version: str | None
-    shape: Shape
+    shape: TrialShape
     started: datetime
     seed: int
 
@@ -69,40 +68,46 @@ def document_of(arguments: argparse.Namespace, measured: Measured, about: About)
     )
 
 
-def _page_size(measured: Measured, arm: Arm) -> PageSize:
+def _page_size(measured: Measured, arm: Arm) -> TrialPageSize:
     gain = arm.gain(by_cpu=measured.by_cpu) if arm.blocks else None
-    status = Status.SKIPPED if not arm.blocks else Status.MEASURED if measured.is_usable(arm) else Status.TOO_NOISY
-    return PageSize(
+    status = (
+        TrialStatus.SKIPPED
+        if not arm.blocks
+        else TrialStatus.MEASURED
+        if measured.is_usable(arm)
+        else TrialStatus.TOO_NOISY
+    )
+    return TrialPageSize(
         page_size=cast(Any, arm.name),  # the model checks it
         page_bytes=_PAGE_BYTES.get(arm.name),
-        status=status,
+        status=status if arm.blocks else TrialStatus.SKIPPED,
         reason=(arm.skipped or ("there was no time for it" if not arm.blocks else None) or "")[:300] or None,
         gain=None if gain is None else _gain(gain),
         blocks=tuple(_block(block) for block in arm.blocks),
     )
 
 
-def _gain(gain: Interval) -> Gain:
+def _gain(gain: Interval) -> MeasuredGain:
     def known(value: float) -> float | None:
         return round(value, 3) if math.isfinite(value) and value <= 1e6 else None
 
-    return Gain(likely=round(gain.likely, 3), low=known(gain.low), high=known(gain.high))
+    return MeasuredGain(likely=round(gain.likely, 3), low=known(gain.low), high=known(gain.high))
 
 
-def _block(block: MeasuredBlock) -> Block:
-    return Block(
+def _block(block: Block) -> TrialBlock:
+    return TrialBlock(
         swapped=block.swapped,
         seconds=round(block.seconds, 3),
         others_share=None if block.others_share is None else round(min(1.0, max(0.0, block.others_share)), 3),
-        pairs=tuple(Pair(base=_batch(pair.first), other=_batch(pair.second)) for pair in block.pairs),
+        pairs=tuple(TrialPair(base=_batch(pair.first), other=_batch(pair.second)) for pair in block.pairs),
     )
 
 
-def _batch(batch: batches.Batch) -> Batch:
-    return Batch(rate=float(f"{batch.rate:.6g}"), cpu_ns=float(f"{batch.cpu_ns:.6g}"))
+def _batch(batch: Batch) -> TrialBatch:
+    return TrialBatch(rate=float(f"{batch.rate:.6g}"), cpu_ns=float(f"{batch.cpu_ns:.6g}"))
 
 
-def machine() -> Machine:
+def machine() -> TrialMachine:
     """This machine, as the agent would name it; what cannot be read is unknown."""
     from hugeplan_agent.host import Host  # noqa: PLC0415 - an optional distribution
     from hugeplan_agent.machine import machine_id, node_name  # noqa: PLC0415
@@ -113,7 +118,7 @@ def machine() -> Machine:
     with suppress(OSError, IndexError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
         processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), None)
-    return Machine(
+    return TrialMachine(
         name=node_name(host, None)[:300],
         machine_id=known_id,
         processor=processor,

@@ -26,7 +26,7 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Status(StrEnum):
+class TrialStatus(StrEnum):
     """What a page size's figure is worth."""
 
     MEASURED = "measured"
@@ -34,7 +34,7 @@ class Status(StrEnum):
     SKIPPED = "skipped"
 
 
-class Machine(_Model):
+class TrialMachine(_Model):
     """Where it was measured. ``machine_id`` is the agent's: null where no agent runs."""
 
     name: Text
@@ -45,7 +45,7 @@ class Machine(_Model):
     memory_bytes: Count | None = None
 
 
-class Shape(_Model):
+class TrialShape(_Model):
     """What was done: null where it does not apply, as a row of a program that has none."""
 
     operation_class: Text | None = Field(None, description="key_lookup, script (the user's own) or program")
@@ -56,7 +56,7 @@ class Shape(_Model):
     base_command: Annotated[str, Field(max_length=2000)] | None = None
 
 
-class Gain(_Model):
+class MeasuredGain(_Model):
     """A gain in per cent over base pages: +5 is five per cent more work per CPU second (or per second)."""
 
     likely: Percent
@@ -64,38 +64,38 @@ class Gain(_Model):
     high: Percent | None = Field(description="upper end of the 95 % interval; null while there are too few blocks")
 
 
-class Batch(_Model):
+class TrialBatch(_Model):
     """Operations per second, and nanoseconds of CPU time per operation."""
 
     rate: Positive
     cpu_ns: Positive
 
 
-class Pair(_Model):
+class TrialPair(_Model):
     """One batch on base pages and one on the other, in turns."""
 
-    base: Batch
-    other: Batch
+    base: TrialBatch
+    other: TrialBatch
 
 
-class Block(_Model):
+class TrialBlock(_Model):
     """The pairs of one start of both sides. ``others_share``: share of the CPUs that other work took before it."""
 
     swapped: bool
     seconds: Annotated[float, Field(ge=0.0, lt=1e7)]
     others_share: Share | None = None
-    pairs: Annotated[tuple[Pair, ...], Field(max_length=MAX_PAIRS)]
+    pairs: Annotated[tuple[TrialPair, ...], Field(max_length=MAX_PAIRS)]
 
 
-class PageSize(_Model):
+class TrialPageSize(_Model):
     """One page size against base pages; ``equal`` is base pages against base pages, the noise floor."""
 
     page_size: Literal["equal", "2M", "1G", "thp", "huge"]
     page_bytes: Count | None = Field(None, description="null where the trial does not know it, as for a command")
-    status: Status
+    status: TrialStatus
     reason: Text | None = None
-    gain: Gain | None = None
-    blocks: Annotated[tuple[Block, ...], Field(max_length=MAX_BLOCKS)] = ()
+    gain: MeasuredGain | None = None
+    blocks: Annotated[tuple[TrialBlock, ...], Field(max_length=MAX_BLOCKS)] = ()
 
 
 class TrialDocument(_Model):
@@ -107,17 +107,17 @@ class TrialDocument(_Model):
     started_at: datetime
     seconds: Annotated[float, Field(ge=0.0, lt=1e7)]
     stopped: Literal["narrow", "time", "interrupted"]
-    machine: Machine
+    machine: TrialMachine
     engine: Text = Field(description="postgresql, mariadb, jvm or command")
     version: Text | None = None
-    shape: Shape
+    shape: TrialShape
     measure: Literal["cpu_per_operation", "rate"]
     metric: Text | None = Field(None, description="what the rate counts, where it is not operations")
     others_share: Share | None = Field(None, description="mean share of the CPUs that other work took between blocks")
     priority: Literal["idle", "normal", "high"]
     seed: Count
     sentence: Annotated[str, Field(max_length=4000)]
-    page_sizes: Annotated[tuple[PageSize, ...], Field(min_length=1, max_length=8)]
+    page_sizes: Annotated[tuple[TrialPageSize, ...], Field(min_length=1, max_length=8)]
 
 
 def schema() -> str:

@@ -194,7 +194,7 @@ def _measure_block(
             pairs = alternate(base, other, subject.pairs_per_block, second_begins=draw.random() < 0.5)
     except ArmError as problem:
         arm.failures += 1
-        if not arm.blocks or arm.failures >= _FAILURES_IN_A_ROW:
+        if arm.failures >= _FAILURES_IN_A_ROW:
             arm.skipped = str(problem)
         say(f"{arm.name}: {problem}")
         return

@@ -1884,6 +1884,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/trials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Trials Create
+         * @description Store what ``hugeplan trial`` wrote. Idempotent by id: the same trial again is answered 200.
+         */
+        post: operations["trials_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{node_id}/trials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Node Trials List
+         * @description The trials of a node, newest first.
+         */
+        get: operations["node_trials_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/trials/{trial_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Trials Get
+         * @description A trial with every pair of batches, as it was sent.
+         */
+        get: operations["trials_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -4056,6 +4116,24 @@ export interface components {
             sizes: components["schemas"]["SizeWins"][];
         };
         /**
+         * MeasuredGain
+         * @description A gain in per cent over base pages: +5 is five per cent more work per CPU second (or per second).
+         */
+        MeasuredGain: {
+            /** Likely */
+            likely: number;
+            /**
+             * Low
+             * @description lower end of the 95 % interval; null while there are too few blocks
+             */
+            low: number | null;
+            /**
+             * High
+             * @description upper end of the 95 % interval; null while there are too few blocks
+             */
+            high: number | null;
+        };
+        /**
          * MemoryChange
          * @description One kind of the ledger now and as planned, over all NUMA nodes.
          */
@@ -4770,6 +4848,13 @@ export interface components {
         Page_Token_: {
             /** Items */
             items: components["schemas"]["Token"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[Trial] */
+        Page_Trial_: {
+            /** Items */
+            items: components["schemas"]["Trial"][];
             /** Next Cursor */
             next_cursor: string | null;
         };
@@ -6952,6 +7037,264 @@ export interface components {
             /** Shmem Enabled */
             shmem_enabled: string | null;
         };
+        /**
+         * Trial
+         * @description One trial on a node, without its pairs. ``others_share``: share of the CPUs that other work took meanwhile.
+         */
+        Trial: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /**
+             * Stored At
+             * Format: date-time
+             */
+            stored_at: string;
+            /** Seconds */
+            seconds: number;
+            /**
+             * Stopped
+             * @enum {string}
+             */
+            stopped: "narrow" | "time" | "interrupted";
+            /** Engine */
+            engine: string;
+            /** Version */
+            version: string | null;
+            shape: components["schemas"]["TrialShape"];
+            machine: components["schemas"]["TrialMachine"];
+            /**
+             * Measure
+             * @enum {string}
+             */
+            measure: "cpu_per_operation" | "rate";
+            /** Others Share */
+            others_share: number | null;
+            /** Sentence */
+            sentence: string;
+            /** Page Sizes */
+            page_sizes: components["schemas"]["TrialResult"][];
+        };
+        /**
+         * TrialBatch
+         * @description Operations per second, and nanoseconds of CPU time per operation.
+         */
+        TrialBatch: {
+            /** Rate */
+            rate: number;
+            /** Cpu Ns */
+            cpu_ns: number;
+        };
+        /**
+         * TrialBlock
+         * @description The pairs of one start of both sides. ``others_share``: share of the CPUs that other work took before it.
+         */
+        TrialBlock: {
+            /** Swapped */
+            swapped: boolean;
+            /** Seconds */
+            seconds: number;
+            /** Others Share */
+            others_share?: number | null;
+            /** Pairs */
+            pairs: components["schemas"]["TrialPair"][];
+        };
+        /**
+         * TrialDocument
+         * @description The whole trial.
+         */
+        TrialDocument: {
+            /**
+             * Format
+             * @default hugeplan-trial
+             * @constant
+             */
+            format: "hugeplan-trial";
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /** Id */
+            id: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Seconds */
+            seconds: number;
+            /**
+             * Stopped
+             * @enum {string}
+             */
+            stopped: "narrow" | "time" | "interrupted";
+            machine: components["schemas"]["TrialMachine"];
+            /**
+             * Engine
+             * @description postgresql, mariadb, jvm or command
+             */
+            engine: string;
+            /** Version */
+            version?: string | null;
+            shape: components["schemas"]["TrialShape"];
+            /**
+             * Measure
+             * @enum {string}
+             */
+            measure: "cpu_per_operation" | "rate";
+            /**
+             * Metric
+             * @description what the rate counts, where it is not operations
+             */
+            metric?: string | null;
+            /**
+             * Others Share
+             * @description mean share of the CPUs that other work took between blocks
+             */
+            others_share?: number | null;
+            /**
+             * Priority
+             * @enum {string}
+             */
+            priority: "idle" | "normal" | "high";
+            /** Seed */
+            seed: number;
+            /** Sentence */
+            sentence: string;
+            /** Page Sizes */
+            page_sizes: components["schemas"]["TrialPageSize"][];
+        };
+        /**
+         * TrialMachine
+         * @description Where it was measured. ``machine_id`` is the agent's: null where no agent runs.
+         */
+        TrialMachine: {
+            /** Name */
+            name: string;
+            /** Machine Id */
+            machine_id?: string | null;
+            /** Processor */
+            processor?: string | null;
+            /** Kernel */
+            kernel?: string | null;
+            /** Cpus */
+            cpus?: number | null;
+            /** Memory Bytes */
+            memory_bytes?: number | null;
+        };
+        /**
+         * TrialPageSize
+         * @description One page size against base pages; ``equal`` is base pages against base pages, the noise floor.
+         */
+        TrialPageSize: {
+            /**
+             * Page Size
+             * @enum {string}
+             */
+            page_size: "equal" | "2M" | "1G" | "thp" | "huge";
+            /**
+             * Page Bytes
+             * @description null where the trial does not know it, as for a command
+             */
+            page_bytes?: number | null;
+            status: components["schemas"]["TrialStatus"];
+            /** Reason */
+            reason?: string | null;
+            gain?: components["schemas"]["MeasuredGain"] | null;
+            /**
+             * Blocks
+             * @default []
+             */
+            blocks: components["schemas"]["TrialBlock"][];
+        };
+        /**
+         * TrialPair
+         * @description One batch on base pages and one on the other, in turns.
+         */
+        TrialPair: {
+            base: components["schemas"]["TrialBatch"];
+            other: components["schemas"]["TrialBatch"];
+        };
+        /**
+         * TrialReceipt
+         * @description ``created`` is false when the same trial was stored before.
+         */
+        TrialReceipt: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /** Created */
+            created: boolean;
+        };
+        /**
+         * TrialResult
+         * @description What one page size gained over base pages in per cent; ``text`` says it, null where nothing was measured.
+         *
+         *     ``equal`` is base pages against base pages: the noise floor.
+         */
+        TrialResult: {
+            /**
+             * Page Size
+             * @enum {string}
+             */
+            page_size: "equal" | "2M" | "1G" | "thp" | "huge";
+            status: components["schemas"]["TrialStatus"];
+            /** Reason */
+            reason: string | null;
+            gain: components["schemas"]["MeasuredGain"] | null;
+            /** Blocks */
+            blocks: number;
+            /** Text */
+            text: string | null;
+        };
+        /**
+         * TrialShape
+         * @description What was done: null where it does not apply, as a row of a program that has none.
+         */
+        TrialShape: {
+            /**
+             * Operation Class
+             * @description key_lookup, script (the user's own) or program
+             */
+            operation_class?: string | null;
+            /** Row Bytes */
+            row_bytes?: number | null;
+            /** Data Bytes */
+            data_bytes?: number | null;
+            /** Pool Bytes */
+            pool_bytes?: number | null;
+            /** Clients */
+            clients?: number | null;
+            /** Base Command */
+            base_command?: string | null;
+        };
+        /**
+         * TrialStatus
+         * @description What a page size's figure is worth.
+         * @enum {string}
+         */
+        TrialStatus: "measured" | "too_noisy" | "skipped";
         /**
          * Validation
          * @description The project's own validation runs, those that miss too.
@@ -13071,6 +13414,115 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    trials_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrialDocument"];
+            };
+        };
+        responses: {
+            /** @description The trial was stored before */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrialReceipt"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrialReceipt"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    node_trials_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                node_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Trial_"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    trials_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                trial_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrialDocument"];
                 };
             };
             /** @description An error, as problem+json */

@@ -26,6 +26,7 @@ from hugeplan.db.models.fleet import (
 )
 from hugeplan.db.models.fleet_plans import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.models.scenarios import PlanRow, ScenarioRow, ScenarioVersionRow
+from hugeplan.db.models.trials import TrialRow
 from hugeplan.db.models.webhooks import WebhookDeliveryRow, WebhookRow
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "ScenarioVersionRow",
     "SealedDocumentsRow",
     "Token",
+    "TrialRow",
     "WebhookDeliveryRow",
     "WebhookRow",
 ]

@@ -1,0 +1,31 @@
+"""Trials: a narrow row for lists, the document beside it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ForeignKey, Index, LargeBinary
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from hugeplan.db.base import Base, JsonObject
+
+
+class TrialRow(Base):
+    """One ``hugeplan trial`` of a node. ``summary`` is the document without its blocks, ``document`` all of it.
+
+    ``ordered_at`` is ``started_at``, but never later than the arrival: a wrong clock does not stay newest for ever.
+    """
+
+    __tablename__ = "trials"
+    __table_args__ = (Index(None, "id"), Index(None, "node_id", "ordered_at", "id"))
+
+    node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    started_at: Mapped[datetime]
+    ordered_at: Mapped[datetime]
+    stored_at: Mapped[datetime]
+    content_sha256: Mapped[bytes] = mapped_column(LargeBinary)
+    summary: Mapped[JsonObject] = mapped_column(JSONB)
+    document: Mapped[bytes] = mapped_column(LargeBinary)

@@ -1,0 +1,1 @@
+"""Trials that nodes sent: stored whole, listed with what they measured."""

@@ -1,0 +1,54 @@
+"""Statements about trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select, tuple_
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import defer
+
+from hugeplan.db.models import NodeRow, TrialRow
+from hugeplan.db.session import ReadSession, WriteSession
+
+
+async def node_of_machine(session: ReadSession, machine_id: str) -> UUID | None:
+    """The node that reports under a machine id."""
+    return (await session.execute(select(NodeRow.id).where(NodeRow.machine_id == machine_id))).scalar_one_or_none()
+
+
+async def insert_trial(session: WriteSession, values: dict[str, Any]) -> bool:
+    """Store a trial. False when the node has one of that id."""
+    statement = insert(TrialRow).values(values).on_conflict_do_nothing().returning(TrialRow.id)
+    return (await session.execute(statement)).scalar_one_or_none() is not None
+
+
+async def content_of(session: ReadSession, node_id: UUID, trial_id: UUID) -> bytes | None:
+    """The digest of what is stored under an id of a node."""
+    statement = select(TrialRow.content_sha256).where(TrialRow.node_id == node_id, TrialRow.id == trial_id)
+    return (await session.execute(statement)).scalar_one_or_none()
+
+
+async def list_trials(
+    session: ReadSession, node_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[TrialRow]:
+    """Trials of a node, newest first, without their documents."""
+    statement = (
+        select(TrialRow)
+        .options(defer(TrialRow.document, raiseload=True))
+        .where(TrialRow.node_id == node_id)
+        .order_by(TrialRow.ordered_at.desc(), TrialRow.id.desc())
+        .limit(limit)
+    )
+    if after is not None:
+        statement = statement.where(tuple_(TrialRow.ordered_at, TrialRow.id) < after)
+    return (await session.execute(statement)).scalars().all()
+
+
+async def get_trial(session: ReadSession, trial_id: UUID) -> TrialRow | None:
+    """A trial with its document: the newest where two nodes have one of that id."""
+    statement = select(TrialRow).where(TrialRow.id == trial_id).order_by(TrialRow.stored_at.desc()).limit(1)
+    return (await session.execute(statement)).scalar_one_or_none()

@@ -1,0 +1,117 @@
+"""Trials stored and listed. A node's agent sends its own node's alone, a planner any known node's."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from uuid import UUID
+
+from hugeplan.access.schemas import Role
+from hugeplan.access.service import Actor
+from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.db.models import TrialRow
+from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.kept import pack, unpack
+from hugeplan.documents.trial import TrialDocument, TrialPageSize, TrialStatus
+from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError, invalid_input
+from hugeplan.trials import repository
+from hugeplan.trials.schemas import Trial, TrialReceipt, TrialResult
+
+
+async def store(session: WriteSession, actor: Actor, document: TrialDocument) -> TrialReceipt:
+    """Store a trial under its id; the same content again changes nothing. ConflictError for other content."""
+    machine_id = document.machine.machine_id
+    if machine_id is None:
+        expected = "the machine id that the node's agent reports under"
+        raise invalid_input([FieldProblem(field="machine.machine_id", value=None, expected=expected)])
+    if actor.role is Role.AGENT and actor.machine_id != machine_id:
+        raise ForbiddenError(
+            "This agent token belongs to another machine, or has sent no report yet.",
+            [FieldProblem(field="machine.machine_id", value=machine_id, expected="the machine the token reports for")],
+        )
+    node_id = await repository.node_of_machine(session, machine_id)
+    if node_id is None:
+        raise NotFoundError(f"No node reports under the machine id {machine_id}; its agent must have reported once.")
+    kept, now, trial_id = document.model_dump_json().encode(), datetime.now(UTC), UUID(document.id)
+    values = {
+        "node_id": node_id,
+        "id": trial_id,
+        "started_at": document.started_at,
+        "ordered_at": min(document.started_at, now),
+        "stored_at": now,
+        "content_sha256": hashlib.sha256(kept).digest(),
+        "summary": _summary(document),
+        "document": pack(kept),
+    }
+    created = await repository.insert_trial(session, values)
+    if not created and await repository.content_of(session, node_id, trial_id) != values["content_sha256"]:
+        raise ConflictError(f"The node has another trial with the id {document.id}.")
+    return TrialReceipt(id=trial_id, node_id=node_id, created=created)
+
+
+def _summary(document: TrialDocument) -> dict[str, object]:
+    """The document without its blocks, with their number."""
+    found = document.model_dump(mode="json", exclude={"page_sizes"})
+    sizes = [
+        size.model_dump(mode="json", exclude={"blocks"}) | {"blocks": len(size.blocks)} for size in document.page_sizes
+    ]
+    return found | {"page_sizes": sizes}
+
+
+async def list_trials(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Trial]:
+    """The trials of a node, newest first."""
+    rows = await repository.list_trials(session, node_id, after=decode_time_cursor(cursor), limit=limit + 1)
+    items, next_cursor = page_of(rows, limit, lambda row: (row.ordered_at.isoformat(), str(row.id)), _trial)
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def get_document(session: ReadSession, trial_id: UUID) -> bytes:
+    """A trial's document as it was sent. NotFoundError when there is none."""
+    row = await repository.get_trial(session, trial_id)
+    if row is None:
+        raise NotFoundError(f"There is no trial {trial_id}.")
+    return unpack(row.document)
+
+
+def _trial(row: TrialRow) -> Trial:
+    # A kept summary's page sizes have a number of blocks in place of the blocks.
+    kept = dict(row.summary)
+    counts = [size["blocks"] for size in kept["page_sizes"]]
+    document = TrialDocument.model_validate(
+        kept | {"page_sizes": [size | {"blocks": ()} for size in kept["page_sizes"]]}
+    )
+    return Trial(
+        id=row.id,
+        node_id=row.node_id,
+        started_at=row.started_at,
+        stored_at=row.stored_at,
+        seconds=document.seconds,
+        stopped=document.stopped,
+        engine=document.engine,
+        version=document.version,
+        shape=document.shape,
+        machine=document.machine,
+        measure=document.measure,
+        others_share=document.others_share,
+        sentence=document.sentence,
+        page_sizes=[
+            TrialResult(
+                page_size=size.page_size,
+                status=size.status,
+                reason=size.reason,
+                gain=size.gain,
+                blocks=count,
+                text=measured_here(document, size),
+            )
+            for size, count in zip(document.page_sizes, counts, strict=True)
+        ],
+    )
+
+
+def measured_here(document: TrialDocument, size: TrialPageSize) -> str | None:
+    """``measured here on 23 Nov 2026: +7.5 % (+6.4 to +8.6)``; None where the interval says too little."""
+    gain = size.gain
+    if size.status is not TrialStatus.MEASURED or gain is None or gain.low is None or gain.high is None:
+        return None
+    day = f"{document.started_at.day} {document.started_at:%b %Y}"
+    return f"measured here on {day}: {gain.likely:+.1f} % ({gain.low:+.1f} to {gain.high:+.1f})"

@@ -1,0 +1,160 @@
+"""Trials over REST: who may send one, for which node, what is listed, what is kept."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from conftest import REPOSITORY
+from support.server import serving
+from support.service import Service, assert_problem
+
+from hugeplan.access.schemas import Role
+from hugeplan.cli import InputError
+from hugeplan.cli.trial_post import post
+from hugeplan.documents.trial import TrialDocument
+from hugeplan.embedded import EmbeddedPostgres
+
+API = "/api/v1"
+EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
+
+
+def trial(machine_id: str | None = EXAMPLE["machine_id"], **changes: Any) -> dict[str, Any]:
+    """A measured trial with one block."""
+    batch = {"rate": 40_000.0, "cpu_ns": 25_000.0}
+    block = {"swapped": False, "seconds": 8.5, "others_share": 0.02, "pairs": [{"base": batch, "other": batch}]}
+    size = {"page_size": "2M", "page_bytes": 2 << 20, "status": "measured", "blocks": [block]}
+    return {
+        "id": uuid.uuid4().hex,
+        "started_at": datetime.now(UTC).isoformat(),
+        "seconds": 300.0,
+        "stopped": "narrow",
+        "machine": {"name": "db-7", "machine_id": machine_id, "cpus": 2},
+        "engine": "postgresql",
+        "version": "15.18",
+        "shape": {"operation_class": "key_lookup", "row_bytes": 128, "data_bytes": 1 << 30, "clients": 8},
+        "measure": "cpu_per_operation",
+        "others_share": 0.02,
+        "priority": "idle",
+        "seed": 7,
+        "sentence": "2M pages: +7.5 % (+6.4 to +8.6) more work per CPU second than 4K pages, in 22 blocks.",
+        "page_sizes": [
+            size | {"gain": {"likely": 7.5, "low": 6.4, "high": 8.6}},
+            size | {"page_size": "equal", "gain": {"likely": 0.1, "low": -0.8, "high": 1.0}},
+            size | {"page_size": "1G", "status": "skipped", "reason": "no 1G pages", "blocks": []},
+        ],
+    } | changes
+
+
+async def known_node(agent: httpx.AsyncClient) -> str:
+    now = datetime.now(UTC).isoformat()
+    document = json.loads(json.dumps(EXAMPLE)) | {"report_id": str(uuid.uuid4()), "created_at": now}
+    document["sample"]["taken_at"] = now
+    sent = await agent.post(f"{API}/reports", json=document)
+    assert sent.status_code == 201, sent.text
+    return str(sent.json()["node_id"])
+
+
+async def test_an_agent_sends_its_nodes_trial_once(agent: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
+    node_id, document = await known_node(agent), trial()
+    first, again = [await agent.post(f"{API}/trials", json=document) for _ in range(2)]
+    assert (first.status_code, again.status_code) == (201, 200), first.text
+    assert first.json() == {"id": str(uuid.UUID(document["id"])), "node_id": node_id, "created": True}
+    other = await agent.post(f"{API}/trials", json=document | {"seconds": 301.0})
+    assert_problem(other, 409, "conflict")
+    listed = (await viewer.get(f"{API}/nodes/{node_id}/trials")).json()["items"]
+    assert len(listed) == 1
+    by_size = {size["page_size"]: size for size in listed[0]["page_sizes"]}
+    day = f"{datetime.now(UTC).day} {datetime.now(UTC):%b %Y}"
+    assert by_size["2M"]["text"] == f"measured here on {day}: +7.5 % (+6.4 to +8.6)"
+    assert by_size["2M"]["blocks"] == 1
+    assert (by_size["1G"]["text"], by_size["1G"]["reason"]) == (None, "no 1G pages")
+    whole = (await viewer.get(f"{API}/trials/{document['id']}")).json()
+    assert whole["page_sizes"][0]["blocks"][0]["pairs"][0]["base"]["cpu_ns"] == 25_000.0
+
+
+async def test_a_noisy_trial_says_no_gain(agent: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
+    node_id, document = await known_node(agent), trial()
+    document["page_sizes"][0] |= {"status": "too_noisy", "gain": {"likely": 9.0, "low": None, "high": None}}
+    assert (await agent.post(f"{API}/trials", json=document)).status_code == 201
+    listed = (await viewer.get(f"{API}/nodes/{node_id}/trials")).json()["items"]
+    assert listed[0]["page_sizes"][0]["text"] is None
+
+
+async def test_newest_first_in_pages(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    node_id = await known_node(agent)
+    for day in (3, 1, 2):
+        sent = await planner.post(f"{API}/trials", json=trial(started_at=f"2026-10-0{day}T12:00:00Z"))
+        assert sent.status_code == 201, sent.text
+    page = (await planner.get(f"{API}/nodes/{node_id}/trials", params={"limit": 2})).json()
+    rest = await planner.get(f"{API}/nodes/{node_id}/trials", params={"cursor": page["next_cursor"]})
+    days = [item["started_at"][8:10] for item in [*page["items"], *rest.json()["items"]]]
+    assert days == ["03", "02", "01"]
+
+
+async def test_who_may_not(service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
+    await known_node(agent)
+    assert_problem(await viewer.post(f"{API}/trials", json=trial()), 403, "forbidden")
+    stranger = await service.client_as(Role.AGENT)
+    assert_problem(await stranger.post(f"{API}/trials", json=trial()), 403, "forbidden")
+    assert_problem(await service.client().post(f"{API}/trials", json=trial()), 401, "unauthenticated")
+    assert_problem(await agent.get(f"{API}/trials/{uuid.uuid4()}"), 403, "forbidden")
+
+
+async def test_what_is_not_known_or_not_valid(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    await known_node(agent)
+    assert_problem(await planner.post(f"{API}/trials", json=trial("f" * 32)), 404, "not-found")
+    for changes in ({"machine": {"name": "db-7", "machine_id": None}},):
+        assert_problem(await planner.post(f"{API}/trials", json=trial(**changes)), 422, "invalid-input")
+    for wrong in (
+        {"id": "x"},
+        {"page_sizes": []},
+        {"seconds": -1},
+        {"stopped": "later"},
+        {"surprise": 1},
+        {"started_at": "yesterday"},
+    ):
+        assert_problem(await planner.post(f"{API}/trials", json=trial(**wrong)), 422, "invalid-input")
+    assert_problem(await planner.get(f"{API}/trials/{uuid.uuid4()}"), 404, "not-found")
+    assert_problem(await planner.get(f"{API}/nodes/{uuid.uuid4()}/trials"), 404, "not-found")
+
+
+@pytest.fixture
+def trials_url(postgres: EmbeddedPostgres, template: str) -> str:
+    """The URL of a migrated database."""
+    postgres.ensure_database("trials", template)
+    return postgres.url("trials")
+
+
+def test_the_command_sends_it(trials_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``hugeplan trial --to URL`` against a service of its own: refusals in one line, stored, stored before."""
+    document = TrialDocument.model_validate(trial())
+    with serving(trials_url, tmp_path) as server:
+        assert server.admin_token is not None
+        (tmp_path / "token").write_text(server.admin_token + "\n")
+        monkeypatch.delenv("HUGEPLAN_TOKEN", raising=False)
+        with pytest.raises(InputError, match="needs a token"):
+            post(server.url, document, None)
+        monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_wrong")
+        with pytest.raises(InputError, match="status 401"):
+            post(server.url, document, None)
+        with pytest.raises(InputError, match="status 404: No node reports under the machine id"):
+            post(server.url, document, str(tmp_path / "token"))
+        admin = {"authorization": f"Bearer {server.admin_token}"}
+        made = httpx.post(f"{server.url}{API}/tokens", json={"name": "a", "role": "agent"}, headers=admin)
+        assert made.status_code == 201, made.text
+        report = EXAMPLE | {"report_id": str(uuid.uuid4())}
+        sent = httpx.post(
+            f"{server.url}{API}/reports", json=report, headers={"authorization": f"Bearer {made.json()['token']}"}
+        )
+        assert sent.status_code == 201, sent.text
+        monkeypatch.setenv("HUGEPLAN_TOKEN", made.json()["token"])
+        assert post(server.url, document, None).endswith(": stored")
+        assert post(server.url, document, None).endswith("it was there already")
+    with pytest.raises(InputError, match="Connection refused"):
+        post(server.url, document, None)
