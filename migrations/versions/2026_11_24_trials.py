@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0013_trials"
-down_revision = "0012_fleet_as_it_runs"
+revision = "0014_trials"
+down_revision = "0013_sealed_documents"
 branch_labels = None
 depends_on = None
 
