@@ -38,6 +38,7 @@ MOST_SYNTHETIC = 100_000
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 BIN = Path(sys.executable).parent
+SEED = [str(BIN / "python"), "-m", "tools.seed"]
 REPOSITORY = Path(__file__).resolve().parents[2]
 # A proxy of the environment leads out of the machine, never back into it.
 LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -69,10 +70,16 @@ class Family:
         self.members: list[tuple[subprocess.Popen[bytes], str]] = []
 
     def start(
-        self, command: list[str], stdout: int | IO[bytes] | None, stderr: IO[bytes] | None
+        self,
+        command: list[str],
+        stdout: int | IO[bytes] | None,
+        stderr: IO[bytes] | None,
+        *,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True,
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=cwd, env=env, start_new_session=True,
             preexec_fn=die_with_parent,  # noqa: PLW1509 - this process has no other threads
         )  # fmt: skip
         self.members.append((process, Path(command[0]).name))
@@ -243,6 +250,7 @@ def demo(arguments: argparse.Namespace, family: Family) -> None:
         say("this machine was not measured; `make measure` tries again")
     start_agent(family, server)
     add_fleet(server, arguments.fleet)
+    keep_fleet(family, server)
     if not arguments.fleet:
         say("DEMO_FLEET=200 shows a synthetic fleet beside this machine")
     say(f"ready after {time.monotonic() - started:.1f} s; Ctrl-C stops everything. Log in (the link works once):")
@@ -266,19 +274,31 @@ def add_fleet(server: Server, nodes: int) -> None:
     """A synthetic fleet beside the real node, so that a newcomer sees one; each of its nodes is labelled synthetic."""
     if nodes == 0 or server.ask("/api/v1/fleet/summary")["nodes_synthetic"] == nodes:
         return
+    say(f"adding {nodes} synthetic nodes, labelled as such")
+    done = subprocess.run(
+        [*SEED, "--nodes", str(nodes)], cwd=REPOSITORY / "backend",
+        env=database_environment(server), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise DemoError(f"the synthetic fleet was not made: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+
+
+def database_environment(server: Server) -> dict[str, str]:
+    """The environment of a program that works in the demo's own database."""
     # Seldom, and it loads psycopg.
     from hugeplan.cli.demo import DATABASE  # noqa: PLC0415
     from hugeplan.embedded.postgres import SUPERUSER  # noqa: PLC0415
 
-    say(f"adding {nodes} synthetic nodes, labelled as such")
     folder = (server.state_dir / "postgresql.socket").read_text().strip()
-    url = f"postgresql://{SUPERUSER}@/{DATABASE}?host={folder}"
-    done = subprocess.run(
-        [str(BIN / "python"), "-m", "tools.seed", "--nodes", str(nodes)], cwd=REPOSITORY / "backend",
-        env={**os.environ, "HUGEPLAN_DATABASE_URL": url}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise DemoError(f"the synthetic fleet was not made: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return {**os.environ, "HUGEPLAN_DATABASE_URL": f"postgresql://{SUPERUSER}@/{DATABASE}?host={folder}"}
+
+
+def keep_fleet(family: Family, server: Server) -> None:
+    """Let the synthetic fleet report as long as the demo runs, where there is one."""
+    if server.ask("/api/v1/fleet/summary")["nodes_synthetic"] == 0:
+        return
+    with (server.state_dir / "fleet.log").open("ab") as log:
+        family.start([*SEED, "--keep"], log, log, cwd=REPOSITORY / "backend", env=database_environment(server))
 
 
 def start_agent(family: Family, server: Server) -> subprocess.Popen[bytes]:
@@ -300,6 +320,7 @@ def keep_running(family: Family, terminal: Terminal, server: Server) -> None:
         family.stop()
         start_server(family, server.state_dir)
         start_agent(family, server)
+        keep_fleet(family, server)
 
 
 def wait_for_any(family: Family, terminal: Terminal) -> str:
@@ -332,7 +353,9 @@ def main() -> int:
         raise Stopped
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
+        # nohup: whoever ignores the hang-up for us wants the demo to outlive its shell.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)
     family = Family()
     try:
         demo(arguments, family)

@@ -254,6 +254,21 @@ def test_closing_the_terminal_ends_everything(demo: Demo) -> None:
     demo.assert_nothing_left()
 
 
+def test_nohup_outlives_its_shell(demo: Demo) -> None:
+    with demo.output.open("wb") as output, demo.errors.open("wb") as errors:
+        process = subprocess.Popen(
+            ["nohup", *demo.words("demo", "none")], cwd=REPOSITORY, env=demo.environment, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
+        )  # fmt: skip
+    demo.wait_until_ready()
+    os.killpg(process.pid, signal.SIGHUP)  # the shell ends
+    until(lambda: bool(demo.get("/api/v1/nodes")["items"]), 10, "an answer after the shell has ended")
+    assert process.poll() is None
+    os.killpg(process.pid, signal.SIGTERM)
+    process.wait(60)
+    demo.assert_nothing_left()
+
+
 def test_data_of_before_and_a_labelled_fleet_are_there_and_a_killed_make_takes_all_with_it(demo: Demo) -> None:
     process = demo.start(DEMO_FLEET="5")
     demo.wait_until_ready()

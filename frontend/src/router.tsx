@@ -7,7 +7,9 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
+import { fleetPlanQuery, fleetPlansQuery, fleetSummaryQuery } from "./api/fleet";
 import { loadPage } from "./api/load-part";
+import { nodeListQuery, nodeQuery, selectedNodesQuery } from "./api/nodes";
 import { asApiError } from "./api/problem";
 import { sessionQuery } from "./api/session";
 import { AppError, AppLayout, AppNotFound } from "./components/shell/app-layout";
@@ -20,6 +22,7 @@ import {
   loginSearch,
   nodeSearch,
   nodesSearch,
+  overviewSearch,
   plannerSearch,
   plansSearch,
 } from "./search";
@@ -60,6 +63,8 @@ const appRoute = createRoute({
 const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
+  validateSearch: overviewSearch,
+  loader: ({ context: { queryClient } }) => void queryClient.prefetchQuery(fleetSummaryQuery()),
   // With the entry: the first page is not a second round of requests, and the other pages use most of its parts.
   component: OverviewPage,
 });
@@ -68,6 +73,13 @@ const nodesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes",
   validateSearch: nodesSearch,
+  loaderDeps: ({ search }) => search,
+  // Not awaited, here and below: the page shows its skeleton, and an error in its own place.
+  loader: ({ context: { queryClient }, deps }) => {
+    void queryClient.prefetchQuery(fleetSummaryQuery());
+    if (deps.view !== "groups")
+      void queryClient.prefetchInfiniteQuery(selectedNodesQuery(nodeListQuery(deps)));
+  },
   component: lazyRouteComponent(() => loadPage(() => import("./pages/nodes/nodes-page")), "NodesPage"),
 });
 
@@ -75,6 +87,7 @@ const nodeRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes/$nodeId",
   validateSearch: nodeSearch,
+  loader: ({ context: { queryClient }, params }) => void queryClient.prefetchQuery(nodeQuery(params.nodeId)),
   component: lazyRouteComponent(() => loadPage(() => import("./pages/node/node-page")), "NodePage"),
 });
 
@@ -136,6 +149,7 @@ const fleetPlansRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/fleet-plans",
   validateSearch: fleetPlanSearch,
+  loader: ({ context: { queryClient } }) => void queryClient.prefetchQuery(fleetPlansQuery()),
   component: lazyRouteComponent(
     () => loadPage(() => import("./pages/fleet-plan/fleet-plans-page")),
     "FleetPlansPage",
@@ -146,6 +160,8 @@ const fleetPlanRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/fleet-plans/$jobId",
   validateSearch: fleetPlanResultSearch,
+  loader: ({ context: { queryClient }, params }) =>
+    void queryClient.prefetchQuery(fleetPlanQuery(params.jobId)),
   component: lazyRouteComponent(
     () => loadPage(() => import("./pages/fleet-plan/fleet-plan-page")),
     "FleetPlanPage",

@@ -125,6 +125,11 @@ export function fleetPlanResultSearch(search: Search): FleetPlanResultSearch {
   };
 }
 
+/** Whether the overview counts made-up nodes beside real ones. */
+export function overviewSearch(search: Search): { synthetic?: boolean } {
+  return { synthetic: search.synthetic === true ? true : undefined };
+}
+
 export function compareSearch(search: Search): { runs?: string[]; layout?: string } {
   const runs = Array.isArray(search.runs) ? search.runs.filter((run) => typeof run === "string") : undefined;
   return { runs: runs && runs.length <= MOST_RUNS ? runs : undefined, layout: text(search.layout) };

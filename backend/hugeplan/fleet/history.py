@@ -78,8 +78,7 @@ async def get_history(
         )
     width = width_for(until - since, points)
     source = _source(width)
-    rows = await _read(session, source, node_id, start=since, end=until, width=width)
-    found = [_point(row) for row in rows]
+    found = await _points(session, source, node_id, start=since, end=until, width=width)
     return NodeHistory.model_validate(
         {
             "node_id": node_id,
@@ -87,10 +86,31 @@ async def get_history(
             "end_at": until,
             "width_seconds": width,
             "source": source,
-            "points": found,
-            "gaps": _gaps(found, width),
+            "points": [point for point, _ in found],
+            "gaps": _gaps(found),
         }
     )
+
+
+_COARSER: Final = {"samples": ("hours", HOUR), "hours": ("days", DAY)}
+
+
+async def _points(
+    session: ReadSession, source: str, node_id: UUID, *, start: datetime, end: datetime, width: int
+) -> list[tuple[HistoryPoint, int]]:
+    """Points with the seconds that each spans. What is older than the source reaches comes from coarser roll-ups, so
+    that a longer span never shows less of the past than a shorter one.
+    """
+    rows = await _read(session, source, node_id, start=start, end=end, width=width)
+    found = [(_point(row), width) for row in rows]
+    coarser = _COARSER.get(source)
+    first = found[0][0].start_at if found else end
+    if coarser is None or first - start <= timedelta(seconds=max(width, coarser[1])):
+        return found
+    table, least = coarser
+    # Up to the roll-up that holds the first point: that one is partly of the same samples.
+    before = await _points(session, table, node_id, start=start, end=_floor(first, table), width=max(width, least))
+    return before + found
 
 
 async def _read(
@@ -113,11 +133,10 @@ def _point(row: Any) -> HistoryPoint:
     return HistoryPoint.model_validate(dict(zip(names, row, strict=True)))
 
 
-def _gaps(points: Sequence[HistoryPoint], width: int) -> list[HistoryGap]:
-    step = timedelta(seconds=width)
-    least = max(_GAP_WIDTHS * step, timedelta(minutes=5))
-    return [
-        HistoryGap(start_at=before.start_at + step, end_at=after.start_at)
-        for before, after in itertools.pairwise(points)
-        if after.start_at - before.start_at - step >= least
-    ]
+def _gaps(points: Sequence[tuple[HistoryPoint, int]]) -> list[HistoryGap]:
+    gaps = []
+    for (before, width), (after, _) in itertools.pairwise(points):
+        step = timedelta(seconds=width)
+        if after.start_at - before.start_at - step >= max(_GAP_WIDTHS * step, timedelta(minutes=5)):
+            gaps.append(HistoryGap(start_at=before.start_at + step, end_at=after.start_at))
+    return gaps

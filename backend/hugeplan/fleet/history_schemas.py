@@ -37,7 +37,11 @@ class HistoryGap(ResponseModel):
 
 
 class NodeHistory(ResponseModel):
-    """A node over time, oldest first. ``source``: the samples themselves, or their roll-ups by hour or day."""
+    """A node over time, oldest first. ``source``: the samples themselves, or their roll-ups by hour or day.
+
+    Where the source does not reach back to ``start_at``, older points come from the next coarser roll-up and span an
+    hour or a day.
+    """
 
     node_id: UUID
     start_at: datetime

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import httpx
@@ -10,6 +11,7 @@ from support.service import Service
 
 from hugeplan.settings import Settings
 from tools.seed.fleet import nodes
+from tools.seed.keep import report_again
 from tools.seed.writer import SeedOptions, seed_fleet
 
 NOW = "2026-11-20T12:00:00+00:00"
@@ -38,3 +40,48 @@ async def test_it_fills_the_service(service: Service, viewer: httpx.AsyncClient,
     year = {"from": "2026-01-01T00:00:00Z"}
     history = (await viewer.get(f"/api/v1/nodes/{first['id']}/history", params=year)).json()
     assert 40 <= len(history["points"]) <= 42
+
+
+async def test_a_longer_span_shows_more_and_never_a_higher_minimum(
+    service: Service, viewer: httpx.AsyncClient, settings: Settings
+) -> None:
+    """Hours reach back a week here and days forty: a month is not a week of hours."""
+    assert service.app is not None
+    options = SeedOptions(nodes=40, seed=41, samples=30, runs=0, history_days=40)
+    await asyncio.to_thread(seed_fleet, settings.psycopg_url(), options)
+    now = datetime.now(UTC)
+    for node in (await viewer.get("/api/v1/nodes", params={"limit": 40})).json()["items"]:
+        lowest, first = [], []
+        for days in (1, 7, 30, 400):
+            asked = {"from": (now - timedelta(days=days)).isoformat(), "points": 300}
+            history = (await viewer.get(f"/api/v1/nodes/{node['id']}/history", params=asked)).json()
+            points = history["points"]
+            assert points == sorted(points, key=lambda point: point["start_at"])
+            assert len({point["start_at"] for point in points}) == len(points)
+            assert not [gap for gap in history["gaps"] if gap["end_at"] < now.isoformat()[:10]]
+            lowest.append(min(point["mem_available_bytes_min"] for point in points))
+            first.append(datetime.fromisoformat(points[0]["start_at"]))
+        assert lowest == sorted(lowest, reverse=True), node["name"]
+        assert now - first[2] > timedelta(days=28)
+
+
+async def test_a_fleet_that_is_kept_reports_again_but_for_those_made_silent(
+    service: Service, viewer: httpx.AsyncClient, settings: Settings
+) -> None:
+    assert service.app is not None
+    await asyncio.to_thread(seed_fleet, settings.psycopg_url(), SeedOptions(nodes=200, seed=42, samples=1, runs=0))
+    silent = (await viewer.get("/api/v1/fleet/summary")).json()["nodes_stale"]
+    assert silent > 0
+    later = datetime.now(UTC) + timedelta(minutes=20)
+    assert await asyncio.to_thread(report_again, settings.psycopg_url(), later) == 200 - silent
+    for minute in (1, 2):
+        again = later + timedelta(minutes=minute)
+        assert await asyncio.to_thread(report_again, settings.psycopg_url(), again) == 200 - silent
+    (node,) = (await viewer.get("/api/v1/nodes", params={"limit": 1, "stale": False})).json()["items"]
+    assert datetime.fromisoformat(node["last_report_at"]) == later + timedelta(minutes=2)
+    detail = (await viewer.get(f"/api/v1/nodes/{node['id']}")).json()
+    assert datetime.fromisoformat(detail["sample"]["taken_at"]) == later + timedelta(minutes=2)
+    samples = (await viewer.get(f"/api/v1/nodes/{node['id']}/samples")).json()["items"]
+    assert [datetime.fromisoformat(sample["taken_at"]) for sample in samples[:3]] == [
+        later + timedelta(minutes=minute) for minute in (2, 1, 0)
+    ]

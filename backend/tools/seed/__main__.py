@@ -9,8 +9,10 @@ import time
 import psycopg
 
 from hugeplan.cli.service_settings import load_settings
+from tools.seed.keep import report_again
 from tools.seed.writer import SeedOptions, seed_fleet
 
+KEEP_SECONDS = 60.0
 _LIMITS = {
     "nodes": (1, 100_000),
     "seed": (0, 2**31),
@@ -28,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=int, default=24, help="samples per node, a minute apart (default 24)")
     parser.add_argument("--runs", type=int, default=1, help="runs per measured node, a day apart (default 1)")
     parser.add_argument("--most-runs", type=int, default=0, help="runs of every tenth measured node, where more")
+    parser.add_argument("--keep", action="store_true", help="only let the fleet report each minute, until ended")
     parser.add_argument("--history-days", type=int, default=30, help="days of roll-ups (default 30)")
 
 
@@ -40,6 +43,13 @@ def main() -> int:
         value = getattr(arguments, name)
         if not low <= value <= high:
             parser.error(f"--{name.replace('_', '-')}: {value}: between {low} and {high}")
+    if arguments.keep:
+        while True:
+            time.sleep(KEEP_SECONDS)
+            try:
+                report_again(load_settings().psycopg_url())
+            except psycopg.Error as error:  # the database is away for a while, or shuts down
+                print(error, file=sys.stderr, flush=True)
     options = SeedOptions(**{name: getattr(arguments, name) for name in _LIMITS})
     started = time.monotonic()
     try:

@@ -270,6 +270,23 @@ WHERE n.synthetic
 """
 
 
+# A day's lowest is the lowest of its hours, and an hour's that of its samples, as in what agents report.
+_LOWEST = (
+    """
+UPDATE sample_hours h SET mem_available_bytes_min = s.low FROM
+    (SELECT s.node_id, date_trunc('hour', s.taken_at, 'UTC') AS start_at, min(s.mem_available_bytes) AS low
+     FROM samples s JOIN nodes n ON n.id = s.node_id AND n.synthetic GROUP BY 1, 2) AS s
+WHERE h.node_id = s.node_id AND h.start_at = s.start_at AND s.low < h.mem_available_bytes_min
+""",
+    """
+UPDATE sample_days d SET mem_available_bytes_min = h.low FROM
+    (SELECT h.node_id, date_trunc('day', h.start_at, 'UTC') AS start_at, min(h.mem_available_bytes_min) AS low
+     FROM sample_hours h JOIN nodes n ON n.id = h.node_id AND n.synthetic GROUP BY 1, 2) AS h
+WHERE d.node_id = h.node_id AND d.start_at = h.start_at AND h.low < d.mem_available_bytes_min
+""",
+)
+
+
 def _history(connection: Connection[Any], options: SeedOptions, now: datetime) -> None:
     values = {"now": now, "count": options.samples, "days": options.history_days}
     if options.samples:
@@ -281,3 +298,5 @@ def _history(connection: Connection[Any], options: SeedOptions, now: datetime) -
             _ROLL_UP.format(table=table, width=width, samples=samples),
             values | {"days": days},
         )
+    for statement in _LOWEST:
+        connection.execute(statement)

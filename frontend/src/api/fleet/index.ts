@@ -9,6 +9,7 @@ import type {
   FleetRowsDecision,
   SavedPlan,
 } from "../types";
+import { wholeList } from "../whole-list";
 
 const REFRESH_MS = 30_000;
 const DAY_MS = 86_400_000;
@@ -45,7 +46,10 @@ export function recentEventsQuery() {
 export function fleetPlansQuery() {
   return queryOptions({
     queryKey: fleetKeys.plans,
-    queryFn: () => unwrap(client.GET("/api/v1/fleet/plans", { params: { query: { limit: 50 } } })),
+    queryFn: () =>
+      wholeList((cursor) =>
+        unwrap(client.GET("/api/v1/fleet/plans", { params: { query: { limit: 200, ...cursor } } })),
+      ),
     refetchInterval: REFRESH_MS,
   });
 }

@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import type { NodesSearch } from "@/search";
 import { client, unwrap } from "../client";
+import { wholeList } from "../whole-list";
 
 const REFRESH_MS = 30_000;
 /** More points than a chart has pixels to spare only cost. */
@@ -119,10 +120,12 @@ export function nodeRunsQuery(id: string) {
   return queryOptions({
     queryKey: nodeKeys.runs(id),
     queryFn: () =>
-      unwrap(
-        client.GET("/api/v1/nodes/{node_id}/runs", {
-          params: { path: { node_id: id }, query: { limit: 50 } },
-        }),
+      wholeList((cursor) =>
+        unwrap(
+          client.GET("/api/v1/nodes/{node_id}/runs", {
+            params: { path: { node_id: id }, query: { limit: 200, ...cursor } },
+          }),
+        ),
       ),
   });
 }

@@ -1,6 +1,7 @@
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
 import { asScenarioDocument, type PreviewInput } from "../plans";
+import { wholeList } from "../whole-list";
 
 export const scenarioKeys = {
   all: ["scenarios"] as const,
@@ -11,7 +12,10 @@ export const scenarioKeys = {
 export function scenariosQuery() {
   return queryOptions({
     queryKey: scenarioKeys.list,
-    queryFn: () => unwrap(client.GET("/api/v1/scenarios", { params: { query: { limit: 200 } } })),
+    queryFn: () =>
+      wholeList((cursor) =>
+        unwrap(client.GET("/api/v1/scenarios", { params: { query: { limit: 200, ...cursor } } })),
+      ),
   });
 }
 

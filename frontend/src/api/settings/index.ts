@@ -6,6 +6,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
+import { wholeList } from "../whole-list";
 
 const sessionsKey = ["settings", "sessions"] as const;
 const AUDIT_PAGE = 50;
@@ -14,7 +15,10 @@ const AUDIT_PAGE = 50;
 export function sessionsQuery() {
   return queryOptions({
     queryKey: sessionsKey,
-    queryFn: () => unwrap(client.GET("/api/v1/sessions", { params: { query: { limit: 200 } } })),
+    queryFn: () =>
+      wholeList((cursor) =>
+        unwrap(client.GET("/api/v1/sessions", { params: { query: { limit: 200, ...cursor } } })),
+      ),
   });
 }
 
@@ -33,7 +37,10 @@ const enrolmentsKey = ["settings", "enrolments"] as const;
 export function enrolmentRequestsQuery() {
   return queryOptions({
     queryKey: enrolmentsKey,
-    queryFn: () => unwrap(client.GET("/api/v1/enrolments/requests", { params: { query: { limit: 200 } } })),
+    queryFn: () =>
+      wholeList((cursor) =>
+        unwrap(client.GET("/api/v1/enrolments/requests", { params: { query: { limit: 200, ...cursor } } })),
+      ),
   });
 }
 

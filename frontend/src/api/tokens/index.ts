@@ -1,13 +1,17 @@
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
 import type { TokenCreate } from "../types";
+import { wholeList } from "../whole-list";
 
 export const tokenKeys = { list: ["tokens"] as const };
 
 export function tokensQuery() {
   return queryOptions({
     queryKey: tokenKeys.list,
-    queryFn: () => unwrap(client.GET("/api/v1/tokens", { params: { query: { limit: 200 } } })),
+    queryFn: () =>
+      wholeList((cursor) =>
+        unwrap(client.GET("/api/v1/tokens", { params: { query: { limit: 200, ...cursor } } })),
+      ),
   });
 }
 

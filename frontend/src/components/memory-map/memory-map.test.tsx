@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { GIB, MIB } from "@/lib/units";
 import { renderWithTheme } from "@/test/render";
 import { mapRows } from "./map-rows";
-import { MemoryMap, scaleStep } from "./memory-map";
+import { keyDelta, MemoryMap, scaleStep } from "./memory-map";
 import type { MapBar, MapPart } from "./memory-map-types";
 
 const part = (key: string, label: string, bytes: number, over: Partial<MapPart> = {}): MapPart => ({
@@ -68,4 +68,12 @@ it("gives four to eight ticks at powers of two", () => {
   expect(scaleStep(64 * GIB)).toBe(8 * GIB);
   expect(scaleStep(24 * GIB)).toBe(4 * GIB);
   expect(scaleStep(100 * MIB)).toBe(16 * MIB);
+});
+
+it("moves a pool by all keys of a slider", () => {
+  expect(keyDelta("ArrowUp", 4 * GIB, GIB, 64 * GIB)).toBe(GIB);
+  expect(keyDelta("ArrowLeft", 4 * GIB, GIB, 64 * GIB)).toBe(-GIB);
+  expect(keyDelta("Home", 4 * GIB, GIB, 64 * GIB)).toBe(-4 * GIB);
+  expect(keyDelta("End", 4 * GIB, GIB, 64 * GIB)).toBe(GIB);
+  expect(keyDelta("a", 4 * GIB, GIB, 64 * GIB)).toBeUndefined();
 });

@@ -190,11 +190,27 @@ interface PoolHandlesProps {
 const HANDLE_HALF_PX = 12;
 const HANDLE_APART_PX = 26;
 
-const KEY_STEPS: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageDown: -8, PageUp: 8 };
+const KEY_STEPS: Record<string, number> = {
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  ArrowRight: 1,
+  ArrowUp: 1,
+  PageDown: -8,
+  PageUp: 8,
+};
+
+/** By how many bytes a key changes a pool: Home empties it, End gives it what is left; undefined for other keys. */
+export function keyDelta(key: string, poolBytes: number, freeBytes: number, totalBytes: number) {
+  if (key === "Home") return -poolBytes;
+  if (key === "End") return Math.max(0, freeBytes);
+  const steps = KEY_STEPS[key];
+  return steps === undefined ? undefined : (steps * totalBytes) / 64;
+}
 
 /** A handle at the upper end of each pool: dragged, or moved with the arrow keys in steps of 1/64 of the node. */
 function PoolHandles({ bar, parts, drawn, box, onResize, canResize = () => true }: PoolHandlesProps) {
   const from = useRef<number | null>(null);
+  const freeBytes = parts.find(({ look }) => look === "free")?.bytes ?? 0;
   let end = 0;
   // Handles of pools that end close to each other are set apart, or one would hide the other.
   let left = `${HANDLE_HALF_PX - HANDLE_APART_PX}px`;
@@ -220,10 +236,10 @@ function PoolHandles({ bar, parts, drawn, box, onResize, canResize = () => true 
         aria-valuenow={part.bytes}
         aria-valuetext={formatBytes(part.bytes)}
         onKeyDown={(event) => {
-          const steps = KEY_STEPS[event.key];
-          if (steps === undefined) return;
+          const delta = keyDelta(event.key, part.bytes, freeBytes, bar.totalBytes);
+          if (delta === undefined) return;
           event.preventDefault();
-          onResize(pageBytes, (steps * bar.totalBytes) / 64);
+          if (delta !== 0) onResize(pageBytes, delta);
         }}
         onPointerDown={(event) => {
           event.currentTarget.setPointerCapture(event.pointerId);

@@ -60,6 +60,16 @@ describe("the stream of changes", () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
+  it("does not wait for a pause among changes that never pause", () => {
+    stream().start();
+    last().say("open");
+    for (let id = 1; id <= 30; id += 1) {
+      last().change(id);
+      vi.advanceTimersByTime(100);
+    }
+    expect(invalidateQueries).toHaveBeenCalled();
+  });
+
   it("comes back after the server was gone, later each time, and goes on after the last change", () => {
     stream().start();
     last().say("open");

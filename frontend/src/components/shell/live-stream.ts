@@ -20,8 +20,10 @@ const KINDS: Record<FleetEvent["kind"], true> = {
 };
 
 const PATH = "/api/v1/events";
-/** Many changes that come together are one refresh. */
+/** Many changes that come together are one refresh, */
 const GATHER_MS = 400;
+/** and changes that never pause do not hold it off for longer than this. */
+const MOST_GATHER_MS = 2_000;
 const FIRST_RETRY_MS = 1_000;
 const MOST_RETRY_MS = 30_000;
 /** The server ends every stream now and then. Only one that does not come back within this time is said to be away. */
@@ -60,6 +62,7 @@ export class LiveStream {
   private retryMs = FIRST_RETRY_MS;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private gather: ReturnType<typeof setTimeout> | undefined;
+  private gatherUntil: number | null = null;
   private away: ReturnType<typeof setTimeout> | undefined;
   private lostAt: number | null = null;
   private readonly changed = new Map<string, readonly unknown[]>();
@@ -117,10 +120,16 @@ export class LiveStream {
     const event = JSON.parse(message.data) as FleetEvent;
     this.lastId = String(event.id);
     for (const key of staleKeys(event)) this.changed.set(JSON.stringify(key), key);
+    const now = Date.now();
+    this.gatherUntil ??= now + MOST_GATHER_MS;
     clearTimeout(this.gather);
-    this.gather = setTimeout(() => {
-      for (const queryKey of this.changed.values()) void this.queries.invalidateQueries({ queryKey });
-      this.changed.clear();
-    }, GATHER_MS);
+    this.gather = setTimeout(
+      () => {
+        this.gatherUntil = null;
+        for (const queryKey of this.changed.values()) void this.queries.invalidateQueries({ queryKey });
+        this.changed.clear();
+      },
+      Math.min(GATHER_MS, this.gatherUntil - now),
+    );
   }
 }

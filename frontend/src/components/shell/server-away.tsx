@@ -36,11 +36,15 @@ export function ServerAway() {
   const isDown = kind === "down";
   const since = loadedAt ? new Date(Number(loadedAt)).toISOString() : null;
   return (
-    <div className={classes.away} role="alert">
+    <div className={classes.away}>
       <AttentionIcon />
       <span>
-        {isDown ? "The server does not answer." : "The server cannot answer at the moment."} What is shown was
-        loaded before{since ? `, ${formatRelative(since, now)}` : ""}.
+        {/* The time that ticks is outside of the alert, or a screen reader would say it each second. */}
+        <span role="alert">
+          {isDown ? "The server does not answer." : "The server cannot answer at the moment."} What is shown
+          was loaded before
+        </span>
+        {since ? `, ${formatRelative(since, now)}` : ""}.
       </span>
       <Button
         variant="default"

@@ -6,7 +6,8 @@ import { fracturedSentence } from "./tlb-meaning";
 
 /** The first line of a node's page: what should be done, in words with a number. */
 export function nodeHeadline(node: NodeDetail): string {
-  const idle = largestIdlePool(poolRows(node.sample));
+  const rows = poolRows(node.sample);
+  const idle = largestIdlePool(rows);
   if (idle) {
     const where = node.numa_node_count > 1 ? ` on NUMA node ${idle.numaNode}` : "";
     const size = idle.allocated === 1 ? "" : ` (${formatBytes(idle.allocated * idle.pageBytes)})`;
@@ -21,5 +22,12 @@ export function nodeHeadline(node: NodeDetail): string {
   if (reserved === 0) {
     return `No huge pages are reserved of ${formatBytes(node.mem_total_bytes)}. Plan the node to see what its databases need.`;
   }
-  return `${formatBytes(reserved)} of ${formatBytes(node.mem_total_bytes)} is reserved in huge pages and in use.`;
+  const known = rows.every(({ free }) => free !== null);
+  const unused = rows.reduce((sum, { free, pageBytes }) => sum + (free ?? 0) * pageBytes, 0);
+  const use = !known
+    ? "how much of it is in use is not known"
+    : unused === 0
+      ? "all of it is in use"
+      : `${formatBytes(unused)} of that is idle`;
+  return `${formatBytes(reserved)} of ${formatBytes(node.mem_total_bytes)} is reserved in huge pages; ${use}.`;
 }

@@ -3,6 +3,7 @@ import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { nodeQuery } from "@/api/nodes";
+import { asApiError } from "@/api/problem";
 import { runQuery } from "@/api/runs";
 import type { NodeDetail } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
@@ -29,10 +30,32 @@ import { NodeTabs } from "./node-tabs";
 export function NodePage() {
   const { nodeId } = useParams({ from: "/app/nodes/$nodeId" });
   const query = useQuery(nodeQuery(nodeId));
+  const status = query.isError ? asApiError(query.error).status : 0;
+  if (status === 404 || status === 422) return <NoSuchNode was={query.data?.name} />;
   return (
     <QueryView query={query} skeleton={<PageSkeleton />}>
       {(node) => <NodeView node={node} />}
     </QueryView>
+  );
+}
+
+/** The address names no node; while the page was open, somebody may have deleted it. */
+function NoSuchNode({ was }: { was: string | undefined }) {
+  return (
+    <PageHeader
+      title={was ?? "No such node"}
+      crumbs={[
+        <TextLink key="nodes" to="/nodes">
+          Nodes
+        </TextLink>,
+      ]}
+      headline={
+        was
+          ? "This node was deleted, with all that was stored of it. If its agent still runs, its next report makes it anew."
+          : "There is no node with this address. It may have been deleted."
+      }
+      actions={<LinkButton to="/nodes">All nodes</LinkButton>}
+    />
   );
 }
 

@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 import type { FleetSummary } from "@/api/types";
 import { SearchIcon } from "@/components/ui/icons";
 import { NAME_CHARACTERS, type NodeSelection } from "@/search";
+import { selectionChips } from "./filter-chips";
 import classes from "./nodes-page.module.css";
 
 const TYPING_MS = 250;
@@ -91,9 +92,32 @@ export function NodeFilters({ selection, fleet, onChange }: NodeFiltersProps) {
         placeholder="env=prod, role"
         value={(selection.label ?? []).join(", ")}
         most={1000}
+        asKept={(text) => (labelsOf(text) ?? []).join(", ")}
         onChange={(text) => onChange({ label: labelsOf(text) })}
       />
     </div>
+  );
+}
+
+/** What is asked for, one chip per condition, each of which can be taken away: some have no field of their own. */
+export function FilterChips({ selection, fleet, onChange }: NodeFiltersProps) {
+  const chips = selectionChips(selection, fleet);
+  if (chips.length === 0) return null;
+  return (
+    <ul className={classes.chips} aria-label="Filters that are set">
+      {chips.map(({ key, text, without }) => (
+        <li key={key}>
+          <button
+            type="button"
+            className={classes.chip}
+            aria-label={`Remove the filter ${text}`}
+            onClick={() => onChange(without)}
+          >
+            {text} <span aria-hidden="true">×</span>
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -115,20 +139,24 @@ function withChosen(data: { value: string; label: string }[], chosen: string | u
     : [...data, { value: chosen, label: chosen }];
 }
 
+const trimmed = (text: string) => text.trim();
+
 interface TypedInputProps {
   label: string;
   placeholder?: string;
   value: string;
   most: number;
+  /** How the address keeps what is typed: "env=prod," is kept as "env=prod", and still stands in the field. */
+  asKept?: (text: string) => string;
   onChange: (text: string) => void;
 }
 
 /** A text that is passed on when the reader pauses; a change from outside (back, clear) replaces it. */
-function TypedInput({ label, placeholder, value, most, onChange }: TypedInputProps) {
+function TypedInput({ label, placeholder, value, most, asKept = trimmed, onChange }: TypedInputProps) {
   const [text, setText] = useState(value);
   const [sent, setSent] = useState(value);
   const send = useDebouncedCallback((next: string) => {
-    setSent(next.trim());
+    setSent(asKept(next));
     onChange(next.trim());
   }, TYPING_MS);
   useEffect(() => {

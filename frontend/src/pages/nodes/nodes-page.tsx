@@ -17,7 +17,7 @@ import { When } from "@/components/ui/values";
 import { formatBytes, formatCount } from "@/lib/units";
 import { type NodeSelection, type NodesSearch, nodeSelection } from "@/search";
 import { chosenColumns, NODE_COLUMNS, toggleColumn } from "./node-columns";
-import { NodeFilters } from "./node-filters";
+import { FilterChips, NodeFilters } from "./node-filters";
 import { NodeGroups } from "./node-groups";
 import { NodeTable } from "./node-table";
 
@@ -62,6 +62,7 @@ export function NodesPage() {
         <ErrorState error={matching.error} onRetry={() => void matching.refetch()} />
       )}
       <NodeFilters selection={selection} fleet={everything.data} onChange={set} />
+      <FilterChips selection={selection} fleet={everything.data} onChange={set} />
       <QuestionCard
         title={search.view === "groups" ? "Which nodes are alike?" : "Which node do you want to plan?"}
         description={

@@ -1,5 +1,6 @@
 import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { useSearch } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
 import { fleetSummaryQuery } from "@/api/fleet";
 import { loadPart } from "@/api/load-part";
@@ -38,8 +39,10 @@ export function OverviewPage() {
     everything.data.nodes_synthetic < everything.data.nodes;
   // Beside real machines, made-up ones are counted apart and sum to nothing.
   const real = useQuery({ ...fleetSummaryQuery(REAL), enabled: isMixed });
-  const query = isMixed ? real : everything;
-  const scope = isMixed ? REAL : {};
+  const includes = useSearch({ from: "/app/" }).synthetic === true;
+  const isApart = isMixed && !includes;
+  const query = isApart ? real : everything;
+  const scope = isApart ? REAL : {};
   const fleet = query.data;
   if (!fleet) {
     return query.isError ? (
@@ -65,7 +68,7 @@ export function OverviewPage() {
         headline={
           <>
             {fleetHeadline(fleet)}{" "}
-            <Synthetic count={everything.data?.nodes_synthetic ?? 0} isApart={isMixed} />
+            <Synthetic count={everything.data?.nodes_synthetic ?? 0} isMixed={isMixed} isApart={isApart} />
           </>
         }
         actions={<LinkButton to="/nodes">Choose a node to plan</LinkButton>}
@@ -101,7 +104,7 @@ export function OverviewPage() {
 }
 
 /** How many nodes are made up, and whether the figures count them. */
-function Synthetic({ count, isApart }: { count: number; isApart: boolean }) {
+function Synthetic({ count, isMixed, isApart }: { count: number; isMixed: boolean; isApart: boolean }) {
   if (count === 0) return null;
   const words = `${formatCount(count)} synthetic ${count === 1 ? "node" : "nodes"}`;
   return (
@@ -111,7 +114,19 @@ function Synthetic({ count, isApart }: { count: number; isApart: boolean }) {
           <TextLink to="/nodes" search={{ synthetic: true }}>
             {words}
           </TextLink>{" "}
-          {count === 1 ? "is" : "are"} not counted.
+          {count === 1 ? "is" : "are"} not counted;{" "}
+          <TextLink to="/" search={{ synthetic: true }}>
+            include {count === 1 ? "it" : "them"}
+          </TextLink>
+          .
+        </>
+      ) : isMixed ? (
+        <>
+          {words} {count === 1 ? "is" : "are"} among them;{" "}
+          <TextLink to="/" search={{}}>
+            leave {count === 1 ? "it" : "them"} out
+          </TextLink>
+          .
         </>
       ) : (
         "All of them are synthetic: they describe no real machine."

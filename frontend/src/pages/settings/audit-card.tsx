@@ -33,13 +33,10 @@ export function detailText(detail: AuditEntry["detail"]): string {
 export function AuditCard() {
   const [actor, setActor] = useState("");
   const [action, setAction] = useState("");
-  const [filter] = useDebouncedValue<AuditFilter>(
-    {
-      ...(actor.trim() ? { actor: actor.trim() } : {}),
-      ...(action.trim() ? { action: action.trim().toLowerCase().replaceAll(" ", "_") } : {}),
-    },
-    TYPING_MS,
-  );
+  // Texts, not an object: a new object at each drawing would be a change at each drawing.
+  const [by] = useDebouncedValue(actor.trim(), TYPING_MS);
+  const [what] = useDebouncedValue(action.trim().toLowerCase().replaceAll(" ", "_"), TYPING_MS);
+  const filter: AuditFilter = { ...(by ? { actor: by } : {}), ...(what ? { action: what } : {}) };
   const query = useInfiniteQuery(auditQuery(filter));
   const entries = query.data?.pages.flatMap((page) => page.items) ?? [];
   const isFiltered = Object.keys(filter).length > 0;
