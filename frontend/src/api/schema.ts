@@ -4438,6 +4438,9 @@ export interface components {
         /**
          * NodeHistory
          * @description A node over time, oldest first. ``source``: the samples themselves, or their roll-ups by hour or day.
+         *
+         *     Where the source does not reach back to ``start_at``, older points come from the next coarser roll-up and span an
+         *     hour or a day.
          */
         NodeHistory: {
             /**
