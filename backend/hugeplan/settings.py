@@ -129,6 +129,15 @@ class Settings(BaseSettings):
     requests_per_minute: Annotated[
         int, Field(ge=1, le=10**6, description="Requests per minute that one credential may make on one process.")
     ] = 1200
+    report_bytes_per_day: Annotated[
+        int,
+        Field(
+            ge=1024**2,
+            le=10**13,
+            description="Bytes of reports, compressed, that an agent token may have kept per day on one process;"
+            " the rest waits in the agent's spool. A report each minute with a run each hour is about 10 MB.",
+        ),
+    ] = 256 * 1024**2
     changes_per_minute: Annotated[
         int,
         Field(

@@ -15,8 +15,11 @@ from datetime import datetime
 from hugeplan.access import repository
 from hugeplan.db.models import Machine
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.errors import FieldProblem, ForbiddenError
 
 FORMER_BOOTS = 16
+MAX_CLONES = 256
+"""Machines with one id. Each is a node: who holds one token could make any number of them up."""
 CLONE_MARK = "~"
 """Between the id that clones share and what tells one apart. No agent's id has it (MachineId)."""
 
@@ -58,10 +61,16 @@ def match(known: Sequence[Machine], hints: Hints) -> Machine | None:
 
 
 async def resolve(session: WriteSession, machine_id: str, hints: Hints, now: datetime) -> Machine:
-    """The machine behind a report or an enrolment, made known if it is new."""
+    """The machine behind a report or an enrolment, made known if it is new. ForbiddenError for one clone too many."""
     known = await repository.machines_with(session, machine_id)
     machine = match(known, hints)
     if machine is None:
+        if len(known) >= MAX_CLONES:
+            raise ForbiddenError(
+                f"{MAX_CLONES} machines share this machine id already. Give each an id of its own: empty"
+                " /etc/machine-id on the image, and systemd makes one at boot.",
+                [FieldProblem(field="machine_id", value=machine_id, expected="an id that no other machine has")],
+            )
         node_machine_id = f"{machine_id}{CLONE_MARK}{hints.fingerprint()}" if known else machine_id
         machine = Machine(
             node_machine_id=node_machine_id,

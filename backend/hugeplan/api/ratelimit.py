@@ -43,3 +43,17 @@ class RateLimiter:
         self._buckets.move_to_end((kind, key))
         while len(self._buckets) > MAX_BUCKETS:
             self._buckets.popitem(last=False)
+
+    def spend_bytes(self, key: str, size: int, per_day: int) -> None:
+        """Take bytes that stay from a day's worth, or raise RateLimitedError: who sends them keeps them and waits."""
+        full, now = float(per_day), self._clock()
+        level, at = self._buckets.get(("bytes", key), (full, now))
+        level = min(full, level + (now - at) * full / 86400)
+        if level < size:
+            seconds = math.ceil(min(86400.0, (size - level) * 86400 / full))
+            raise RateLimitedError(
+                f"More than {per_day} bytes to keep a day. Try again in {seconds} s.",
+                headers={"Retry-After": str(seconds)},
+            )
+        self._buckets["bytes", key] = (level - size, now)
+        self._buckets.move_to_end(("bytes", key))

@@ -14,6 +14,9 @@ from hugeplan.db.models import NodeRow, PlanInForceRow, PlanRow, RunRow, Scenari
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.scenarios.schemas import PlanFilter
 
+MAX_VERSIONS = 200
+"""Of one scenario, the newest. A kept plan has its own copy of what it was computed from."""
+
 
 def _latest_plan_id() -> Any:
     return (
@@ -156,9 +159,14 @@ async def newest_run(session: ReadSession, node_id: UUID) -> tuple[UUID, datetim
 
 
 async def add_version(session: WriteSession, version: ScenarioVersionRow) -> None:
-    """Keep a version of a scenario."""
+    """Keep a version of a scenario, and of the versions before it the newest MAX_VERSIONS - 1."""
     session.add(version)
     await session.flush()
+    if version.version > MAX_VERSIONS:
+        too_old = ScenarioVersionRow.version <= version.version - MAX_VERSIONS
+        await session.execute(
+            delete(ScenarioVersionRow).where(ScenarioVersionRow.scenario_id == version.scenario_id, too_old)
+        )
 
 
 async def list_versions(session: ReadSession, scenario_id: UUID, *, before: int | None, limit: int) -> Sequence[Any]:

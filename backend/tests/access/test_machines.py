@@ -116,6 +116,17 @@ class TestClones:
             assert (await agent.post(REPORTS, json=made)).status_code == 201
         assert len(await nodes(viewer)) == 2
 
+    async def test_are_bounded_in_number_and_those_that_are_known_stay(
+        self, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(machines, "MAX_CLONES", 3)
+        for dmi in "abc":
+            assert (await agent.post(REPORTS, json=seen(dmi))).status_code == 201
+        refused = assert_problem(await agent.post(REPORTS, json=seen("d")), 403, "forbidden")
+        assert "3 machines share this machine id" in refused["detail"]
+        assert (await agent.post(REPORTS, json=seen("a"))).status_code == 201
+        assert len(await nodes(viewer)) == 3
+
     async def test_enrol_beside_the_first_without_ending_it(
         self, service: Service, enroller: httpx.AsyncClient, viewer: httpx.AsyncClient
     ) -> None:

@@ -66,3 +66,14 @@ def test_buckets_are_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) 
         limiter.spend("token", key, 1)
     assert passed(limiter, 1, per_minute=1, key="d") == 0
     assert passed(limiter, 1, per_minute=1, key="a") == 1
+
+
+def test_bytes_that_stay_have_a_day_to_refill() -> None:
+    clock = Clock()
+    limiter = RateLimiter(clock)
+    limiter.spend_bytes("a", 800, 1000)
+    with pytest.raises(RateLimitedError) as refused:
+        limiter.spend_bytes("a", 300, 1000)
+    limiter.spend_bytes("b", 1000, 1000)
+    clock.seconds += int(refused.value.headers["Retry-After"])
+    limiter.spend_bytes("a", 300, 1000)

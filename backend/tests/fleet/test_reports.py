@@ -235,6 +235,15 @@ WRONG = [
 
 
 class TestRefusing:
+    async def test_more_than_a_day_may_keep_waits_in_the_spool(
+        self, service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        few = service.app.state.settings.model_copy(update={"report_bytes_per_day": 1})
+        monkeypatch.setitem(service.app.state._state, "settings", few)
+        answer = await agent.post("/api/v1/reports", json=report())
+        assert_problem(answer, 429, "rate-limited")
+        assert int(answer.headers["Retry-After"]) > 0
+
     @pytest.mark.parametrize(("path", "value", "field"), WRONG, ids=lambda part: str(part)[:40])
     async def test_wrong_field_is_named_and_nothing_is_stored(
         self, service: Service, agent: httpx.AsyncClient, path: str, value: Any, field: str

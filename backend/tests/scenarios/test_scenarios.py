@@ -17,6 +17,7 @@ from hugeplan.access.schemas import Role
 from hugeplan.db.models import PlanRow
 from hugeplan.planner.plan import plan
 from hugeplan.scenario_file import ScenarioDocument, to_request
+from hugeplan.scenarios import repository
 
 PREVIEW = "/api/v1/plans/preview"
 SCENARIOS = "/api/v1/scenarios"
@@ -170,6 +171,18 @@ class TestScenarios:
             )
         )
         assert sorted(answer.status_code for answer in answers) == [200] + [412] * 5
+
+    async def test_the_newest_versions_are_kept(
+        self, planner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(repository, "MAX_VERSIONS", 3)
+        made, etag = await create(planner)
+        url = f"{SCENARIOS}/{made['id']}"
+        for number in range(4):
+            body = {"name": f"edit {number}", "scenario": scenario()}
+            etag = (await planner.put(url, json=body, headers={"If-Match": etag})).headers["etag"]
+        kept = (await planner.get(f"{url}/versions")).json()["items"]
+        assert [version["version"] for version in kept] == [5, 4, 3]
 
     async def test_delete_takes_the_plans_along(self, planner: httpx.AsyncClient) -> None:
         made, etag = await create(planner)

@@ -21,10 +21,12 @@ from hugeplan.access.schemas import Role
 from hugeplan.api.body import JsonBody, beside_loop, no_body, read_body
 from hugeplan.api.json_body import parse_json
 from hugeplan.api.metrics import Metrics
+from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.errors import UnauthenticatedError
 from hugeplan.fleet.ingest.incoming import Incoming, read_report, taken_over
 from hugeplan.fleet.ingest.reader import ReportReader
 from hugeplan.fleet.ingest.writer import ReportWriter
+from hugeplan.settings import Settings
 
 _AGENTS = frozenset({Role.AGENT})
 
@@ -61,6 +63,9 @@ def _read(request: Request, raw: bytes, document: Any) -> Incoming:
 async def _store(request: Request, incoming: Incoming) -> Response:
     writer: ReportWriter = request.app.state.report_writer
     metrics: Metrics = request.app.state.metrics
+    settings: Settings = request.app.state.settings
+    limiter: RateLimiter = request.app.state.rate_limiter
+    limiter.spend_bytes(str(incoming.token_id), len(incoming.document), settings.report_bytes_per_day)
     try:
         receipt = await writer.store(await _admit_machine(request, incoming))
     except UnauthenticatedError:
