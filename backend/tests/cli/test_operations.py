@@ -25,6 +25,7 @@ from hugeplan.cli.doctor import check_exposure
 from hugeplan.db import server_release
 from hugeplan.documents.kept import pack
 from hugeplan.settings import Settings
+from tools.seed.writer import SeedOptions, seed_fleet
 
 __all__ = ["hugeplan"]
 
@@ -215,7 +216,7 @@ def test_export_is_json_lines_without_secrets(hugeplan: Command, database_url: s
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["row"]["action"] for line in lines if line["table"] == "audit_events"] == ["tokens_create"]
     assert "secret" not in done.stdout
-    assert hugeplan("seed", "--nodes", "2", HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+    seed_fleet(database_url, SeedOptions(nodes=2, seed=1, history_days=1))
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("UPDATE node_states SET processes_kept = %b", [pack(json.dumps(PROCESSES).encode())])
     done = hugeplan("export", "--table", "node_states", HUGEPLAN_DATABASE_URL=database_url)
