@@ -61,6 +61,8 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("GET", "/api/v1/fleet/plans/{job_id}/progress"): READERS,
     ("GET", "/api/v1/fleet/plans/{job_id}/groups"): READERS,
     ("GET", "/api/v1/fleet/plans/{job_id}/groups/{number}"): READERS,
+    ("GET", "/api/v1/fleet/plans/{job_id}/groups/{number}/files.zip"): READERS,
+    ("POST", "/api/v1/engines/read-settings"): READERS,
     ("GET", "/api/v1/fleet/plans/{job_id}/nodes"): READERS,
     ("GET", "/api/v1/fleet/plans/{job_id}/nodes.csv"): READERS,
     ("GET", "/api/v1/events"): READERS,
