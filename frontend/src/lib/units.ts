@@ -50,7 +50,12 @@ export function formatCount(value: Maybe<number>): string {
 /** Three significant digits; a whole number of the unit has no decimals. As the service writes it (planner/units.py). */
 function sizeDigits(value: number): string {
   if (Number.isInteger(value)) return String(value);
-  return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+  const digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  const scaled = value * 10 ** digits;
+  // Halfway between two texts (12.25) the service takes the even one, `toFixed` the larger.
+  const isHalf = scaled % 1 === 0.5;
+  const even = Math.floor(scaled) % 2 === 0 ? Math.floor(scaled) : Math.ceil(scaled);
+  return (isHalf ? even / 10 ** digits : value).toFixed(digits);
 }
 
 /**
