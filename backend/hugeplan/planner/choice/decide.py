@@ -179,8 +179,8 @@ def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], lacks
     order = sorted(range(len(prospects)), key=lambda i: prospects[i].instance.name)
     ordered = [prospects[i] for i in order]
     sets = [_options(inputs, p, lean=False) for p in ordered]
-    lean = [_options(inputs, p, lean=True) for p in ordered]
     room = _room(inputs, ordered)
+    best = sum(max(option.score for option in s.options) for s in sets)
 
     def back(picks: Sequence[int]) -> tuple[int, ...]:
         in_order = [0] * len(order)
@@ -193,6 +193,9 @@ def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], lacks
         budgets = room.less(aside.total, aside.by_node)
         found = select(sets, budgets)
         fits = found.fits and not lacks(prospects, back(found.chosen), aside)
+        if fits and found.score >= best:  # every instance has what it would take by itself
+            return replace(found, chosen=back(found.chosen))
+        lean = [_options(inputs, p, lean=True) for p in ordered]
         for picks in best_first(lean, budgets, COUNTED_MAX, above=found.score if fits else None):
             if not lacks(prospects, back(picks), aside):
                 score = sum(s.options[i].score for s, i in zip(sets, picks, strict=True))
