@@ -251,6 +251,7 @@ def machine(
         (merged / "etc/machine-id").write_text(f"{os.urandom(16).hex()}\n")
         if name:
             (merged / "etc/hostname").write_text(f"{name}\n")
+            (merged / "etc/hosts").write_text(f"127.0.0.1 localhost {name}\n")
         for target, source in files.items():
             shutil.copy(source, merged / target.lstrip("/"))
         for bundle in filter(Path.is_file, (Path("/etc/ssl/certs/ca-certificates.crt"),)):
