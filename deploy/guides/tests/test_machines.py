@@ -250,7 +250,7 @@ def test_readme(tmp_path: Path) -> None:
         node.shell("apt-get update && apt-get install --yes git make gcc libc6-dev python3-venv nodejs npm")
         shell.type(f"cd {CHECKOUT}")
         # As on a machine: in a container the counts of huge pages cannot be written.
-        for folder in ("/proc/sys", "/sys"):
+        for folder in ("/proc/sys", "/sys/devices", "/sys/kernel"):
             node.run("mount", "-o", "remount,bind,rw", folder)
 
         def apply(typed: Session, command: str) -> Done:
