@@ -14,6 +14,8 @@ if [ "$(id -u)" = 0 ]; then
   exec setpriv --reuid postgres --regid postgres --clear-groups "$0" "$@"
 fi
 user=${POSTGRES_USER:-postgres}
+# As the official one at each start: a volume's owner may have been given to a group.
+[ ! -d "$PGDATA" ] || chmod 00700 "$PGDATA"
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   initdb --encoding=UTF8 --locale=C.UTF-8 --pgdata="$PGDATA" --username="$user" --pwfile=<(printf '%s\n' "$POSTGRES_PASSWORD") \
     --auth-host=scram-sha-256 --auth-local=trust ${POSTGRES_INITDB_ARGS:-} >/dev/null  # several words, as there

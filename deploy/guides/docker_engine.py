@@ -84,6 +84,7 @@ def docker_engine(folder: Path) -> Iterator[Engine]:
             podman.run("save", "--format", "docker-archive", "--output", str(folder / "base.tar"), image, seconds=300)
             engine.run("load", "--input", str(folder / "base.tar"), seconds=300)
             (folder / "base.tar").unlink()
+            engine.run("tag", f"localhost/{image}", image)  # podman's name for what was made here
         yield engine
     finally:
         daemon.terminate()
