@@ -377,6 +377,7 @@ def with_buffers(databases: list[Json]) -> list[Json]:
 def reports_go_on(service: Release) -> None:
     """The known node has a newer report: not another node, and no agent that only says Running."""
     service.node.wait_for("the service", service.is_answering)
+    service.node.wait_for("a first report", lambda: service.reported_node() is not None)
     before = service.reported_node()
     assert before is not None
 
