@@ -26,7 +26,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/containers"
 # A change of a stand-in's contents needs the next number; the others keep theirs, and images built on them are kept.
-STAND_IN_VERSIONS = {"debian": 1, "node": 4, "postgres": 6}
+STAND_IN_VERSIONS = {"debian": 1, "node": 4, "postgres": 7}
 SUITE = "trixie"
 TOOLS = ("podman", "buildah", "crun", "netavark", "aardvark-dns", "debootstrap", "iptables")
 CAP_SYS_RESOURCE = 24
@@ -201,8 +201,10 @@ def _import(engine: Engine, folder: Path, mark: str, make: Callable[[Path], list
     changes = make(root)
     tar = folder / "image.tar"
     subprocess.run(["tar", "-C", str(root), "-cf", str(tar), "."], check=True)
-    path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    words = [word for change in (f"ENV {path}", *changes) for word in ("--change", change)]
+    path = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    # One alone: of two podman takes the last, and Docker the first.
+    own = any(change.startswith("ENV PATH=") for change in changes)
+    words = [word for change in (*([] if own else [path]), *changes) for word in ("--change", change)]
     engine.run("import", *words, str(tar), mark, seconds=300)
 
 
