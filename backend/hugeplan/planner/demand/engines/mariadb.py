@@ -96,7 +96,7 @@ def has_single_mapping(version: str | None) -> bool:
 
 def minor_of(version: str | None, line: str) -> int | None:
     """19 of ``10.11.19``; None where it is not given."""
-    match = re.match(rf"{re.escape(line)}\.(\d{1, 9})", (version or "").strip())
+    match = re.match(rf"{re.escape(line)}\.(\d{{1,9}})", (version or "").strip())
     return int(match[1]) if match else None
 
 
