@@ -9,7 +9,7 @@ test.describe("settings", () => {
     const card = page.getByRole("region", { name: "How is a machine connected?" });
     const command = card.locator("code").first();
     await expect(command).toContainText(`--server ${fleet.server.url}`);
-    await card.getByText("In Kubernetes", { exact: true }).click();
+    await card.getByText("Kubernetes", { exact: true }).click();
     await expect(command).toContainText("--from-file=token=/dev/stdin");
     await card.getByRole("button", { name: "Enrolment token for 7 days" }).click();
     await expect(card.getByRole("status")).toContainText(/expires in 6 days|expires in 7 days/);

@@ -14,17 +14,16 @@ test.describe("states", () => {
     await expect(page).not.toHaveURL(/q=/);
   });
 
-  test("a node that does not exist shows the server's words and its id", async ({
+  test("a node that does not exist is said to be none, with a way on", async ({
     signedIn: page,
     fleet,
     watch,
   }) => {
     watch.expectErrors(/404/);
     await page.goto(`${fleet.server.url}/nodes/00000000-0000-4000-8000-000000000000`);
-    const alert = page.getByRole("alert");
-    await expect(alert).toContainText("Not found");
-    await expect(alert).toContainText("Problem id");
-    await expect(alert.getByRole("button", { name: "Try again" })).toBeVisible();
+    await expect(page.getByRole("heading", { level: 1, name: "No such node" })).toBeVisible();
+    await page.getByRole("link", { name: "All nodes" }).click();
+    await expect(page.getByRole("heading", { level: 1, name: "Nodes" })).toBeVisible();
   });
 
   test("a server that does not answer is said to be away, and found again", async ({
