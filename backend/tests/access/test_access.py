@@ -132,6 +132,9 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("POST", "/api/v1/imports/kubernetes"): WRITERS,
     ("POST", "/api/v1/imports/kubernetes/workloads"): READERS,
     ("POST", "/api/v1/imports/scenarios"): WRITERS,
+    ("GET", "/api/v1/nodes/{node_id}/trials"): READERS,
+    ("GET", "/api/v1/trials/{trial_id}"): READERS,
+    ("POST", "/api/v1/trials"): WRITERS | {Role.AGENT},
     ("GET", "/api/v1/audit"): {Role.ADMIN},
     ("GET", "/api/v1/audit.csv"): {Role.ADMIN},
 }

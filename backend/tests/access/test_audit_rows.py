@@ -11,6 +11,7 @@ import pytest
 from support.kubernetes_objects import listing, node, postgres
 from support.reports import report, run
 from support.service import Service
+from trials.test_trials import trial
 
 from hugeplan.access.audit import NO_CHANGE
 from hugeplan.access.schemas import Role
@@ -59,6 +60,7 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
     stored = await call("reports_create", "POST", "/reports", agent, json=report(machine_id=machine, run=run()))
     path, measured = f"/nodes/{stored['node_id']}", f"/runs/{stored['run_id']}"
 
+    await call("trials_create", "POST", "/trials", json=trial(machine))
     made = await call("scenarios_create", "POST", "/scenarios", json={"name": "s", "scenario": SCENARIO})
     scenario = f"/scenarios/{made['id']}"
     await call(
@@ -90,7 +92,7 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
 
     hook = await call("webhooks_create", "POST", "/webhooks", json={"name": "w", "url": "http://127.0.0.1:9/hook"})
     await call("webhooks_delete", "DELETE", f"/webhooks/{hook['id']}")
-    await call("files_lint", "POST", "/lint", json={"files": [{"name": "sysctl.conf", "text": "vm.nr_hugepages = 8"}]})
+    await _compute_only(call)
 
     token = await call("tokens_create", "POST", "/tokens", json={"name": "x", "role": "viewer"})
     await call("tokens_rotate", "POST", f"/tokens/{token['id']}/rotate", json={})
@@ -107,6 +109,16 @@ async def test_every_mutating_route_writes_its_row(service: Service, admin: http
     assert unsafe_operations(service) == done.keys() | ELSEWHERE
     tested = {name.removeprefix("test_").partition("_is_audited")[0] for name in vars(TestRow) if "_is_audited" in name}
     assert tested == ELSEWHERE
+
+
+async def _compute_only(call: Any) -> None:
+    """What reads a text of its caller and keeps nothing."""
+    files = [{"name": "sysctl.conf", "text": "vm.nr_hugepages = 8"}]
+    await call("files_lint", "POST", "/lint", json={"files": files})
+    text = " name | setting\n shared_buffers | 128MB\n huge_pages | try\n"
+    await call("engine_settings_read", "POST", "/engines/read-settings", json={"text": text})
+    pods = {"headers": {"Content-Type": "application/json"}, "content": listing(node("n"), postgres("pg-0", "n", {}))}
+    await call("imports_kubernetes_workloads", "POST", "/imports/kubernetes/workloads", **pods)
 
 
 async def _decide_about_a_plan(call: Any, body: dict[str, Any]) -> None:
