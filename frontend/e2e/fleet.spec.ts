@@ -122,7 +122,7 @@ test("a fleet plan is begun from a selection, left, found again, and read", asyn
   expect(asked.some((path) => path.endsWith("/progress"))).toBe(true);
   expect(asked.filter((path) => /\/fleet\/plans\/[^/]+$/.test(path)).length).toBeLessThan(8);
   const groups = page.getByRole("region", { name: "Groups of the plan" });
-  await groups.getByRole("button", { expanded: false }).first().click();
+  await groups.getByRole("button", { name: /×/, expanded: false }).first().click();
   await expect(page).toHaveURL(/group=/);
   await expect(groups.getByRole("region", { name: "Nodes of the plan" }).getByRole("row")).not.toHaveCount(1);
 });

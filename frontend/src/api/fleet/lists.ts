@@ -23,7 +23,7 @@ export function nodeGroupsQuery(selection: NodeSelection) {
 }
 
 /** Beneath its group, or the groups: a page is no screen's length. */
-const PLAN_NODES = 20;
+const PLAN_ROWS = 20;
 
 /** The nodes of a fleet plan, exceptions first. */
 export function fleetPlanNodesQuery(id: string, { severity, group, q }: FleetPlanResultSearch) {
@@ -35,7 +35,7 @@ export function fleetPlanNodesQuery(id: string, { severity, group, q }: FleetPla
           params: {
             path: { job_id: id },
             query: {
-              limit: PLAN_NODES,
+              limit: PLAN_ROWS,
               ...(severity ? { severity } : {}),
               ...(group === undefined ? {} : { group_number: group }),
               ...(q ? { q } : {}),
@@ -59,7 +59,7 @@ export function fleetPlanGroupsQuery(id: string) {
         client.GET("/api/v1/fleet/plans/{job_id}/groups", {
           params: {
             path: { job_id: id },
-            query: { limit: PAGE, ...(pageParam ? { cursor: pageParam } : {}) },
+            query: { limit: PLAN_ROWS, ...(pageParam ? { cursor: pageParam } : {}) },
           },
         }),
       ),
