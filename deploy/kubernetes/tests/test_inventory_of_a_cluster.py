@@ -110,8 +110,16 @@ def test_findings_of_a_cluster_as_the_server_stores_it(cluster: ControlPlane) ->
     text = cluster.kubectl("get", "nodes,pods,pvc", "-A", "-o", "json")
     done = hugeplan_plan(text)
     assert done.returncode == 5
-    assert "WRONG  plain/short-0: Its huge page limit is" in done.stdout
-    assert "WRONG  plain/none-0: It may use none of the node's huge pages" in done.stdout
+    nodes = json.loads(hugeplan_plan(text, "--json").stdout)["nodes"]
+    said = {
+        finding["subject"]: finding["title"]
+        for one in nodes
+        for finding in one["findings"]
+        if (finding["code"], finding["state"]) == ("pod_limit_below_segment", "wrong")
+    }
+    assert set(said) == {"small, short-0", "small, none-0"}
+    assert "its limit allows 512" in said["small, short-0"]
+    assert said["small, none-0"] == "It may use none of the node's huge pages"
     assert "reserved pages of 2M cannot be used by any pod" in done.stdout
 
 

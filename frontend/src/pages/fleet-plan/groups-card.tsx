@@ -133,7 +133,7 @@ function Group({ jobId, group, isOpen, onToggle }: GroupProps) {
               download
               size="compact-sm"
               variant="default"
-              aria-label={`Files of ${formatCount(group.nodes)} × ${shortMachineType(group.machine_type)}`}
+              aria-label={`Files of ${formatCount(group.nodes)} × ${shortMachineType(group.machine_type)}, zip`}
             >
               zip
             </Button>
