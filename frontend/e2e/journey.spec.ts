@@ -78,10 +78,12 @@ test.describe
       // A machine that runs databases brings them; this plan is for one that is to come.
       await expect(page.getByRole("button", { name: "Add a database" })).toBeVisible();
       const remove = page.getByRole("button", { name: /^Remove the database/ });
-      for (let left = await remove.count(); left > 0; left -= 1) {
-        await remove.first().click();
-        await expect(remove).toHaveCount(left - 1);
-      }
+      // The form's own first database gives way to those of the machine; the answer comes after that.
+      await expect(page.getByRole("region", { name: "The answer" })).toBeVisible();
+      await expect(async () => {
+        if ((await remove.count()) > 0) await remove.first().click({ timeout: 1000 });
+        expect(await remove.count()).toBe(0);
+      }).toPass();
       await page.getByRole("button", { name: "Add a database" }).click();
       const database = page.getByRole("group", { name: "Database main" });
       await expect(database.getByRole("combobox", { name: "Engine" })).toHaveValue("PostgreSQL");

@@ -195,7 +195,9 @@ def hugetlb_sigbus_is_named() -> None:
         for command in ("latency", "rows", "scatter", "geometry"):
             arguments = ("--reserve", "--page-sizes", f"{PAGE},2M", "--max-memory", "128M", "--time-limit", "40")
             made = suite.reserving(partial(suite.limited, enter, command, *arguments))
-            suite.check_named(made, "sigbus")
+            # Where the controller is mounted at a usual place the limit is read and named before a page is touched.
+            if "cgroup_limit" not in suite.statuses(made):
+                suite.check_named(made, "sigbus")
 
 
 def stopped_by_processor_time() -> None:
