@@ -55,6 +55,6 @@ test.describe("a node's page", () => {
       page.getByRole("heading", { name: "Unknown: rows read per second. This node has not been measured." }),
     ).toBeVisible();
     await page.getByRole("tab", { name: "Processes" }).click();
-    await expect(page.getByRole("row", { name: /postgres/ }).first()).toContainText("1.63");
+    await expect(page.getByRole("row", { name: /postgres/ }).first()).toContainText("1.62");
   });
 });
