@@ -138,7 +138,7 @@ test("nodes are planned as they run, without a scenario, and a group's files are
   expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(6_000);
   const saved = page.waitForEvent("download");
   await groups
-    .getByRole("link", { name: /^Files of/ })
+    .getByRole("link", { name: /^zip of the files/ })
     .first()
     .click();
   expect((await saved).suggestedFilename()).toMatch(/^hugeplan-group-\d+-.*\.zip$/);

@@ -133,7 +133,7 @@ function Group({ jobId, group, isOpen, onToggle }: GroupProps) {
               download
               size="compact-sm"
               variant="default"
-              aria-label={`Files of ${formatCount(group.nodes)} × ${shortMachineType(group.machine_type)}, zip`}
+              aria-label={`zip of the files of ${formatCount(group.nodes)} × ${shortMachineType(group.machine_type)}`}
             >
               zip
             </Button>
