@@ -85,6 +85,10 @@ class Family:
         self.members.append((process, Path(command[0]).name))
         return process
 
+    def forget(self, ended: subprocess.Popen[bytes]) -> None:
+        """A member that was to end has ended; it is not missed."""
+        self.members = [member for member in self.members if member[0] is not ended]
+
     def stop(self) -> None:
         """End the youngest first: the agent before the server it talks to."""
         for process, _ in reversed(self.members):
@@ -224,7 +228,9 @@ def measure(family: Family, terminal: Terminal, server: Server, profile: str) ->
     """Run the benchmark and send its document; its progress goes to our terminal."""
     say(f"measuring this machine, profile {profile}")
     process = family.start(agent_command(server, "once", "--measure", profile), sys.stderr.buffer, None)
-    return terminal.wait(process) == 0
+    status = terminal.wait(process)
+    family.forget(process)
+    return status == 0
 
 
 def demo(arguments: argparse.Namespace, family: Family) -> None:
@@ -295,8 +301,11 @@ def database_environment(server: Server) -> dict[str, str]:
 
 def keep_fleet(family: Family, server: Server) -> None:
     """Let the synthetic fleet report as long as the demo runs, where there is one."""
-    if server.ask("/api/v1/fleet/summary")["nodes_synthetic"] == 0:
-        return
+    try:
+        if server.ask("/api/v1/fleet/summary")["nodes_synthetic"] == 0:
+            return
+    except DemoError:
+        return  # it has just ended, which is seen next
     with (server.state_dir / "fleet.log").open("ab") as log:
         family.start([*SEED, "--keep"], log, log, cwd=REPOSITORY / "backend", env=database_environment(server))
 
@@ -325,7 +334,8 @@ def keep_running(family: Family, terminal: Terminal, server: Server) -> None:
 
 def wait_for_any(family: Family, terminal: Terminal) -> str:
     """Block until the server or the agent ends; answer its program."""
-    watched = [(process, program) for process, program in family.members if process.poll() is None]
+    # Those too that have ended before anybody looked.
+    watched = list(family.members)
     while True:
         terminal.check()
         for process, program in watched:

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,9 @@ def test_what_dies_is_started_again_and_measure_measures_again(demo: Demo) -> No
     def running(program: str) -> set[str]:
         return {line.split()[0] for line in demo.processes() if program in line and "unprivileged" not in line}
 
+    def is_there(program: str) -> bool:
+        return bool(running(program))
+
     def answers() -> bool:
         try:
             demo.get("/api/v1/nodes")
@@ -209,8 +213,9 @@ def test_what_dies_is_started_again_and_measure_measures_again(demo: Demo) -> No
         return lambda: bool(running(program) - before) and answers()
 
     for program in ("hugeplan demo", "hugeplan-agent run", "postgres -D"):
+        # The service answers a moment before the agent is started.
+        until(partial(is_there, program), 60, program)
         before = running(program)
-        assert before, demo.processes()
         os.kill(int(min(before, key=int)), signal.SIGKILL)
         until(is_another(program, before), 60, f"another {program}")
         assert process.poll() is None

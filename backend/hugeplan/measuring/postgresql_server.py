@@ -233,7 +233,7 @@ class Server:
                 relations = connection.execute(_WITH_INDEXES).fetchall()
                 for (name,) in relations:
                     connection.execute("select pg_prewarm(%s::regclass)", (name,))
-            except psycopg.errors.UndefinedFile:
+            except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
                 # No pg_prewarm in this build: an index scan of everything reads heap and index through the pool. A
                 # user's tables are warmed by their own script.
                 if connection.execute("select to_regclass('rows') is null").fetchone() == (True,):

@@ -37,7 +37,13 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
     What killed trials left below ``parent`` is removed first. OSError where the folder cannot be made.
     """
     remove_leftovers(parent, say)
-    folder = _new_folder(parent)
+    # The server's user, who is not root, reads what is made here, whatever the caller's umask is.
+    umask = os.umask(0o022)
+    try:
+        folder = _new_folder(parent)
+    except OSError:
+        os.umask(umask)
+        raise
     lock = _locked(folder)
     folder.chmod(0o755)  # the server's user, who is not root, has a folder of its own in it
     with _guarded(folder, parent):
@@ -48,6 +54,7 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
         finally:
             with _undisturbed():
                 os.environ.pop(VARIABLE, None)
+                os.umask(umask)
                 _clean(folder, parent)
                 if lock is not None:
                     os.close(lock)

@@ -22,16 +22,17 @@ from hugeplan.planner.model import MIB, DatabaseInstance
 from hugeplan.recognition.config_files import my_cnf
 
 MOST_CHARACTERS: Final = 500_000
-_BOX: Final = re.compile(r"^\s*[+|]?[-=+| ]{3,}[+|]?\s*$")
-_FOOTER: Final = re.compile(r"^\s*\(?\d+ (?:rows?|Zeilen?|lignes?)\b", re.IGNORECASE)
+# Of lines without blanks around them: a blank that two parts could take is tried at each of its places.
+_BOX: Final = re.compile(r"^[-=+| ]{3,}$")
+_FOOTER: Final = re.compile(r"^\(?\d+ (?:rows?|Zeilen?|lignes?)\b", re.IGNORECASE)
 _RECORD: Final = re.compile(r"^(?:-\[ RECORD \d+ \]|\*+ \d+\. row \*+)")
-_PROMPT: Final = re.compile(r"^\s*(?:[\w\[\]() -]*(?:=[#>]|>)\s*)?(?:SHOW|SELECT)\b", re.IGNORECASE)
+_PROMPT: Final = re.compile(r"^(?:[\w\[\]() -]*(?:=[#>]|>)\s*)?(?:SHOW|SELECT)\b", re.IGNORECASE)
 _NAME: Final = re.compile(r"^[A-Za-z_][\w.$@-]*$")
 _NUMBER: Final = re.compile(r"^-?\d+(?:\.\d+)?$")
 _UNIT: Final = re.compile(r"^(\d*)\s*(B|kB|MB|GB|TB)$")
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _ORACLE_HEAD: Final = re.compile(r"^NAME\s+TYPE\s+VALUE\s*$", re.MULTILINE)
-_OPTION_SECTION: Final = re.compile(r"^\s*\[(?:mysqld|mariadb|server)", re.MULTILINE)
+_OPTION_SECTION: Final = re.compile(r"^[ \t]*\[(?:mysqld|mariadb|server)", re.MULTILINE)
 _POSTGRESQL_MARKS: Final = frozenset({"shared_buffers", "server_version", "wal_level", "max_wal_senders"})
 _INNODB_MARKS: Final = frozenset({"innodb_buffer_pool_size", "version_comment", "innodb_page_size"})
 _SAME: Final = {"on": ("1", "true", "yes"), "off": ("0", "false", "no")}
@@ -137,7 +138,7 @@ def _cells(line: str) -> list[str]:
 
 def _lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
-        if line.strip() and not _BOX.match(line) and not _FOOTER.match(line):
+        if line.strip() and not _BOX.match(line.strip()) and not _FOOTER.match(line.lstrip()):
             yield line
 
 
@@ -149,7 +150,7 @@ def _header(text: str) -> list[str]:
         cells = [cell.lower() for cell in _cells(line)]
         if cells[0] in _NAME_COLUMNS:
             return cells
-        if not _PROMPT.match(line):
+        if not _PROMPT.match(line.lstrip()):
             return []
     return []
 

@@ -14,7 +14,7 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import msgspec
@@ -73,6 +73,14 @@ class _Process:
         socket.send_fds(self.control, [msgspec.msgpack.encode(order)], [line.fileno()])
 
 
+def _abandon(kept: dict[Order, _Line]) -> None:
+    """Close the lines that are kept; those of an event loop that has ended went with it."""
+    for _, writer in kept.values():
+        with suppress(RuntimeError):
+            writer.transport.abort()
+    kept.clear()
+
+
 def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:
     """End the process with what it forked: none of it has anything of value."""
     control.close()
@@ -89,6 +97,8 @@ class Sandbox:
         self._rooms: dict[str, asyncio.Semaphore] = {}
         self._asked: Counter[str] = Counter()
         self._kept: dict[Order, _Line] = {}
+        # Whoever forgets `close` leaves no open socket behind.
+        weakref.finalize(self, _abandon, self._kept).atexit = False
 
     async def work(
         self, job: str, payload: bytes, *, whose: str, what: str, limits: Limits | None = None, keep: bool = False
@@ -110,9 +120,7 @@ class Sandbox:
 
     async def close(self) -> None:
         """End the process, and with it what waits."""
-        for _, writer in self._kept.values():
-            writer.transport.abort()
-        self._kept.clear()
+        _abandon(self._kept)
         if self._process is not None:
             self._process.end()
             self._process = None
