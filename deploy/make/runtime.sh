@@ -11,5 +11,8 @@ site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 find "$site" -type d \( -name tests -o -name __pycache__ \) -prune -exec rm -rf {} +
 find "$site" -type f \( -name '*.pyi' -o -name '*.pxd' -o -name '*.pyx' -o -name '*.h' -o -name '*.a' -o -name '*.c' \) -delete
 rm -rf "$venv/include" "$venv/share"
+# A second binding that CPython does not use, and debug information: 22 of the 23 MB of this package.
+rm -f "$site"/zstandard/_cffi.*.so
+strip --strip-debug "$site"/zstandard/backend_c.*.so
 # By the hash of the source and unchecked: the same bytes whenever they are made, and valid whatever a copy does to times.
 "$python" -m compileall -q -j 0 --invalidation-mode unchecked-hash "$site" agent/hugeplan_agent

@@ -69,9 +69,10 @@ def test_no_service_relies_on_an_order_that_an_engine_may_not_keep(compose: dict
     services = compose["services"]
     assert list(services) == ["secrets", "postgres", "migrate", "backend", "welcome", "agent", "demo-fleet"]
     assert [name for name, service in services.items() if "depends_on" in service] == []
-    for name in ("migrate", "backend", "welcome", "demo-fleet"):
+    for name in ("migrate", "backend", "welcome"):
         assert services[name]["command"][0] == "wait", name
         assert (services[name]["command"][1] == "--migrated") == (name != "migrate"), name
+    assert services["demo-fleet"]["entrypoint"][-1].startswith("hugeplan wait --migrated && ")
     assert services["postgres"]["entrypoint"][-1].startswith("until test -s /run/hugeplan/database-password; ")
 
 
@@ -124,7 +125,7 @@ def test_build_targets_are_stages_of_the_dockerfile(compose: dict[str, Any]) -> 
     assert all(build["dockerfile"] == "deploy/Dockerfile" and build["target"] in stages for build in builds)
 
 
-@pytest.mark.parametrize("service", ["secrets", "migrate", "backend", "demo-fleet", "welcome"])
+@pytest.mark.parametrize("service", ["secrets", "migrate", "backend", "welcome"])
 def test_server_commands_exist_and_their_settings_are_valid(
     compose: dict[str, Any], service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
