@@ -91,6 +91,24 @@ def without_words(found: Plan) -> dict[str, Any]:
     }
 
 
+def assert_same(found: Any, expected: Any, where: object) -> None:
+    """Equal to the byte and page; floats to a millionth of a part."""
+    if isinstance(expected, dict):
+        assert isinstance(found, dict), where
+        assert found.keys() == expected.keys(), where
+        for key, value in expected.items():
+            assert_same(found[key], value, (where, key))
+    elif isinstance(expected, list):
+        assert isinstance(found, list), where
+        assert len(found) == len(expected), where
+        for number, value in enumerate(expected):
+            assert_same(found[number], value, (where, number))
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-9), where
+    else:
+        assert found == expected, where
+
+
 async def previewed(planner: httpx.AsyncClient, document: dict[str, Any]) -> dict[str, Any]:
     answer = await planner.post("/api/v1/plans/preview", json={"scenario": document})
     assert answer.status_code == 200, answer.text
@@ -120,7 +138,8 @@ async def test_command_api_and_text_say_what_the_planner_says(
         expected = as_json(dataclasses.asdict(own))
         printed, text, status = commanded(document, tmp_path, capsys)
         assert printed == expected, (seed, number)
-        assert await previewed(planner, document) == expected, (seed, number)
+        # Another process works the plan out: what it remembers of other nodes may add floats in another order.
+        assert_same(await previewed(planner, document), expected, (seed, number))
         assert (status == 4) == (not own.feasible), (seed, number)
         files = render(own, request) if own.feasible else ()
         for said in (text, plan_answer(own, files), plan_text(own, files)):
