@@ -16,6 +16,8 @@ SIZES = (4_000, 16_000)
 NEGLIGIBLE_SECONDS = 0.05
 MOST_GROWTH = 8.0
 """Four times the text: a linear reading takes four times as long, a quadratic one sixteen times."""
+TRIES = 4
+"""A reading by the square is slow each time; a neighbour on the machine is not."""
 MOST_CHARACTERS = 3_000
 
 
@@ -62,7 +64,10 @@ def test_a_file_takes_time_in_proportion_to_its_text(path: Path) -> None:
         small, large = (text[:start] + text[start:end] * (size // (end - start)) + text[end:] for size in SIZES)
         if seconds(large) < NEGLIGIBLE_SECONDS:
             continue
-        growth = seconds(large, 3) / seconds(small, 3)
+        for _ in range(TRIES):
+            growth = seconds(large, 3) / seconds(small, 3)
+            if growth < MOST_GROWTH:
+                break
         assert growth < MOST_GROWTH, f"{text[start:end]!r}: {growth:.1f} times"
 
 

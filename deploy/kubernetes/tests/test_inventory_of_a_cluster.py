@@ -117,9 +117,9 @@ def test_findings_of_a_cluster_as_the_server_stores_it(cluster: ControlPlane) ->
         for finding in one["findings"]
         if (finding["code"], finding["state"]) == ("pod_limit_below_segment", "wrong")
     }
-    assert set(said) == {"small, short-0", "small, none-0"}
-    assert "its limit allows 512" in said["small, short-0"]
-    assert said["small, none-0"] == "It may use none of the node's huge pages"
+    assert set(said) == {"plain/short-0", "plain/none-0"}
+    assert "its limit allows 512" in said["plain/short-0"]
+    assert said["plain/none-0"] == "It may use none of the node's huge pages"
     assert "reserved pages of 2M cannot be used by any pod" in done.stdout
 
 
