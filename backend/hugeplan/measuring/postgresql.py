@@ -20,7 +20,6 @@ from hugeplan.measuring.postgresql_clients import (
     ScriptedPgbench,
     Workers,
     cases,
-    clients_per_cpu,
 )
 from hugeplan.measuring.postgresql_server import Server, ServerError, Shape, shared_huge_bytes
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
@@ -226,8 +225,3 @@ def _check_pages(made: Workers, arm: str) -> None:
         raise ArmError(f"the server runs on {made.page_bytes >> 10} KiB pages, {expected >> 10} KiB were asked for")
     if arm == THP and not shared_huge_bytes(made.pids[0]):
         raise ArmError("the kernel gave the server no transparent huge pages")
-
-
-def cpus_of(clients: int) -> int:
-    """CPUs that so many clients are spread over."""
-    return len(clients_per_cpu(cases([clients], nested_loop=False)[0]))

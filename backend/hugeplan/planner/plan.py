@@ -341,8 +341,3 @@ def _unknowns(inputs: ChoiceInputs, own: Sequence[Claims], chosen: Sequence[_Cho
     if any(numa.pools is None for numa in inputs.node.numa):
         found.append("the node's present pools")
     return tuple(found)
-
-
-def with_settings(instance: DatabaseInstance, settings: Mapping[str, str]) -> DatabaseInstance:
-    """The instance with some settings replaced; for what-ifs."""
-    return replace(instance, settings={**instance.settings, **settings})
