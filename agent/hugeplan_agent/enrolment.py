@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http
 import json
-import os
 import re
 import secrets
 from contextlib import suppress
@@ -19,9 +18,9 @@ from hugeplan_agent.collectors import clone_hints, cpu, meminfo
 from hugeplan_agent.config import SYSTEM_ENROLMENT_TOKEN, Config, read_token
 from hugeplan_agent.errors import AgentError, ConfigurationError, NoData
 from hugeplan_agent.host import Host
-from hugeplan_agent.ownership import inherit
 from hugeplan_agent.sender import Answer, Outcome, Sender
 from hugeplan_agent.spool import Spool
+from hugeplan_agent.whole_files import remove_leftovers, replace_file
 
 ENROLMENTS = "/api/v1/enrolments"
 UNPROCESSABLE = http.HTTPStatus.UNPROCESSABLE_ENTITY
@@ -150,18 +149,9 @@ def _sender(config: Config, server: str, token: str) -> Sender:
 
 def write_token(path: Path, token: str) -> None:
     """Write the token so that nobody else can read it at any moment. Raises AgentError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A process with this id that was killed may have left one.
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(f"{token}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        inherit(temporary)
-        temporary.replace(path)
+        remove_leftovers(path.parent, of=path.name)
+        replace_file(path, f"{token}\n".encode("ascii"))
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise AgentError(f"{path} cannot be written: {error.strerror}") from error

@@ -20,13 +20,14 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hugeplan_agent.errors import SpoolError
 from hugeplan_agent.ownership import adopt, inherit
+from hugeplan_agent.whole_files import remove_leftovers, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -103,7 +104,7 @@ class Spool:
         data = json.dumps(report, separators=(",", ":"), allow_nan=False).encode()
         while True:
             try:
-                self._write(self.pending / name, data)
+                replace_file(self.pending / name, data)
                 break
             except OSError as error:
                 waiting = self.entries()
@@ -131,7 +132,7 @@ class Spool:
     def delivered(self, entry: Entry) -> None:
         """The server has it: let go."""
         entry.path.unlink(missing_ok=True)
-        _sync_folder(self.pending)
+        sync_folder(self.pending)
 
     def reject(self, entry: Entry, problem: Mapping[str, Any]) -> None:
         """The server refused it for good: keep it aside with the server's words."""
@@ -140,10 +141,10 @@ class Spool:
             words = json.dumps(problem, indent=2)
         except RecursionError:
             words = json.dumps({"detail": "the server's answer is nested too deeply to be kept"})
-        self._write(target.with_suffix(".problem.json"), words.encode())
+        replace_file(target.with_suffix(".problem.json"), words.encode())
         entry.path.replace(target)
-        _sync_folder(self.rejected)
-        _sync_folder(self.pending)
+        sync_folder(self.rejected)
+        sync_folder(self.pending)
         for name in self._rejected_names()[:-MAX_REJECTED]:
             (self.rejected / name).unlink(missing_ok=True)
             (self.rejected / name).with_suffix(".problem.json").unlink(missing_ok=True)
@@ -193,16 +194,12 @@ class Spool:
     def remove_leftovers(self) -> None:
         """Remove half-written files of a process that was killed. Call it while holding the right to send."""
         for folder in (self.pending, self.rejected, self.folder):
-            for path in folder.glob(".*.tmp"):
-                owner = path.name.rsplit(".", 2)[-2]
-                if not (owner.isdecimal() and Path(f"/proc/{owner}").exists()):
-                    with suppress(OSError):  # a folder is no file of ours
-                        path.unlink()
+            remove_leftovers(folder)
 
     def keep(self, name: str, document: Mapping[str, Any]) -> None:
         """Replace a small file beside the reports. Raises SpoolError."""
         try:
-            self._write(self.folder / name, json.dumps(document).encode())
+            replace_file(self.folder / name, json.dumps(document).encode())
         except OSError as error:
             raise SpoolError(f"{self.folder}/{name} cannot be written: {error.strerror}") from error
 
@@ -214,25 +211,9 @@ class Spool:
         counters = self.counters()
         counters[cause] += 1
         try:
-            self._write(self.folder / "counters.json", json.dumps(counters).encode())
+            replace_file(self.folder / "counters.json", json.dumps(counters).encode())
         except OSError:
             return  # a figure that is lost must not stop reports
-
-    def _write(self, target: Path, data: bytes) -> None:
-        """Replace ``target`` as a whole or not at all; on the disk when this returns."""
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            inherit(temporary)
-            temporary.replace(target)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync_folder(target.parent)
 
 
 def read_small_json(path: Path) -> dict[str, Any]:
@@ -256,11 +237,3 @@ def _is_count(value: object) -> TypeGuard[int]:
 def droppable_first(entries: list[Entry]) -> list[Entry]:
     """The order in which reports give way: samples before runs, the oldest first."""
     return sorted(entries, key=lambda entry: (entry.has_run, entry.created_ms))
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
 import subprocess
-import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from hugeplan_agent.errors import SpoolError
 from hugeplan_agent.spool import MAX_REJECTED, Spool
+from hugeplan_agent.whole_files import replace_file
 from tests.factories import add, make_report, make_spool, waiting_ids
 
 NOW = 1_700_000_000_000
@@ -105,15 +107,37 @@ def test_other_files_in_the_folder_are_left_alone(spool: Spool) -> None:
 
 
 def test_half_written_files_of_a_dead_process_go_and_those_of_a_live_one_stay(spool: Spool) -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        pass
-    dead = spool.pending / f".x.json.{ended.pid}.tmp"
-    live = spool.pending / f".y.json.{os.getpid()}.tmp"
-    dead.write_text("{")
-    live.write_text("{")
+    # This process's id, as each agent of a container has the id of the one before; and the names of former releases.
+    dead = [spool.pending / name for name in (f".x.json.{os.getpid()}.tmp", ".token.1.tmp", ".y.json.a1b2c3d4.tmp")]
+    live = spool.pending / ".z.json.00000000.tmp"
+    for path in (*dead, live):
+        path.write_text("{")
+    with live.open() as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        spool.remove_leftovers()
+        assert not any(path.exists() for path in dead)
+        assert live.exists()
     spool.remove_leftovers()
-    assert not dead.exists()
-    assert live.exists()
+    assert not live.exists()
+
+
+def test_a_file_that_is_written_is_not_taken_for_a_leftover(spool: Spool) -> None:
+    done = threading.Event()
+
+    def clean() -> None:
+        while not done.is_set():
+            spool.remove_leftovers()
+
+    cleaner = threading.Thread(target=clean)
+    cleaner.start()
+    try:
+        for number in range(500):
+            replace_file(spool.folder / "kept.json", str(number).encode())
+            assert (spool.folder / "kept.json").read_bytes() == str(number).encode()
+    finally:
+        done.set()
+        cleaner.join()
+    assert list(spool.folder.rglob(".*.tmp")) == []
 
 
 def test_only_one_process_sends_at_a_time(spool: Spool) -> None:

@@ -1,0 +1,67 @@
+"""Files that are replaced as a whole or not at all, and what a process that was killed in between left of them.
+
+While it writes, a process holds a lock on its temporary file. The kernel lets go of it however the process ends, so a
+temporary file without a lock is a leftover. A process id would not tell: in a container every agent has the same.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from hugeplan_agent.ownership import inherit
+
+
+def replace_file(target: Path, data: bytes) -> None:
+    """Replace ``target``, readable by its owner alone; on the disk when this returns. Raises OSError."""
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with os.fdopen(_open_locked(temporary), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            temporary.replace(target)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)
+
+
+def remove_leftovers(folder: Path, of: str = "*") -> None:
+    """Remove temporary files of the file named ``of`` (default: of any) that nobody writes any more."""
+    for path in folder.glob(f".{of}.*.tmp"):
+        with suppress(OSError):  # a folder is no file of ours
+            if not stat.S_ISREG(path.lstat().st_mode):
+                path.unlink()
+                continue
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring a folder's names to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_locked(path: Path) -> int:
+    """A new file with a lock on it; made again when it was taken for a leftover before the lock."""
+    while True:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with suppress(OSError):  # a file system without locks: nothing is taken for a leftover there
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            inherit(path)  # now: killed later, root leaves a file that the service's user can look into
+            return descriptor
+        os.close(descriptor)
