@@ -174,8 +174,9 @@ def examine(settings: Settings) -> Iterator[Result]:
 
 
 def run(_: argparse.Namespace) -> int:
-    """Print the checks."""
-    results = list(examine(load_settings()))
-    for result in results:
-        print(f"{result.state:<9} {result.text}")
-    return EXIT_FAILED if any(result.state == "wrong" for result in results) else 0
+    """Print the checks, each as soon as it is known: a database that does not answer takes a while."""
+    status = 0
+    for result in examine(load_settings()):
+        print(f"{result.state:<9} {result.text}", flush=True)
+        status = EXIT_FAILED if result.state == "wrong" else status
+    return status

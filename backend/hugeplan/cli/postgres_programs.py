@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +16,10 @@ from psycopg.conninfo import conninfo_to_dict
 from hugeplan import embedded
 from hugeplan.cli import InputError
 from hugeplan.settings import Settings
+
+_NAME_UNKNOWN = "failed to resolve host"
+_NAME_SECONDS = 5.0
+_NAME_PAUSE_SECONDS = 0.5
 
 
 def find(program: str) -> Path:
@@ -59,13 +64,30 @@ def run(
         raise InputError(f"{program} failed: {lines[-1]}")
 
 
-def connect(settings: Settings) -> psycopg.Connection[tuple[object, ...]]:
-    """A connection for a command. InputError when the database cannot be reached."""
-    try:
-        return psycopg.connect(libpq_url(settings), connect_timeout=max(2, round(settings.database_timeout_seconds)))
-    except psycopg.OperationalError as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"HUGEPLAN_DATABASE_URL: the database cannot be reached: {reason}") from error
+def connect(settings: Settings, *, is_patient: bool = True) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection for a command. InputError when the database cannot be reached.
+
+    While containers come and go their name server may lose a question, and the machine's own then says that there is no
+    such name. A patient command asks again before it believes that.
+    """
+    until: float | None = None
+    while True:
+        try:
+            return psycopg.connect(
+                libpq_url(settings), connect_timeout=max(2, round(settings.database_timeout_seconds))
+            )
+        except psycopg.OperationalError as error:
+            reason = str(error).splitlines()[0]
+            until = until or time.monotonic() + _NAME_SECONDS
+            if not (is_patient and _NAME_UNKNOWN in reason and time.monotonic() < until):
+                raise InputError(f"HUGEPLAN_DATABASE_URL: the database cannot be reached: {reason}") from error
+        time.sleep(_NAME_PAUSE_SECONDS)
+
+
+def address_of(connection: psycopg.Connection[tuple[object, ...]]) -> str | None:
+    """The address that a database's one name has now; None for a socket, and for several names."""
+    hosts = str(conninfo_to_dict(connection.info.dsn).get("host", ""))
+    return None if "," in hosts else connection.info.hostaddr or None
 
 
 def database_name(settings: Settings) -> str:

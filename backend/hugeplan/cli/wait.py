@@ -39,10 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     deadline = time.monotonic() + seconds
     said: str | None = None
     answers = 0
+    address: str | None = None
     # Without a wait the first answer is enough. After one it must last: while other containers start, podman's name
     # server knows a name, loses it for a moment and knows it again.
     while answers < (_ANSWERS_IN_A_ROW if said else 1):
-        reason = missing(settings, migrated=arguments.migrated)
+        reason, address = missing(settings, migrated=arguments.migrated)
         answers = 0 if reason else answers + 1
         if reason is None:
             time.sleep(_PAUSE_SECONDS if said else 0)
@@ -55,21 +56,28 @@ def run(arguments: argparse.Namespace) -> int:
             said = reason
         time.sleep(_PAUSE_SECONDS)
     if arguments.then:
+        if address is not None and arguments.then[0] != "serve":
+            # What was found is used: a name server that loses a question now and then ends no backup. A service lasts
+            # longer than an address does, and asks again by itself.
+            os.environ["PGHOSTADDR"] = address
         os.execv(sys.executable, [sys.executable, "-m", "hugeplan.cli", *arguments.then])  # noqa: S606 - our own command
     return 0
 
 
-def missing(settings: Settings, *, migrated: bool) -> str | None:
-    """What is not there yet, in half a sentence; None when everything is."""
+def missing(settings: Settings, *, migrated: bool) -> tuple[str | None, str | None]:
+    """What is not there yet, in half a sentence, or None when everything is; and the database's address where known."""
+    address = None
     try:
-        with postgres_programs.connect(settings) as connection:
+        with postgres_programs.connect(settings, is_patient=False) as connection:
+            address = postgres_programs.address_of(connection)
             if not migrated:
-                return None
+                return None, address
             revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except InputError as error:
-        return str(error)
+        return str(error), None
     except psycopg.errors.UndefinedTable:
         revision = None
     head = migrate.head_revision(migrate.migrations_dir(settings.migrations_dir))
     found = revision[0] if revision else "none"
-    return None if found == head else f"the database is at migration {found}, the service needs {head}"
+    reason = None if found == head else f"the database is at migration {found}, the service needs {head}"
+    return reason, address
