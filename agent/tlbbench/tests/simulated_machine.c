@@ -6,14 +6,18 @@
 #include "base/rng.h"
 #include "engine/chase.h"
 #include "engine/cpus.h"
+#include "engine/session.h"
 #include "engine/window.h"
+#include "memory/arena.h"
+#include "memory/backing.h"
 #include "tlb_simulator.h"
 
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { TIMED_LAPS = 1, LOOKED_ACCESSES_MIN = 256, SIBLING_PAGES = 2000 };
+enum { LARGE_RANGES_MAX = 4, TIMED_LAPS = 1, LOOKED_ACCESSES_MIN = 256, SIBLING_PAGES = 2000 };
 
 /* Above every address of a process. */
 #define SIBLING_PAGES_FROM (1ull << 48)
@@ -46,6 +50,13 @@ static struct {
     uint64_t pages;    /* of the cycle that was linked last; 0 = unknown */
     double line_ns;    /* what its data costs beside a hit */
     int cpu, idle_cpu; /* bound; idle, 0 = there is none */
+    uint64_t base_page_bytes, pool_pages;
+    const struct sim_pages *large; /* NULL = base pages alone */
+    struct large_range {
+        uintptr_t start;
+        size_t bytes;
+        unsigned pages; /* place in the processor's list */
+    } ranges[LARGE_RANGES_MAX];
 } machine;
 
 void sim_machine_start(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed)
@@ -57,6 +68,16 @@ void sim_machine_start(const struct sim_core *core, const struct sim_conditions 
     machine.rng = rng_new(seed, 77);
     machine.slice_ns = conditions->run_ns;
     machine.clock = 1;
+    machine.base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    machine.pool_pages = 4;
+}
+
+void sim_machine_set_memory(uint64_t base_page_bytes, uint64_t pool_pages, const struct sim_pages pages[SIM_PAGES_MAX])
+{
+    machine.large = pages;
+    sim_tlb_set_pages(machine.tlb, pages);
+    machine.base_page_bytes = base_page_bytes;
+    machine.pool_pages = pool_pages;
 }
 
 void sim_machine_stop(void)
@@ -134,11 +155,39 @@ static void let_sibling_access(void)
         (void)sim_tlb_access(machine.tlb, SIBLING_PAGES_FROM + rng_below(&machine.rng, SIBLING_PAGES), &machine.rng);
 }
 
+static struct large_range *range_of(uintptr_t address)
+{
+    for (unsigned index = 0; index < LARGE_RANGES_MAX; index++)
+        if (address - machine.ranges[index].start < machine.ranges[index].bytes)
+            return &machine.ranges[index];
+    return NULL;
+}
+
+static void note_range(const char *start, size_t bytes, uint64_t page_bytes)
+{
+    const struct sim_pages *pages = machine.large;
+
+    for (unsigned index = 0; pages != NULL && index < SIM_PAGES_MAX; index++)
+        for (unsigned place = 0; pages[index].page_bytes == page_bytes && place < LARGE_RANGES_MAX; place++)
+            if (machine.ranges[place].bytes == 0) {
+                machine.ranges[place] = (struct large_range){(uintptr_t)start, bytes, index};
+                return;
+            }
+}
+
+static void forget_range(const char *start)
+{
+    struct large_range *range = range_of((uintptr_t)start);
+
+    if (range != NULL)
+        range->bytes = 0;
+}
+
 /* Follows the cycle through the simulated TLB. Returns ns per access. */
 static double follow(struct chase *chase, uint64_t accesses)
 {
     /* A power of two; a division per access would be a quarter of the time. */
-    int page_shift = __builtin_ctzll((unsigned long long)sysconf(_SC_PAGESIZE));
+    int page_shift = __builtin_ctzll(machine.base_page_bytes);
     double ns = 0;
 
     for (uint64_t done = 0; done < accesses; done++) {
@@ -151,7 +200,10 @@ static double follow(struct chase *chase, uint64_t accesses)
             address = (uintptr_t)chase->position;
             chase->position = *(void *const *)chase->position;
         }
-        ns += sim_tlb_access(machine.tlb, address >> page_shift, &machine.rng);
+        const struct large_range *range = range_of(address);
+
+        ns += range != NULL ? sim_tlb_access_large(machine.tlb, range->pages, address, &machine.rng)
+                            : sim_tlb_access(machine.tlb, address >> page_shift, &machine.rng);
         let_sibling_access();
     }
     ns = ns / (double)accesses + machine.core->processor.hit_ns + machine.line_ns;
@@ -255,6 +307,99 @@ struct chase __wrap_zero_window_link(void *context, bool packed, size_t pages, s
     note_link(pages, 0);
     machine.line_ns += packed ? 0 : machine.core->shared_line_ns;
     return __real_zero_window_link(context, packed, pages, rng, order);
+}
+
+/* --- in the place of the kernel's large pages: sparse base pages, since only some lines of them are used -----------
+ */
+
+int __wrap_arena_open(struct arena *arena, const struct arena_request *request, struct verdict *verdict);
+void __wrap_arena_close(struct arena *arena);
+int __wrap_backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict);
+int64_t __wrap_backing_free_pages(const char *sysfs, uint64_t page_bytes, int node);
+uint64_t __wrap_session_pool_bytes(const struct session *from, const struct backing *backing, struct verdict *verdict);
+int __wrap_window_open(struct window *window, const struct window_request *request, struct verdict *verdict);
+void __wrap_window_close(struct window *window);
+void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_window_open(struct window *window, const struct window_request *request, struct verdict *verdict);
+void __real_window_close(struct window *window);
+void *__real_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict);
+
+int __wrap_arena_open(struct arena *arena, const struct arena_request *request, struct verdict *verdict)
+{
+    uint64_t page_bytes = request->backing->page_bytes;
+
+    *verdict = (struct verdict){.status = STATUS_OK};
+    *arena = (struct arena){.backing = *request->backing, .granted_fraction = 1};
+    arena->bytes = (size_t)((request->bytes + page_bytes - 1) / page_bytes * page_bytes);
+    if (!arena_is_allowed(request, verdict))
+        return -1;
+    arena->base = backing_reserve_range(arena->bytes, page_bytes, verdict);
+    if (arena->base == NULL || mprotect(arena->base, arena->bytes, PROT_READ | PROT_WRITE) != 0)
+        return -1;
+    note_range(arena->base, arena->bytes, page_bytes);
+    return 0;
+}
+
+void __wrap_arena_close(struct arena *arena)
+{
+    forget_range(arena->base);
+    (void)munmap(arena->base, arena->bytes);
+}
+
+int __wrap_backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
+{
+    (void)page_bytes;
+    return __real_backing_memfd(0, bytes, verdict);
+}
+
+int64_t __wrap_backing_free_pages(const char *sysfs, uint64_t page_bytes, int node)
+{
+    (void)sysfs;
+    (void)page_bytes;
+    (void)node;
+    return (int64_t)machine.pool_pages;
+}
+
+uint64_t __wrap_session_pool_bytes(const struct session *from, const struct backing *backing, struct verdict *verdict)
+{
+    (void)from;
+    (void)verdict;
+    return backing->kind == BACKING_HUGETLB ? machine.pool_pages * backing->page_bytes : UINT64_MAX;
+}
+
+int __wrap_window_open(struct window *window, const struct window_request *request, struct verdict *verdict)
+{
+    int status = __real_window_open(window, request, verdict);
+
+    if (status == 0) {
+        note_range(window->view, window->view_bytes, request->page_bytes);
+        note_range(window->packed, window->packed_bytes, request->page_bytes);
+    }
+    return status;
+}
+
+void __wrap_window_close(struct window *window)
+{
+    forget_range(window->view);
+    forget_range(window->packed);
+    __real_window_close(window);
+}
+
+/* Starts at a base page of the machine, and fills nothing beforehand. */
+void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    if ((flags & MAP_FIXED) != 0)
+        return __real_mmap64(address, bytes, protection, flags & ~MAP_POPULATE, fd, offset);
+    char *wide = __real_mmap64(NULL, bytes + machine.base_page_bytes, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (wide == MAP_FAILED)
+        return wide;
+    uintptr_t past = (uintptr_t)wide % machine.base_page_bytes;
+
+    return __real_mmap64(wide + (past == 0 ? 0 : machine.base_page_bytes - past), bytes, protection,
+                         (flags & ~MAP_POPULATE) | MAP_FIXED, fd, offset);
 }
 
 /* --- in the place of core_width.c -------------------------------------------------------------------------------- */

@@ -34,6 +34,10 @@ struct sim_core {
 void sim_machine_start(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed);
 void sim_machine_stop(void);
 
+/* The base page of the machine, where it is not that of the kernel under the test; free pages of every pool; how
+ * larger pages are held. */
+void sim_machine_set_memory(uint64_t base_page_bytes, uint64_t pool_pages, const struct sim_pages pages[SIM_PAGES_MAX]);
+
 /* From now on the machine has an idle CPU of this number beside the one that conditions are for, which is 0. */
 void sim_machine_add_idle_cpu(int cpu);
 

@@ -11,7 +11,9 @@
 #include "tlb_simulator.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define QUICK_SECONDS 5.0
@@ -81,10 +83,11 @@ static const struct sim_conditions HOPELESS = {
 
 static struct session session; /* of the latest measurement */
 
+static struct environment environment; /* no THP, no pools, but where a test adds some */
+
 static void measure(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed, int idle_cpu,
                     struct geometry_result *result)
 {
-    static struct environment environment; /* no THP, no pools */
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     session = (struct session){.environment = &environment,
                                .base_page_bytes = page,
@@ -288,7 +291,183 @@ static void core_always_shared(struct harness *h)
     }
 }
 
+/* --- pages that are larger than base pages ---------------------------------------------------------------------- */
+
+#define KIB_64 (64ull << 10)
+#define MIB_2 (2ull << 20)
+#define MIB_32 (32ull << 20)
+#define MIB_512 (512ull << 20)
+#define GIB_1 (1ull << 30)
+
+struct large_case {
+    uint64_t base_page_bytes;
+    struct sim_level first;
+    struct sim_pages pages[SIM_PAGES_MAX];
+    enum backing_kind kinds[SIM_PAGES_MAX];
+    uint64_t pool_pages;
+    struct {
+        enum status status;
+        uint64_t entry_bytes;
+        unsigned first_entries; /* 0 = none may be stated */
+        const char *says;       /* in the reason; NULL = anything */
+    } expected[SIM_PAGES_MAX];
+};
+
+static void check_large_page(struct harness *h, const struct sim_core *core, const struct large_case *large,
+                             unsigned index, struct geometry_result *result)
+{
+    const struct effective_page *page = &result->effective_pages[index + 1];
+    const struct tlb_level *level = geometry_find_measured(result, 1, page->backing.page_bytes);
+    unsigned entries = level == NULL ? 0 : level->entries;
+
+    if (page->verdict.status != large->expected[index].status ||
+        page->entry_bytes != large->expected[index].entry_bytes) {
+        harness_fail(h, __FILE__, __LINE__, "%s, pages of %llu: %s, an entry covers %llu: %s", core->name,
+                     (unsigned long long)page->backing.page_bytes, STATUS_TEXTS[page->verdict.status].name,
+                     (unsigned long long)page->entry_bytes, page->verdict.reason);
+    }
+    if (large->expected[index].says != NULL && strstr(page->verdict.reason, large->expected[index].says) == NULL)
+        harness_fail(h, __FILE__, __LINE__, "%s: no '%s' in '%s'", core->name, large->expected[index].says,
+                     page->verdict.reason);
+    if (entries != large->expected[index].first_entries)
+        harness_fail(h, __FILE__, __LINE__, "%s, pages of %llu: a first level of %u", core->name,
+                     (unsigned long long)page->backing.page_bytes, entries);
+}
+
+static void check_large(struct harness *h, const char *name, const struct large_case *large)
+{
+    const struct sim_core core = {
+        name, {"", large->first, {1536, 12, SIM_NRU, true}, 5 / 3.0, 7 / 3.0, 8}, 3.0e9, 0, 768};
+    unsigned count = 0;
+
+    if (IS_INSTRUMENTED || harness_is_emulated()) {
+        harness_skip(h, "sparse mappings of terabytes are the native run's");
+        return;
+    }
+    for (uint64_t seed = 1; seed <= seeds_of(1); seed++) {
+        struct geometry_result result;
+
+        memset(&environment, 0, sizeof(environment));
+        memset(&session, 0, sizeof(session));
+        session = (struct session){.environment = &environment,
+                                   .base_page_bytes = large->base_page_bytes,
+                                   .backings = {{BACKING_BASE, large->base_page_bytes, "base"}},
+                                   .seed = seed,
+                                   .numa_node = -1,
+                                   .memory_bytes = 4ull << 30,
+                                   .deadline = {.end_ns = (uint64_t)(QUICK_SECONDS * 1e9)},
+                                   .cpus = {.count = 1, .bits = {1}}};
+        for (count = 0; count < SIM_PAGES_MAX && large->pages[count].page_bytes > 0; count++) {
+            session.backings[count + 1] =
+                (struct backing){large->kinds[count], large->pages[count].page_bytes, "large"};
+            (void)snprintf(session.backings[count + 1].name, sizeof(session.backings[0].name), "large %u", count);
+            if (large->kinds[count] == BACKING_HUGETLB)
+                environment.pools[environment.pool_count++].page_bytes = large->pages[count].page_bytes;
+        }
+        session.backing_count = count + 1;
+        sim_machine_start(&core, &LIVELY, seed);
+        sim_machine_set_memory(large->base_page_bytes, large->pool_pages, large->pages);
+        (void)geometry_measure(&session, &result);
+        for (unsigned index = 0; index < count; index++)
+            check_large_page(h, &core, large, index, &result);
+        if (sim_machine_seconds() > QUICK_SECONDS)
+            harness_fail(h, __FILE__, __LINE__, "%s: %.2f s", name, sim_machine_seconds());
+        geometry_result_free(&result);
+        sim_machine_stop();
+    }
+    memset(&environment, 0, sizeof(environment));
+}
+
+static void small_first_levels(struct harness *h)
+{
+    static const struct large_case large = {
+        4096,
+        {64, 4, SIM_LRU, false},
+        {{MIB_2, MIB_2, MIB_2, {32, 4, SIM_LRU, false}}, {GIB_1, GIB_1, GIB_1, {4, 4, SIM_LRU, false}}},
+        {BACKING_HUGETLB, BACKING_HUGETLB},
+        2,
+        {{STATUS_OK, MIB_2, 32, NULL}, {STATUS_OK, GIB_1, 4, NULL}}};
+
+    check_large(h, "2M x 32 and 1G x 4", &large);
+}
+
+static void host_of_2m_pages(struct harness *h)
+{
+    static const struct large_case large = {
+        4096,
+        {96, 6, SIM_LRU, false},
+        {{MIB_2, MIB_2, MIB_2, {32, 4, SIM_LRU, false}}, {GIB_1, MIB_2, MIB_2, {32, 4, SIM_LRU, false}}},
+        {BACKING_HUGETLB, BACKING_HUGETLB},
+        2,
+        {{STATUS_OK, MIB_2, 32, NULL}, {STATUS_FRACTURED, MIB_2, 0, NULL}}};
+
+    check_large(h, "1G over a host of 2M", &large);
+}
+
+static void large_base_pages(struct harness *h)
+{
+    static const uint64_t bases[] = {16 << 10, 64 << 10};
+
+    for (unsigned entries = 64; entries <= 96; entries += 32)
+        for (unsigned index = 0; index < 2; index++) {
+            uint64_t base = bases[index], page = index == 0 ? MIB_32 : MIB_2;
+            struct large_case large = {
+                base, {entries, entries, SIM_LRU, false}, {{page, base, base, {0}}}, {BACKING_HUGETLB},
+                16,   {{STATUS_FRACTURED, base, 0, NULL}}};
+
+            check_large(h, "large base pages, fractured", &large);
+            if (entries == 64)
+                continue;
+            large.pages[0] = (struct sim_pages){page, page, page, {32, 4, SIM_LRU, false}};
+            large.expected[0].status = STATUS_OK;
+            large.expected[0].entry_bytes = page;
+            large.expected[0].first_entries = 32;
+            check_large(h, "large base pages, whole", &large);
+        }
+}
+
+static void one_page_cannot_tell(struct harness *h)
+{
+    static const struct large_case large = {
+        KIB_64, {64, 64, SIM_LRU, false},           {{MIB_2, KIB_64, KIB_64, {0}}}, {BACKING_HUGETLB},
+        1,      {{STATUS_CANNOT_TELL, 0, 0, "64K"}}};
+
+    check_large(h, "one page of 2M beside base pages of 64K", &large);
+}
+
+static void transparent_pages_in_pieces(struct harness *h)
+{
+    static const struct large_case large = {
+        KIB_64,
+        {64, 64, SIM_LRU, false},
+        {{MIB_2, MIB_2, MIB_2, {64, 64, SIM_LRU, false}}, {MIB_512, MIB_2, MIB_2, {64, 64, SIM_LRU, false}}},
+        {BACKING_HUGETLB, BACKING_THP},
+        8,
+        {{STATUS_OK, MIB_2, 64, NULL}, {STATUS_FRACTURED, MIB_2, 0, NULL}}};
+
+    check_large(h, "512M THP in pieces of 2M", &large);
+}
+
+static void splintered_second_level(struct harness *h)
+{
+    static const struct large_case large = {
+        4096,
+        {64, 64, SIM_LRU, false},
+        {{MIB_2, MIB_2, MIB_2, {64, 64, SIM_LRU, false}}, {GIB_1, GIB_1, MIB_2, {64, 64, SIM_LRU, false}}},
+        {BACKING_HUGETLB, BACKING_HUGETLB},
+        2,
+        {{STATUS_OK, MIB_2, 64, NULL}, {STATUS_OK, GIB_1, 64, "second level"}}};
+
+    check_large(h, "1G in pieces of 2M in the second level only", &large);
+}
+
 static const struct harness_case CASES[] = {
+    {"first levels of 32 entries of 2M and 4 of 1G", small_first_levels},
+    {"1G pages over a host that maps 2M", host_of_2m_pages},
+    {"base pages of 16K and 64K", large_base_pages},
+    {"one page that cannot show its pieces", one_page_cannot_tell},
+    {"transparent pages of 512M in pieces of 2M", transparent_pages_in_pieces},
+    {"pieces in the second level only", splintered_second_level},
     {"Emerald Rapids, noise, bursts, dropped batches, a clock that moves", emerald_rapids},
     {"the same with a second level of 8 ways", emerald_rapids_8_ways},
     {"other processors, quiet", others_quiet},

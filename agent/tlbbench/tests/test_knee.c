@@ -6,6 +6,7 @@
 #include "tlb_simulator.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { SEEDS = 20, POINTS_MAX = 400 };
 
@@ -49,7 +50,7 @@ static struct knee read_first_level(const struct sim_processor *processor, const
 {
     struct knee_point points[POINTS_MAX];
     size_t count = geometric_sweep(processor, 4, 384, 1.122462048, noise, rng, points);
-    struct knee coarse = knee_find(points, count);
+    struct knee coarse = knee_find(points, count, NAN);
 
     if (coarse.verdict != KNEE_FOUND)
         return coarse;
@@ -59,7 +60,7 @@ static struct knee read_first_level(const struct sim_processor *processor, const
     for (uint64_t pages = coarse.pages - 2; pages <= 2 * coarse.next_pages - coarse.pages + 2; pages++)
         if (pages > points[count - 1].pages)
             points[count++] = sim_point(processor, pages, 1, noise, rng);
-    return knee_find(points, count);
+    return knee_find(points, count, NAN);
 }
 
 static void check_first_levels(struct harness *h, const struct sim_noise *noise)
@@ -105,14 +106,28 @@ static void second_level_interval(struct harness *h)
             size_t count = geometric_sweep(processor, from, 3 * entries, 1.122462048, &LIVELY, &rng, points);
             struct knee_interval found = knee_find_interval(points, count, (uint64_t)from);
 
-            if (found.verdict != KNEE_FOUND || (double)found.soft_start_pages > entries ||
+            /* As second_level.c does: finer steps where the coarse ones show the rise. */
+            double step = pow((double)found.half_rise_pages / (double)found.soft_start_pages, 1.0 / 9);
+            size_t early = 0;
+            struct knee_point whole[POINTS_MAX];
+
+            while (points[early].pages < found.soft_start_pages)
+                early++;
+            memcpy(whole, points, early * sizeof(*points));
+            size_t fine = early + geometric_sweep(processor, (double)found.soft_start_pages,
+                                                  (double)found.half_rise_pages, step, &LIVELY, &rng, whole + early);
+            for (size_t point = early; point < count; point++)
+                if (points[point].pages > found.half_rise_pages)
+                    whole[fine++] = points[point];
+            found = knee_find_interval(whole, fine, (uint64_t)from);
+            if (found.verdict != KNEE_FOUND || (double)found.soft_start_pages > 1.03 * entries ||
                 (double)found.half_rise_pages < entries) {
                 harness_fail(h, __FILE__, __LINE__, "%s: verdict %d, interval %llu to %llu lacks %.0f", processor->name,
                              (int)found.verdict, (unsigned long long)found.soft_start_pages,
                              (unsigned long long)found.half_rise_pages, entries);
             }
-            if (fabs((double)found.estimate_pages - entries) > 0.12 * entries) {
-                harness_fail(h, __FILE__, __LINE__, "%s: estimate %llu is not within 12 %% of %.0f", processor->name,
+            if (fabs((double)found.estimate_pages - entries) > 0.05 * entries) {
+                harness_fail(h, __FILE__, __LINE__, "%s: estimate %llu is not within 5 %% of %.0f", processor->name,
                              (unsigned long long)found.estimate_pages, entries);
             }
             if (fabs(found.plateau_ns - processor->hit_ns - processor->second_hit_ns) > 0.1 * processor->second_hit_ns)
@@ -128,7 +143,7 @@ static uint64_t capacity_at_stride(const struct sim_processor *processor, uint64
 
     for (uint64_t pages = 1; pages <= processor->first.entries * 13 / 10; pages++)
         points[count++] = sim_point(processor, pages, stride, &QUIET, rng);
-    struct knee knee = knee_find(points, count);
+    struct knee knee = knee_find(points, count, NAN);
 
     return knee.verdict == KNEE_FOUND ? knee.pages : 0;
 }
@@ -174,7 +189,7 @@ static const double EMERALD_RAPIDS_HZ = 5 / 1.669e-9;
 
 static void recorded_first_level(struct harness *h)
 {
-    struct knee knee = knee_find(EMERALD_RAPIDS, RECORDED);
+    struct knee knee = knee_find(EMERALD_RAPIDS, RECORDED, NAN);
 
     CHECK(knee.verdict == KNEE_FOUND);
     CHECK_U64(knee.pages, 96);
@@ -204,7 +219,7 @@ static void recorded_second_level(struct harness *h)
     CHECK(fabs(cycles - 7) < 0.5);
 }
 
-#define KNEE_OF(points) knee_find(points, sizeof(points) / sizeof((points)[0])).pages
+#define KNEE_OF(points) knee_find(points, sizeof(points) / sizeof((points)[0]), NAN).pages
 
 static void recorded_ways(struct harness *h)
 {
@@ -245,7 +260,7 @@ static void flat_sweep_has_no_knee(struct harness *h)
 
     for (unsigned index = 0; index < 20; index++)
         points[index] = (struct knee_point){index + 1, 1.0 + 0.001 * (index % 3)};
-    CHECK(knee_find(points, 20).verdict == KNEE_NONE);
+    CHECK(knee_find(points, 20, NAN).verdict == KNEE_NONE);
     CHECK(knee_find_interval(points, 20, 1).verdict == KNEE_NONE);
 }
 
@@ -255,7 +270,7 @@ static void single_outlier_is_no_knee(struct harness *h)
 
     for (unsigned index = 0; index < 20; index++)
         points[index] = (struct knee_point){index + 1, index == 9 ? 3.0 : index < 15 ? 1.0 : 2.0};
-    struct knee knee = knee_find(points, 20);
+    struct knee knee = knee_find(points, 20, NAN);
 
     CHECK(knee.verdict == KNEE_FOUND);
     CHECK_U64(knee.pages, 15);
@@ -268,10 +283,10 @@ static void chaos_is_unclear(struct harness *h)
 
     for (unsigned index = 0; index < 10; index++)
         points[index] = (struct knee_point){index + 1, levels[index]};
-    CHECK(knee_find(points, 10).verdict == KNEE_UNCLEAR);
+    CHECK(knee_find(points, 10, NAN).verdict == KNEE_UNCLEAR);
     CHECK(knee_find_interval(points, 10, 1).verdict == KNEE_UNCLEAR);
-    CHECK(knee_find(points, 2).verdict == KNEE_UNCLEAR);
-    CHECK(knee_find(points, 0).verdict == KNEE_UNCLEAR);
+    CHECK(knee_find(points, 2, NAN).verdict == KNEE_UNCLEAR);
+    CHECK(knee_find(points, 0, NAN).verdict == KNEE_UNCLEAR);
 }
 
 static void odd_capacities_give_no_ways(struct harness *h)

@@ -170,20 +170,33 @@ static bool sim_access(struct sim_cache *cache, uint64_t page, struct rng *rng)
 struct sim_tlb {
     const struct sim_processor *processor;
     struct sim_cache first, second;
+    struct sim_pages pages[SIM_PAGES_MAX];
+    struct sim_cache large[SIM_PAGES_MAX]; /* first levels; entries 0 = the base pages' */
 };
 
 struct sim_tlb *sim_tlb_new(const struct sim_processor *processor)
 {
     struct sim_tlb *tlb = malloc(sizeof(*tlb));
 
-    *tlb = (struct sim_tlb){processor, sim_cache_new(&processor->first), sim_cache_new(&processor->second)};
+    *tlb = (struct sim_tlb){
+        .processor = processor, .first = sim_cache_new(&processor->first), .second = sim_cache_new(&processor->second)};
     return tlb;
+}
+
+void sim_tlb_set_pages(struct sim_tlb *tlb, const struct sim_pages pages[SIM_PAGES_MAX])
+{
+    memcpy(tlb->pages, pages, sizeof(tlb->pages));
+    for (unsigned index = 0; index < SIM_PAGES_MAX; index++)
+        if (pages[index].first.entries > 0)
+            tlb->large[index] = sim_cache_new(&tlb->pages[index].first);
 }
 
 void sim_tlb_free(struct sim_tlb *tlb)
 {
     sim_cache_free(&tlb->first);
     sim_cache_free(&tlb->second);
+    for (unsigned index = 0; index < SIM_PAGES_MAX; index++)
+        sim_cache_free(&tlb->large[index]);
     free(tlb);
 }
 
@@ -191,6 +204,9 @@ void sim_tlb_flush(struct sim_tlb *tlb)
 {
     sim_cache_flush(&tlb->first);
     sim_cache_flush(&tlb->second);
+    for (unsigned index = 0; index < SIM_PAGES_MAX; index++)
+        if (tlb->large[index].level != NULL)
+            sim_cache_flush(&tlb->large[index]);
 }
 
 double sim_tlb_access(struct sim_tlb *tlb, uint64_t page, struct rng *rng)
@@ -198,6 +214,25 @@ double sim_tlb_access(struct sim_tlb *tlb, uint64_t page, struct rng *rng)
     if (sim_access(&tlb->first, page, rng))
         return 0;
     return tlb->processor->second_hit_ns + (sim_access(&tlb->second, page, rng) ? 0 : tlb->processor->walk_ns);
+}
+
+/* A number that no page of another size has, in the set of its lowest bits. */
+static uint64_t piece_at(uint64_t address, uint64_t bytes)
+{
+    unsigned shift = (unsigned)__builtin_ctzll(bytes);
+
+    return address >> shift | (uint64_t)shift << 56;
+}
+
+double sim_tlb_access_large(struct sim_tlb *tlb, unsigned index, uint64_t address, struct rng *rng)
+{
+    const struct sim_pages *pages = &tlb->pages[index];
+    struct sim_cache *first = tlb->large[index].level != NULL ? &tlb->large[index] : &tlb->first;
+
+    if (sim_access(first, piece_at(address, pages->first_bytes), rng))
+        return 0;
+    return tlb->processor->second_hit_ns +
+           (sim_access(&tlb->second, piece_at(address, pages->second_bytes), rng) ? 0 : tlb->processor->walk_ns);
 }
 
 double sim_normal(struct rng *rng)

@@ -22,6 +22,15 @@ struct sim_level {
     bool hashed; /* the set index mixes high page-number bits in */
 };
 
+/* How a processor holds pages that are larger than base pages. */
+struct sim_pages {
+    uint64_t page_bytes;                /* 0 = none */
+    uint64_t first_bytes, second_bytes; /* what one entry of each level covers */
+    struct sim_level first;             /* of entries of first_bytes, where it is no base page's */
+};
+
+enum { SIM_PAGES_MAX = 3 };
+
 struct sim_processor {
     const char *name;
     struct sim_level first, second;
@@ -42,6 +51,12 @@ void sim_tlb_flush(struct sim_tlb *tlb);
 
 /* What the translation costs on top of the hit, in ns; page numbers are above 0. */
 double sim_tlb_access(struct sim_tlb *tlb, uint64_t page, struct rng *rng);
+
+/* Pages of other sizes; they are none at first. */
+void sim_tlb_set_pages(struct sim_tlb *tlb, const struct sim_pages pages[SIM_PAGES_MAX]);
+
+/* The same of an address in pages[index]. */
+double sim_tlb_access_large(struct sim_tlb *tlb, unsigned index, uint64_t address, struct rng *rng);
 
 /* A normal number with variance one, nearly. */
 double sim_normal(struct rng *rng);

@@ -21,6 +21,7 @@ const struct status_text STATUS_TEXTS[] = {
     [STATUS_NOT_PERMITTED] = {"not_permitted", "it is not permitted"},
     [STATUS_UNSUPPORTED] = {"unsupported", "the kernel or the processor does not support it"},
     [STATUS_NOT_REACHED] = {"not_reached", "not reached within the tested range"},
+    [STATUS_CANNOT_TELL] = {"cannot_tell", "what could be measured cannot tell"},
     [STATUS_FAILED] = {"failed", "it failed"},
 };
 

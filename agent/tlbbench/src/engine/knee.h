@@ -28,8 +28,10 @@ struct knee {
 };
 
 /* `points` ascend in pages. A point has risen when it is 5 % above the plateau; a rise counts when it lasts for the two
- * points after it too (or to the end), so that one disturbed point is no knee. */
-struct knee knee_find(const struct knee_point *points, size_t count);
+ * points after it too (or to the end), so that one disturbed point is no knee. The plateau has to be that of the
+ * measured L1 hit, `hit_ns` (NAN = unknown): a sweep that begins past the first level finds the plateau of the second.
+ */
+struct knee knee_find(const struct knee_point *points, size_t count, double hit_ns);
 
 /* A softer knee over a known plateau, read as an interval: where the rise starts, where it is half done, and the best
  * single estimate between them. */

@@ -78,7 +78,10 @@ static void touch_frames(void *context)
 {
     const struct window *window = context;
 
-    memset(window->packed, 1, window->frames * window->base_bytes);
+    /* Of a large page some frames are enough: the kernel gives all of it. */
+    size_t used = window->frames < window->pages_max ? window->frames : window->pages_max;
+
+    memset(window->packed, 1, used * window->base_bytes);
 }
 
 int window_open(struct window *window, const struct window_request *request, struct verdict *verdict)

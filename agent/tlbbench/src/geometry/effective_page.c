@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/permutation.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "engine/chase.h"
 #include "engine/curve.h"
@@ -25,8 +26,10 @@
 #include <sys/mman.h>
 
 enum {
-    AREA_BYTES = 4 << 20, /* with 96 entries it tells page sizes up to 32 KiB apart; far below the least budget */
-    WIDE_PARTS = 512,     /* parts of a 1G page that are looked at, 2 MiB apart: more than any first level holds */
+    AREA_BYTES = 4 << 20, /* with 96 entries of 4K it shows that a core coalesces up to eight of them */
+    AREA_ENTRIES = 2,     /* times the entries of a first level: its knee, and a rise behind it, lie inside */
+    PIECES_MAX = 8,
+    PIECES_MIN = 4, /* of a sweep over pieces whose first level is not known */
     COLOURS = 64,
     ZEROED_SOON_BYTES = 64 << 20,
 };
@@ -71,21 +74,22 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
     struct parts parts = {arena->base, part_bytes};
     struct sweep_source source = {.link = link_parts, .context = &parts};
     struct knee_point points[SWEEP_POINTS_MAX];
-    double entries = (double)work->l1_entries;
+    bool base = part_bytes == work->session->base_page_bytes;
+    double from = base ? (double)work->l1_entries / 4 : PIECES_MIN;
 
     geometry_start_sweep(work);
     struct sweep_effort effort = geometry_effort(work, 1.0 / (double)work->pages_left);
 
     effort.control = true;
-    /* Fourth roots of 2 that meet the first level itself and its multiples. */
-    for (double count = entries / 4; llround(count) <= (long long)parts_max; count *= 1.189207115)
+    /* Fourth roots of 2 that meet the first level of base pages itself and its multiples. */
+    for (double count = from; llround(count) <= (long long)parts_max; count *= 1.189207115)
         sweep_add_point(work->sweep, (uint64_t)llround(count));
     sweep_add_point(work->sweep, parts_max);
     if (sweep_measure(work->sweep, &source, &effort, work->session, verdict) != 0)
         return -1;
     geometry_keep_curve(work, name, &arena->backing, false, "part_per_line", verdict);
     size_t count = sweep_knee_points(work->sweep, work->l1_hit_ns, points);
-    struct knee knee = knee_find(points, count);
+    struct knee knee = knee_find(points, count, work->l1_hit_ns);
 
     if (knee.verdict == KNEE_UNCLEAR) {
         verdict_set(verdict, STATUS_NOISY, "no clear plateau inside %s pages", arena->backing.name);
@@ -141,36 +145,93 @@ static void judge_effective_page(const struct geometry_work *work, struct effect
     }
 }
 
-/* Returns the bytes of one entry and stores the knee it was read from; 0 when it stayed unclear. */
+/* What an entry may cover of a page: base pages, the pools' sizes between them and the page, and 2M, which hosts map.
+ * In ascending order; returns how many. */
+static size_t list_pieces(const struct session *session, uint64_t page_bytes, uint64_t pieces[PIECES_MAX])
+{
+    const struct environment *environment = session->environment;
+    size_t count = 0;
+
+    pieces[count++] = session->base_page_bytes;
+    for (size_t index = 0; index <= environment->pool_count && count < PIECES_MAX; index++) {
+        uint64_t bytes = index < environment->pool_count ? environment->pools[index].page_bytes : 2 * MIB;
+        size_t place = count;
+
+        while (place > 0 && pieces[place - 1] > bytes)
+            place--;
+        if (bytes <= session->base_page_bytes || bytes >= page_bytes || pieces[place - 1] == bytes)
+            continue;
+        memmove(pieces + place + 1, pieces + place, (count - place) * sizeof(*pieces));
+        pieces[place] = bytes;
+        count++;
+    }
+    return count;
+}
+
+/* Parts that a sweep over pieces needs to show the end of their first level. No first level in the catalogue holds more
+ * large pages than base pages. */
+static size_t parts_needed(const struct geometry_work *work, uint64_t piece_bytes)
+{
+    const struct tlb_level *level = geometry_find_measured(work->result, 1, piece_bytes);
+
+    return AREA_ENTRIES * (size_t)(level != NULL ? level->entries : work->l1_entries);
+}
+
+static uint64_t area_needed(const struct geometry_work *work, uint64_t piece_bytes)
+{
+    uint64_t bytes = parts_needed(work, piece_bytes) * piece_bytes;
+
+    return bytes > AREA_BYTES ? bytes : AREA_BYTES;
+}
+
+/* Returns the bytes of one entry and stores the knee it was read from; 0 with the reason when it stayed unclear. */
 static uint64_t measure_huge(struct geometry_work *work, const struct arena *arena, int64_t *found,
                              struct verdict *verdict)
 {
-    uint64_t base = work->session->base_page_bytes;
-    uint64_t middle = 2 * MIB;
-    size_t parts = (size_t)((arena->bytes < AREA_BYTES ? arena->bytes : AREA_BYTES) / base);
-    char name[64];
+    uint64_t pieces[PIECES_MAX];
+    size_t count = list_pieces(work->session, arena->backing.page_bytes, pieces);
+    char name[64], text[PAGE_TEXT_BYTES];
 
-    (void)snprintf(name, sizeof(name), "fracture %s", arena->backing.name);
-    int64_t knee = find_parts_knee(work, arena, base, parts, name, verdict);
+    for (size_t index = 0; index < count; index++) {
+        uint64_t area = index == 0 ? area_needed(work, pieces[0]) : parts_needed(work, pieces[index]) * pieces[index];
+        size_t parts = (size_t)((arena->bytes < area ? arena->bytes : area) / pieces[index]);
 
-    *found = knee;
-    if (knee < 0)
-        return 0;
-    if (knee > 0)
-        return page_from_knee(work, knee, arena->backing.page_bytes);
-    /* No entry is as small as a base page. A gigantic page may still be held in 2M entries. */
-    if (arena->backing.page_bytes >= WIDE_PARTS * middle) {
-        (void)snprintf(name, sizeof(name), "fracture %s in 2M parts", arena->backing.name);
-        int64_t wide = find_parts_knee(work, arena, middle, WIDE_PARTS, name, verdict);
+        (void)snprintf(name, sizeof(name), index == 0 ? "fracture %s" : "fracture %s in %s parts", arena->backing.name,
+                       page_text(pieces[index], text));
+        int64_t knee = find_parts_knee(work, arena, pieces[index], parts, name, verdict);
 
-        return wide < 0 ? 0 : wide > 0 ? middle : arena->backing.page_bytes;
+        if (knee < 0)
+            return 0;
+        *found = index == 0 ? knee : 0;
+        if (knee > 0)
+            return index == 0 ? page_from_knee(work, knee, arena->backing.page_bytes) : pieces[index];
+        if (parts < parts_needed(work, pieces[index])) {
+            verdict_set(verdict, STATUS_CANNOT_TELL, "pieces of %s: %zu could be looked at, and %zu are needed",
+                        page_text(pieces[index], text), parts, parts_needed(work, pieces[index]));
+            return 0;
+        }
     }
     return arena->backing.page_bytes;
 }
 
+/* What the looks at all pieces need, in whole pages, as far as the pool and the budget go; a page at least. */
+static uint64_t area_bytes(const struct geometry_work *work, const struct backing *backing, uint64_t pool_bytes)
+{
+    uint64_t pieces[PIECES_MAX];
+    size_t count = list_pieces(work->session, backing->page_bytes, pieces);
+    uint64_t most = pool_bytes < work->session->memory_bytes ? pool_bytes : work->session->memory_bytes;
+    uint64_t wanted = backing->page_bytes;
+
+    for (size_t index = 0; index < count; index++)
+        if (area_needed(work, pieces[index]) > wanted)
+            wanted = area_needed(work, pieces[index]);
+    wanted = (wanted + backing->page_bytes - 1) / backing->page_bytes * backing->page_bytes;
+    most -= most % backing->page_bytes;
+    return wanted <= most ? wanted : most > backing->page_bytes ? most : backing->page_bytes;
+}
+
 static void measure_backing(struct geometry_work *work, const struct backing *backing, struct effective_page *page)
 {
-    uint64_t wanted = backing->page_bytes > AREA_BYTES ? backing->page_bytes : AREA_BYTES;
     uint64_t pool_bytes = session_pool_bytes(work->session, backing, &page->verdict);
     struct verdict verdict;
     struct arena arena;
@@ -178,8 +239,7 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
 
     if (pool_bytes == 0)
         return;
-    size_t bytes = (size_t)(pool_bytes < wanted ? backing->page_bytes : wanted);
-    struct arena_request request = session_arena(work->session, backing, bytes, 0);
+    struct arena_request request = session_arena(work->session, backing, area_bytes(work, backing, pool_bytes), 0);
 
     if (arena_open(&arena, &request, &verdict) != 0) {
         page->verdict = verdict;
@@ -187,12 +247,6 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
     }
     if (verdict.status != STATUS_OK) {
         page->verdict = verdict; /* THP not granted: base pages would be measured under its name */
-        arena_close(&arena);
-        return;
-    }
-    if (arena.bytes < wanted && backing->kind != BACKING_HUGETLB) {
-        verdict_set(&page->verdict, STATUS_NO_MEMORY, "only %zu of %llu bytes could be mapped", arena.bytes,
-                    (unsigned long long)wanted);
         arena_close(&arena);
         return;
     }
@@ -211,12 +265,13 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
 static void measure_coalescing(struct geometry_work *work, const struct backing *base, const struct backing *thp,
                                struct effective_page *page)
 {
-    struct arena_request request = session_arena(work->session, base, AREA_BYTES, 0);
+    uint64_t area = area_needed(work, base->page_bytes);
+    struct arena_request request = session_arena(work->session, base, area, 0);
     struct verdict verdict;
     struct arena arena;
 
     /* Transparent huge pages of 512M, as arm64 with 64K pages has them, are rarely worth their memory here. */
-    if (thp != NULL && session_allows(work->session, thp, 0, AREA_BYTES, &verdict))
+    if (thp != NULL && session_allows(work->session, thp, 0, area, &verdict))
         request.backing = thp;
     else
         thp = NULL;
@@ -235,8 +290,8 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
     }
     arena.backing = *base;
     verdict = (struct verdict){.status = STATUS_OK};
-    int64_t knee = find_parts_knee(work, &arena, base->page_bytes, (size_t)(AREA_BYTES / base->page_bytes),
-                                   "coalescing", &verdict);
+    int64_t knee =
+        find_parts_knee(work, &arena, base->page_bytes, (size_t)(area / base->page_bytes), "coalescing", &verdict);
 
     arena_close(&arena);
     if (knee < 0) {

@@ -75,7 +75,7 @@ static struct knee read_evidence(const struct evidence *evidence)
     for (uint64_t pages = 1; pages <= WINDOW_PAGES; pages++)
         if (evidence->ratio[pages] > 0)
             points[count++] = (struct knee_point){.pages = pages, .ns = evidence->ratio[pages]};
-    return knee_find(points, count);
+    return knee_find(points, count, 1);
 }
 
 /* True when the rise behind the knee may be a sibling's making. */
@@ -205,8 +205,10 @@ static void store_first_level(struct geometry_work *work, const struct backing *
 static int measure_coarse(struct geometry_work *work, struct window *window, struct knee *coarse,
                           struct verdict *verdict)
 {
+    double from = window->page_bytes > window->base_bytes ? 1 : COARSE_PAGES_MIN; /* some cores have 4 entries of 1G */
+
     geometry_start_sweep(work);
-    geometry_add_points(work->sweep, COARSE_PAGES_MIN, COARSE_PAGES_MAX);
+    geometry_add_points(work->sweep, from, COARSE_PAGES_MAX);
     struct sweep_effort effort = geometry_effort(work, COARSE_SHARE);
     struct sweep_source source = sweep_of_window(window);
     int status = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
@@ -230,6 +232,9 @@ static int sweep_first_level(struct geometry_work *work, struct window *window, 
 
     if (measure_coarse(work, window, &coarse, verdict) != 0)
         return -1;
+    if (coarse.verdict == KNEE_NONE)
+        verdict_set(verdict, STATUS_CANNOT_TELL, "%d pages of %s took no longer than a few: no first level was seen",
+                    COARSE_PAGES_MAX, backing->name);
     (void)snprintf(name, sizeof(name), "geometry first level %s", backing->name);
     geometry_keep_curve(work, name, backing, false, geometry_layout_name(work), verdict);
     if (coarse.verdict == KNEE_NONE)

@@ -59,14 +59,19 @@ static int measure_huge_levels(struct geometry_work *work, struct verdict *verdi
     struct geometry_result *result = work->result;
 
     for (size_t index = 0; index < result->effective_page_count; index++) {
-        const struct effective_page *effective_page = &result->effective_pages[index];
+        struct effective_page *effective_page = &result->effective_pages[index];
         const struct backing *backing = &effective_page->backing;
         struct geometry_first_level first;
 
         if (!has_huge_levels(effective_page) || geometry_find_measured(result, 1, backing->page_bytes) != NULL)
             continue;
-        if (geometry_measure_first_level(work, backing, &first, verdict) != 0 ||
-            (first.entries > 0 && geometry_measure_second_level(work, backing, &first, verdict) != 0))
+        if (geometry_measure_first_level(work, backing, &first, verdict) != 0)
+            return -1;
+        /* One line per page would count pieces of the second level as if each were a page. */
+        if (first.entries > 0 && geometry_second_level_has_pieces(work, backing, &first))
+            (void)snprintf(effective_page->verdict.reason, sizeof(effective_page->verdict.reason),
+                           "the first level holds the page whole; the second level holds smaller pieces");
+        else if (first.entries > 0 && geometry_measure_second_level(work, backing, &first, verdict) != 0)
             return -1;
     }
     return geometry_effective_pages_known(result) ? 0 : 1;
@@ -98,13 +103,14 @@ struct parts_run {
     bool flat; /* no first level to be seen: nothing else can be measured */
 };
 
-/* Its share of the time that is left, among those that still have to run. */
+/* Its share of the time that is left, among those that still have to run and those before it that wait for more. */
 static struct deadline end_of_part(const struct parts_run *run, size_t part)
 {
     double seconds = 0;
 
-    for (size_t index = part; index < PART_COUNT; index++)
-        seconds += run->states[index] == PART_DONE ? 0 : PARTS[index].quick_seconds;
+    for (size_t index = 0; index < PART_COUNT; index++)
+        if (index < part ? run->states[index] == PART_WEAK : run->states[index] != PART_DONE)
+            seconds += PARTS[index].quick_seconds;
     return deadline_after(PARTS[part].quick_seconds / seconds * deadline_remaining_seconds(run->planned_end));
 }
 
@@ -147,6 +153,8 @@ static bool run_parts(struct geometry_work *work, struct parts_run *run, struct 
         session_report_progress(work->session, (double)(part + 1) / (PART_COUNT + 1));
         if (run->states[part] == PART_OPEN && before == PART_OPEN && verdict->status == STATUS_OK)
             *verdict = part_verdict;
+        if (part_verdict.status == STATUS_CANNOT_TELL && PARTS[part].measure != measure_huge_levels)
+            work->unseen = part_verdict;
         if (isnan(work->l1_hit_ns))
             break; /* nothing can be measured without the calibration */
     }
@@ -175,6 +183,7 @@ static void measure_with_retries(struct geometry_work *work, struct session *ses
             break;
         session->cpu = cpus_choose(&session->cpus);
         (void)cpus_pin(session->cpu);
+        work->idle.wall_ns = 0; /* choosing takes time that is no sign of contention */
     }
 }
 
@@ -200,6 +209,8 @@ int geometry_measure(struct session *session, struct geometry_result *result)
     }
     smt_watch_learn(&work.sweep->watch, session->full ? FULL_LEARN_SECONDS : QUICK_LEARN_SECONDS);
     measure_with_retries(&work, session);
+    if (result->verdict.status == STATUS_OK)
+        result->verdict = work.unseen;
     result->core_alone_fraction = smt_watch_idle_share(&work.sweep->watch);
     free(work.sweep);
     if (result->verdict.status == STATUS_OK)

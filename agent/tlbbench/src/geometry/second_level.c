@@ -23,6 +23,7 @@ enum {
     MAPPINGS_MAX = 55,        /* for points whose median is uncertain after that */
     MAPPINGS_MIN = 3,         /* where time is short */
     HIT_CELLS = 5,
+    FINE_POINTS = 8, /* between the soft start of the rise and its half: the estimate rests on where it passes 15 % */
 };
 
 /* The second plateau is clean from here on, also where the first level replaces at random. */
@@ -34,6 +35,9 @@ enum {
 #define DROPPED_SHARE_MAX 0.25
 /* From here on the upper end of the interval is the end of the sweep, not the half of a rise that began too early. */
 #define DROPPED_SHARE_WIDE 0.05
+/* Half the width of the interval. The estimate is within 5 % of the real number on every simulated processor and on
+ * the recorded ones; the interval allows twice that. */
+#define ESTIMATE_ERROR 0.10
 /* Of the half of the rise: sweeps that all end this far past it repeat what they say of the top. */
 #define REACH 1.5
 /* A last step of the sweep that adds less than this share of the whole rise is past the steep part. */
@@ -119,20 +123,21 @@ static void store_second_level(struct geometry_work *work, const struct backing 
         .kind = TLB_DATA,
         .page_bytes = backing->page_bytes,
         .entries = (unsigned)found->estimate_pages,
-        .entries_min = (unsigned)found->soft_start_pages,
-        .entries_max = (unsigned)found->half_rise_pages,
+        .entries_min = (unsigned)ceil((1 - ESTIMATE_ERROR) * (double)found->estimate_pages),
+        .entries_max = (unsigned)((1 + ESTIMATE_ERROR) * (double)found->estimate_pages),
         .ways = TLB_WAYS_UNKNOWN,
         .source = SOURCE_MEASURED,
     };
     double width = (double)found->half_rise_pages / (double)found->soft_start_pages;
 
     level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
-    (void)snprintf(level.note, sizeof(level.note),
-                   "interval from the soft start of the rise to its half; estimate at 15 %% of it");
+    (void)snprintf(level.note, sizeof(level.note), "the rise starts at %llu pages and is half done at %llu",
+                   (unsigned long long)found->soft_start_pages, (unsigned long long)found->half_rise_pages);
     bool shared = sweep_is_contended_past(work->sweep, found->soft_start_pages);
 
     if (shared || is_disturbed(work)) {
         level.confidence = CONFIDENCE_LOW;
+        level.entries_min = (unsigned)fmin(level.entries_min, (double)found->soft_start_pages);
         level.entries_max = (unsigned)work->sweep->cells[work->sweep->count - 1].pages;
         (void)snprintf(level.note, sizeof(level.note),
                        "%s disturbed the sweep: the interval goes from the soft start to the end of the sweep",
@@ -186,6 +191,22 @@ static bool rise_is_over(const struct geometry_work *work, const struct level_sw
     double last_step = points[count - 1].ns - points[count - 2].ns;
 
     return last_step < STEEP_STEP_SHARE * (points[count - 1].ns - found.plateau_ns);
+}
+
+/* Finer steps where the rise is, once the first mappings have shown where that is. */
+static void refine(const struct geometry_work *work, const struct level_sweep *level_sweep)
+{
+    struct knee_point points[SWEEP_POINTS_MAX];
+    size_t count = sweep_knee_points(work->sweep, sweep_hit_ns(work->sweep), points);
+    struct knee_interval found = knee_find_interval(points, count, level_sweep->from);
+
+    if (found.verdict != KNEE_FOUND)
+        return;
+    double ratio = (double)found.half_rise_pages / (double)found.soft_start_pages;
+
+    for (unsigned point = 1; point <= FINE_POINTS; point++)
+        sweep_add_point(work->sweep, (uint64_t)llround((double)found.soft_start_pages *
+                                                       pow(ratio, (double)point / (FINE_POINTS + 1))));
 }
 
 static int open_place(const struct geometry_work *work, const struct level_sweep *level_sweep, struct place *place,
@@ -273,6 +294,8 @@ static int sweep_mappings(struct geometry_work *work, const struct level_sweep *
         work->sweep->seed = ++work->stream;
         status = sweep_place(work, level_sweep, &place, &effort, &reach, verdict);
         close_place(level_sweep, &place);
+        if (status == 0 && mapping == 0 && level_sweep->extends)
+            refine(work, level_sweep);
         longest_ns = clock_now_ns() - start_ns > longest_ns ? clock_now_ns() - start_ns : longest_ns;
     }
     return status == 0 ? sweep_give_up_points(work->sweep, MAPPINGS_MIN, true, verdict) : status;
@@ -364,11 +387,14 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
     if (sweep_mappings(work, &level_sweep, 1, verdict) != 0)
         return -1;
     geometry_watch_core(work);
-    keep_curves(work, &level_sweep, "second level", verdict);
     double base_ns = over_zeroes ? sweep_hit_ns(work->sweep) : first->plateau_ns;
     size_t count = sweep_knee_points(work->sweep, base_ns, points);
     struct knee_interval found = knee_find_interval(points, count, level_sweep.from);
 
+    if (found.verdict == KNEE_NONE)
+        verdict_set(verdict, STATUS_CANNOT_TELL, "no second level of %s ended within %llu pages", backing->name,
+                    (unsigned long long)points[count - 1].pages);
+    keep_curves(work, &level_sweep, "second level", verdict);
     if (judge_sweep(work, &level_sweep, &found, verdict) != 0)
         return -1;
     if (!over_zeroes)

@@ -49,7 +49,7 @@ struct knee geometry_read_knee(const struct geometry_work *work)
 {
     struct knee_point points[SWEEP_POINTS_MAX];
 
-    return knee_find(points, sweep_knee_points(work->sweep, work->l1_hit_ns, points));
+    return knee_find(points, sweep_knee_points(work->sweep, work->l1_hit_ns, points), work->l1_hit_ns);
 }
 
 void geometry_add_points(struct sweep *sweep, double from, double to)

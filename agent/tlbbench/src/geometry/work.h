@@ -45,6 +45,7 @@ struct geometry_work {
     uint64_t watched_samples, watched_idle; /* of the sweep's watch when the last sweep started */
     uint64_t cpu_ns;                        /* of this thread at that time */
     double cpu_share;                       /* of the core that the last sweep got */
+    struct verdict unseen;                  /* CANNOT_TELL: a level of base pages that no sweep showed */
     bool contended;                         /* other work has held the core since the part began */
 };
 
@@ -100,6 +101,10 @@ int geometry_measure_hit(struct geometry_work *work, struct verdict *verdict);
 /* The second level behind a first one that was found. For base pages geometry_measure_hit() comes first. */
 int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing,
                                   const struct geometry_first_level *first, struct verdict *verdict);
+
+/* True when the second level holds large pages in pieces that the first level holds whole. */
+bool geometry_second_level_has_pieces(struct geometry_work *work, const struct backing *backing,
+                                      const struct geometry_first_level *first);
 
 /* What one TLB entry covers, for every backing. */
 int geometry_measure_effective_pages(struct geometry_work *work, struct verdict *verdict);
