@@ -260,7 +260,7 @@ class Settings(BaseSettings):
         Field(
             ge=0,
             le=30 * 86400,
-            description="Age from which the documents of a node's hour become one row, a tenth of the size; 0: never.",
+            description="Age from which six hours of a node's documents and samples become one row each; 0: never.",
         ),
     ] = 3600.0
     maintenance_interval_seconds: Annotated[

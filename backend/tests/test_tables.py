@@ -21,7 +21,7 @@ OWNERS = {
     "audit_events": "access", "browser_sessions": "access", "enrolment_": "access", "login_links": "access",
     "machines": "access", "oidc_logins": "access", "tokens": "access",
     "run": "benchmarks", "events": "events", "webhook": "events", "fleet_plan": "fleet_plans",
-    "node": "fleet", "report": "fleet", "sample": "fleet", "sealed_documents": "fleet", "plans_in_force": "fleet",
+    "node": "fleet", "report": "fleet", "sample": "fleet", "sealed_": "fleet", "plans_in_force": "fleet",
     "plans": "scenarios", "scenario": "scenarios", "trials": "trials",
 }  # fmt: skip
 #: Everybody's: migrations, partitions and retention know all tables.

@@ -18,7 +18,14 @@ NAMING_CONVENTION = {
     "pk": "pk_%(table_name)s",
 }
 
-PARTITIONED_TABLES = ("samples", "report_documents", "sealed_documents", "sample_hours", "sample_days")
+PARTITIONED_TABLES = (
+    "samples",
+    "report_documents",
+    "sealed_documents",
+    "sealed_samples",
+    "sample_hours",
+    "sample_days",
+)
 """Tables partitioned by time; their partitions are made by hugeplan.db.maintenance."""
 
 JsonObject = dict[str, Any]

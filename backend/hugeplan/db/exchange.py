@@ -225,9 +225,9 @@ def blobs(values: Iterable[bytes]) -> Binary:
     return _binary_array(_BYTEA_OID, list(values))
 
 
-def times(values: Iterable[datetime]) -> bytes:
+def times(values: Iterable[datetime | None]) -> bytes:
     """``timestamptz[]`` of times with their zone."""
-    return b"{" + b",".join(value.isoformat().encode() for value in values) + b"}"
+    return b"{" + b",".join(b"NULL" if value is None else value.isoformat().encode() for value in values) + b"}"
 
 
 def integers(values: Iterable[int]) -> bytes:

@@ -57,6 +57,7 @@ def partitioned_tables(settings: Settings) -> tuple[Partitioned, ...]:
         Partitioned("samples", "taken_at", settings.sample_retention_days),
         Partitioned("report_documents", "received_at", settings.document_retention_days),
         Partitioned("sealed_documents", "start_at", settings.document_retention_days),
+        Partitioned("sealed_samples", "start_at", settings.sample_retention_days),
         Partitioned("sample_hours", "start_at", settings.rollup_retention_days, monthly=True),
         Partitioned("sample_days", "start_at", settings.day_rollup_retention_days, monthly=True),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
@@ -18,19 +19,24 @@ from hugeplan.documents.decoding import decode
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.errors import InvalidInputError
-from hugeplan.fleet import service
+from hugeplan.fleet import repository, service
 from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.ingest.batch import store_kept
 
 BATCH = 20
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Rows of before the column was there hold null. A sample may have been dropped since: nothing becomes smaller.
 _HISTORY: Final = """
 UPDATE {table} t SET anon_shmem_bytes_max = s.bytes
 FROM (
-    SELECT date_trunc('{width}', taken_at, 'UTC') AS start_at,
-        max(CAST(memory ->> 'anon_pages_bytes' AS bigint) + CAST(memory ->> 'shmem_bytes' AS bigint)) AS bytes
-    FROM samples WHERE node_id = :node_id GROUP BY 1
+    SELECT date_trunc('{width}', taken_at, 'UTC') AS start_at, max(bytes) AS bytes
+    FROM (
+        SELECT taken_at, CAST(memory ->> 'anon_pages_bytes' AS bigint) + CAST(memory ->> 'shmem_bytes' AS bigint)
+        FROM samples WHERE node_id = :node_id
+        UNION ALL
+        SELECT * FROM unnest(CAST(:times AS timestamptz[]), CAST(:bytes AS bigint[]))
+    ) AS both_forms (taken_at, bytes) GROUP BY 1
 ) s
 WHERE t.node_id = :node_id AND t.start_at = s.start_at AND s.bytes > coalesce(t.anon_shmem_bytes_max, 0)
 """
@@ -85,8 +91,14 @@ async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
             await session.execute(insert(RunWinsRow), [msgspec.structs.asdict(found) for found in wins])
         done.runs += 1
     await service.measure_again(session, node_id)
+    sealed = (await repository.sealed_numbers(session, {node_id: _LONG_AGO})).get(node_id, [])
+    values = {
+        "node_id": node_id,
+        "times": [one.taken_at for one in sealed],
+        "bytes": [one.anon_shmem_bytes for one in sealed],
+    }
     for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
-        await session.execute(text(_HISTORY.format(table=table, width=width)), {"node_id": node_id})
+        await session.execute(text(_HISTORY.format(table=table, width=width)), values)
     done.nodes += 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -37,12 +39,16 @@ from hugeplan.db.models import (
     SampleHourRow,
     SampleRow,
     SealedDocumentsRow,
+    SealedSamplesRow,
 )
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
-from hugeplan.documents.sealed import unseal
+from hugeplan.documents.sealed import DamagedBlockError, unseal
 from hugeplan.fleet.schemas import NodeSummary
+from hugeplan.fleet.sealed_samples import Numbers, Sample, read_numbers, read_samples
 from hugeplan.fleet.selector import NodeSelector, conditions
+
+_logger = logging.getLogger(__name__)
 
 SORTS: Mapping[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "name": NodeRow.name,
@@ -69,7 +75,7 @@ async def lock_node(session: WriteSession, node_id: UUID) -> NodeRow | None:
 
 async def delete_node(session: WriteSession, node_id: UUID) -> None:
     """Delete a node with all that is stored of it. Large tables have no foreign key that would do it."""
-    for table in (ReportDocumentRow, SealedDocumentsRow, SampleRow, SampleHourRow, SampleDayRow):
+    for table in (ReportDocumentRow, SealedDocumentsRow, SampleRow, SealedSamplesRow, SampleHourRow, SampleDayRow):
         await session.execute(delete(table).where(table.node_id == node_id))
     await session.execute(delete(NodeRow).where(NodeRow.id == node_id))
 
@@ -79,27 +85,29 @@ async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> 
     received_at = await session.scalar(
         select(ReportRow.received_at).where(ReportRow.node_id == node_id, ReportRow.report_id == report_id)
     )
-    if received_at is None:
-        return None
-    statement = select(ReportDocumentRow.document).where(
-        ReportDocumentRow.node_id == node_id,
-        ReportDocumentRow.received_at == received_at,
-        ReportDocumentRow.report_id == report_id,
+    row = SealedDocumentsRow
+    sealed = select(row.report_ids, row.sizes_bytes, row.documents).where(
+        row.node_id == node_id, row.report_ids.contains([report_id])
     )
-    document: bytes | None = await session.scalar(statement)
-    if document is not None:
-        return unpack(document)
-    # After the other form: what is sealed between the two statements is found by the second.
-    sealed = await session.execute(
-        select(SealedDocumentsRow.report_ids, SealedDocumentsRow.sizes_bytes, SealedDocumentsRow.documents).where(
-            SealedDocumentsRow.node_id == node_id,
-            SealedDocumentsRow.start_at <= received_at,
-            SealedDocumentsRow.end_at >= received_at,
-            SealedDocumentsRow.report_ids.contains([report_id]),
+    if received_at is not None:
+        statement = select(ReportDocumentRow.document).where(
+            ReportDocumentRow.node_id == node_id,
+            ReportDocumentRow.received_at == received_at,
+            ReportDocumentRow.report_id == report_id,
         )
-    )
-    row = sealed.first()
-    return None if row is None else unseal(row.documents, row.sizes_bytes, row.report_ids.index(report_id))
+        document: bytes | None = await session.scalar(statement)
+        if document is not None:
+            return unpack(document)
+        sealed = sealed.where(row.start_at <= received_at, row.end_at >= received_at)
+    # After the other form: what is sealed between the statements is found by the last.
+    return _unsealed((await session.execute(sealed.limit(1))).first(), report_id)
+
+
+def _unsealed(row: Row[list[UUID], list[int], bytes] | None, report_id: UUID | None) -> bytes | None:
+    if row is None:
+        return None
+    number = len(row.report_ids) - 1 if report_id is None else row.report_ids.index(report_id)
+    return unseal(row.documents, row.sizes_bytes, number, row.report_ids)
 
 
 _LISTED: Final = tuple(getattr(NodeRow, name) for name in NodeSummary.model_fields if name != "stale")
@@ -189,13 +197,12 @@ async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
     if document is not None:
         return unpack(document)
     sealed = await session.execute(
-        select(SealedDocumentsRow.sizes_bytes, SealedDocumentsRow.documents)
+        select(SealedDocumentsRow.report_ids, SealedDocumentsRow.sizes_bytes, SealedDocumentsRow.documents)
         .where(SealedDocumentsRow.node_id == node_id)
         .order_by(SealedDocumentsRow.end_at.desc(), SealedDocumentsRow.start_at.desc())
         .limit(1)
     )
-    row = sealed.first()
-    return None if row is None else unseal(row.documents, row.sizes_bytes, len(row.sizes_bytes) - 1)
+    return _unsealed(sealed.first(), None)
 
 
 async def list_samples(
@@ -206,20 +213,45 @@ async def list_samples(
     end: datetime | None,
     after: tuple[datetime, UUID] | None,
     limit: int,
-) -> Sequence[Row[datetime, UUID, dict[str, Any], list[dict[str, Any]]]]:
-    """Samples of a node, newest first, within [start, end): when they were taken, their report, memory and pools."""
+) -> list[Sample]:
+    """Samples of a node, newest first, within [start, end). DamagedBlockError."""
     statement = select(SampleRow.taken_at, SampleRow.report_id, SampleRow.memory, SampleRow.pools)
     statement = statement.where(SampleRow.node_id == node_id)
     statement = statement.order_by(SampleRow.taken_at.desc(), SampleRow.report_id.desc()).limit(limit)
+    blocks = select(SealedSamplesRow).where(SealedSamplesRow.node_id == node_id)
     if start is not None:
         statement = statement.where(SampleRow.taken_at >= start)
+        blocks = blocks.where(SealedSamplesRow.end_at >= start)
     if end is not None:
         statement = statement.where(SampleRow.taken_at < end)
+        blocks = blocks.where(SealedSamplesRow.start_at < end)
     if after is not None:
         # The plain bound lets PostgreSQL skip partitions, which it cannot do for a row comparison.
         statement = statement.where(SampleRow.taken_at <= after[0])
         statement = statement.where(tuple_(SampleRow.taken_at, SampleRow.report_id) < after)
-    return (await session.execute(statement)).all()
+        blocks = blocks.where(SealedSamplesRow.start_at <= after[0])
+    # By their key, so that a sample that is sealed between the statements is there once.
+    found = {(row[0], row[1]): Sample(*row) for row in await session.execute(statement)}
+    newest = sorted(found, reverse=True)
+    while True:
+        row = await session.scalar(blocks.order_by(SealedSamplesRow.end_at.desc()).limit(1))
+        if row is None or (len(newest) >= limit and row.end_at < newest[limit - 1][0]):
+            return [found[key] for key in newest[:limit]]
+        for sample in read_samples(row):
+            key = (sample.taken_at, sample.report_id)
+            if _is_within(key, start, end, after):
+                found[key] = sample
+        newest = sorted(found, reverse=True)
+        key_of_block = tuple_(SealedSamplesRow.start_at, SealedSamplesRow.first_report_id)
+        blocks = blocks.where(
+            SealedSamplesRow.end_at <= row.end_at, key_of_block != (row.start_at, row.first_report_id)
+        )
+
+
+def _is_within(
+    key: tuple[datetime, UUID], start: datetime | None, end: datetime | None, after: tuple[datetime, UUID] | None
+) -> bool:
+    return (start is None or key[0] >= start) and (end is None or key[0] < end) and (after is None or key < after)
 
 
 async def good_runs(session: ReadSession, node_id: UUID) -> Sequence[RunRow]:
@@ -251,8 +283,15 @@ async def get_plan_in_force(session: ReadSession, node_id: UUID) -> PlanInForceR
 
 async def report_states(session: ReadSession, node_id: UUID) -> dict[str, int]:
     """How many reports of a node are stored, by state."""
+    sealed = select(func.coalesce(func.sum(SealedDocumentsRow.report_count), 0))
+    sealed = sealed.where(SealedDocumentsRow.node_id == node_id)
     statement = select(ReportRow.state, func.count()).where(ReportRow.node_id == node_id).group_by(ReportRow.state)
-    return {row[0]: row[1] for row in await session.execute(statement)}
+    # One statement, so that none is counted twice or not at all while it is sealed.
+    rows = await session.execute(statement.union_all(select(literal_column("'parsed'"), sealed.scalar_subquery())))
+    found: Counter[str] = Counter()
+    for state, number in rows:
+        found[state] += number
+    return {state: number for state, number in found.items() if number}
 
 
 def is_node(node_id: UUID) -> ColumnElement[bool]:
@@ -323,7 +362,31 @@ async def hourly_histories(session: ReadSession, starts: Mapping[UUID, datetime]
 
 async def sample_histories(session: ReadSession, starts: Mapping[UUID, datetime], *, every: timedelta) -> list[History]:
     """The same from the samples: the largest of each step of ``every``."""
-    return await _histories(session, _SAMPLE_HISTORIES, starts, {"every": every})
+    found = await _histories(session, _SAMPLE_HISTORIES, starts, {"every": every})
+    largest = {node_id: dict(zip(times, sizes, strict=True)) for node_id, times, sizes in found}
+    for node_id, numbers in (await sealed_numbers(session, starts)).items():
+        of_node = largest.setdefault(node_id, {})
+        for one in numbers:
+            if one.anon_shmem_bytes is not None:
+                seconds = one.taken_at_microseconds / 10**6
+                step = seconds - seconds % every.total_seconds()
+                of_node[step] = max(of_node.get(step, 0), one.anon_shmem_bytes)
+    return [(node_id, sorted(of_node), [of_node[at] for at in sorted(of_node)]) for node_id, of_node in largest.items()]
+
+
+async def sealed_numbers(session: ReadSession, starts: Mapping[UUID, datetime]) -> dict[UUID, list[Numbers]]:
+    """What histories read of the sealed samples since each node's start. A damaged block is logged and left out."""
+    row = SealedSamplesRow
+    statement = select(row.node_id, row.start_at, row.numbers)
+    statement = statement.where(row.node_id.in_(starts), row.end_at >= min(starts.values()))
+    found: dict[UUID, list[Numbers]] = defaultdict(list)
+    for node_id, start_at, block in await session.execute(statement):
+        try:
+            found[node_id] += read_numbers([block], starts[node_id])
+        except DamagedBlockError as error:
+            about = {"node_id": str(node_id), "start_at": start_at.isoformat(), "why": str(error)}
+            _logger.warning("sealed samples cannot be read back", extra=about)
+    return found
 
 
 async def _histories(

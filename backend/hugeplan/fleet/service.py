@@ -328,7 +328,10 @@ async def list_samples(
     """The memory history of a node, newest first."""
     await require_node(session, node_id)
     after = decode_time_cursor(cursor)
-    rows = await repository.list_samples(session, node_id, start=start, end=end, after=after, limit=limit + 1)
+    try:
+        rows = await repository.list_samples(session, node_id, start=start, end=end, after=after, limit=limit + 1)
+    except DamagedBlockError as error:
+        raise DamagedError(f"Samples of node {node_id} cannot be read back from the database: {error}.") from error
     items, next_cursor = page_of(
         rows,
         limit,

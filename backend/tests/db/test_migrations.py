@@ -112,3 +112,31 @@ def test_a_database_that_is_not_utf8_is_refused_in_one_line(own_database_url: st
 def test_missing_folder_is_one_sentence() -> None:
     with pytest.raises(migrate.MigrationsMissingError, match="HUGEPLAN_MIGRATIONS_DIR"):
         migrate.migrations_dir(MIGRATIONS / "nothing")
+
+
+def test_blocks_of_the_release_before_stay_and_new_ones_stop_the_way_back(own_database_url: str) -> None:
+    url = sqlalchemy_url(own_database_url)
+    migrate.upgrade(url, MIGRATIONS)
+    migrate.downgrade(url, MIGRATIONS, "0014_trials")
+    block = (
+        "INSERT INTO sealed_documents (node_id, start_at, first_report_id, end_at, report_ids, sizes_bytes, documents)"
+        " VALUES (gen_random_uuid(), '2026-11-24', gen_random_uuid(), '2026-11-24', '{}', '{}', 'former')"
+    )
+    with psycopg.connect(own_database_url) as connection:
+        # With a partition of its own, as maintenance makes it.
+        connection.execute("CREATE TABLE sealed_documents_20261124 (LIKE sealed_documents INCLUDING ALL)")
+        connection.execute(
+            "ALTER TABLE sealed_documents ATTACH PARTITION sealed_documents_20261124"
+            " FOR VALUES FROM ('2026-11-24T00:00Z') TO ('2026-11-25T00:00Z')"
+        )
+        connection.execute(block)
+    migrate.upgrade(url, MIGRATIONS)
+    with psycopg.connect(own_database_url) as connection:
+        found = connection.execute("SELECT documents, taken_from, taken_to, report_count FROM sealed_documents")
+        assert found.fetchall() == [(b"former", None, None, 0)]
+    migrate.downgrade(url, MIGRATIONS, "0014_trials")
+    migrate.upgrade(url, MIGRATIONS)
+    with psycopg.connect(own_database_url) as connection:
+        connection.execute("UPDATE sealed_documents SET taken_to = now()")
+    with pytest.raises(Exception, match="restore the backup"):
+        migrate.downgrade(url, MIGRATIONS, "0014_trials")

@@ -24,6 +24,7 @@ from hugeplan.db.models import (
     SampleRow,
     ScenarioRow,
     SealedDocumentsRow,
+    SealedSamplesRow,
     Token,
     WebhookRow,
 )
@@ -65,6 +66,7 @@ class Service:
                 SampleRow,
                 ReportDocumentRow,
                 SealedDocumentsRow,
+                SealedSamplesRow,
                 EventRow,
                 FleetPlanRow,
                 WebhookRow,

@@ -23,6 +23,7 @@ from hugeplan.db.models.fleet import (
     SampleHourRow,
     SampleRow,
     SealedDocumentsRow,
+    SealedSamplesRow,
 )
 from hugeplan.db.models.fleet_plans import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.models.scenarios import PlanRow, ScenarioRow, ScenarioVersionRow
@@ -56,6 +57,7 @@ __all__ = [
     "ScenarioRow",
     "ScenarioVersionRow",
     "SealedDocumentsRow",
+    "SealedSamplesRow",
     "Token",
     "TrialRow",
     "WebhookDeliveryRow",

@@ -36,6 +36,7 @@ class NodeRow(Base):
     ``sampled_at`` is when the newest sample was taken, but never later than its arrival; an older report that arrives
     later does not overwrite it. ``labels`` are the agent's labels with ``labels_set`` written over them.
     ``clock_ahead_seconds`` is how far the newest report's clock was ahead of the server's; null: not ahead.
+    ``sealed_until`` is the latest time that any of its sealed reports says; null: none is sealed.
     """
 
     __tablename__ = "nodes"
@@ -77,6 +78,7 @@ class NodeRow(Base):
     findings_wrong: Mapped[int] = mapped_column(server_default=_ZERO)
     findings_attention: Mapped[int] = mapped_column(server_default=_ZERO)
     plan_state: Mapped[str | None]
+    sealed_until: Mapped[datetime | None]
 
 
 class NodeStateRow(Base):
@@ -139,6 +141,8 @@ class SealedDocumentsRow(Base):
     """Documents of one node from ``start_at`` to ``end_at``, in order of arrival, as one block.
 
     hugeplan.fleet.sealing writes it. Partitioned by day. ``sizes_bytes`` are those of the documents as they came.
+    ``taken_from`` and ``taken_to`` are the earliest and latest times that the reports say; null: an earlier version
+    sealed them. ``report_count`` is how many of them have no row in ``reports`` any more.
     """
 
     __tablename__ = "sealed_documents"
@@ -154,6 +158,9 @@ class SealedDocumentsRow(Base):
     report_ids: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
     sizes_bytes: Mapped[list[int]] = mapped_column(ARRAY(Integer))
     documents: Mapped[bytes] = mapped_column(LargeBinary)
+    taken_from: Mapped[datetime | None]
+    taken_to: Mapped[datetime | None]
+    report_count: Mapped[int] = mapped_column(Integer, server_default=_ZERO)
 
 
 class SampleRow(Base):
@@ -176,6 +183,24 @@ class SampleRow(Base):
     pool_idle_bytes: Mapped[int | None]
     memory: Mapped[JsonbObject]
     pools: Mapped[list[JsonObject]] = mapped_column(JSONB)
+
+
+class SealedSamplesRow(Base):
+    """Samples of one node from ``start_at`` to ``end_at``, in order, as blocks (hugeplan.fleet.sealed_samples).
+
+    Partitioned by day.
+    """
+
+    __tablename__ = "sealed_samples"
+    __table_args__ = ({"postgresql_partition_by": "RANGE (start_at)"},)
+
+    node_id: Mapped[UUID] = mapped_column(primary_key=True)
+    start_at: Mapped[datetime] = mapped_column(primary_key=True)
+    first_report_id: Mapped[UUID] = mapped_column(primary_key=True)
+    end_at: Mapped[datetime]
+    report_ids: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
+    numbers: Mapped[bytes] = mapped_column(LargeBinary)
+    details: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class RollUp:

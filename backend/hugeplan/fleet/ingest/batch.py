@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +23,7 @@ from hugeplan.db.exchange import (
     Prepared,
     Row,
     texts,
+    times,
     uuids,
 )
 from hugeplan.documents.report import Report
@@ -45,10 +46,13 @@ _measured = msgspec.json.Decoder(MeasuredState)
 
 @dataclass(slots=True)
 class _Seen:
-    """A report that is stored already. ``document``: as it is kept, where its bytes are not those that came now."""
+    """A report that is stored already. ``document``: as it is kept, where its bytes are not those that came now.
+
+    ``content_sha256`` is None of one that is sealed.
+    """
 
     node_id: UUID
-    content_sha256: bytes
+    content_sha256: bytes | None
     run_id: UUID | None
     state: State
     document: bytes | None = None
@@ -164,7 +168,30 @@ class Batch:
             documents = {(_uuid(row[0]), _uuid(row[1])): _stored_document(row) for row in rows}
             for key, seen in known.items():
                 seen.document = documents.get((seen.node_id, key[1]))
-        return known
+        return known | await self._seen_sealed(known)
+
+    async def _seen_sealed(self, known: Mapping[tuple[str, UUID], _Seen]) -> dict[tuple[str, UUID], _Seen]:
+        """The reports that are known by their sealed documents alone. Only those are looked for that say a time from
+        which the node has sealed reports: few, so that all others cost no statement.
+        """
+        wanted = {}
+        for incoming in self._incoming:
+            node, key = self._nodes.get(incoming.machine_id), (incoming.machine_id, incoming.report_id)
+            if node is not None and node.sealed_until is not None and key not in known:
+                stated_at = None if incoming.parsed is None else incoming.parsed.sample.taken_at
+                if stated_at is None or stated_at <= node.sealed_until:
+                    wanted[node.id, incoming.report_id] = key, stated_at
+        if not wanted:
+            return {}
+        nodes, reports = zip(*wanted, strict=True)
+        stated = times(stated_at for _, stated_at in wanted.values())
+        (rows,) = await self._exchange.run([(statements.SEALED_SEEN, [uuids(nodes), uuids(reports), stated])])
+        found = {}
+        for row in rows:
+            node_id, report_id = _uuid(row[0]), _uuid(row[1])
+            key, _ = wanted[node_id, report_id]
+            found[key] = _Seen(node_id, None, None, PARSED, _stored_document(row))
+        return found
 
     def _newly_labelled(self) -> set[UUID]:
         """The plans that labels name and that are not in force yet."""
@@ -261,12 +288,13 @@ def _stored_document(row: Row) -> bytes | None:
     if row[3] is None:
         return document
     with suppress(DamagedBlockError):
-        return unseal(document, msgspec.json.decode(_text(row[4])), int(_text(row[3])))
+        ids = msgspec.json.decode(_text(row[5]), type=list[UUID])
+        return unseal(document, msgspec.json.decode(_text(row[4])), int(_text(row[3])), ids)
     return None
 
 
 def _node(row: Row) -> tuple[str, Node]:
-    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome = row
+    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome, sealed_until = row
     return _text(machine_id), Node(
         id=_uuid(node_id),
         name=_text(name),
@@ -278,6 +306,7 @@ def _node(row: Row) -> tuple[str, Node]:
         planned=None if pools is None else _planned.decode(pools),
         plan_id=None if plan_id is None else _uuid(plan_id),
         outcome=None if outcome is None else _text(outcome),
+        sealed_until=None if sealed_until is None else datetime.fromisoformat(_text(sealed_until)),
     )
 
 

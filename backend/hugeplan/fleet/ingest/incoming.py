@@ -173,13 +173,15 @@ def _ahead(report: Report, now: datetime) -> float | None:
     return ahead if ahead > 0 else None
 
 
-def is_same_content(incoming: Incoming, stored_sha256: bytes, stored: bytes | None) -> bool:
+def is_same_content(incoming: Incoming, stored_sha256: bytes | None, stored: bytes | None) -> bool:
     """Whether a report that was stored with this id says what this one says. ``stored`` is its packed document.
 
     Documents that differ only in spelling or in the order of keys are the same. Earlier versions kept a hash of the
     content instead of one of the bytes, and a document may have been dropped when its time was over.
+    ``stored_sha256`` is None of a sealed one; where its block is damaged, too, its id and its time are all that is
+    known, and they are the same.
     """
-    if stored_sha256 == incoming.content_sha256:
+    if stored_sha256 == incoming.content_sha256 or (stored_sha256 is None and stored is None):
         return True
     content = msgspec.json.decode(unpack(incoming.document))
     if stored is not None:

@@ -57,6 +57,7 @@ class Node:
     planned: tuple[PlannedPool, ...] | None
     plan_id: UUID | None = None
     outcome: str | None = None
+    sealed_until: datetime | None = None
     verification: Verification | None = None
     put_in_force: bool = False
     columns: dict[str, Any] = field(default_factory=dict)

@@ -84,7 +84,7 @@ BIND_TOKEN: Final = Statement("UPDATE tokens SET machine_id = $1 WHERE id = $2 A
 
 LOCK_NODES: Final = Statement("""
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
-    p.pools::text, p.plan_id, p.outcome
+    p.pools::text, p.plan_id, p.outcome, n.sealed_until
 FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
 WHERE n.machine_id = ANY($1) ORDER BY n.machine_id FOR UPDATE OF n
 """)
@@ -110,16 +110,30 @@ WITH r AS (
     SELECT r.node_id, r.report_id, r.received_at FROM unnest($1::uuid[], $2::uuid[]) AS w(node_id, report_id)
     JOIN reports r ON r.node_id = w.node_id AND r.report_id = w.report_id
 )
-SELECT d.node_id, d.report_id, d.document, NULL, NULL
+SELECT d.node_id, d.report_id, d.document, NULL, NULL, NULL
 FROM r JOIN report_documents d ON d.node_id = r.node_id AND d.report_id = r.report_id AND d.received_at = r.received_at
 UNION ALL
-SELECT r.node_id, r.report_id, s.documents, array_position(s.report_ids, r.report_id) - 1, array_to_json(s.sizes_bytes)
+SELECT r.node_id, r.report_id, s.documents, array_position(s.report_ids, r.report_id) - 1, array_to_json(s.sizes_bytes),
+    array_to_json(s.report_ids)
 FROM r JOIN sealed_documents s ON s.node_id = r.node_id AND s.start_at <= r.received_at AND s.end_at >= r.received_at
     AND s.report_ids @> ARRAY[r.report_id]
 """)
 """The documents of reports that came again in other bytes: whether they say the same is judged by what they say.
 
-Of a sealed one the block with its place in it and the sizes."""
+Of a sealed one the block with its place in it, the sizes and the ids."""
+
+SEALED_SEEN: Final = Statement("""
+SELECT w.node_id, w.report_id, s.documents, array_position(s.report_ids, w.report_id) - 1, array_to_json(s.sizes_bytes),
+    array_to_json(s.report_ids)
+FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) AS w(node_id, report_id, stated_at)
+JOIN LATERAL (
+    SELECT * FROM sealed_documents s
+    WHERE s.node_id = w.node_id AND (w.stated_at IS NULL OR w.stated_at BETWEEN s.taken_from AND s.taken_to)
+        AND s.report_ids @> ARRAY[w.report_id] LIMIT 1
+) s ON true
+""")
+"""The same of reports that have no row of their own any more. They are looked for by the time that they say: no index
+of their ids is kept (docs/adr/0042)."""
 
 PUT_IN_FORCE: Final = Statement("""
 INSERT INTO plans_in_force (node_id, plan_id, pools, source, since, set_by)

@@ -1,0 +1,96 @@
+"""Memory samples of one node in one row: numbers that histories add up, and beside them what the samples say in full.
+
+Both are blocks of JSON texts (hugeplan.documents.sealed). Histories unpack the numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from hugeplan.documents.sealed import DamagedBlockError, seal, unseal_all
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class Numbers(msgspec.Struct, frozen=True, array_like=True):
+    """What histories read of a sample. Bytes; None is unknown."""
+
+    taken_at_microseconds: int
+    mem_total_bytes: int
+    mem_available_bytes: int | None
+    page_tables_bytes: int | None
+    anon_huge_pages_bytes: int | None
+    hugetlb_bytes: int | None
+    pool_idle_bytes: int | None
+    anon_shmem_bytes: int | None
+
+    @property
+    def taken_at(self) -> datetime:
+        """When the sample was taken."""
+        return _EPOCH + self.taken_at_microseconds * _MICROSECOND
+
+
+class Details(msgspec.Struct, frozen=True):
+    """What a sample says in full."""
+
+    memory: dict[str, Any]
+    pools: list[dict[str, Any]]
+
+
+class Sample(NamedTuple):
+    """A sample as lists show it."""
+
+    taken_at: datetime
+    report_id: UUID
+    memory: dict[str, Any]
+    pools: list[dict[str, Any]]
+
+
+_numbers = msgspec.json.Decoder(Numbers)
+_details = msgspec.json.Decoder(Details)
+
+
+def microseconds(moment: datetime) -> int:
+    """Since 1970."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def sealed_block(samples: Sequence[tuple[Numbers, Details]]) -> tuple[bytes, bytes]:
+    """The columns ``numbers`` and ``details`` of samples, in this order."""
+    numbers = seal([msgspec.json.encode(one) for one, _ in samples])
+    return numbers, seal([msgspec.json.encode(one) for _, one in samples])
+
+
+def read_numbers(blocks: Iterable[bytes], start: datetime, end: datetime | None = None) -> list[Numbers]:
+    """The samples of blocks from ``start`` to before ``end``. DamagedBlockError."""
+    first, last = microseconds(start), None if end is None else microseconds(end)
+    return [
+        found
+        for block in blocks
+        for found in _decoded(_numbers, block)
+        if first <= found.taken_at_microseconds and (last is None or found.taken_at_microseconds < last)
+    ]
+
+
+def read_samples(row: Any) -> list[Sample]:
+    """The samples of a row of ``sealed_samples``. DamagedBlockError."""
+    numbers, details = _decoded(_numbers, row.numbers), _decoded(_details, row.details)
+    if not len(numbers) == len(details) == len(row.report_ids):
+        raise DamagedBlockError(f"{len(numbers)} samples, {len(details)} in full, {len(row.report_ids)} reports")
+    return [
+        Sample(one.taken_at, report_id, more.memory, more.pools)
+        for one, report_id, more in zip(numbers, row.report_ids, details, strict=True)
+    ]
+
+
+def _decoded(decoder: Any, block: bytes) -> list[Any]:
+    try:
+        return [decoder.decode(text) for text in unseal_all(block)]
+    except msgspec.MsgspecError as error:
+        raise DamagedBlockError(str(error)) from error

@@ -1,0 +1,73 @@
+"""Texts as columns of numbers: whatever they hold, each comes back byte for byte."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hugeplan.documents.columns import pack_columns, unpack_columns
+from hugeplan.documents.sealed import DamagedBlockError, seal, unseal, unseal_all
+
+#: Digits mostly, with all that could be taken for a part of the form: separators, zeros, bytes of no text.
+BYTES = st.lists(st.sampled_from(list(b"0011234567899  ,.-{}x\x00\xff\n")), max_size=120).map(bytes)
+NUMBERS = st.integers(0, 10**40).map(lambda value: b"%d" % value) | st.integers(0, 999).map(
+    lambda value: b"%04d" % value
+)
+
+
+@given(st.lists(BYTES, min_size=1, max_size=6), st.data())
+def test_any_texts(texts: list[bytes], data: st.DataObject) -> None:
+    packed = pack_columns(texts)
+    assert unpack_columns(packed) == texts
+    number = data.draw(st.integers(0, len(texts) - 1))
+    assert unpack_columns(packed, number) == [texts[number]]
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=8))
+def test_texts_of_one_skeleton(rows: list[tuple[bytes, bytes, bytes]]) -> None:
+    texts = [b'{"a_bytes":%s,"at":"%s.%sZ"}' % row for row in rows]
+    assert unpack_columns(pack_columns(texts)) == texts
+
+
+@given(st.integers(0, 10**9), st.lists(st.integers(-(10**17), 10**17), min_size=2, max_size=30))
+def test_differences_of_any_size(first: int, others: list[int]) -> None:
+    texts = [b"x %d" % abs(number) for number in (first, *others)]
+    assert unpack_columns(pack_columns(texts)) == texts
+
+
+def test_a_number_that_changes_costs_two_bytes_and_what_stays_costs_nothing() -> None:
+    texts = [
+        b'{"free_bytes":%d,"total_bytes":135291469824}' % (65498251264 + 4096 * (n * 37 % 200)) for n in range(360)
+    ]
+    assert len(seal(texts)) < 360 * 2
+
+
+def test_the_id_of_a_document_is_not_in_its_block() -> None:
+    ids = [uuid.uuid4() for _ in range(100)]
+    documents = [b'{"id":"%s","n":%d}' % (str(one).encode(), n) for n, one in enumerate(ids)]
+    documents[7] = b"without"
+    block = seal(documents, ids)
+    assert len(block) < 400
+    sizes = [len(document) for document in documents]
+    assert [unseal(block, sizes, number, ids) for number in range(100)] == documents
+
+
+@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=3))
+def test_damage_is_an_error_or_changes_nothing(at: int, damage: bytes) -> None:
+    documents = [b"%d {} 0%d" % (n, n * n) for n in range(50)]
+    block = bytearray(seal(documents))
+    at %= len(block)
+    block[at : at + len(damage)] = damage
+    try:
+        assert unseal_all(bytes(block)) == documents
+    except DamagedBlockError:
+        return
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5, 30])
+def test_a_block_that_was_cut_off_is_an_error(cut: int) -> None:
+    with pytest.raises(DamagedBlockError):
+        unseal_all(seal([b"1 2 3"] * 9)[:cut])

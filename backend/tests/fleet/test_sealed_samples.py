@@ -1,0 +1,267 @@
+"""Sealed samples: lists, histories and the planner read them as before, whatever ends the process meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from support.reports import GIB, report
+from support.service import Service, assert_problem
+
+from hugeplan.fleet.reparse import reparse
+from hugeplan.fleet.sealing import seal_round
+from hugeplan.fleet.stored import read_histories
+from hugeplan.settings import Settings
+
+HOUR = 3600.0
+NODES = "/api/v1/nodes"
+
+
+async def stored(agent: httpx.AsyncClient, count: int, *, newest: datetime, every: timedelta) -> str:
+    """Samples with numbers of their own, some of them unknown; the node."""
+    chance = random.Random(7)
+    for number in range(count):
+        document = report()
+        memory = document["sample"]["memory"]
+        memory["mem_available_bytes"] = None if number % 7 == 3 else 4096 * chance.randrange(10**7)
+        memory["hugetlb_bytes"] = None if number % 5 == 4 else 2 * GIB
+        memory["anon_pages_bytes"], memory["shmem_bytes"] = GIB + 4096 * number, 4096
+        if number % 11 == 0:
+            document["sample"]["pools"] = []
+        document["sample"]["taken_at"] = (newest - number * every).isoformat()
+        answer = await agent.post("/api/v1/reports", json=document)
+        assert answer.status_code == 201, answer.text
+    return str(answer.json()["node_id"])
+
+
+async def all_samples(viewer: httpx.AsyncClient, node: str, **query: Any) -> list[dict[str, Any]]:
+    """All pages of a list."""
+    found: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        params = query | ({"cursor": cursor} if cursor else {})
+        page = (await viewer.get(f"{NODES}/{node}/samples", params=params)).json()
+        found += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+
+
+async def readings(viewer: httpx.AsyncClient, node: str, newest: datetime) -> Mapping[str, Any]:
+    """What is read of samples, by lists and by histories of several spans."""
+    found: dict[str, Any] = {}
+    for limit in (1, 7, 200):
+        found[f"pages of {limit}"] = await all_samples(viewer, node, limit=limit)
+    cut = {"from": (newest - timedelta(hours=9)).isoformat(), "to": (newest - timedelta(minutes=30)).isoformat()}
+    found["cut"] = await all_samples(viewer, node, limit=3, **cut)
+    for hours in (2, 24, 100):
+        # Both ends inside what is stored, on no whole width.
+        span = {"from": (newest - timedelta(hours=hours, seconds=1)).isoformat(), "to": newest.isoformat()}
+        answer = await viewer.get(f"{NODES}/{node}/history", params=span)
+        assert answer.json()["source"] == "samples"
+        found[f"{hours} hours"] = answer.json()
+    return found
+
+
+@pytest.mark.parametrize("hours_ago", [0, 12])
+async def test_what_is_read_is_the_same_before_and_after(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, hours_ago: int
+) -> None:
+    newest = datetime.now(UTC) - timedelta(hours=hours_ago)
+    node = await stored(agent, 40, newest=newest, every=timedelta(minutes=37))
+    before = await readings(viewer, node, newest)
+    assert len(before["pages of 7"]) == 40
+    _, sealed = await seal_round(service.database, HOUR)
+    assert sealed > 30
+    assert await readings(viewer, node, newest) == before
+    # What comes late lies between sealed ones, and is sealed by the next round.
+    await stored(agent, 3, newest=newest - timedelta(hours=11), every=timedelta(minutes=1))
+    late = await readings(viewer, node, newest)
+    assert len(late["pages of 7"]) == 43
+    assert await seal_round(service.database, HOUR) == (0, 3)
+    assert await readings(viewer, node, newest) == late
+
+
+async def test_samples_of_one_time_are_listed_once_each(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    newest = datetime.now(UTC) - timedelta(hours=12)
+    node = await stored(agent, 5, newest=newest, every=timedelta(0))
+    before = await all_samples(viewer, node, limit=2)
+    await seal_round(service.database, HOUR)
+    await stored(agent, 2, newest=newest, every=timedelta(0))
+    assert len(before) == 5
+    assert len(await all_samples(viewer, node, limit=2)) == 7
+
+
+async def test_a_young_silent_nodes_plan_reads_its_sealed_samples(service: Service, agent: httpx.AsyncClient) -> None:
+    newest = datetime.now(UTC).replace(minute=50) - timedelta(hours=20)
+    node = uuid.UUID(await stored(agent, 9, newest=newest, every=timedelta(minutes=5)))
+
+    async def history() -> Mapping[uuid.UUID, Any]:
+        async with service.database.read() as session:
+            return await read_histories(session, {node: newest})
+
+    before = await history()
+    assert len(before[node].times_seconds) > 5
+    await seal_round(service.database, HOUR)
+    assert await history() == before
+    async with service.database.write() as session:
+        await session.execute(text("UPDATE sealed_samples SET numbers = 'damaged'"))
+    assert await history() == {}
+
+
+async def test_hours_are_filled_from_sealed_samples(service: Service, agent: httpx.AsyncClient) -> None:
+    node = await stored(agent, 4, newest=datetime.now(UTC) - timedelta(hours=12), every=timedelta(hours=2))
+    await seal_round(service.database, HOUR)
+    query = text("SELECT anon_shmem_bytes_max FROM sample_hours WHERE node_id = :node ORDER BY start_at")
+    query = query.bindparams(node=uuid.UUID(node))
+    async with service.database.write() as session:
+        before = (await session.scalars(query)).all()
+        await session.execute(text("UPDATE sample_hours SET anon_shmem_bytes_max = NULL"))
+    await reparse(service.database)
+    async with service.database.read() as session:
+        assert (await session.scalars(query)).all() == before
+
+
+async def test_a_damaged_block_is_named_and_longer_spans_are_read(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    newest = datetime.now(UTC) - timedelta(hours=12)
+    node = await stored(agent, 4, newest=newest, every=timedelta(minutes=10))
+    await seal_round(service.database, HOUR)
+    now = datetime.now(UTC)
+    await stored(agent, 2, newest=now, every=timedelta(minutes=10))
+    for column in ("numbers", "details"):
+        async with service.database.write() as session:
+            await session.execute(text(f"UPDATE sealed_samples SET {column} = overlay({column} placing 'xx' from 20)"))
+        assert_problem(await viewer.get(f"{NODES}/{node}/samples"), 500, "document-damaged")
+    near = {"from": (now - timedelta(hours=1)).isoformat()}
+    assert len((await viewer.get(f"{NODES}/{node}/samples", params=near)).json()["items"]) == 2
+    problem = assert_problem(await viewer.get(f"{NODES}/{node}/history"), 500, "document-damaged")
+    assert node in problem["detail"]
+    month = {"from": (now - timedelta(days=30)).isoformat()}
+    points = (await viewer.get(f"{NODES}/{node}/history", params=month)).json()["points"]
+    assert sum(point["samples"] for point in points) == 6
+
+
+async def test_a_full_disk_leaves_both_forms_whole(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    newest = datetime.now(UTC) - timedelta(hours=12)
+    node = await stored(agent, 6, newest=newest, every=timedelta(minutes=10))
+    before = await readings(viewer, node, newest)
+    async with service.database.write() as session:
+        await session.execute(
+            text(
+                "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$"
+            )
+        )
+        # PostgreSQL raises this one when a write to disk fails; a disk that is really full would stop other tests.
+        await session.execute(
+            text("CREATE TRIGGER full_disk AFTER INSERT ON sealed_samples FOR EACH ROW EXECUTE FUNCTION full_disk()")
+        )
+    try:
+        with pytest.raises(SQLAlchemyError, match="No space left"):
+            await seal_round(service.database, HOUR)
+        assert await readings(viewer, node, newest) == before
+    finally:
+        async with service.database.write() as session:
+            await session.execute(text("DROP FUNCTION full_disk CASCADE"))
+    assert (await seal_round(service.database, HOUR))[1] == 6
+    assert await readings(viewer, node, newest) == before
+
+
+async def test_a_node_that_is_deleted_meanwhile_leaves_no_block(
+    service: Service, agent: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    node = await stored(agent, 5, newest=datetime.now(UTC) - timedelta(hours=12), every=timedelta(minutes=1))
+    async with service.database.write() as session:
+        await session.execute(text("SELECT FROM nodes FOR UPDATE"))
+        sealing = asyncio.create_task(seal_round(service.database, HOUR))
+        waits = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while not await session.scalar(waits):
+            await asyncio.sleep(0.01)
+        for table in ("samples", "nodes"):
+            column = "id" if table == "nodes" else "node_id"
+            await session.execute(text(f"DELETE FROM {table} WHERE {column} = :node"), {"node": node})
+    assert await sealing == (0, 0)
+    async with service.database.read() as session:
+        assert await session.scalar(text("SELECT count(*) FROM sealed_samples")) == 0
+    assert (await admin.get(f"{NODES}/{node}")).status_code == 404
+
+
+KILLED = """
+import asyncio
+from hugeplan.db.engine import create_engine
+from hugeplan.db.session import Database
+from hugeplan.fleet.sealing import seal_round
+from hugeplan.fleet.stored import read_histories
+from hugeplan.settings import Settings
+async def main():
+    database = Database(create_engine(Settings()))
+    print("begins", flush=True)
+    while True:
+        await seal_round(database, 3600)
+        await asyncio.sleep(0.01)
+asyncio.run(main())
+"""
+
+
+async def test_killed_at_any_moment_each_sample_is_there_once(
+    agent: httpx.AsyncClient, viewer: httpx.AsyncClient, settings: Settings
+) -> None:
+    environment = os.environ | {"HUGEPLAN_DATABASE_URL": settings.database_url.get_secret_value()}
+    total = 0
+    for number in range(4):
+        newest = datetime.now(UTC) - timedelta(hours=8 + number)
+        node = await stored(agent, 20, newest=newest, every=timedelta(seconds=1))
+        total += 20
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", KILLED, env=environment, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        await process.stdout.readline()
+        await asyncio.sleep(0.006 * number)  # another moment of the round each time
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        assert len(await all_samples(viewer, node, limit=200)) == total
+
+
+async def test_a_report_is_known_by_its_sealed_document(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    sent = [report() for _ in range(3)]
+    sent[1]["sample"]["taken_at"] = (datetime.now(UTC) + timedelta(minutes=3)).isoformat()  # its clock is ahead
+    for document in sent:
+        answer = await agent.post("/api/v1/reports", json=document)
+    node = str(answer.json()["node_id"])
+    moved = text("UPDATE report_documents SET received_at = received_at - interval '9 hours'")
+    async with service.database.write() as session:
+        await session.execute(moved)
+    assert (await seal_round(service.database, HOUR))[0] == 3
+    async with service.database.read() as session:
+        assert await session.scalar(text("SELECT count(*) FROM reports")) == 0
+    for document in sent:
+        again = await agent.post("/api/v1/reports", json=dict(reversed(document.items())))
+        assert (again.status_code, again.json()["created"]) == (200, False)
+        document["node_name"] = "another"
+        assert_problem(await agent.post("/api/v1/reports", json=document), 409, "conflict")
+        found = await viewer.get(f"{NODES}/{node}/report", params={"report_id": document["report_id"]})
+        assert json.loads(found.content)["report_id"] == document["report_id"]
+    assert (await agent.post("/api/v1/reports", json=report())).status_code == 201
+    assert (await agent.post("/api/v1/reports", json=report(report_id=str(uuid.uuid4())))).status_code == 201
+    assert len(await all_samples(viewer, node, limit=50)) == 5
