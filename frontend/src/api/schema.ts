@@ -3357,7 +3357,8 @@ export interface components {
          *     ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) is the same saving over the operation's own
          *     cost, given or assumed by its class. ``published``: what others measured for this class of work.
          *     ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
-         *     size for the instance, or leaves it on base pages.
+         *     size for the instance, or leaves it on base pages. ``speedup`` is what is gained; ``one_measurement`` (x) is what
+         *     one measurement on a quiet machine will show, noise included, None where that noise is not known.
          */
         Gain: {
             /** Instance */
@@ -3386,6 +3387,7 @@ export interface components {
              */
             is_chosen: boolean;
             published: components["schemas"]["PublishedGain"] | null;
+            one_measurement: components["schemas"]["Range"] | null;
         };
         /**
          * Geometry

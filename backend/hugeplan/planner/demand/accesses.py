@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hugeplan.planner.demand.model_error import ModelError
 from hugeplan.planner.model import DatabaseInstance, Demand, Range, Source, Term, Workload
 
 DEFAULT_ROW_BYTES = 128
@@ -76,13 +77,6 @@ class AccessRegion:
     popularity_rows: int | None = None
 
 
-CLIENT_OPERATION_DIFFERS: Final = (0.07, 0.125)
-"""How far measured gains of clients lay below and above the likely one (0.01: one point of throughput).
-
-Source: 86 values of 43 cells (docs/model-results.md, 1 to 64 clients, rows of 128 B to 16 KB): 79 of them lie within.
-The two ways of measuring one cell differed by 3.6 points themselves. A step inside the server saved what was counted.
-"""
-
 LONGEST_SLOWDOWN: Final = 3.0
 """A client's operation that costs more than this multiple of a quiet one does more work, it is not just slower."""
 
@@ -96,8 +90,8 @@ class AccessProfile:
     ``uncertainty`` scales the accesses down and up for the range. ``inputs`` says where each figure came from.
     ``private_lines``: cache lines that each process reads of its own memory in every operation.
     ``exposed`` is the share of a walk that the operation waits for. ``operation_ns``: how long an operation keeps a
-    core, which is the time that neighbours have to replace cache lines. ``differs``: how far measured gains of such
-    operations lay below and above the likely one (0.01: one point); zeros where the range of the parts is right.
+    core, which is the time that neighbours have to replace cache lines. ``model_error``: how far likely gains of such
+    operations were off; None where the range of the parts is right.
     ``quiet_operation_ns``: what such an operation costs where nothing slows it; None: not known.
     """
 
@@ -110,7 +104,7 @@ class AccessProfile:
     operation_ns: Range
     exposed: Range = CHAINED
     private_lines: float = 0.0
-    differs: tuple[float, float] = (0.0, 0.0)
+    model_error: ModelError | None = None
     quiet_operation_ns: float | None = None
 
     @property

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import access_profile, engine_named
 from hugeplan.planner.demand.accesses import AccessProfile, accessed_bytes
+from hugeplan.planner.demand.model_error import ModelError
 from hugeplan.planner.demand.published_bands import band_of
 from hugeplan.planner.gain.translation_saving import (
     NATIVE_BOUND,
@@ -151,6 +152,7 @@ def _thp_gain(node: NodeFacts, demand: Demand, pool: Gain) -> tuple[Gain, ...]:
             speedup=None
             if speedup is None
             else Range(min(1.0, speedup.low), speedup.likely if covered else 1.0, max(1.0, speedup.high)),
+            one_measurement=None,
             confidence=Confidence.LOW,
             inputs=(*pool.inputs, Term("transparent_hugepage/enabled", node.thp_enabled, Source.GIVEN)),
             statement=why,
@@ -322,6 +324,7 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
         *_extrapolation(found.extrapolated),
         *profile.inputs,
         Term("private page tables in use", f"{case.processes}", case.processes_source),
+        *(() if profile.model_error is None else (profile.model_error.term(),)),
         basis,
     )
     return Gain(
@@ -330,6 +333,7 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
         page_bytes=page_bytes,
         saving_ns_per_operation=saving,
         speedup=speedup,
+        one_measurement=_one_measurement(speedup, profile.model_error),
         page_tables_bytes=instance_tables(node, case.demand, instance.workload).bytes,
         confidence=Confidence.LOW
         if saving.likely < found.ns.likely
@@ -348,6 +352,17 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: _Case, found: Savin
         + _contradiction(found.ns, saving, profile.operation_ns.likely),
         published=published,
     )
+
+
+def _one_measurement(speedup: Range, error: ModelError | None) -> Range | None:
+    """What one measurement on a quiet machine will show: the gain's range and the noise of measuring it.
+
+    None where no noise is known, which is so for operations inside the server and for programs.
+    """
+    if error is None:
+        return None
+    low, high = (shown - gained for shown, gained in zip(error.one_measurement, error.gained, strict=True))
+    return Range(speedup.low + low, speedup.likely, speedup.high + high)
 
 
 def _within_operation(saving: Range, cost_ns: float, virtualised: bool) -> Range:
@@ -488,5 +503,5 @@ def _statement(
     if may_lose:
         sentences.append(f"A loss is possible: {label} entries are few and the hot places may be scattered.")
     elif saving.low < 0.0:
-        sentences.append("A measurement of clients may show no gain: those that were made differed by as much.")
+        sentences.append("It may gain nothing: likely gains of clients were off by as much. A trial narrows that.")
     return " ".join(sentences)

@@ -3,9 +3,9 @@
 Per kind of item: how often its TLB entry is missing (Che over all the pages an operation accesses), how often its
 page-table entry is no longer in the cache (Che over data lines, page-table lines and the lines that neighbours bring
 while the operation runs; private tables counted once per process), and what such a walk costs on this node. The range
-adds independent uncertainties in quadrature. For a client's operation it is what measured gains differed by from the
-likely one; where the price of a walk was not measured, or not that far, the wider of the two. An operation that is
-slower than a quiet one pays more for its walks, too.
+adds independent uncertainties in quadrature. For a client's operation it is how far the model errs, fitted with the
+measuring noise taken out; where the price of a walk was not measured, or not that far, the wider of the two. An
+operation that is slower than a quiet one pays more for its walks, too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from hugeplan.planner.demand.accesses import AccessProfile
+from hugeplan.planner.demand.model_error import ModelError
 from hugeplan.planner.gain.access_units import access_units
 from hugeplan.planner.gain.pressure_fit import nested_line_bytes
 from hugeplan.planner.gain.tlb_misses import (
@@ -313,8 +314,8 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
     if not described:
         low = min(low, -scattered_loss_ns(profile, machine))
     may_lose, extrapolated = low < 0.0, crossing.is_extrapolated()
-    if profile.differs != (0.0, 0.0):
-        least, most = _as_measured(slow * likely, profile)
+    if profile.model_error is not None:
+        least, most = _as_measured(slow * likely, profile, profile.model_error)
         if machine.price.measured and described and not extrapolated:
             low, high = least, most  # what the parts may be off is in these differences already
         else:
@@ -325,12 +326,12 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
     return Saving(Range(min(low, likely_ns), likely_ns, high), extrapolated, may_lose=may_lose)
 
 
-def _as_measured(likely_ns: float, profile: AccessProfile) -> tuple[float, float]:
-    """Least and most ns that an operation saves if its gain is as far from the likely one as measured gains were."""
+def _as_measured(likely_ns: float, profile: AccessProfile, error: ModelError) -> tuple[float, float]:
+    """Least and most ns that an operation saves if its gain is as far from the likely one as the model errs."""
     cost_ns = profile.operation_ns.likely
     gain = cost_ns / (cost_ns - min(likely_ns, cost_ns * (1.0 - 1.0 / NESTED_BOUND)))
-    below, above = (points * max(1.0, (gain - 1.0) / LARGEST_COMPARED_GAIN) for points in profile.differs)
-    return cost_ns * (1.0 - 1.0 / (gain - below)), cost_ns * (1.0 - 1.0 / (gain + above))
+    low, high = (points * max(1.0, (gain - 1.0) / LARGEST_COMPARED_GAIN) for points in error.gained)
+    return cost_ns * (1.0 - 1.0 / (gain + low)), cost_ns * (1.0 - 1.0 / (gain + high))
 
 
 def l1_miss_ns(measured: float | None) -> float:

@@ -29,7 +29,8 @@ class Gain:
     ``saving_ns_per_operation`` is the primary result; ``speedup`` (x) is the same saving over the operation's own
     cost, given or assumed by its class. ``published``: what others measured for this class of work.
     ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
-    size for the instance, or leaves it on base pages.
+    size for the instance, or leaves it on base pages. ``speedup`` is what is gained; ``one_measurement`` (x) is what
+    one measurement on a quiet machine will show, noise included, None where that noise is not known.
     """
 
     instance: str
@@ -44,6 +45,7 @@ class Gain:
     backing_kind: str = "hugetlb"
     is_chosen: bool = False
     published: PublishedGain | None = None
+    one_measurement: Range | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

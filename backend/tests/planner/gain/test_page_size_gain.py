@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hugeplan.planner.demand.accesses import CLIENT_OPERATION_DIFFERS, CLIENT_OPERATION_NS, operation_ns
+from hugeplan.planner.demand.accesses import CLIENT_OPERATION_NS, operation_ns
 from hugeplan.planner.demand.base import whole_mapping
+from hugeplan.planner.demand.model_error import ModelError, error_of_clients, error_of_rows
 from hugeplan.planner.gain.page_size_gain import gains, shared_table_copies
 from hugeplan.planner.gain.translation_saving import LARGEST_COMPARED_GAIN, NATIVE_BOUND, NESTED_BOUND
 from hugeplan.planner.memory.page_tables import page_table_bytes
@@ -197,25 +198,40 @@ def test_an_unprobed_guest_gets_both_cases_and_low_confidence() -> None:
     assert any(term.source is Source.UNKNOWN for term in unknown.inputs)
 
 
-def test_a_clients_range_is_what_measured_gains_differed_by() -> None:
+@pytest.mark.parametrize(
+    ("row_bytes", "error"),
+    [
+        (None, error_of_clients()),
+        (128, error_of_rows(inline=True)),
+        (2000, error_of_rows(inline=True)),
+        (2001, error_of_rows(inline=False)),
+        (4096, error_of_rows(inline=False)),
+    ],
+)
+def test_a_clients_range_is_how_far_the_model_errs(row_bytes: int | None, error: ModelError) -> None:
     sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
-    below, above = CLIENT_OPERATION_DIFFERS
-    client = gain_of(sure, LONGER).speedup
+    gain = gain_of(sure, replace(LONGER, row_bytes=row_bytes))
+    client, shown = gain.speedup, gain.one_measurement
     assert client is not None
     assert client.likely < 1.0 + LARGEST_COMPARED_GAIN
-    assert client.low == pytest.approx(client.likely - below)
+    low, high = error.gained
+    assert client.low == pytest.approx(client.likely + low)
     # Never above all that translation takes.
-    assert client.likely < client.high <= client.likely + above + 1e-9
-    assert client.high - client.low <= 0.2
-    in_server = gain_of(sure, replace(LONGER, operation_class="nested_loop")).speedup
-    assert in_server is not None
-    assert in_server.low > in_server.likely - below
-    assert in_server.high < in_server.likely + above
+    assert client.likely < client.high <= client.likely + high + 1e-9
+    assert shown is not None
+    assert shown.low < client.low <= client.high < shown.high, "one measurement shows its own noise as well"
+    assert shown.low == pytest.approx(client.likely + error.one_measurement[0])
+    assert error.term() in gain.inputs
+    in_server = gain_of(sure, replace(LONGER, row_bytes=row_bytes, operation_class="nested_loop"))
+    assert in_server.speedup is not None
+    assert in_server.speedup.low > in_server.speedup.likely + low
+    assert in_server.speedup.high < in_server.speedup.likely + high
+    assert in_server.one_measurement is None
 
 
 def test_a_clients_range_is_wider_beyond_what_was_compared() -> None:
     """A gain that is larger than any compared one; and prices of walks that nobody measured."""
-    below, _ = CLIENT_OPERATION_DIFFERS
+    below = -error_of_rows(inline=True).gained[0]
     sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
     large = gain_of(sure, replace(LONGER, operations_per_second_per_busy_core=100_000.0)).speedup
     assert large is not None
@@ -353,7 +369,7 @@ def test_few_large_entries_and_an_undescribed_working_set_include_a_loss() -> No
     assert enough.saving_ns_per_operation.low > 0.0
     client = gain_of(hardware(entries_2m=2048), KEY_LOOKUP)
     assert "loss is possible" not in client.statement
-    assert "may show no gain" in client.statement
+    assert "may gain nothing" in client.statement
 
 
 @pytest.mark.parametrize("operation_class", ["key_lookup", "oltp", "nested_loop", "random_access", None])

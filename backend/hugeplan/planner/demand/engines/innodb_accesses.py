@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hugeplan.planner.demand.accesses import (
-    CLIENT_OPERATION_DIFFERS,
     CLIENT_OPERATION_NS,
     AccessProfile,
     AccessRegion,
     data_set,
 )
+from hugeplan.planner.demand.model_error import error_of_clients
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 
@@ -44,6 +44,6 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfi
         uncertainty=(0.5, 1.5),
         inputs=(*data.inputs, term),
         operation_ns=data.operation_ns,
-        differs=CLIENT_OPERATION_DIFFERS,
+        model_error=error_of_clients(),
         quiet_operation_ns=CLIENT_OPERATION_NS.likely,
     )

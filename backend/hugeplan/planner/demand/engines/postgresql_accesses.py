@@ -10,13 +10,13 @@ import math
 from dataclasses import replace
 
 from hugeplan.planner.demand.accesses import (
-    CLIENT_OPERATION_DIFFERS,
     CLIENT_OPERATION_NS,
     AccessProfile,
     AccessRegion,
     DataSet,
     data_set,
 )
+from hugeplan.planner.demand.model_error import ModelError, error_of_clients, error_of_rows
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 
@@ -109,6 +109,11 @@ class _Toast:
         )
 
 
+def _model_error(instance: DatabaseInstance, *, inline: bool) -> ModelError:
+    """The class of the rows; that of all clients where their size is not given."""
+    return error_of_clients() if instance.workload.row_bytes is None else error_of_rows(inline=inline)
+
+
 def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
     """One primary-key lookup through a B-tree whose root is warm: inner page, leaf page, heap page.
 
@@ -158,6 +163,6 @@ def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessP
         inputs=(*data.inputs, Term("cold accesses per lookup", "8 to 11", Source.COMPUTED, reference)),
         operation_ns=data.operation_ns,
         private_lines=PG_PRIVATE_LINES[in_server] + (0.0 if in_server else PG_VALUE_COPIES * data.row_bytes / 64),
-        differs=(0.0, 0.0) if in_server else CLIENT_OPERATION_DIFFERS,
+        model_error=None if in_server else _model_error(instance, inline=inline),
         quiet_operation_ns=None if in_server else CLIENT_OPERATION_NS.likely,
     )

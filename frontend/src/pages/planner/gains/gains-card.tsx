@@ -101,6 +101,13 @@ export function gainsTitle(gains: readonly Gain[], instance: string): string {
   return `${what} save ${instance} about ${formatNsWithin(saving.likely, saving)} per operation against base pages.`;
 }
 
+/** What a single measurement will show: the range with its noise. Empty where that noise is not known. */
+export function oneMeasurement({ one_measurement: shown }: Gain): string {
+  if (!shown) return "";
+  const [low, high] = [shown.low, shown.high].map((ratio) => formatPercentChange(ratio - 1));
+  return `One measurement on a quiet machine will show ${low} to ${high}. `;
+}
+
 /** Nanoseconds and where each figure comes from. */
 function Statements({ gains }: { gains: readonly Gain[] }) {
   return (
@@ -110,7 +117,7 @@ function Statements({ gains }: { gains: readonly Gain[] }) {
           <List.Item key={gain.backing}>
             {gain.backing}: {formatNsInterval(gain.saving_ns_per_operation)} per operation, likely{" "}
             {formatNsWithin(gain.saving_ns_per_operation.likely, gain.saving_ns_per_operation)}.{" "}
-            {gain.statement}{" "}
+            {gain.statement} {oneMeasurement(gain)}
             <span className="hp-dim">
               {gain.inputs.map((term) => `${term.name} ${term.value} (${term.source})`).join("; ")}
             </span>
