@@ -101,6 +101,9 @@ def _benefit(plan: Plan) -> list[str]:
         gain = _chosen_gain(plan, instance.name, instance.page_bytes)
         if gain is None or gain.speedup is None:
             continue
+        if gain.measured_here is not None:
+            lines.append(f"It buys {instance.name} throughput, {gain.measured_here.text}.")
+            continue
         low, likely, high = (100 * (x - 1) for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
         weakest = next((term for term in gain.inputs if term.source.value in {"unknown", "assumed"}), None)
         because = "" if weakest is None else f": {weakest.name} is {weakest.source.value}"

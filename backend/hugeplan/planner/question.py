@@ -36,12 +36,15 @@ class Question:
 def biggest_question(plan: Plan, request: PlanRequest, *, without: Set[str] = frozenset()) -> Question | None:
     """The question about the database with the widest range; None where nothing asked for would narrow it.
 
-    ``without``: instances of which nothing is asked, as the plan buys them no speed.
+    ``without``: instances of which nothing is asked, as the plan buys them no speed. A trial answers its own.
     """
     chosen = {
         gain.instance: gain
         for gain in plan.gains
-        if gain.is_chosen and gain.backing_kind == "hugetlb" and gain.instance not in without
+        if gain.is_chosen
+        and gain.backing_kind == "hugetlb"
+        and gain.instance not in without
+        and gain.measured_here is None
     }
     by_name = {instance.name: instance for instance in request.databases}
     planned = {instance.name: instance for instance in plan.instances}

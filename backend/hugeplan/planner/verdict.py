@@ -217,6 +217,8 @@ def _on_huge_pages(plan: Plan) -> set[str]:
 
 
 def _words(gain: Gain) -> str:
+    if gain.measured_here is not None:
+        return f"{gain.measured_here.text} of throughput"
     if gain.speedup is not None:
         low, likely, high = (100 * (x - 1) for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
         return f"{likely:+.1f} % throughput likely, {low:+.1f} to {high:+.1f} %"

@@ -12,7 +12,7 @@ from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import NodeFacts, NodeSample, Plan, PlanRequest
 from hugeplan.planner.observation.databases import as_it_runs
-from hugeplan.planner.pages import counted_pages
+from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import format_bytes
 
@@ -66,6 +66,13 @@ def _facts(was: NodeFacts, now: NodeFacts) -> Iterator[Changed]:
         yield Changed("default huge page size", *sizes)
     if was.kernel_release != now.kernel_release:
         yield Changed("kernel", str(was.kernel_release), str(now.kernel_release))
+    yield from _different("trial of {0[0]} with {0[1]}", _trials(was), _trials(now))
+
+
+def _trials(node: NodeFacts) -> dict[object, str]:
+    """The newest trial of each engine and page size."""
+    newest = ((trial.engine, page_label(trial.page_bytes)) for trial in node.trials)
+    return dict(reversed(list(zip(newest, (trial.text for trial in node.trials), strict=True))))
 
 
 def _memory(node: NodeFacts) -> dict[object, str]:

@@ -7,7 +7,7 @@ while nothing has happened on the node.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
@@ -32,6 +32,7 @@ from hugeplan.plans import repository
 from hugeplan.plans.assumptions import Changed, changed
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios.schemas import PlanSummary
+from hugeplan.trials import service as trials
 
 
 class FleetRowsDecision(RequestModel):
@@ -190,6 +191,7 @@ async def check(session: WriteSession, row: PlanRow) -> tuple[Changed, ...]:
     try:
         kept, decided = _REQUEST.validate_python(row.request), read_plan(row.plan, row.schema_version)
         facts, sample = await fleet.get_facts(session, row.node_id)
+        facts = replace(facts, trials=await trials.measured_on(session, row.node_id))
     except (ProblemError, ValidationError, ValueError):
         # The node is gone, its report lacks what a plan needs, or another version of hugeplan kept the plan.
         await repository.set_checked(session, row, now, row.stale or [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -40,6 +41,7 @@ from hugeplan.scenarios.schemas import (
     ScenarioYamlImport,
 )
 from hugeplan.settings import Settings
+from hugeplan.trials import service as trials
 
 _NODE_ID = TypeAdapter(UUID | None)
 
@@ -51,7 +53,8 @@ async def question(
     if node_id is None:
         return work.Question(scenario)
     facts, sample = await fleet.get_facts(session, node_id)
-    return work.Question(scenario, facts, sample)
+    measured = await trials.measured_on(session, node_id)
+    return work.Question(scenario, replace(facts, trials=measured), sample)
 
 
 async def compute(

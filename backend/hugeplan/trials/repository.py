@@ -48,6 +48,17 @@ async def list_trials(
     return (await session.execute(statement)).scalars().all()
 
 
+async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -> Sequence[tuple[UUID, dict[str, Any]]]:
+    """Ids and summaries of a node's newest trials."""
+    statement = (
+        select(TrialRow.id, TrialRow.summary)
+        .where(TrialRow.node_id == node_id)
+        .order_by(TrialRow.ordered_at.desc(), TrialRow.id.desc())
+        .limit(limit)
+    )
+    return [(trial_id, summary) for trial_id, summary in await session.execute(statement)]
+
+
 async def get_trial(session: ReadSession, trial_id: UUID) -> TrialRow | None:
     """A trial with its document: the newest where two nodes have one of that id."""
     statement = select(TrialRow).where(TrialRow.id == trial_id).order_by(TrialRow.stored_at.desc()).limit(1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any, Final
 from uuid import UUID
 
 from hugeplan.access.schemas import Role
@@ -14,8 +16,19 @@ from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import pack, unpack
 from hugeplan.documents.trial import TrialDocument, TrialPageSize, TrialStatus
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError, invalid_input
+from hugeplan.planner.model import GIB, MIB, MeasuredTrial, Range
 from hugeplan.trials import repository
 from hugeplan.trials.schemas import Trial, TrialReceipt, TrialResult
+
+MOST_FOR_A_PLAN: Final = 50
+"""How many of a node's newest trials a plan looks at."""
+
+_LEAST_PERCENT, _MOST_PERCENT, _WIDEST_POINTS = -50.0, 200.0, 2.5
+"""Gains that a plan takes, and the widest interval of them: a trial calls two points narrow, rounding included.
+
+Translation gives at most three times the work."""
+
+_PAGES: Final = {"2M": 2 * MIB, "1G": GIB, "thp": 2 * MIB}
 
 
 async def store(session: WriteSession, actor: Actor, document: TrialDocument) -> TrialReceipt:
@@ -73,13 +86,51 @@ async def get_document(session: ReadSession, trial_id: UUID) -> bytes:
     return unpack(row.document)
 
 
-def _trial(row: TrialRow) -> Trial:
-    # A kept summary's page sizes have a number of blocks in place of the blocks.
-    kept = dict(row.summary)
-    counts = [size["blocks"] for size in kept["page_sizes"]]
-    document = TrialDocument.model_validate(
-        kept | {"page_sizes": [size | {"blocks": ()} for size in kept["page_sizes"]]}
+async def measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTrial, ...]:
+    """What the node's newest trials measured and is an answer, newest first: for a plan to take in place of its
+    prediction where engine, page size and shape match."""
+    found: list[MeasuredTrial] = []
+    for trial_id, summary in await repository.newest_summaries(session, node_id, limit=MOST_FOR_A_PLAN):
+        document = _kept(summary)
+        found += [
+            measured for size in document.page_sizes if (measured := _measured(trial_id, document, size)) is not None
+        ]
+    return tuple(found)
+
+
+def _measured(trial_id: UUID, document: TrialDocument, size: TrialPageSize) -> MeasuredTrial | None:
+    text, page = measured_here(document, size), _PAGES.get(size.page_size)
+    gain, shape = size.gain, document.shape
+    if text is None or page is None or gain is None or gain.low is None or gain.high is None:
+        return None
+    # A sender may call anything measured: a plan takes what is narrow, in order, and within what translation can give.
+    if not _LEAST_PERCENT <= gain.low <= gain.likely <= gain.high <= min(_MOST_PERCENT, gain.low + _WIDEST_POINTS):
+        return None
+    return MeasuredTrial(
+        trial_id=str(trial_id),
+        engine=document.engine,
+        version=document.version,
+        backing_kind="thp" if size.page_size == "thp" else "hugetlb",
+        page_bytes=page,
+        operation_class=shape.operation_class,
+        row_bytes=shape.row_bytes,
+        data_bytes=shape.data_bytes,
+        clients=shape.clients,
+        speedup=Range(*(1.0 + percent / 100.0 for percent in (gain.low, gain.likely, gain.high))),
+        text=text,
     )
+
+
+def _kept(summary: Mapping[str, Any]) -> TrialDocument:
+    """A kept summary as a document: its page sizes have a number of blocks in place of the blocks."""
+    return TrialDocument.model_validate(
+        {**summary, "page_sizes": [size | {"blocks": ()} for size in summary["page_sizes"]]}
+    )
+
+
+def _trial(row: TrialRow) -> Trial:
+    counts = [size["blocks"] for size in row.summary["page_sizes"]]
+    document = _kept(row.summary)
     return Trial(
         id=row.id,
         node_id=row.node_id,

@@ -86,6 +86,42 @@ async def test_a_noisy_trial_says_no_gain(agent: httpx.AsyncClient, viewer: http
     assert listed[0]["page_sizes"][0]["text"] is None
 
 
+async def test_a_plan_of_the_node_takes_it_in_place_of_the_prediction(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    node_id = await known_node(agent)
+    database = {
+        "name": "db",
+        "engine": "postgresql",
+        "version": "15",
+        "settings": {"shared_buffers": "1GB"},
+        "page_size": "2M",
+        "connections": 20,
+        "workload": {"row_bytes": 100, "working_set": "1GiB", "active_connections": 8},
+    }
+    body = {"node_id": node_id, "scenario": {"databases": [database], "observed": {"workloads": False}}}
+
+    async def measured() -> str | None:
+        answer = await planner.post(f"{API}/plans/preview", json=body)
+        assert answer.status_code == 200, answer.text
+        gains = [gain for gain in answer.json()["plan"]["gains"] if gain["backing"] == "2M"]
+        return None if gains[0]["measured_here"] is None else str(gains[0]["measured_here"]["text"])
+
+    assert await measured() is None
+    wide = {"likely": 7.5, "low": 5.0, "high": 10.0}
+    for wrong in (wide, {"likely": 9.0, "low": 6.4, "high": 8.4}, {"likely": 900.0, "low": 899.5, "high": 900.5}):
+        document = trial()
+        document["page_sizes"][0]["gain"] = wrong
+        assert (await agent.post(f"{API}/trials", json=document)).status_code == 201
+        assert await measured() is None, "a sender may call anything measured"
+    assert (await agent.post(f"{API}/trials", json=trial(engine="mariadb"))).status_code == 201
+    assert await measured() is None
+    assert (await agent.post(f"{API}/trials", json=trial())).status_code == 201
+    told = await measured()
+    assert told is not None
+    assert told.endswith("+7.5 % (+6.4 to +8.6)")
+
+
 async def test_newest_first_in_pages(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     node_id = await known_node(agent)
     for day in (3, 1, 2):

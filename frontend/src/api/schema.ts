@@ -3359,6 +3359,7 @@ export interface components {
          *     ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
          *     size for the instance, or leaves it on base pages. ``speedup`` is what is gained; ``one_measurement`` (x) is what
          *     one measurement on a quiet machine will show, noise included, None where that noise is not known.
+         *     ``measured_here``: a trial on this node that all of these figures stand on, in place of a prediction.
          */
         Gain: {
             /** Instance */
@@ -3388,6 +3389,7 @@ export interface components {
             is_chosen: boolean;
             published: components["schemas"]["PublishedGain"] | null;
             one_measurement: components["schemas"]["Range"] | null;
+            measured_here: components["schemas"]["MeasuredHere"] | null;
         };
         /**
          * Geometry
@@ -4136,6 +4138,47 @@ export interface components {
             high: number | null;
         };
         /**
+         * MeasuredHere
+         * @description The trial that a gain stands on, and what was predicted before it (x; None: nothing could be).
+         */
+        MeasuredHere: {
+            /** Trial Id */
+            trial_id: string;
+            /** Text */
+            text: string;
+            predicted: components["schemas"]["Range"] | null;
+        };
+        /**
+         * MeasuredTrial
+         * @description What one page size gained over base pages on the node. Only trials whose interval is an answer are here.
+         *
+         *     ``backing_kind`` is ``hugetlb`` or ``thp``. ``speedup`` (x) is the trial's value with its 95 % interval. ``text`` is
+         *     its sentence: "measured here on 23 Nov 2026: +7.5 % (+6.4 to +8.6)". Shape fields are None where the trial has none.
+         */
+        MeasuredTrial: {
+            /** Trial Id */
+            trial_id: string;
+            /** Engine */
+            engine: string;
+            /** Version */
+            version: string | null;
+            /** Backing Kind */
+            backing_kind: string;
+            /** Page Bytes */
+            page_bytes: number;
+            /** Operation Class */
+            operation_class: string | null;
+            /** Row Bytes */
+            row_bytes: number | null;
+            /** Data Bytes */
+            data_bytes: number | null;
+            /** Clients */
+            clients: number | null;
+            speedup: components["schemas"]["Range"];
+            /** Text */
+            text: string;
+        };
+        /**
          * MemoryChange
          * @description One kind of the ledger now and as planned, over all NUMA nodes.
          */
@@ -4328,7 +4371,7 @@ export interface components {
          * NodeFacts
          * @description A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal.
          *
-         *     ``kernel_used_source`` says how ``kernel_used_bytes`` is known.
+         *     ``kernel_used_source`` says how ``kernel_used_bytes`` is known. ``trials``: what was measured here, newest first.
          */
         NodeFacts: {
             /** Name */
@@ -4375,6 +4418,11 @@ export interface components {
             /** Hugetlb Cma Bytes */
             hugetlb_cma_bytes: number | null;
             hardware: components["schemas"]["HardwareFacts"] | null;
+            /**
+             * Trials
+             * @default []
+             */
+            trials: components["schemas"]["MeasuredTrial"][];
         };
         /**
          * NodeFinding

@@ -15,6 +15,7 @@ from hugeplan.planner.demand import access_profile, engine_named
 from hugeplan.planner.demand.accesses import AccessProfile, accessed_bytes
 from hugeplan.planner.demand.model_error import ModelError
 from hugeplan.planner.demand.published_bands import band_of
+from hugeplan.planner.gain.measured_here import measured_in_place, shape_of
 from hugeplan.planner.gain.translation_saving import (
     NATIVE_BOUND,
     NESTED_BOUND,
@@ -81,7 +82,7 @@ def _gains(
     demands: Mapping[int, Demand],
     weighed: Mapping[int, tuple[_Case, Saving]],
 ) -> tuple[Gain, ...]:
-    results = []
+    results: list[Gain] = []
     for page_bytes in sorted(demands):
         if page_bytes not in weighed:
             results.append(_base_gain(node, instance, demands[page_bytes]))
@@ -90,7 +91,12 @@ def _gains(
         results.append(_gain(node, instance, case, saving))
         if page_bytes == THP_PAGE_BYTES and node.base_page_bytes == THP_BASE_PAGE_BYTES:
             results.extend(_thp_gain(node, case.demand, results[-1]))
-    return tuple(results)
+    if not node.trials or not weighed:
+        return tuple(results)
+    case, _ = next(iter(weighed.values()))
+    clients = case.processes if case.demand.process_per_connection else instance.workload.active_connections
+    shape, cost = shape_of(instance, case.demand, clients), case.profile.operation_ns.likely
+    return tuple(measured_in_place(gain, node.trials, shape, cost) for gain in results)
 
 
 def address_spaces(instance: DatabaseInstance, demand: Demand) -> int:

@@ -79,6 +79,7 @@ from hugeplan.planner.model.result import (
     Shortfall,
     StartingPoint,
 )
+from hugeplan.planner.model.trial import MeasuredHere, MeasuredTrial
 from hugeplan.planner.model.words import (
     GIB,
     KIB,
@@ -118,6 +119,8 @@ __all__ = [
     "Ledger",
     "LedgerKind",
     "LedgerPart",
+    "MeasuredHere",
+    "MeasuredTrial",
     "Meminfo",
     "MemoryChange",
     "MemoryHistory",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hugeplan.planner.model.hardware import HardwareFacts
+from hugeplan.planner.model.trial import MeasuredTrial
 from hugeplan.planner.model.words import GIB, KIB, MIB, Source
 
 
@@ -42,7 +43,7 @@ class NumaNode:
 class NodeFacts:
     """A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal.
 
-    ``kernel_used_source`` says how ``kernel_used_bytes`` is known.
+    ``kernel_used_source`` says how ``kernel_used_bytes`` is known. ``trials``: what was measured here, newest first.
     """
 
     name: str
@@ -60,6 +61,7 @@ class NodeFacts:
     kernel_command_line: str | None = None
     hugetlb_cma_bytes: int | None = None
     hardware: HardwareFacts | None = None
+    trials: tuple[MeasuredTrial, ...] = ()
 
     @property
     def mem_total_bytes(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hugeplan.planner.model.demand import Demand
 from hugeplan.planner.model.ledger import Ledger, LedgerKind, PoolPlan
 from hugeplan.planner.model.request import BenefitPoint
+from hugeplan.planner.model.trial import MeasuredHere
 from hugeplan.planner.model.words import Confidence, Explanation, Range, State, Term
 
 
@@ -31,6 +32,7 @@ class Gain:
     ``backing_kind`` is ``base``, ``thp`` or ``hugetlb``, as tlbbench names it. ``is_chosen``: the plan reserves this
     size for the instance, or leaves it on base pages. ``speedup`` is what is gained; ``one_measurement`` (x) is what
     one measurement on a quiet machine will show, noise included, None where that noise is not known.
+    ``measured_here``: a trial on this node that all of these figures stand on, in place of a prediction.
     """
 
     instance: str
@@ -46,6 +48,7 @@ class Gain:
     is_chosen: bool = False
     published: PublishedGain | None = None
     one_measurement: Range | None = None
+    measured_here: MeasuredHere | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

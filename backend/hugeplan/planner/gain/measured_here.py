@@ -1,0 +1,111 @@
+"""A trial in place of a prediction: when one matches, and what it makes of a gain.
+
+The rule of a match (docs/trial.md has it in words). Same node; same engine; same major version where both are known;
+same page size and backing; key lookups of any key alike on both sides; rows and active connections within a factor of
+two of what the plan counts with, data within a factor of four. The newest that matches counts. A user's own script
+matches nothing by itself: what it does is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hugeplan.planner.demand.accesses import data_set
+from hugeplan.planner.model import (
+    Confidence,
+    DatabaseInstance,
+    Demand,
+    Gain,
+    MeasuredHere,
+    MeasuredTrial,
+    Range,
+    Source,
+    Term,
+)
+
+ROWS_AND_CLIENTS_FACTOR = 2.0
+DATA_FACTOR = 4.0
+"""Data matters by its logarithm alone: from 64 MiB up, pages of 4K miss the TLB at nearly every cold access."""
+
+LOOKUP = "key_lookup"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the plan counts with for an instance: given, else what it assumes. ``clients``: None where not counted."""
+
+    engine: str
+    version: str | None
+    operation_class: str
+    zipf_s: float
+    row_bytes: int
+    data_bytes: int
+    clients: int | None
+
+
+def shape_of(instance: DatabaseInstance, demand: Demand, clients: int | None) -> Shape:
+    """The shape that a gain of the instance was computed for."""
+    data = data_set(instance, demand)
+    return Shape(
+        engine=demand.engine,
+        version=demand.version,
+        operation_class=instance.workload.operation_class or LOOKUP,
+        zipf_s=data.zipf_s,
+        row_bytes=data.row_bytes,
+        data_bytes=data.working_set_bytes,
+        clients=clients,
+    )
+
+
+def measured_in_place(gain: Gain, trials: Sequence[MeasuredTrial], shape: Shape, cost_ns: float) -> Gain:
+    """The gain as the newest matching trial measured it; as it is where none matches. ``cost_ns``: one operation."""
+    trial = next((trial for trial in trials if matches(trial, gain, shape)), None)
+    if trial is None:
+        return gain
+    measured = trial.speedup
+    predicted = gain.speedup
+    before = "" if predicted is None else f" Predicted were {_percent(predicted.likely)} %"
+    before += "" if predicted is None else f" ({_percent(predicted.low)} to {_percent(predicted.high)})."
+    saving = Range(*(cost_ns * (1.0 - 1.0 / x) for x in (measured.low, measured.likely, measured.high)))
+    return replace(
+        gain,
+        saving_ns_per_operation=saving,
+        speedup=measured,
+        one_measurement=None,
+        measured_here=MeasuredHere(trial_id=trial.trial_id, text=trial.text, predicted=predicted),
+        confidence=Confidence.HIGH,
+        inputs=(*gain.inputs, Term("trial on this node", trial.text, Source.MEASURED, trial.trial_id)),
+        statement=f"{gain.backing} pages, {trial.text}.{before}",
+    )
+
+
+def matches(trial: MeasuredTrial, gain: Gain, shape: Shape) -> bool:
+    """Whether the trial measured what this gain says of a database of this shape."""
+    return (
+        trial.engine == shape.engine
+        and _same_major(trial.engine, trial.version, shape.version)
+        and (trial.backing_kind, trial.page_bytes) == (gain.backing_kind, gain.page_bytes)
+        and trial.operation_class == shape.operation_class == LOOKUP
+        and shape.zipf_s == 0.0
+        and _near(trial.row_bytes, shape.row_bytes, ROWS_AND_CLIENTS_FACTOR)
+        and (shape.clients is None or _near(trial.clients, shape.clients, ROWS_AND_CLIENTS_FACTOR))
+        and _near(trial.data_bytes, shape.data_bytes, DATA_FACTOR)
+    )
+
+
+def _same_major(engine: str, one: str | None, other: str | None) -> bool:
+    """PostgreSQL's major version is its first number, that of the MySQL family its first two."""
+    if one is None or other is None:
+        return True
+    count = 1 if engine == "postgresql" else 2
+    return one.split(".")[:count] == other.split(".")[:count]
+
+
+def _near(measured: int | None, planned: int, factor: float) -> bool:
+    """Whether two sizes lie within a factor of each other; what the trial does not say is not near."""
+    return measured is not None and measured <= factor * planned and planned <= factor * measured
+
+
+def _percent(ratio: float) -> str:
+    return f"{100.0 * (ratio - 1.0):+.1f}"

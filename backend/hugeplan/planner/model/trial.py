@@ -1,0 +1,37 @@
+"""A trial of a node, as far as a gain takes it in place of a prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hugeplan.planner.model.words import Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredTrial:
+    """What one page size gained over base pages on the node. Only trials whose interval is an answer are here.
+
+    ``backing_kind`` is ``hugetlb`` or ``thp``. ``speedup`` (x) is the trial's value with its 95 % interval. ``text`` is
+    its sentence: "measured here on 23 Nov 2026: +7.5 % (+6.4 to +8.6)". Shape fields are None where the trial has none.
+    """
+
+    trial_id: str
+    engine: str
+    version: str | None
+    backing_kind: str
+    page_bytes: int
+    operation_class: str | None
+    row_bytes: int | None
+    data_bytes: int | None
+    clients: int | None
+    speedup: Range
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredHere:
+    """The trial that a gain stands on, and what was predicted before it (x; None: nothing could be)."""
+
+    trial_id: str
+    text: str
+    predicted: Range | None
