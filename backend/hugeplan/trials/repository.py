@@ -48,6 +48,22 @@ async def list_trials(
     return (await session.execute(statement)).scalars().all()
 
 
+async def list_all_trials(
+    session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[tuple[TrialRow, str]]:
+    """Trials of all nodes with their nodes' names, newest first, without their documents."""
+    statement = (
+        select(TrialRow, NodeRow.name)
+        .join(NodeRow, NodeRow.id == TrialRow.node_id)
+        .options(defer(TrialRow.document, raiseload=True))
+        .order_by(TrialRow.ordered_at.desc(), TrialRow.id.desc())
+        .limit(limit)
+    )
+    if after is not None:
+        statement = statement.where(tuple_(TrialRow.ordered_at, TrialRow.id) < after)
+    return [(row, name) for row, name in await session.execute(statement)]
+
+
 async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -> Sequence[tuple[UUID, dict[str, Any]]]:
     """Ids and summaries of a node's newest trials."""
     statement = (

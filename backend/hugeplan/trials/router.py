@@ -17,7 +17,7 @@ from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.documents.trial import TrialDocument
 from hugeplan.fleet import service as fleet
 from hugeplan.trials import service
-from hugeplan.trials.schemas import Trial, TrialReceipt
+from hugeplan.trials.schemas import FleetTrial, Trial, TrialReceipt
 
 router = APIRouter(tags=["fleet"], route_class=GuardedRoute)
 
@@ -46,6 +46,12 @@ async def node_trials_list(
     """The trials of a node, newest first."""
     await fleet.require_node(session, node_id)
     return await service.list_trials(session, node_id, limit=limit, cursor=cursor)
+
+
+@router.get("/trials")
+async def trials_list(_: Viewer, session: Reads, limit: Limit = 50, cursor: Cursor = None) -> Page[FleetTrial]:
+    """The trials of all nodes, newest first."""
+    return await service.list_all_trials(session, limit=limit, cursor=cursor)
 
 
 @router.get("/trials/{trial_id}", response_model=TrialDocument)

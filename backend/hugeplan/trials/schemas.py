@@ -49,3 +49,9 @@ class Trial(ResponseModel):
     others_share: float | None
     sentence: str
     page_sizes: list[TrialResult]
+
+
+class FleetTrial(Trial):
+    """A trial beside those of other nodes."""
+
+    node_name: str

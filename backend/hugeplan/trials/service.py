@@ -18,7 +18,7 @@ from hugeplan.documents.trial import TrialDocument, TrialPageSize, TrialStatus
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError, invalid_input
 from hugeplan.planner.model import GIB, MIB, MeasuredTrial, Range
 from hugeplan.trials import repository
-from hugeplan.trials.schemas import Trial, TrialReceipt, TrialResult
+from hugeplan.trials.schemas import FleetTrial, Trial, TrialReceipt, TrialResult
 
 MOST_FOR_A_PLAN: Final = 50
 """How many of a node's newest trials a plan looks at."""
@@ -75,6 +75,18 @@ async def list_trials(session: ReadSession, node_id: UUID, *, limit: int, cursor
     """The trials of a node, newest first."""
     rows = await repository.list_trials(session, node_id, after=decode_time_cursor(cursor), limit=limit + 1)
     items, next_cursor = page_of(rows, limit, lambda row: (row.ordered_at.isoformat(), str(row.id)), _trial)
+    return Page(items=items, next_cursor=next_cursor)
+
+
+async def list_all_trials(session: ReadSession, *, limit: int, cursor: str | None) -> Page[FleetTrial]:
+    """The trials of all nodes, newest first."""
+    rows = await repository.list_all_trials(session, after=decode_time_cursor(cursor), limit=limit + 1)
+    items, next_cursor = page_of(
+        rows,
+        limit,
+        lambda found: (found[0].ordered_at.isoformat(), str(found[0].id)),
+        lambda found: FleetTrial(**_trial(found[0]).model_dump(), node_name=found[1]),
+    )
     return Page(items=items, next_cursor=next_cursor)
 
 

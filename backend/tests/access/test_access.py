@@ -133,6 +133,7 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("POST", "/api/v1/imports/kubernetes/workloads"): READERS,
     ("POST", "/api/v1/imports/scenarios"): WRITERS,
     ("GET", "/api/v1/nodes/{node_id}/trials"): READERS,
+    ("GET", "/api/v1/trials"): READERS,
     ("GET", "/api/v1/trials/{trial_id}"): READERS,
     ("POST", "/api/v1/trials"): WRITERS | {Role.AGENT},
     ("GET", "/api/v1/audit"): {Role.ADMIN},

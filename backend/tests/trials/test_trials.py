@@ -131,6 +131,11 @@ async def test_newest_first_in_pages(planner: httpx.AsyncClient, agent: httpx.As
     rest = await planner.get(f"{API}/nodes/{node_id}/trials", params={"cursor": page["next_cursor"]})
     days = [item["started_at"][8:10] for item in [*page["items"], *rest.json()["items"]]]
     assert days == ["03", "02", "01"]
+    everywhere = (await planner.get(f"{API}/trials", params={"limit": 2})).json()
+    more = await planner.get(f"{API}/trials", params={"cursor": everywhere["next_cursor"]})
+    found = [*everywhere["items"], *more.json()["items"]]
+    assert [item["started_at"][8:10] for item in found] == ["03", "02", "01"]
+    assert {(item["node_id"], item["node_name"]) for item in found} == {(node_id, EXAMPLE["node_name"])}
 
 
 async def test_who_may_not(service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:

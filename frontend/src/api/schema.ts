@@ -1891,7 +1891,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Trials List
+         * @description The trials of all nodes, newest first.
+         */
+        get: operations["trials_list"];
         put?: never;
         /**
          * Trials Create
@@ -3330,6 +3334,58 @@ export interface components {
             parts: components["schemas"]["FleetPart"][];
             /** Updated At */
             updated_at: string | null;
+        };
+        /**
+         * FleetTrial
+         * @description A trial beside those of other nodes.
+         */
+        FleetTrial: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Node Id
+             * Format: uuid
+             */
+            node_id: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /**
+             * Stored At
+             * Format: date-time
+             */
+            stored_at: string;
+            /** Seconds */
+            seconds: number;
+            /**
+             * Stopped
+             * @enum {string}
+             */
+            stopped: "narrow" | "time" | "interrupted";
+            /** Engine */
+            engine: string;
+            /** Version */
+            version: string | null;
+            shape: components["schemas"]["TrialShape"];
+            machine: components["schemas"]["TrialMachine"];
+            /**
+             * Measure
+             * @enum {string}
+             */
+            measure: "cpu_per_operation" | "rate";
+            /** Others Share */
+            others_share: number | null;
+            /** Sentence */
+            sentence: string;
+            /** Page Sizes */
+            page_sizes: components["schemas"]["TrialResult"][];
+            /** Node Name */
+            node_name: string;
         };
         /**
          * Forecast
@@ -4831,6 +4887,13 @@ export interface components {
         Page_FleetPlanNode_: {
             /** Items */
             items: components["schemas"]["FleetPlanNode"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /** Page[FleetTrial] */
+        Page_FleetTrial_: {
+            /** Items */
+            items: components["schemas"]["FleetTrial"][];
             /** Next Cursor */
             next_cursor: string | null;
         };
@@ -13467,6 +13530,40 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    trials_list: {
+        parameters: {
+            query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_FleetTrial_"];
                 };
             };
             /** @description An error, as problem+json */

@@ -19,6 +19,9 @@ export type ProcessMemory = Schemas["ProcessMemory"];
 export type NodeProcesses = Schemas["NodeProcesses"];
 export type NodeHistory = Schemas["NodeHistory"];
 
+export type Trial = Schemas["Trial"];
+export type FleetTrial = Schemas["FleetTrial"];
+
 export type Run = Schemas["Run"];
 export type RunDetail = Schemas["RunDetail"];
 export type RunCurve = Schemas["RunCurve"];

@@ -6,6 +6,7 @@ export const evidenceKeys = {
   backtest: ["evidence", "backtest"] as const,
   poolShape: ["evidence", "pool-shape"] as const,
   validation: ["evidence", "validation"] as const,
+  trials: ["evidence", "trials"] as const,
 };
 
 export function evidenceQuery() {
@@ -32,6 +33,14 @@ export function backtestQuery() {
     queryKey: evidenceKeys.backtest,
     queryFn: () => unwrap(client.GET("/api/v1/evidence/backtest")),
     staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** The newest trials of all nodes. */
+export function fleetTrialsQuery() {
+  return queryOptions({
+    queryKey: evidenceKeys.trials,
+    queryFn: () => unwrap(client.GET("/api/v1/trials", { params: { query: { limit: 50 } } })),
   });
 }
 

@@ -16,6 +16,7 @@ export const nodeKeys = {
   report: (id: string) => ["nodes", "report", id] as const,
   runs: (id: string) => ["nodes", "runs", id] as const,
   processes: (id: string) => ["nodes", "processes", id] as const,
+  trials: (id: string) => ["nodes", "trials", id] as const,
   scenario: (id: string) => ["nodes", "scenario", id] as const,
 };
 
@@ -123,6 +124,21 @@ export function nodeRunsQuery(id: string) {
       wholeList((cursor) =>
         unwrap(
           client.GET("/api/v1/nodes/{node_id}/runs", {
+            params: { path: { node_id: id }, query: { limit: 200, ...cursor } },
+          }),
+        ),
+      ),
+  });
+}
+
+/** What was measured on a node by `hugeplan trial`, newest first. */
+export function nodeTrialsQuery(id: string) {
+  return queryOptions({
+    queryKey: nodeKeys.trials(id),
+    queryFn: () =>
+      wholeList((cursor) =>
+        unwrap(
+          client.GET("/api/v1/nodes/{node_id}/trials", {
             params: { path: { node_id: id }, query: { limit: 200, ...cursor } },
           }),
         ),

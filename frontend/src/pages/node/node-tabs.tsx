@@ -18,6 +18,7 @@ import { ReportCard } from "./report-card";
 import { RowsCard } from "./rows-card";
 import { RunsCard } from "./runs-card";
 import { ScatterCard } from "./scatter-card";
+import { TrialsCard } from "./trials-card";
 
 interface NodeTab {
   value: string;
@@ -74,6 +75,7 @@ const TABS: readonly NodeTab[] = [
       </OfRun>
     ),
   },
+  { value: "trials", label: "Trials", content: (node) => <TrialsCard nodeId={node.id} /> },
   { value: "runs", label: "Runs", content: (node) => <RunsCard nodeId={node.id} /> },
   { value: "machine", label: "Machine", content: (node) => <InventoryCard node={node} /> },
   {

@@ -49,6 +49,7 @@ const AnswerLines = memo(function AnswerLines({
 }: Pick<AnswerProps, "shown" | "onUseFit" | "onAnswer">) {
   const { plan, verdict } = shown;
   const question = verdict.question ?? null;
+  const best = bestGain(plan, verdict);
   return (
     <>
       <p className={classes.headline} data-testid="plan-headline">
@@ -61,8 +62,8 @@ const AnswerLines = memo(function AnswerLines({
         <Row
           name={<Term name="gain">Buys</Term>}
           big={<Benefit plan={plan} verdict={verdict} />}
-          // A gain that stands in the line above needs no sentence of its own.
-          lines={verdict.gains.length > 1 || !bestGain(plan, verdict) ? verdict.gains : []}
+          // A predicted gain stands in the line above and needs no sentence; a measured one says when.
+          lines={verdict.gains.length > 1 || !best || best.measured_here ? verdict.gains : []}
         />
         <Row
           name={<Term name="risk">Shortage</Term>}
@@ -148,7 +149,7 @@ function Benefit({ plan, verdict }: { plan: Plan; verdict: Verdict }) {
   const range = { low: speedup.low - 1, likely: speedup.likely - 1, high: speedup.high - 1 };
   return (
     <>
-      {formatPercentChange(range.likely)} throughput likely
+      {formatPercentChange(range.likely)} throughput {best.measured_here ? "measured here" : "likely"}
       <RangeBar range={range} format={formatPercentChange} />
     </>
   );

@@ -61,9 +61,11 @@ export function answerTexts(
     change: changes.join(", ") || "no huge pages",
     benefit: !best
       ? "none"
-      : best.speedup
-        ? `${percent(best.speedup.likely)} (${percent(best.speedup.low)} to ${percent(best.speedup.high)})`
-        : `${formatNsInterval(best.saving_ns_per_operation)} per operation`,
+      : best.measured_here
+        ? best.measured_here.text
+        : best.speedup
+          ? `${percent(best.speedup.likely)} (${percent(best.speedup.low)} to ${percent(best.speedup.high)})`
+          : `${formatNsInterval(best.saving_ns_per_operation)} per operation`,
     risk: plan.shortfall
       ? plan.shortfall.reason
       : probability

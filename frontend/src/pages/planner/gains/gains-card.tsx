@@ -2,7 +2,9 @@ import { List } from "@mantine/core";
 import type { Gain, Plan } from "@/api/types";
 import { IntervalChart } from "@/components/charts/interval-chart";
 import { byBacking, curveBacking } from "@/components/curves/curve-series";
+import { trialCommand } from "@/components/trials/trial-command";
 import { PageSizeBadge } from "@/components/ui/badges";
+import { CommandLine } from "@/components/ui/command-line";
 import { Disclosure } from "@/components/ui/disclosure";
 import { FoldCard } from "@/components/ui/fold-card";
 import { StateText } from "@/components/ui/states";
@@ -26,6 +28,7 @@ export function GainsCard({ plan, instance }: { plan: Plan; instance: string }) 
         <>
           <StateText>Against base pages. The bar is the range, the mark its most likely value.</StateText>
           <GainChart instance={instance} gains={gains} plan={plan} />
+          <MeasureHere plan={plan} instance={instance} gains={gains} />
           <Statements gains={gains} />
         </>
       )}
@@ -37,6 +40,24 @@ interface GainChartProps {
   instance: string;
   gains: readonly Gain[];
   plan: Plan;
+}
+
+/** What was measured on the node, or the command that measures the chosen size there. */
+function MeasureHere({ plan, instance, gains }: GainChartProps) {
+  const gain = gains.find(({ is_chosen: isChosen }) => isChosen) ?? gains[0];
+  const engine = plan.instances.find(({ name }) => name === instance)?.demand.engine;
+  if (!gain || !engine) return null;
+  const command = trialCommand(gain, engine, window.location.origin);
+  if (!command) return null;
+  return (
+    <Disclosure label="Measure it here">
+      <StateText>
+        On the node, beside the server that runs; everything is given back. The next plan takes the result in
+        place of this prediction.
+      </StateText>
+      <CommandLine command={command} />
+    </Disclosure>
+  );
 }
 
 /** The gain per page size: in per cent of throughput where the operation's own cost is known, else in ns. */
@@ -96,7 +117,9 @@ export function gainsTitle(gains: readonly Gain[], instance: string): string {
   const what = best.backing_kind === "thp" ? "THP" : `${best.backing} pages`;
   if (best.speedup) {
     const percent = (ratio: number) => formatPercentChange(ratio - 1);
-    return `${what} bring ${instance} ${percent(best.speedup.likely)} throughput against base pages, likely.`;
+    return best.measured_here
+      ? `${what} bring ${instance} ${percent(best.speedup.likely)} throughput against base pages, measured on this node.`
+      : `${what} bring ${instance} ${percent(best.speedup.likely)} throughput against base pages, likely.`;
   }
   return `${what} save ${instance} about ${formatNsWithin(saving.likely, saving)} per operation against base pages.`;
 }
