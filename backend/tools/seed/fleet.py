@@ -301,7 +301,7 @@ def _database(cluster: _Cluster, on_huge: bool, *, bomb: bool) -> dict[str, Any]
     segment = {"bytes": cluster.segment_bytes * 103 // 100, "backing": "hugetlb" if on_huge else "base_pages"}
     if on_huge:
         segment["page_bytes"] = 2 * MIB
-    setting = "shared_buffers" if cluster.role == "postgresql" else "innodb_buffer_pool_size"
+    setting, unit = ("shared_buffers", "MB") if cluster.role == "postgresql" else ("innodb_buffer_pool_size", "M")
     limits = [
         {
             "page_bytes": 2 * MIB,
@@ -322,7 +322,7 @@ def _database(cluster: _Cluster, on_huge: bool, *, bomb: bool) -> dict[str, Any]
             "shared_bytes": 0 if on_huge else cluster.segment_bytes * 103 // 100,
             "hugetlb_bytes": cluster.segment_bytes * 103 // 100 if on_huge else 0,
         },
-        "settings": {setting: {"value": f"{cluster.segment_bytes // MIB}MB", "source": "command line"}},
+        "settings": {setting: {"value": f"{cluster.segment_bytes // MIB}{unit}", "source": "command line"}},
         "segments": [segment],
         "huge_pages_status": "on" if on_huge else "off",
         "hugetlb_limits": limits if bomb and on_huge else [],

@@ -10,8 +10,13 @@ from hugeplan.planner.demand import ENGINES, DemandContext, demand_of, engine_na
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, Workload
 from hugeplan.planner.pages import ceil_pages
+from hugeplan.planner.units import format_bytes
 
 _TELLING_PAGE_BYTES: Final = 2 * MIB
+
+# What runs may be so much larger than its settings come to: pages rounded up, memory that a rule counts by the way.
+_EXPLAINED_FACTOR: Final = 1.25
+_EXPLAINED_BYTES: Final = 256 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +120,46 @@ def pages_of(database: ObservedDatabase, default_page_bytes: int) -> Mapping[int
         return None
     mapped = ceil_pages(database.hugetlb_bytes, default_page_bytes)
     return {default_page_bytes: mapped} if mapped else {}
+
+
+def require_size_known(
+    instances: Sequence[DatabaseInstance], matches: Sequence[Match], context: DemandContext
+) -> None:
+    """A default is no size where the running server shows another one: a plan for it would take the server's pages.
+
+    Raises PlannerError that names the setting of an instance that does not give its buffer pool's size, although the
+    server that it describes maps more than the engine's default comes to.
+    """
+    running = {match.instance: match.database for match in matches}
+    for index, instance in enumerate(instances):
+        database = running.get(instance.name)
+        setting = None if database is None else engine_named(instance.engine).pool_setting
+        if database is None or setting is None or _is_given(setting, instance):
+            continue
+        try:
+            by_rule = demand_of(instance, context.base_page_bytes, context).segment_bytes
+        except PlannerError:
+            continue
+        mapped = mapped_bytes(database, context.default_huge_page_bytes)
+        if mapped > by_rule * _EXPLAINED_FACTOR + _EXPLAINED_BYTES:
+            raise PlannerError(
+                f"databases[{index}].settings.{setting}",
+                "not known",
+                f"the size that {instance.name} runs with: it maps {format_bytes(mapped)}, and with the settings that"
+                f" were read it would map {format_bytes(by_rule)}",
+            )
+
+
+def _is_given(setting: str, instance: DatabaseInstance) -> bool:
+    return setting.lower() in {name.lower().replace("-", "_") for name in instance.settings}
+
+
+def mapped_bytes(database: ObservedDatabase, default_page_bytes: int) -> int:
+    """Huge pages of a pool that a database maps; on base pages its largest segment. 0 where nothing was read."""
+    pages = pages_of(database, default_page_bytes)
+    if pages:
+        return sum(size * count for size, count in pages.items())
+    return max((segment.bytes for segment in database.segments), default=0)
 
 
 def runs_on_base_pages(database: ObservedDatabase, default_page_bytes: int) -> bool:

@@ -13,6 +13,7 @@ from hugeplan.planner.observation.databases import (
     match_databases,
     pages_as_set,
     pages_of,
+    require_size_known,
     runs_on_base_pages,
 )
 from hugeplan.planner.observation.parts import NodeParts, node_parts
@@ -113,7 +114,10 @@ def _with_instances(sample: NodeSample, matched: Sequence[Match]) -> NodeSample:
 
 
 def _matches(request: PlanRequest, sample: NodeSample) -> Matches:
-    return match_databases(request.databases, sample.databases or (), DemandContext.of_node(request.node))
+    context = DemandContext.of_node(request.node)
+    matches = match_databases(request.databases, sample.databases or (), context)
+    require_size_known(request.databases, matches.matched, context)
+    return matches
 
 
 def _numa_weights(node: NodeFacts, pools: Mapping[PoolKey, PoolState]) -> tuple[int, ...]:
