@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hugeplan_agent.host import Host
 from tests.misbehaving_server import MisbehavingServer
 from tests.tree import expand
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+# How long a busy machine takes to make an input says nothing about the product.
+settings.register_profile("hugeplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("hugeplan")
 
 
 @pytest.fixture

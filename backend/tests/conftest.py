@@ -11,6 +11,7 @@ import httpx
 import psycopg
 import pytest
 from fastapi import FastAPI
+from hypothesis import HealthCheck, settings
 from support.service import Service
 
 from hugeplan import embedded
@@ -23,6 +24,10 @@ from hugeplan.settings import Settings
 TEMPLATE = "hugeplan_template"
 REPOSITORY = Path(__file__).resolve().parents[2]
 MIGRATIONS = REPOSITORY / "migrations"
+
+# How long a busy machine takes to make an input says nothing about the product.
+settings.register_profile("hugeplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("hugeplan")
 
 _numbers = itertools.count(1)
 

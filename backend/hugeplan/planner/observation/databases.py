@@ -122,9 +122,7 @@ def pages_of(database: ObservedDatabase, default_page_bytes: int) -> Mapping[int
     return {default_page_bytes: mapped} if mapped else {}
 
 
-def require_size_known(
-    instances: Sequence[DatabaseInstance], matches: Sequence[Match], context: DemandContext
-) -> None:
+def require_size_known(instances: Sequence[DatabaseInstance], matches: Sequence[Match], context: DemandContext) -> None:
     """A default is no size where the running server shows another one: a plan for it would take the server's pages.
 
     Raises PlannerError that names the setting of an instance that does not give its buffer pool's size, although the
