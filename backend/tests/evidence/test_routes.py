@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import httpx
 
 from hugeplan.planner.model import GIB
+from validate import runs_table
 
 RESULTS = Path(__file__).parents[3] / "docs/model-results.md"
 
@@ -58,39 +58,7 @@ async def test_own_validation_runs_say_what_their_figures_say(viewer: httpx.Asyn
         assert item["verdict"] == ("inside" if inside else "within_noise" if within else "outside"), item
 
 
-def _gains(text: str) -> list[float]:
-    """The signed numbers of a table's cell, in percent."""
-    return [float(number) for number in re.findall(r"[+-]\d+\.\d", text)]
-
-
-async def test_own_validation_runs_are_those_of_the_results_page(viewer: httpx.AsyncClient) -> None:
-    """The page of results is written by hand, and so is the list beside the charts: neither may say what the other
-    does not."""
-    page = RESULTS.read_text(encoding="utf-8").split("## A real PostgreSQL on a real machine")[1].split("\n## ")[0]
-    written = []
-    for line in page.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if not line.startswith("|") or not any(map(_gains, cells)):
-            continue
-        if "client" in cells[1] or cells[1] == "nested loop":
-            gain, *rounds = _gains(cells[4])
-            written.append((*_gains(cells[2]), *_gains(cells[3]), gain, *rounds))
-        else:
-            written.append((*_gains(cells[3]), *_gains(cells[-2]), *_gains(cells[-1])))
-    items = (await viewer.get("/api/v1/evidence/validation")).json()["items"]
-    shown = []
-    for item in items:
-        predicted, noise = item["predicted_percent"], item["noise_range_percent"]
-        figures = [predicted["likely"], predicted["low"], predicted["high"]]
-        if item["measured_rounds_percent"] and noise:
-            figures += [noise["low"], noise["high"], item["measured_percent"], *item["measured_rounds_percent"]]
-        elif item["measured_throughput_percent"] is not None:
-            figures += [item["measured_percent"], item["measured_throughput_percent"]]
-        else:
-            # A run that a limit of time ended: it stands in a sentence.
-            for figure in figures + item["measured_rounds_percent"]:
-                assert f"+{figure}" in page
-            continue
-        shown.append(tuple(round(figure, 1) for figure in figures))
-    assert shown == written
-    assert len(written) == 47
+def test_own_validation_runs_are_those_of_the_results_page() -> None:
+    page = RESULTS.read_text(encoding="utf-8")
+    shown = page.split("<!-- runs -->\n")[1].split("<!-- end of runs -->")[0]
+    assert shown == runs_table.table(), "run: python -m validate.runs_table, and put it between the marks"
