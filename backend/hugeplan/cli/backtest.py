@@ -83,8 +83,8 @@ def _line(row: BacktestRow) -> str:
     predicted, error = "", ""
     if row.predicted_percent is not None:
         p = row.predicted_percent
-        predicted = f"{p.likely:+.1f} ({p.low:+.1f} to {p.high:+.1f}) %"
+        predicted = f"{p.likely:+z.1f} ({p.low:+z.1f} to {p.high:+z.1f}) %"
     if row.error_percentage_points is not None:
-        error = f"{row.error_percentage_points:+.1f}"
+        error = f"{row.error_percentage_points:+z.1f}"
     pages = f"{row.page_size_a or '?'} -> {row.page_size_b or '?'}"
     return _LINE.format(row.id, pages[:27], row.published, predicted, error, row.status)

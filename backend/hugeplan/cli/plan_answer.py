@@ -150,7 +150,7 @@ def _change(plan: Plan) -> list[str]:
 
 def _signed(percent: float) -> str:
     """A percentage with its sign; what rounds to nothing is +0.0."""
-    return f"{round(percent, 1) + 0.0:+.1f}"
+    return f"{round(percent, 1) + 0.0:+z.1f}"
 
 
 def _count(pages: int | None) -> str:

@@ -151,7 +151,7 @@ def _percent(speedup: Range | None) -> str:
     if speedup is None:
         return "not known"
     low, likely, high = (100 * (x - 1) for x in (speedup.low, speedup.likely, speedup.high))
-    return f"{likely:+.1f} % ({low:+.1f} to {high:+.1f})"
+    return f"{likely:+z.1f} % ({low:+z.1f} to {high:+z.1f})"
 
 
 def _gains(plan: Plan) -> list[str]:

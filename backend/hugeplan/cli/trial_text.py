@@ -18,8 +18,8 @@ _QUIET_SHARE: Final = 0.1
 def percent(interval: Interval) -> str:
     """``+7.5 % (+6.4 to +8.6)``."""
     if not math.isfinite(interval.width):
-        return f"{interval.likely:+.1f} % (too few blocks for an interval)"
-    return f"{interval.likely:+.1f} % ({interval.low:+.1f} to {interval.high:+.1f})"
+        return f"{interval.likely:+z.1f} % (too few blocks for an interval)"
+    return f"{interval.likely:+z.1f} % ({interval.low:+z.1f} to {interval.high:+z.1f})"
 
 
 def sentence(measured: Measured, base: str) -> str:
@@ -118,7 +118,7 @@ def _panel(measured: Measured, arm: Arm, top: int, scale: float) -> list[str]:
         band = max(1.0, y(gain.low) - y(gain.high))
         parts.append(f'<rect x="{_LEFT}" y="{y(gain.high)}" width="{width}" height="{band}" fill="#cfe3f7"/>')
     for tick in (-scale / 1.15, 0.0, scale / 1.15):
-        parts.append(f'<text x="{_LEFT - 6}" y="{y(tick) + 4}" text-anchor="end" fill="#555">{tick:+.1f}</text>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(tick) + 4}" text-anchor="end" fill="#555">{tick:+z.1f}</text>')
     parts.append(
         f'<line x1="{_LEFT}" x2="{_LEFT + width}" y1="{y(0)}" y2="{y(0)}" stroke="#555" stroke-dasharray="4 3"/>'
     )

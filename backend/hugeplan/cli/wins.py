@@ -71,7 +71,7 @@ def _rows(machines: Sequence[MachineSummary]) -> list[str]:
     lines = []
     for machine in machines:
         wins = ", ".join(f"{name} {count}" for name, count in sorted(machine.wins.items(), key=lambda item: -item[1]))
-        deltas = ", ".join(f"{name} {delta:+.1f} %" for name, delta in machine.mean_delta_percent.items() if delta)
+        deltas = ", ".join(f"{name} {delta:+z.1f} %" for name, delta in machine.mean_delta_percent.items() if delta)
         best = "" if machine.best is None else f"; best on average {machine.best}"
         lines.append(
             f"{machine.machine:<{width}}  {machine.cases} cases, won by {wins}; mean time against base pages:"

@@ -194,7 +194,7 @@ def _planned_row(node: StoredNode, answer: NodePlan, plan: Plan) -> dict[str, An
 def _figures(row: dict[str, Any], plan: Plan) -> GroupFigures:
     """The figures of a group of one node."""
     change = locked_change_bytes(plan)
-    probability = plan.risk.probability
+    risk = _known_risk(plan)
     return GroupFigures(
         sizes=tuple(_sizes(plan)),
         returned_bytes=None if change is None else -change,
@@ -202,12 +202,20 @@ def _figures(row: dict[str, Any], plan: Plan) -> GroupFigures:
         nodes_wrong=int(row["severity"] == WRONG),
         nodes_attention=int(row["severity"] == ATTENTION),
         nodes_not_fitting=int(row["fits"] is False),
-        risk_high=None if probability is None else probability.high,
+        risk_high=risk,
         risk_policy=plan.risk.policy,
-        risk_unknown=int(probability is None),
+        risk_unknown=int(risk is None),
         worst=(row["severity"], row["name"]),
         reason=_reason(row),
     )
+
+
+def _known_risk(plan: Plan) -> float | None:
+    """The upper bound of the risk of shortage; None where it may be within the policy or above it: that is unknown."""
+    probability, policy = plan.risk.probability, plan.risk.policy
+    if probability is None or probability.low <= policy < probability.high:
+        return None
+    return probability.high
 
 
 def _reason(row: dict[str, Any]) -> str | None:

@@ -202,6 +202,6 @@ def _measure_block(
     arm.blocks.append(Block(tuple(pairs), swapped, clock() - begin, others))
     now = arm.gain(by_cpu=subject.by_cpu)
     if math.isfinite(now.width):
-        say(f"{arm.name}: {len(arm.blocks)} blocks, {now.likely:+.1f} % ({now.low:+.1f} to {now.high:+.1f})")
+        say(f"{arm.name}: {len(arm.blocks)} blocks, {now.likely:+z.1f} % ({now.low:+z.1f} to {now.high:+z.1f})")
     else:
-        say(f"{arm.name}: {len(arm.blocks)} blocks, {now.likely:+.1f} %")
+        say(f"{arm.name}: {len(arm.blocks)} blocks, {now.likely:+z.1f} %")

@@ -74,7 +74,7 @@ def biggest_question(plan: Plan, request: PlanRequest, *, without: Set[str] = fr
 
 
 def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f}"
+    return f"{100 * (ratio - 1):+z.1f}"
 
 
 def _width(gain: Gain) -> float:

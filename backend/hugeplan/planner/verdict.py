@@ -75,6 +75,8 @@ _MENDED_IN_PODS: Final = frozenset({"pod_limit_below_segment", "time_bomb"})
 #: Said by the answer itself.
 _SAID: Final = frozenset({"memory_fit", "risk_above_policy"})
 _RUNS: Final = "fallback_to_base_pages"
+#: A running server's size is a guess: pages that it holds are not to be given back.
+_GUESSED: Final = "size_not_known"
 
 
 def verdict(plan: Plan, request: PlanRequest | None = None) -> Verdict:
@@ -105,6 +107,9 @@ def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...]) -> tuple
         return refused
     if after:
         return Answer.DO_IT_AFTER, after[0]
+    guessed = next((f for f in plan.findings if f.code == _GUESSED and f.state is not State.OK), None)
+    if guessed is not None:
+        return Answer.NOT_ENOUGH_KNOWN, f"{guessed.subject}: {guessed.reason} {guessed.fix}"
     if _gives_back(plan):
         return Answer.DO_IT, f"{format_bytes(-(locked_change_bytes(plan) or 0))} go back to everyone else."
     if plan.risk.meets_policy is None:
@@ -221,7 +226,7 @@ def _words(gain: Gain) -> str:
         return f"{gain.measured_here.text} of throughput"
     if gain.speedup is not None:
         low, likely, high = (100 * (x - 1) for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
-        return f"{likely:+.1f} % throughput likely, {low:+.1f} to {high:+.1f} %"
+        return f"{likely:+z.1f} % throughput likely, {low:+z.1f} to {high:+z.1f} %"
     saving = gain.saving_ns_per_operation
     return f"{saving.likely:.0f} ns less per operation likely, {saving.low:.0f} to {saving.high:.0f} ns"
 
@@ -232,11 +237,11 @@ def _approve_if(plan: Plan) -> Iterator[str]:
         version = "" if demand.version is None else f" {demand.version}"
         size = "unknown" if demand.pool_bytes is None else format_bytes(demand.pool_bytes)
         yield f"{instance.name} is {demand.engine}{version} with a pool of {size}, and stays so."
-    if plan.risk.probability is not None:
-        yield (
-            f"A risk of shortage of up to {plan.risk.probability.high:.2%} is acceptable; the policy is"
-            f" {plan.risk.policy:.2%}."
-        )
+    probability, policy = plan.risk.probability, plan.risk.policy
+    if probability is None or probability.low <= policy < probability.high:
+        yield f"It is acceptable that the risk of shortage is not known to the policy's {policy:.2%} yet."
+    else:
+        yield f"A risk of shortage of up to {probability.high:.2%} is acceptable; the policy is {policy:.2%}."
 
 
 def _do_not_approve_if(plan: Plan) -> Iterator[str]:

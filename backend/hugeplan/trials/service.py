@@ -177,4 +177,4 @@ def measured_here(document: TrialDocument, size: TrialPageSize) -> str | None:
     if size.status is not TrialStatus.MEASURED or gain is None or gain.low is None or gain.high is None:
         return None
     day = f"{document.started_at.day} {document.started_at:%b %Y}"
-    return f"measured here on {day}: {gain.likely:+.1f} % ({gain.low:+.1f} to {gain.high:+.1f})"
+    return f"measured here on {day}: {gain.likely:+z.1f} % ({gain.low:+z.1f} to {gain.high:+z.1f})"

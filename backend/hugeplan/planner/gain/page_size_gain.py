@@ -501,7 +501,7 @@ def _statement(
         if basis.source is Source.GIVEN
         else f"of an operation that is taken to cost {basis.value}"
     )
-    sentences.append(f"That is {percent[0]:+.1f} % ({percent[1]:+.1f} to {percent[2]:+.1f} %) {against}.")
+    sentences.append(f"That is {percent[0]:+z.1f} % ({percent[1]:+z.1f} to {percent[2]:+z.1f} %) {against}.")
     if fractured:
         sentences.append("The host maps this guest with smaller pages: walks get shorter, TLB reach stays the same.")
     if not known:

@@ -48,18 +48,18 @@ const pool = {
 const sum = (parts: { bytes: number }[]) => parts.reduce((total, part) => total + part.bytes, 0);
 
 describe("nodeParts", () => {
-  it("sums to MemTotal exactly, with processes as the rest", () => {
+  it("sums to MemTotal exactly, with workloads as the rest", () => {
     const parts = nodeParts(memory, [pool]);
     expect(sum(parts)).toBe(memory.mem_total_bytes);
     expect(parts.map(({ key }) => key)).toEqual([
       "kernel",
-      "processes",
+      "tenants",
       "page_tables",
       "page_cache",
       "pool:2097152",
       "free",
     ]);
-    expect(parts.find(({ key }) => key === "processes")?.bytes).toBe(6 * GIB - 376 * MIB);
+    expect(parts.find(({ key }) => key === "tenants")?.bytes).toBe(6 * GIB - 376 * MIB);
   });
   it("counts as the kernel's what it cannot give back, as the planner does", () => {
     const bytes = (parts: ReturnType<typeof nodeParts>, key: string) =>
@@ -69,6 +69,13 @@ describe("nodeParts", () => {
     const unsplit = nodeParts({ ...memory, s_unreclaim_bytes: null }, []);
     expect(bytes(unsplit, "kernel")).toBe(312 * MIB);
     expect(bytes(unsplit, "page_cache")).toBe(4 * GIB);
+  });
+  it("counts shared memory as the workloads', never as cache that gives way", () => {
+    const parts = nodeParts({ ...memory, shmem_bytes: 3 * GIB }, [pool]);
+    expect(sum(parts)).toBe(memory.mem_total_bytes);
+    const cache = parts.find(({ key }) => key === "page_cache");
+    expect([cache?.label, cache?.bytes]).toEqual(["Reclaimable cache", GIB + 200 * MIB]);
+    expect(parts.find(({ key }) => key === "tenants")?.bytes).toBe(9 * GIB - 376 * MIB);
   });
   it("splits a pool into used, reserved and idle", () => {
     const fills = nodeParts(memory, [pool]).find(({ key }) => key.startsWith("pool"))?.fills ?? [];
@@ -81,7 +88,7 @@ describe("nodeParts", () => {
   it("calls the rest unknown as soon as one part is", () => {
     const parts = nodeParts({ ...memory, cached_bytes: null }, []);
     expect(parts.find(({ key }) => key === "unknown")?.look).toBe("unknown");
-    expect(parts.some(({ key }) => key === "processes")).toBe(false);
+    expect(parts.some(({ key }) => key === "tenants")).toBe(false);
     expect(sum(parts)).toBe(memory.mem_total_bytes);
   });
 });

@@ -1,7 +1,7 @@
 import type { LatestSample, SampleMemory } from "@/api/types";
 import { compareParts, type MapBar, type MapPart } from "@/components/memory-map/memory-map-types";
 import { pageSizeColor, pageSizeShort } from "@/lib/page-size";
-
+import { formatBytes } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
 interface PoolState {
@@ -57,6 +57,26 @@ function kernelBytes(memory: SampleMemory): number | null {
     : memory.slab_bytes - reclaimableBytes(memory) + memory.kernel_stack_bytes;
 }
 
+/** What the kernel counts as cache. Shared memory is part of its count, and programs hold it: it is no cache. */
+function cachePart(memory: SampleMemory, cachedBytes: number, withSlab: boolean): MapPart {
+  const slab = withSlab ? reclaimableBytes(memory) : 0;
+  return memory.shmem_bytes === null
+    ? measured(
+        "page_cache",
+        "Cache and shared memory",
+        cachedBytes + slab,
+        token("ledger-page-cache"),
+        "The report does not tell them apart.",
+      )
+    : measured(
+        "page_cache",
+        "Reclaimable cache",
+        Math.max(0, cachedBytes - memory.shmem_bytes) + slab,
+        token("ledger-reclaimable"),
+        "Files and slab that the kernel gives back when memory is short.",
+      );
+}
+
 /**
  * All of MemTotal as parts that sum to it exactly. What is not counted anywhere belongs to processes, if everything
  * else is known; if something is not, the rest is unknown.
@@ -72,15 +92,7 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
     memory.page_tables_bytes === null
       ? null
       : measured("page_tables", "Page tables", memory.page_tables_bytes, token("ledger-page-tables")),
-    memory.cached_bytes === null
-      ? null
-      : measured(
-          "page_cache",
-          "Page cache",
-          memory.cached_bytes + (kernel === null ? 0 : reclaimableBytes(memory)),
-          token("ledger-page-cache"),
-          "Files, shared memory and reclaimable slab.",
-        ),
+    memory.cached_bytes === null ? null : cachePart(memory, memory.cached_bytes, kernel !== null),
   ];
   const free =
     memory.mem_free_bytes === null
@@ -91,13 +103,16 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
   const complete = !known.includes(null) && free !== null;
   const processes: MapPart = complete
     ? {
-        key: "processes",
-        label: "Processes",
+        key: "tenants",
+        label: "Workloads",
         bytes: rest,
         color: token("ledger-tenants"),
         source: "computed",
         look: "solid",
-        detail: "MemTotal less every other part: mostly the anonymous memory of processes.",
+        detail:
+          memory.shmem_bytes === null
+            ? "MemTotal less every other part: mostly the private memory of programs."
+            : `MemTotal less every other part: private memory of programs, and ${formatBytes(memory.shmem_bytes)} that they share.`,
       }
     : {
         key: "unknown",

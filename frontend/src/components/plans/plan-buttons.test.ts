@@ -36,7 +36,7 @@ test("what has happened on the node is not taken back with a click", () => {
 
 test("in force is what the worst of its nodes says", () => {
   expect(planStateLook(plan("in_force", on("yes"), on("no")))).toEqual({
-    state: "wrong",
+    state: "attention",
     text: "In force: not yet",
   });
   expect(planStateLook(plan("in_force", on("yes"))).state).toBe("ok");

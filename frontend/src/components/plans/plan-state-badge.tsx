@@ -12,7 +12,7 @@ const STATES: Record<PlanSummary["state"], { state: State; text: string }> = {
 const ANSWERS: Record<PlanOnNode["answer"], { state: State; text: string }> = {
   yes: { state: "ok", text: "In force: yes" },
   partly: { state: "attention", text: "In force: partly" },
-  no: { state: "wrong", text: "In force: not yet" },
+  no: { state: "attention", text: "In force: not yet" },
   unknown: { state: "unknown", text: "In force: no report yet" },
 };
 

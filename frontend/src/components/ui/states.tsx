@@ -55,6 +55,24 @@ export function ErrorState({
   );
 }
 
+/** Whether the server says that an address names nothing: it is not there, or the id in it is none. Asking again is no use. */
+export function isMissing(error: unknown): boolean {
+  return error !== null && error !== undefined && [404, 410, 422].includes(asApiError(error).status);
+}
+
+/** An address that names nothing, and where to go from here. */
+export function NotThere({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div className={classes.box}>
+      <h1 className={classes.title}>{title}</h1>
+      <p className={classes.text}>
+        Nothing has this address. It may have been deleted, or the address is cut off.
+      </p>
+      <Group gap="xs">{children}</Group>
+    </div>
+  );
+}
+
 /** Nothing is here yet, and what to do about it. */
 export function EmptyState({
   title,

@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { fleetPlanGroupsQuery } from "@/api/fleet/lists";
 import type { FleetPlanGroup } from "@/api/types";
-import { VERDICTS } from "@/components/plans/verdicts";
+import { verdictLook } from "@/components/plans/verdicts";
 import { PageSizeBadge, StateBadge } from "@/components/ui/badges";
 import { DenseValues } from "@/components/ui/hint";
 import { MoreRows } from "@/components/ui/more-rows";
@@ -186,18 +186,24 @@ function Returned({ bytes }: { bytes: number | null | undefined }) {
 
 /** The verdict that most nodes of the group have, and how many have another. */
 function Answers({ group }: { group: FleetPlanGroup }) {
-  const found = answerOf(group.figures?.answers ?? {});
-  if (!found) return <Unknown />;
+  const { figures } = group;
+  const found = answerOf(figures?.answers ?? {});
+  if (!figures || !found) return <Unknown />;
+  const changes = figures.sizes.map(({ present_pages: now, planned_pages: planned }) => ({ now, planned }));
+  const isRisky = (figures.risk_high ?? 0) > (figures.risk_policy ?? 1);
   return (
     <>
-      <StateBadge {...VERDICTS[found.answer]} />
+      <StateBadge {...verdictLook(found.answer, changes, figures.nodes_not_fitting === 0 && !isRisky)} />
       {found.others > 0 && <div className="hp-small hp-dim">{formatCount(found.others)} differ</div>}
     </>
   );
 }
 
 function Risk({ figures, nodes }: { figures: FleetPlanGroup["figures"]; nodes: number }) {
-  if (!figures || figures.risk_high === null) return <Unknown why="No history of these nodes is known." />;
+  if (!figures || figures.risk_high === null)
+    return (
+      <Unknown why="It may be within the policy or above it: too little of these nodes' history is known." />
+    );
   return (
     <>
       ≤ {formatShare(figures.risk_high)}

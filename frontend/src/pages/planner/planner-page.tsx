@@ -5,8 +5,9 @@ import { useState } from "react";
 import { enginesQuery } from "@/api/engines";
 import { nodeScenarioQuery } from "@/api/nodes";
 import { scenarioQuery } from "@/api/scenarios";
+import { LinkButton } from "@/components/ui/link-button";
 import { PageSkeleton } from "@/components/ui/skeletons";
-import { ErrorState } from "@/components/ui/states";
+import { ErrorState, isMissing, NotThere } from "@/components/ui/states";
 import { formInFragment } from "./live/use-address";
 import { Planner } from "./planner";
 
@@ -25,7 +26,14 @@ export function PlannerPage() {
       : undefined,
   );
   const running = useQuery({ ...nodeScenarioQuery(startNode ?? ""), enabled: startNode !== undefined });
-  const failed = [engines, scenario].find((query) => query.isError && query.data === undefined);
+  if (isMissing(running.error) || isMissing(scenario.error))
+    return (
+      <NotThere title={isMissing(running.error) ? "No such node" : "No such scenario"}>
+        <LinkButton to="/planner">Describe a node here</LinkButton>
+        <LinkButton to="/nodes">All nodes</LinkButton>
+      </NotThere>
+    );
+  const failed = [engines, scenario, running].find((query) => query.isError && query.data === undefined);
   if (failed) return <ErrorState error={failed.error} onRetry={() => void failed.refetch()} />;
   if (!engines.data || (search.saved !== undefined && !scenario.data)) return <PageSkeleton />;
   if (startNode !== undefined && running.isPending) return <PageSkeleton />;

@@ -15,7 +15,7 @@ import { GIB } from "@/lib/units";
 import { Answer } from "./answer/answer";
 import { KeepThisPlan } from "./answer/keep-this-plan";
 import { CompareCard } from "./compare/compare-card";
-import { type Draft, runningDatabases, savedDraft } from "./draft/draft";
+import { type Draft, isAsBrought, runningDatabases, savedDraft } from "./draft/draft";
 import {
   type ChangeForm,
   inputPaths,
@@ -55,12 +55,19 @@ export function Planner({ engines, stored, running }: PlannerProps) {
   // What the form has no input for is taken over from here; saving does not change it.
   const [source, setSource] = useState(stored?.scenario);
   const read = useMemo(() => (base ? savedDraft(base) : null), [base]);
-  const { history, isUntouched, change, goBack, goForth, load } = useDraft(read?.draft ?? null, running);
+  const { history, change, goBack, goForth, load } = useDraft(read?.draft ?? null, running);
   const draft = history.present;
   const { form, nodeId } = draft;
   const scenario = useMemo(() => toScenario(form, nodeId !== null, source), [form, nodeId, source]);
-  const isDirty = useIsDirty(scenario, nodeId, base);
-  const address = useAddress(draft, isDirty && !isUntouched, load);
+  const { data: asItRuns } = useQuery({ ...nodeScenarioQuery(nodeId ?? ""), enabled: nodeId !== null });
+  const began = useBegan(nodeId, asItRuns);
+  const differs = useIsDirty(scenario, nodeId, base);
+  // A node that reports other settings meanwhile is no edit: what counts is what it brought when it was chosen.
+  const isDirty = useMemo(
+    () => differs && !(base === null && isAsBrought(draft, began)),
+    [differs, base, draft, began],
+  );
+  const address = useAddress(draft, isDirty, load);
   const mayPlan = useMayPlan();
   const changeForm: ChangeForm = useCallback(
     (of) => change((old) => ({ ...old, form: of(old.form) })),
@@ -93,8 +100,8 @@ export function Planner({ engines, stored, running }: PlannerProps) {
     ["mod+Y", goForth],
   ]);
   const node = useQuery({ ...nodeQuery(nodeId ?? ""), enabled: nodeId !== null });
-  const { data: asItRuns } = useQuery({ ...nodeScenarioQuery(nodeId ?? ""), enabled: nodeId !== null });
   const today = useMemo(() => (asItRuns ? runningDatabases(asItRuns) : null), [asItRuns]);
+  const brought = useMemo(() => (began ? runningDatabases(began) : null), [began]);
   const detail: NodeDetail | undefined = nodeId === null ? undefined : node.data;
   const input = useMemo(() => ({ nodeId, scenario }), [nodeId, scenario]);
   const live = useLivePlan(input);
@@ -165,6 +172,7 @@ export function Planner({ engines, stored, running }: PlannerProps) {
             errors={errors}
             plan={late.shown?.plan ?? null}
             running={today}
+            brought={brought}
             onForm={changeForm}
             onNode={changeNode}
           />
@@ -178,7 +186,15 @@ export function Planner({ engines, stored, running }: PlannerProps) {
                 isStale={live.isStale}
                 onUseFit={setSetting}
                 onAnswer={setWorkload}
-                next={mayPlan ? <KeepThisPlan current={current} fits={shown.plan.feasible} /> : null}
+                next={
+                  mayPlan ? (
+                    <KeepThisPlan
+                      current={current}
+                      fits={shown.plan.feasible}
+                      hasProblem={problem !== null}
+                    />
+                  ) : null
+                }
               />
             )}
           </div>
@@ -202,6 +218,14 @@ export function Planner({ engines, stored, running }: PlannerProps) {
       </div>
     </>
   );
+}
+
+/** What a node ran when this page first asked for it. */
+function useBegan(nodeId: string | null, asItRuns: Record<string, unknown> | undefined) {
+  const [first] = useState(() => new Map<string, Record<string, unknown>>());
+  if (nodeId === null) return null;
+  if (asItRuns && !first.has(nodeId)) first.set(nodeId, asItRuns);
+  return first.get(nodeId) ?? null;
 }
 
 const Head = memo(function Head(props: ToolbarProps) {

@@ -33,17 +33,11 @@ function step(history: DraftHistory, action: HistoryAction): DraftHistory {
   return edit(history, action.change(history.present), action.atMs);
 }
 
-interface Start {
-  history: DraftHistory;
-  /** What nobody edited: it need not stand in the address. */
-  untouched: Draft | null;
-}
-
 /** The draft with its history: from the address, else from what is saved, else as the node runs. */
 export function useDraft(saved: Draft | null, running: Record<string, unknown> | null) {
   const { form: oldForm, node } = useSearch({ from: "/app/planner" });
   const router = useRouter();
-  const start = useRef<Start | null>(null);
+  const start = useRef<DraftHistory | null>(null);
   if (start.current === null) {
     const form = formInFragment(router.latestLocation.hash) ?? oldForm;
     const observed =
@@ -52,10 +46,9 @@ export function useDraft(saved: Draft | null, running: Record<string, unknown> |
       saved && form === undefined
         ? saved
         : startingDraft(null, { form, node: node ?? saved?.nodeId ?? undefined }, observed);
-    start.current = { history: startHistory(draft), untouched: form === undefined ? draft : null };
+    start.current = startHistory(draft);
   }
-  const { untouched } = start.current;
-  const [history, dispatch] = useReducer(step, start.current.history);
+  const [history, dispatch] = useReducer(step, start.current);
   // None of these ever changes: a part of the page is drawn again for what it shows, not for what it calls.
   const change = useCallback(
     (of: DraftChange) => dispatch({ kind: "edit", change: of, atMs: performance.now() }),
@@ -64,7 +57,7 @@ export function useDraft(saved: Draft | null, running: Record<string, unknown> |
   const goBack = useCallback(() => dispatch({ kind: "undo" }), []);
   const goForth = useCallback(() => dispatch({ kind: "redo" }), []);
   const load = useCallback((draft: Draft) => dispatch({ kind: "load", draft }), []);
-  return { history, isUntouched: history.present === untouched, change, goBack, goForth, load };
+  return { history, change, goBack, goForth, load };
 }
 
 /** Chooses a node: its databases are asked for first, so that the form changes once. */

@@ -55,6 +55,27 @@ describe("the answer", () => {
     expect(answer.getAttribute("data-state")).toBe("ok");
   });
 
+  it("is not red where there is nothing to change, unless memory runs out", () => {
+    const pools = planOf().pools.map((pool) => ({ ...pool, present_pages: pool.pages }));
+    const { answer } = show(
+      previewOf({ pools }, { answer: "dont", reason: "The node has the planned pools." }),
+    );
+    expect(answer.getAttribute("data-state")).toBe("ok");
+    expect(answer.textContent).toContain("Nothing to change");
+    cleanup();
+    const risk = { ...planOf().risk, meets_policy: false, probability: { low: 0.2, likely: 0.3, high: 0.4 } };
+    const risky = show(previewOf({ pools, risk }, { answer: "dont" })).answer;
+    expect(risky.getAttribute("data-state")).toBe("wrong");
+    expect(risky.textContent).toContain("above 1%");
+  });
+
+  it("calls a risk unknown where it may be within the policy or above it", () => {
+    const risk = { ...planOf().risk, meets_policy: false, probability: { low: 0, likely: 0.1, high: 0.5 } };
+    const { answer } = show(previewOf({ risk }, { answer: "not_enough_known" }));
+    expect(answer.textContent).toContain("not known to 1% yet");
+    expect(answerTexts(planOf({ risk }), verdictOf()).risk).toBe("unknown, accepted 1%");
+  });
+
   it("asks for the biggest unknown in place, with its effect", async () => {
     const question = {
       instance: "orders",

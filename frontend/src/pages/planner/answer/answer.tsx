@@ -8,9 +8,9 @@ import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount, formatNsWithin, formatPercentChange, formatShare } from "@/lib/units";
 import classes from "./answer.module.css";
-import { bestGain, pageChanges } from "./plan-figures";
+import { bestGain, pageChanges, riskState } from "./plan-figures";
 import { QuestionField } from "./question-field";
-import { VERDICTS, VerdictLine } from "./verdict-line";
+import { planLook, VerdictLine } from "./verdict-line";
 
 /** A change of one database that the answer offers, taken over into the form. */
 export type ChangeInstance = (instance: string, field: string, value: string) => void;
@@ -32,7 +32,7 @@ export function Answer({ shown, isStale, next, ...changes }: AnswerProps) {
     <section
       className={classes.answer}
       aria-label="The answer"
-      data-state={VERDICTS[shown.verdict.answer].state}
+      data-state={planLook(shown.plan, shown.verdict).state}
       data-stale={isStale}
     >
       <AnswerLines shown={shown} {...changes} />
@@ -55,7 +55,7 @@ const AnswerLines = memo(function AnswerLines({
       <p className={classes.headline} data-testid="plan-headline">
         {plan.headline}
       </p>
-      <VerdictLine verdict={verdict} />
+      <VerdictLine plan={plan} verdict={verdict} />
       <WouldFit plan={plan} onUseFit={onUseFit} />
       <dl className={classes.rows}>
         <Row name="Costs" big={<Changes plan={plan} />} lines={verdict.costs ?? []} />
@@ -155,15 +155,15 @@ function Benefit({ plan, verdict }: { plan: Plan; verdict: Verdict }) {
   );
 }
 
-const RISKS: Record<"true" | "false" | "null", { state: State; text: (policy: string) => string }> = {
-  true: { state: "ok", text: (policy) => `within ${policy}` },
-  false: { state: "wrong", text: (policy) => `above ${policy}` },
-  null: { state: "unknown", text: (policy) => `not known to ${policy} yet` },
+const RISKS: Record<ReturnType<typeof riskState>, { state: State; text: (policy: string) => string }> = {
+  within: { state: "ok", text: (policy) => `within ${policy}` },
+  above: { state: "wrong", text: (policy) => `above ${policy}` },
+  unknown: { state: "unknown", text: (policy) => `not known to ${policy} yet` },
 };
 
 function Shortage({ plan }: { plan: Plan }) {
   if (plan.shortfall)
     return <StateBadge state="wrong" text={`${formatBytes(plan.shortfall.shortfall_bytes)} short`} />;
-  const { state, text } = RISKS[`${plan.risk.meets_policy}`];
+  const { state, text } = RISKS[riskState(plan)];
   return <StateBadge state={state} text={text(formatShare(plan.risk.policy))} />;
 }

@@ -7,17 +7,19 @@ interface KeepThisPlanProps {
   /** What stands in the form when it is asked for. */
   current: () => { draft: { nodeId: string | null }; scenario: Record<string, unknown> };
   fits: boolean;
+  /** Whether what stands in the form has no plan: what is shown is the plan of an earlier input. */
+  hasProblem: boolean;
 }
 
 /** Freezes the plan and opens it: what is signed is what is kept. */
-export function KeepThisPlan({ current, fits }: KeepThisPlanProps) {
+export function KeepThisPlan({ current, fits, hasProblem }: KeepThisPlanProps) {
   const keep = useKeepPlan();
   const navigate = useNavigate();
   return (
     <>
       <Button
         size="sm"
-        disabled={!fits}
+        disabled={!fits || hasProblem}
         loading={keep.isPending}
         onClick={() => {
           const { draft, scenario } = current();
@@ -30,9 +32,11 @@ export function KeepThisPlan({ current, fits }: KeepThisPlanProps) {
         Keep this plan
       </Button>
       <span className="hp-dim hp-small">
-        {fits
-          ? "It then has a digest, its files and a sheet to sign."
-          : "A plan that does not fit is not kept."}
+        {hasProblem
+          ? "What stands in the form has no plan yet: this is the one before."
+          : fits
+            ? "It then has a digest, its files and a sheet to sign."
+            : "A plan that does not fit is not kept."}
       </span>
       {keep.isError && <ErrorState error={keep.error} bare />}
     </>

@@ -38,11 +38,14 @@ export function bestGain(plan: Plan, verdict: Verdict | null | undefined): Gain 
   return chosenGains(plan).find(({ instance }) => !verdict?.on_huge_pages?.includes(instance));
 }
 
-/** How the risk stands to the policy: "within the accepted". */
-export function riskVerdict({ risk }: Pick<Plan, "risk">): string {
-  if (risk.meets_policy === true) return "within the accepted";
-  if (risk.meets_policy === false) return "above the accepted";
-  return "which may or may not be within the accepted";
+/**
+ * How the risk of a shortage stands to the policy. It may be within it or above it where its range holds the policy: then
+ * it is not known, on every page and sheet.
+ */
+export function riskState({ risk }: Pick<Plan, "risk">): "within" | "above" | "unknown" {
+  const { meets_policy: meets, probability, policy } = risk;
+  if (meets === true) return "within";
+  return meets === false && probability !== null && probability.low > policy ? "above" : "unknown";
 }
 
 /** The decisive figures as text, for the sheet and for comparison. */
@@ -68,9 +71,9 @@ export function answerTexts(
           : `${formatNsInterval(best.saving_ns_per_operation)} per operation`,
     risk: plan.shortfall
       ? plan.shortfall.reason
-      : probability
-        ? `${formatShare(probability.low)} to ${formatShare(probability.high)}, accepted ${formatShare(policy)}`
-        : "unknown",
+      : riskState(plan) === "unknown" || !probability
+        ? `unknown, accepted ${formatShare(policy)}`
+        : `${formatShare(probability.low)} to ${formatShare(probability.high)}, accepted ${formatShare(policy)}`,
     confidence: verdict?.certainty ?? "unknown",
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Plan } from "@/api/types";
-import { riskVerdict } from "../answer/plan-figures";
+import { riskState } from "../answer/plan-figures";
 import { riskTitle } from "./risk-card";
 
 const range = (low: number, likely: number, high: number) => ({ low, likely, high });
@@ -40,10 +40,13 @@ describe("riskTitle", () => {
   });
 });
 
-describe("riskVerdict", () => {
-  it("says how the risk stands to the policy, and when that is open", () => {
-    expect(riskVerdict(plan({ meets_policy: true }))).toBe("within the accepted");
-    expect(riskVerdict(plan({ meets_policy: false }))).toBe("above the accepted");
-    expect(riskVerdict(plan({ meets_policy: null }))).toMatch(/may or may not/);
+describe("riskState", () => {
+  it("is unknown wherever the range of the risk holds the policy", () => {
+    const range = (low: number, high: number) => ({ low, likely: low, high });
+    expect(riskState(plan({ meets_policy: true }))).toBe("within");
+    expect(riskState(plan({ meets_policy: false, probability: range(0.02, 0.5) }))).toBe("above");
+    expect(riskState(plan({ meets_policy: false, probability: range(0, 0.5) }))).toBe("unknown");
+    expect(riskState(plan({ meets_policy: null, probability: range(0, 0.5) }))).toBe("unknown");
+    expect(riskState(plan({ meets_policy: null, probability: null }))).toBe("unknown");
   });
 });

@@ -5,6 +5,7 @@ import {
   type Draft,
   draftOnNode,
   edit,
+  isAsBrought,
   redo,
   startHistory,
   startingDraft,
@@ -143,6 +144,31 @@ describe("draftOnNode", () => {
   it("leaves out what was excluded on the node before: names mean nothing on another one", () => {
     const excluded = { nodeId: "n1", form: { ...initialForm(), exclude: ["kafka"] } };
     expect(draftOnNode(excluded, "n2", running, null).form.exclude).toBeUndefined();
+  });
+});
+
+describe("isAsBrought", () => {
+  const empty: Draft = { form: initialForm(), nodeId: null };
+  const running = { databases: [{ name: "orders", engine: "postgresql", runs_as: "postgresql:main" }] };
+  const on = (node: string) => draftOnNode(empty, node, running, null);
+
+  it("holds for the empty form and for a node as it runs, and for no edit of either", () => {
+    expect(isAsBrought(empty, null)).toBe(true);
+    expect(isAsBrought(on("n-1"), running)).toBe(true);
+    const { form } = on("n-1");
+    const [first] = form.databases;
+    const changed = { ...form, databases: [{ ...first, name: "other" }] } as typeof form;
+    expect(isAsBrought({ form: changed, nodeId: "n-1" }, running)).toBe(false);
+    expect(isAsBrought({ form: { ...initialForm(), databases: [] }, nodeId: null }, null)).toBe(false);
+  });
+
+  it("holds after another node was chosen without an edit", () => {
+    const other = { databases: [{ name: "mysql", engine: "mysql", runs_as: "mysql:main" }] };
+    expect(isAsBrought(draftOnNode(on("n-1"), "n-2", other, running), other)).toBe(true);
+  });
+
+  it("does not hold where what the node runs is not known", () => {
+    expect(isAsBrought(on("n-1"), null)).toBe(false);
   });
 });
 

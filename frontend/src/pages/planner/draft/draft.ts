@@ -170,3 +170,13 @@ export function startingDraft(
   if (observed) return observed;
   return { form: readForm(undefined), nodeId: address.node ?? null };
 }
+
+/**
+ * Whether nobody edited a draft that was never saved: it is what its node brings, or the empty form. False where what the
+ * node runs is not known yet.
+ */
+export function isAsBrought({ form, nodeId }: Draft, running: Json | null): boolean {
+  const empty: Draft = { form: initialForm(), nodeId: null };
+  if (nodeId !== null && running === null) return false;
+  return sameDraft({ form, nodeId }, nodeId === null ? empty : draftOnNode(empty, nodeId, running, null));
+}

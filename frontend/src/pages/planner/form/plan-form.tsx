@@ -34,13 +34,15 @@ interface PlanFormProps {
   plan: Plan | null;
   /** What runs on the node; null where that is not known. */
   running: readonly DatabaseForm[] | null;
+  /** The same when the node was chosen. */
+  brought: readonly DatabaseForm[] | null;
   onForm: ChangeForm;
   onNode: (id: string | null) => void;
 }
 
 /** Every input of a plan: the node, its databases, its other workloads, and the policy. */
 export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
-  const { engines, form, nodeId, node, errors, plan, running, onForm, onNode } = props;
+  const { engines, form, nodeId, node, errors, plan, running, brought, onForm, onNode } = props;
   const numaNodes = node?.numa_node_count ?? 1;
   const described = settingBytes(form.node.memory, 1);
   return (
@@ -64,6 +66,7 @@ export const PlanForm = memo(function PlanForm(props: PlanFormProps) {
         errors={errors}
         plan={plan}
         running={running}
+        brought={brought}
         onForm={onForm}
       />
       <TenantGroup
@@ -90,7 +93,10 @@ function usePageSizes(node: NodeDetail | undefined, plan: Plan | null): readonly
   }, [node, plan]);
 }
 
-type DatabaseGroupProps = Pick<PlanFormProps, "engines" | "errors" | "plan" | "running" | "onForm"> &
+type DatabaseGroupProps = Pick<
+  PlanFormProps,
+  "engines" | "errors" | "plan" | "running" | "brought" | "onForm"
+> &
   Pick<PlannerForm, "databases"> & {
     hugePageSizes: readonly number[];
     memoryBytes: number;

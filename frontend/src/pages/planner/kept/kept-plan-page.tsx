@@ -7,10 +7,11 @@ import { useMayPlan } from "@/api/session";
 import type { SavedPlan } from "@/api/types";
 import { PlanButtons } from "@/components/plans/plan-buttons";
 import { PlanStateBadge } from "@/components/plans/plan-state-badge";
+import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
 import { PageSkeleton } from "@/components/ui/skeletons";
-import { ErrorState } from "@/components/ui/states";
+import { ErrorState, isMissing, NotThere } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
 import { FilesCard } from "./files-card";
 import classes from "./kept-plan.module.css";
@@ -21,6 +22,12 @@ import { WhereItStands } from "./where-it-stands";
 export function KeptPlanPage() {
   const { planId } = useParams({ from: "/app/plans/$planId" });
   const query = useQuery(savedPlanQuery(planId));
+  if (isMissing(query.error))
+    return (
+      <NotThere title="No such plan">
+        <LinkButton to="/plans">All plans</LinkButton>
+      </NotThere>
+    );
   return (
     <QueryView query={query} skeleton={<PageSkeleton />}>
       {(kept) => <KeptPlan kept={kept} />}

@@ -5,9 +5,9 @@ import { StateBadge } from "@/components/ui/badges";
 import { sortFindings } from "@/components/ui/findings";
 import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
-import { formatAbsolute, formatBytes, formatBytesDelta, formatCount, UNKNOWN } from "@/lib/units";
+import { formatAbsolute, formatBytesDelta, formatCount, UNKNOWN } from "@/lib/units";
 import { answerTexts } from "../answer/plan-figures";
-import { VERDICTS } from "../answer/verdict-line";
+import { planLook } from "../answer/verdict-line";
 import { ledgerBars } from "../memory/ledger-parts";
 import { whatItDoes } from "./artifact-texts";
 import classes from "./kept-plan.module.css";
@@ -38,9 +38,8 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
       </div>
       <Part title="Memory under the plan">
         <div className={classes.map}>
-          <MemoryMap bars={bars} legend="line" columns={bars.length > 4 ? 4 : bars.length > 2 ? 2 : 1} />
+          <MemoryMap bars={bars} legend="key" columns={bars.length > 4 ? 4 : bars.length > 2 ? 2 : 1} />
         </div>
-        <MemoryTable kept={kept} />
       </Part>
       {kept.verdict && <Conditions verdict={kept.verdict} />}
       <Part title="What happens, how it is undone, how it is checked">
@@ -138,7 +137,7 @@ function Fact({ name, value }: { name: string; value: ReactNode }) {
 function VerdictLine({ kept }: { kept: SavedPlan }) {
   const { verdict, plan } = kept;
   const risk = answerTexts(plan, verdict).risk;
-  const look = verdict ? VERDICTS[verdict.answer] : null;
+  const look = verdict ? planLook(plan, verdict) : null;
   return (
     <div className={classes.verdict} data-state={look?.state ?? "unknown"}>
       <p>
@@ -203,24 +202,6 @@ function Gains({ kept }: { kept: SavedPlan }) {
   );
 }
 
-function MemoryTable({ kept }: { kept: SavedPlan }) {
-  const changed = (kept.plan.difference?.memory ?? []).filter(
-    ({ now_bytes: now, planned_bytes: planned }) => now !== planned,
-  );
-  if (changed.length === 0) return null;
-  return (
-    <p className={classes.line}>
-      {changed
-        .map(
-          ({ kind, now_bytes: now, planned_bytes: planned }) =>
-            `${String(kind).replaceAll("_", " ")}: ${formatBytes(now)} → ${formatBytes(planned)}`,
-        )
-        .join("; ")}
-      .
-    </p>
-  );
-}
-
 function Conditions({ verdict }: { verdict: Verdict }) {
   return (
     <div className={classes.columns}>
@@ -259,7 +240,7 @@ function Steps({ artifacts }: { artifacts: readonly PlanArtifact[] }) {
       {steps.map((step) => (
         <li key={`${step.kind}:${step.filename}`}>
           <span className="hp-mono">{step.path ?? step.filename}</span>: {whatItDoes(step)} Undone:{" "}
-          <span className="hp-mono">{firstLine(step.rollback)}</span>
+          <Undone rollback={step.rollback} />
         </li>
       ))}
       <li>
@@ -271,12 +252,18 @@ function Steps({ artifacts }: { artifacts: readonly PlanArtifact[] }) {
   );
 }
 
-function firstLine(commands: string): string {
-  const lines = commands
-    .split("\n")
-    .map((line) => line.replace(/^# /, ""))
-    .filter(Boolean);
-  return lines.length > 1 ? `${lines[0]} …` : (lines[0] ?? "nothing to undo");
+/** The way back of a step: what a comment says is prose, the first command stands for those that follow it. */
+function Undone({ rollback }: { rollback: string }) {
+  const lines = rollback.split("\n").filter((line) => line.trim() !== "");
+  const prose = lines.filter((line) => line.startsWith("#")).map((line) => line.replace(/^#\s*/, ""));
+  const [command, ...rest] = lines.filter((line) => !line.startsWith("#"));
+  if (lines.length === 0) return "nothing to undo.";
+  return (
+    <>
+      {prose.join(" ")} {command && <span className="hp-mono">{command}</span>}
+      {rest.length > 0 && ` and ${rest.length} more in roll-back.sh`}
+    </>
+  );
 }
 
 function FindingLines({ findings }: { findings: readonly Finding[] }) {

@@ -21,10 +21,11 @@ export function WhereItStands({ kept }: { kept: SavedPlan }) {
         <Step done={kept.approved_at !== null} what="Approved" by={kept.approved_by} at={kept.approved_at} />
         <Step
           done={kept.in_force.length > 0}
-          what="In force"
+          what="Put in force"
           by={kept.in_force[0]?.by ?? null}
           at={kept.in_force[0]?.since ?? null}
         />
+        <Verified kept={kept} />
       </ol>
       {isStale && <Stale kept={kept} />}
       {kept.in_force.map((node) => (
@@ -81,6 +82,23 @@ function Step({ done, what, by, at }: { done: boolean; what: string; by: string 
   );
 }
 
+/** The last step is the node's: done when its newest report says so. */
+function Verified({ kept: { in_force: nodes } }: { kept: SavedPlan }) {
+  const isDone = nodes.length > 0 && nodes.every(({ answer }) => answer === "yes");
+  return (
+    <li data-done={isDone}>
+      <strong>Verified in force</strong>
+      {isDone ? (
+        <span>
+          by the node's report, <When iso={nodes[0]?.verified_at ?? null} />
+        </span>
+      ) : (
+        <span>not yet</span>
+      )}
+    </li>
+  );
+}
+
 function Stale({ kept }: { kept: SavedPlan }) {
   return (
     <TableScroll label="What changed since" minWidth={420}>
@@ -106,7 +124,7 @@ function Stale({ kept }: { kept: SavedPlan }) {
   );
 }
 
-const LOOKS = { yes: "ok", partly: "attention", no: "wrong", unknown: "unknown" } as const;
+const LOOKS = { yes: "ok", partly: "attention", no: "attention", unknown: "unknown" } as const;
 const WORDS = { yes: "Yes", partly: "Partly", no: "Not yet", unknown: "No report yet" };
 
 function OnNode({ node }: { node: PlanOnNode }) {
@@ -115,7 +133,7 @@ function OnNode({ node }: { node: PlanOnNode }) {
       <StateBadge state={LOOKS[node.answer]} text={WORDS[node.answer]} />
       <div>
         <p className={classes.line}>
-          In force on{" "}
+          {node.answer === "yes" ? "In force on" : "Meant for"}{" "}
           <TextLink to="/nodes/$nodeId" params={{ nodeId: node.node_id }}>
             {node.node_name}
           </TextLink>

@@ -43,7 +43,11 @@ export function useAddress(draft: Draft, isDirty: boolean, onOther: (draft: Draf
     const fragment = fragmentOf(now, dirty);
     const { href } = router.buildLocation({
       to: "/planner",
-      search: { saved: home.saved, node: dirty ? (now.nodeId ?? undefined) : undefined },
+      // A saved scenario names its node itself, until it is edited.
+      search: {
+        saved: home.saved,
+        node: dirty || home.saved === undefined ? (now.nodeId ?? undefined) : undefined,
+      },
       hash: fragment,
     });
     written.current = fragment;

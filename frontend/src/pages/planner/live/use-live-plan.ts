@@ -1,6 +1,7 @@
 import { replaceEqualDeep } from "@tanstack/react-query";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { fetchPreview, type PreviewInput } from "@/api/plans";
+import { asApiError } from "@/api/problem";
 import type { PlanPreview } from "@/api/types";
 import { Asker } from "./asker";
 
@@ -24,6 +25,9 @@ interface Answered {
   shown: PlanPreview | null;
   shownNodeId: string | null;
 }
+
+/** How long to wait before a server that did not answer is asked again. */
+const ASKED_AGAIN_MS = 2000;
 
 const NOTHING: Answered = { input: null, error: null, shown: null, shownNodeId: null };
 
@@ -58,6 +62,15 @@ export function useLivePlan(input: PreviewInput): LivePlan {
   const newest = useRef(input);
   newest.current = input;
   const retry = useCallback(() => asker.want(newest.current), [asker]);
+
+  // A server that is away or starts comes back: what stands in the form is asked for until it answers.
+  const { error: refused } = answered;
+  useEffect(() => {
+    const { status } = refused === null ? { status: 200 } : asApiError(refused);
+    if (status !== 0 && status < 502) return;
+    const again = setTimeout(retry, ASKED_AGAIN_MS);
+    return () => clearTimeout(again);
+  }, [refused, retry]);
 
   const isOfThisNode = answered.shown !== null && answered.shownNodeId === input.nodeId;
   const isBehind = answered.input !== input;

@@ -17,7 +17,7 @@ const KINDS: Record<LedgerKind | "reclaimable", { label: string; color: string; 
   tenants: { label: "Workloads", color: token("ledger-tenants"), look: "solid" },
   engine_private: { label: "Engines' private memory", color: token("ledger-engine-private"), look: "solid" },
   page_tables: { label: "Page tables", color: token("ledger-page-tables"), look: "solid" },
-  page_cache: { label: "Page cache", color: token("ledger-page-cache"), look: "solid" },
+  page_cache: { label: "Page cache that a database needs", color: token("ledger-page-cache"), look: "solid" },
   reclaimable: { label: "Reclaimable cache", color: token("ledger-reclaimable"), look: "solid" },
   pool: { label: "Pool of", color: token("page-2m"), look: "pool" },
   pool_slack: { label: "Idle", color: token("page-2m"), look: "slack" },

@@ -121,7 +121,7 @@ export function Toolbar(props: ToolbarProps) {
 }
 
 function DirtyMark({ base, isDirty }: Pick<ToolbarProps, "base" | "isDirty">) {
-  if (!base) return <Text className={classes.note}>Not saved; the address keeps it.</Text>;
+  if (!base) return isDirty ? <Text className={classes.note}>Edited; the address keeps it.</Text> : null;
   if (!isDirty) return <Text className={classes.note}>Saved, version {base.version}.</Text>;
   return (
     <Text className={classes.dirty}>

@@ -34,6 +34,7 @@ interface DatabaseInputsProps {
   kubernetes: boolean;
   /** What runs on the node; null where that is not known. */
   running: readonly DatabaseForm[] | null;
+  brought: readonly DatabaseForm[] | null;
   onChange: ChangeDatabase;
   onRemove: (index: number) => void;
 }
@@ -84,7 +85,7 @@ export const DatabaseInputs = memo(function DatabaseInputs(props: DatabaseInputs
           <TrashIcon />
         </ActionIcon>
       </div>
-      <ObservedMark database={database} running={props.running} />
+      <ObservedMark database={database} running={props.running} brought={props.brought} />
       <SettingInputs {...props} engine={engine} />
       <PasteSettings
         onRead={({ engine: name, version, settings }) =>

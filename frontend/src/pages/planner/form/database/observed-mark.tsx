@@ -8,12 +8,14 @@ interface ObservedMarkProps {
   database: DatabaseForm;
   /** The databases of the node as they run; null where that is not known. */
   running: readonly DatabaseForm[] | null;
+  /** The same when the node was chosen: what differs from it is an edit, what the node changed since is none. */
+  brought: readonly DatabaseForm[] | null;
 }
 
 const MOST_NAMED = 3;
 
 /** Whether a database that came with its node still stands in the form as it runs, and if not, what is different. */
-export const ObservedMark = memo(function ObservedMark({ database, running }: ObservedMarkProps) {
+export const ObservedMark = memo(function ObservedMark({ database, running, brought }: ObservedMarkProps) {
   if (!database.runs_as) return null;
   const observed = running?.find((other) => other.runs_as === database.runs_as);
   if (!observed) {
@@ -30,11 +32,14 @@ export const ObservedMark = memo(function ObservedMark({ database, running }: Ob
       </div>
     );
   const rest = changes.length - MOST_NAMED;
+  const began = brought?.find((other) => other.runs_as === database.runs_as);
+  const isEdited = !began || changesToRunning(database, began).length > 0;
   return (
-    <div className={classes.observed} data-edited="true">
+    <div className={classes.observed} data-edited={isEdited}>
       <SourceBadge source="given" detail={`Its node runs ${database.runs_as} with other settings.`} />
       <span className="hp-anywhere">
-        edited; today: {changes.slice(0, MOST_NAMED).join(", ")}
+        {isEdited ? "edited; today: " : "changed on the node since; now: "}
+        {changes.slice(0, MOST_NAMED).join(", ")}
         {rest > 0 && ` and ${rest} more`}
       </span>
     </div>
