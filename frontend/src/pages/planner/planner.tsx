@@ -15,7 +15,7 @@ import { GIB } from "@/lib/units";
 import { Answer } from "./answer/answer";
 import { KeepThisPlan } from "./answer/keep-this-plan";
 import { CompareCard } from "./compare/compare-card";
-import { type Draft, isAsBrought, runningDatabases, savedDraft } from "./draft/draft";
+import { broughtDraft, type Draft, runningDatabases, sameDraft, savedDraft } from "./draft/draft";
 import {
   type ChangeForm,
   inputPaths,
@@ -63,9 +63,10 @@ export function Planner({ engines, stored, running }: PlannerProps) {
   const began = useBegan(nodeId, asItRuns);
   const differs = useIsDirty(scenario, nodeId, base);
   // A node that reports other settings meanwhile is no edit: what counts is what it brought when it was chosen.
+  const pristine = useMemo(() => broughtDraft(nodeId, began), [nodeId, began]);
   const isDirty = useMemo(
-    () => differs && !(base === null && isAsBrought(draft, began)),
-    [differs, base, draft, began],
+    () => differs && !(base === null && pristine !== null && sameDraft(draft, pristine)),
+    [differs, base, draft, pristine],
   );
   const address = useAddress(draft, isDirty, load);
   const mayPlan = useMayPlan();

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Scenario } from "@/api/types";
 import {
+  broughtDraft,
   changesToRunning,
   type Draft,
   draftOnNode,
   edit,
-  isAsBrought,
   redo,
+  sameDraft,
   startHistory,
   startingDraft,
   undo,
@@ -147,28 +148,31 @@ describe("draftOnNode", () => {
   });
 });
 
-describe("isAsBrought", () => {
+describe("broughtDraft", () => {
   const empty: Draft = { form: initialForm(), nodeId: null };
   const running = { databases: [{ name: "orders", engine: "postgresql", runs_as: "postgresql:main" }] };
-  const on = (node: string) => draftOnNode(empty, node, running, null);
+  const isBrought = (value: Draft, runs: typeof running | null) => {
+    const brought = broughtDraft(value.nodeId, runs);
+    return brought !== null && sameDraft(value, brought);
+  };
 
-  it("holds for the empty form and for a node as it runs, and for no edit of either", () => {
-    expect(isAsBrought(empty, null)).toBe(true);
-    expect(isAsBrought(on("n-1"), running)).toBe(true);
-    const { form } = on("n-1");
-    const [first] = form.databases;
-    const changed = { ...form, databases: [{ ...first, name: "other" }] } as typeof form;
-    expect(isAsBrought({ form: changed, nodeId: "n-1" }, running)).toBe(false);
-    expect(isAsBrought({ form: { ...initialForm(), databases: [] }, nodeId: null }, null)).toBe(false);
+  it("is the empty form or a node as it runs, and no edit of either", () => {
+    expect(isBrought(empty, null)).toBe(true);
+    const chosen = draftOnNode(empty, "n-1", running, null);
+    expect(isBrought(chosen, running)).toBe(true);
+    const edited = chosen.form.databases.map((database) => ({ ...database, name: "other" }));
+    expect(isBrought({ form: { ...chosen.form, databases: edited }, nodeId: "n-1" }, running)).toBe(false);
+    expect(isBrought({ form: { ...initialForm(), databases: [] }, nodeId: null }, null)).toBe(false);
   });
 
-  it("holds after another node was chosen without an edit", () => {
+  it("is the next node as it runs, after another one was chosen without an edit", () => {
     const other = { databases: [{ name: "mysql", engine: "mysql", runs_as: "mysql:main" }] };
-    expect(isAsBrought(draftOnNode(on("n-1"), "n-2", other, running), other)).toBe(true);
+    const chosen = draftOnNode(empty, "n-1", running, null);
+    expect(isBrought(draftOnNode(chosen, "n-2", other, running), other)).toBe(true);
   });
 
-  it("does not hold where what the node runs is not known", () => {
-    expect(isAsBrought(on("n-1"), null)).toBe(false);
+  it("is not known where what the node runs is not", () => {
+    expect(broughtDraft("n-1", null)).toBeNull();
   });
 });
 

@@ -171,12 +171,9 @@ export function startingDraft(
   return { form: readForm(undefined), nodeId: address.node ?? null };
 }
 
-/**
- * Whether nobody edited a draft that was never saved: it is what its node brings, or the empty form. False where what the
- * node runs is not known yet.
- */
-export function isAsBrought({ form, nodeId }: Draft, running: Json | null): boolean {
+/** What a node brings when it is chosen, or the empty form without one; null where what it runs is not known yet. */
+export function broughtDraft(nodeId: string | null, running: Json | null): Draft | null {
   const empty: Draft = { form: initialForm(), nodeId: null };
-  if (nodeId !== null && running === null) return false;
-  return sameDraft({ form, nodeId }, nodeId === null ? empty : draftOnNode(empty, nodeId, running, null));
+  if (nodeId === null) return empty;
+  return running === null ? null : draftOnNode(empty, nodeId, running, null);
 }
