@@ -75,8 +75,6 @@ _MENDED_IN_PODS: Final = frozenset({"pod_limit_below_segment", "time_bomb"})
 #: Said by the answer itself.
 _SAID: Final = frozenset({"memory_fit", "risk_above_policy"})
 _RUNS: Final = "fallback_to_base_pages"
-#: A running server's size is a guess: pages that it holds are not to be given back.
-_GUESSED: Final = "size_not_known"
 
 
 def verdict(plan: Plan, request: PlanRequest | None = None) -> Verdict:
@@ -107,9 +105,6 @@ def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...]) -> tuple
         return refused
     if after:
         return Answer.DO_IT_AFTER, after[0]
-    guessed = next((f for f in plan.findings if f.code == _GUESSED and f.state is not State.OK), None)
-    if guessed is not None:
-        return Answer.NOT_ENOUGH_KNOWN, f"{guessed.subject}: {guessed.reason} {guessed.fix}"
     if _gives_back(plan):
         return Answer.DO_IT, f"{format_bytes(-(locked_change_bytes(plan) or 0))} go back to everyone else."
     if plan.risk.meets_policy is None:

@@ -6,23 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import (
     DatabaseInstance,
     Finding,
-    GlobalPool,
     KubernetesView,
     NodeFacts,
-    NodeSample,
     NumaNode,
-    ObservedDatabase,
-    ObservedSegment,
     Plan,
     PlanRequest,
     Pool,
     State,
 )
-from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.planner.verdict import Answer, verdict
 
@@ -151,34 +145,3 @@ def test_memory_that_is_given_back_waits_for_no_risk(meets_policy: bool | None) 
     found = verdict(with_risk(replace(made(pages=20_000), findings=()), meets_policy=meets_policy))
     assert found.answer is Answer.DO_IT
     assert "go back to everyone else" in found.reason
-
-
-def holding(engine: str, held_gib: int, **settings: str) -> Plan:
-    """The plan of a node as it runs: 20,000 pages, and one server that holds ``held_gib`` of them."""
-    asked_for = asked(pages=20_000)
-    pool = asked_for.node.numa[0].pools[0]
-    free = 20_000 - held_gib * 512
-    numa = replace(asked_for.node.numa[0], pools=(replace(pool, free_hugepages=free),))
-    segment = ObservedSegment(bytes=held_gib * GIB, backing="hugetlb", page_bytes=2 * 1024**2)
-    sample = NodeSample(
-        databases=(ObservedDatabase(key="a", engine=engine, settings=settings, segments=(segment,)),),
-        pools=(GlobalPool(page_bytes=2 * 1024**2, nr_hugepages=20_000, free_hugepages=free),),
-    )
-    node = replace(asked_for.node, numa=(numa,))
-    return plan(PlanRequest(node=node, databases=as_it_runs(sample, DemandContext.of_node(node)), sample=sample))
-
-
-@pytest.mark.parametrize(
-    ("engine", "setting"),
-    [("mysql", "innodb_buffer_pool_size"), ("mariadb", "innodb_buffer_pool_size"), ("postgresql", "shared_buffers")],
-)
-def test_pages_of_a_server_whose_size_is_not_known_are_not_given_back(engine: str, setting: str) -> None:
-    found = verdict(holding(engine, 30))
-    assert found.answer is Answer.NOT_ENOUGH_KNOWN
-    assert setting in found.reason
-    assert "30 GiB" in found.reason
-
-
-def test_a_size_that_is_known_is_planned_for() -> None:
-    found = verdict(holding("mysql", 30, innodb_buffer_pool_size="4G", large_pages="ON"))
-    assert found.answer is Answer.DO_IT

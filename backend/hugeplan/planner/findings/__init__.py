@@ -40,7 +40,6 @@ from hugeplan.planner.findings import (
     rounding_waste,
     segment_mistaken,
     silent_fallback,
-    size_not_known,
     thp,
     time_bomb,
 )
@@ -58,7 +57,6 @@ RULES: tuple[Rule, ...] = (
     of_plan(pools_present.check),
     of_plan(segment_mistaken.check),
     of_plan(pool_idle.check),
-    of_plan(size_not_known.check),
     of_plan(fallback.check),
     Rule(silent_fallback.check_limits, ("sample", "default_huge_page_bytes")),
     of_plan(silent_fallback.check),

@@ -212,14 +212,6 @@ CASES = (
         "silent_fallback", WRONG, request(sample=limited("off", "base_pages", reservation=GIB)), "refused the mapping"
     ),
     Case("time_bomb", None, request()),
-    Case("size_not_known", OK, request(sample=limited("on", "hugetlb"))),
-    Case(
-        "size_not_known",
-        LOOK,
-        request(node(), database(settings={}), sample=limited("on", "hugetlb")),
-        "took the default of shared_buffers",
-    ),
-    Case("size_not_known", None, request(node(), database(settings={}), sample=limited("off", "base_pages"))),
     Case("time_bomb", OK, request(sample=limited("on", "hugetlb", usage=4 * GIB))),
     Case("time_bomb", WRONG, request(sample=limited("on", "hugetlb", usage=2 * GIB)), "Bad address"),
     Case("time_bomb", UNKNOWN, request(sample=limited("on", "hugetlb", known=False)), "not known"),
