@@ -88,11 +88,55 @@ class TestPostgresql:
         assert "postgresql.conf: does not exist" in server["settings_note"]
         assert values(server)["shared_buffers"] == ("1GB", "command line")
 
+    @pytest.mark.parametrize(
+        ("words", "variables"),
+        [
+            ("-D /etc/pg", {}),
+            ("-D /etc/pg/", {}),
+            ("", {"PGDATA": "/etc/pg"}),
+            ("-D etc/pg", {"PWD": "/"}),
+            ("-D /home/postgres/pgdata -c config_file=/etc/pg/postgresql.conf", {}),
+            ("--config-file=pg/postgresql.conf", {"PWD": "/etc"}),
+        ],
+    )
+    def test_the_file_is_the_one_that_the_server_was_started_with(
+        self, machine: Machine, words: str, variables: dict[str, str]
+    ) -> None:
+        """-D names the folder of the file; the data may lie elsewhere, with the file of initdb still in it."""
+        server = databases(started(machine("kubernetes-v2"), words, variables))["postgresql"]
+        assert server["settings_complete"] is True, server["settings_note"]
+        assert values(server) == {"max_connections": ("600", "postgresql.conf"), "work_mem": ("7MB", "x.conf")}
+
+    @pytest.mark.parametrize("words", ["-D elsewhere", "-c config_file=pg/postgresql.conf"])
+    def test_a_name_relative_to_a_folder_that_is_not_known_says_so(self, machine: Machine, words: str) -> None:
+        server = databases(started(machine("kubernetes-v2"), words, {}))["postgresql"]
+        assert server["settings_complete"] is False
+        assert "a folder that is not known" in server["settings_note"]
+
+    def test_a_relative_name_of_its_data_folder(self, machine: Machine) -> None:
+        server = databases(started(machine("kubernetes-v2"), "-D postgres/pgdata", {}))["postgresql"]
+        assert server["settings_complete"] is True
+        assert values(server)["huge_pages"] == ("try", "postgresql.conf")
+
     def test_a_file_that_includes_itself_ends(self, machine: Machine) -> None:
         host = machine("kubernetes-v2")
         file = host.path("proc/5001/root/home/postgres/pgdata/postgresql.conf")
         file.write_text("include 'postgresql.conf'\nwork_mem = 9MB\n")
         assert databases(host)["postgresql"]["settings_complete"] is False
+
+
+def started(host: Host, words: str, variables: dict[str, str]) -> Host:
+    """The server of the tree as if it was started with these words; /etc/pg has files of its own."""
+    host.path("proc/5001/cmdline").write_text("\0".join(["postgres", *words.split()]) + "\0")
+    host.path("proc/5001/environ").write_text("".join(f"{name}={value}\0" for name, value in variables.items()))
+    folder = host.path("proc/5001/root/etc/pg")
+    folder.mkdir(parents=True)
+    (folder / "postgresql.conf").write_text("data_directory = '/home/postgres/pgdata'\nmax_connections = 600\n")
+    with (folder / "postgresql.conf").open("a") as file:
+        file.write("include 'x.conf'\n")
+    (folder / "x.conf").write_text("work_mem = 7MB\n")
+    host.path("proc/5001/root/home/postgres/pgdata/postgresql.auto.conf").unlink(missing_ok=True)
+    return host
 
 
 class TestOthers:

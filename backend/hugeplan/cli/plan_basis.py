@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,10 +42,13 @@ def basis_lines(request: PlanRequest, plan: Plan, basis: Mapping[str, Basis]) ->
         read = ", ".join(f"{name} = {value} ({source})" for name, (value, source) in own.read.items())
         if read:
             parts.append(f"From the server: {read}.")
+        ignored = ", ".join(f"{name} = {value} ({source})" for name, (value, source) in own.not_understood.items())
+        if ignored:
+            parts.append(f"Not understood, so counted as if it were not there: {ignored}; name it in the option.")
         if own.server is not None and own.complete:
             parts.append("Everything else is at its defaults there.")
         elif own.server is not None:
-            parts.append("Not all of its settings could be read (root can).")
+            parts.append(f"Not all of its settings could be read{'' if os.geteuid() == 0 else ' (root can)'}.")
         assumed = ", ".join(f"{n} = {v}" for n, v in assumed_values(instance, planned, own).items())
         if assumed:
             parts.append(f"Assumed, because nothing names it: {assumed}.")
@@ -60,6 +64,7 @@ def basis_document(request: PlanRequest, plan: Plan, basis: Mapping[str, Basis])
             "server": own.server,
             "given": dict(own.given),
             "from_server": {n: {"value": value, "source": source} for n, (value, source) in own.read.items()},
+            "not_understood": {n: {"value": v, "source": source} for n, (v, source) in own.not_understood.items()},
             "assumed": assumed_values(instance, planned, own),
         }
         for instance, planned, own in _each(request, plan, basis)

@@ -135,6 +135,8 @@ def parse_database(engine: str, text: str) -> Described:
         name, separator, value = part.partition("=")
         if not separator or not name.strip():
             raise PlannerError(option, part, "SETTING=VALUE, such as shared_buffers=8GB")
+        if name.strip() in settings:
+            raise PlannerError(f"{option} {name.strip()}", value.strip(), "each setting once")
         settings[name.strip()] = value.strip().strip("'\"")
     own = {key: settings.pop(key) for key in (*_INSTANCE_KEYS, *_CHOICE_KEYS) if key in settings}
     if own.get("server") not in {None, "new"}:

@@ -6,6 +6,7 @@ was taken from where stands in :class:`Basis`, so that the plan can say it besid
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -54,7 +55,8 @@ class Choice:
 
 
 def _same_path(one: str, other: str) -> bool:
-    return one.rstrip("/") == other.rstrip("/")
+    """Whether two names are one folder: the server's own is real, a person's may be a link to it."""
+    return one.rstrip("/") == other.rstrip("/") or one == os.path.realpath(other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +73,14 @@ class Basis:
     """Where an instance's values come from: ``given`` by flags or file, ``read`` from the server with its source.
 
     ``server`` names the running server, None without one. ``complete``: whether all of its settings could be read.
+    ``not_understood``: settings of the server that count, with values that the rule refuses; the plan lacks them.
     """
 
     given: Mapping[str, str]
     read: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     server: str | None = None
     complete: bool | None = None
+    not_understood: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def over_running(
@@ -102,14 +106,14 @@ def over_running(
         while any(other.name == name for other in instances):
             name = f"{one.instance.name}-{len(instances) + 1}"
         instance = replace(one.instance, name=name)
-        given = dict(instance.settings)
+        given = _given(instance, server)
         if server is None:
             instances.append(instance)
             basis[name] = Basis(given=given)
             continue
         found = _without_refusal(as_instance(server, name, context))
         instances.append(_merged(instance, found, server))
-        basis[name] = _basis(given, found.settings, server)
+        basis[name] = _basis(given, found, server)
     return tuple(instances), basis
 
 
@@ -120,17 +124,46 @@ def basis_of_running(instances: Sequence[DatabaseInstance], sample: NodeSample) 
     for instance in instances:
         server = by_key.get(instance.runs_as or "")
         if server is not None:
-            found[instance.name] = _basis({}, instance.settings, server)
+            found[instance.name] = _basis({}, instance, server)
     return found
 
 
-def _basis(given: Mapping[str, str], settings: Mapping[str, str], server: ObservedDatabase) -> Basis:
+def _basis(given: Mapping[str, str], instance: DatabaseInstance, server: ObservedDatabase) -> Basis:
+    def sourced(settings: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+        return {n: (v, server.sources.get(n, "its files")) for n, v in settings.items() if n not in given}
+
+    counted = {spec.name for spec in ENGINES[instance.engine].settings if spec.matters}
+    counted -= {_SWITCHES.get(instance.engine, "")}  # left out on purpose where it keeps the server off huge pages
+    refused = {n: v for n, v in server.settings.items() if n in counted and n not in instance.settings}
     return Basis(
         given=given,
-        read={n: (v, server.sources.get(n, "its files")) for n, v in settings.items() if n not in given},
+        read=sourced(instance.settings) | _version(given, instance, server),
         server=server_name(server),
         complete=server.settings_complete,
+        not_understood=sourced(refused),
     )
+
+
+def _given(instance: DatabaseInstance, server: ObservedDatabase | None) -> dict[str, str]:
+    """What the option names: settings, connections, and the version with the one that runs where they differ."""
+    given = dict(instance.settings)
+    if instance.connections is not None:
+        given["connections"] = str(instance.connections)
+    if instance.version is not None:
+        runs = None if server is None else server.version
+        same = runs is None or runs.split(".")[0] == instance.version.split(".")[0]
+        given["version"] = instance.version if same else f"{instance.version} ({runs} runs)"
+    return given
+
+
+def _version(
+    given: Mapping[str, str], instance: DatabaseInstance, server: ObservedDatabase
+) -> dict[str, tuple[str, str]]:
+    if server.version is None or "version" in given:
+        return {}
+    if instance.version is None:
+        return {"version": (server.version, "not one that the rule knows")}
+    return {"version": (server.version, "as it runs")}
 
 
 def _without_refusal(instance: DatabaseInstance) -> DatabaseInstance:
@@ -175,7 +208,11 @@ def _chosen(
             if not fits:
                 raise _no_such(one, one.choice.words, own)
             found[index] = fits[0]
-    taken = {d.key for d in found.values() if d is not None}
+    named = [d for d in found.values() if d is not None]
+    for server in named:
+        if named.count(server) > 1:
+            raise InputError(f"--{server.engine}: two options name one server: {server_name(server)}")
+    taken = {d.key for d in named}
     for index, one in enumerate(described):
         if index in found:
             continue

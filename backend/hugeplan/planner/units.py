@@ -108,6 +108,17 @@ def parse_oracle_bytes(text: str | int, field: str) -> int:
 
 #: PostgreSQL takes no other spelling of a unit: 8G is refused, 8GB is a size.
 _POSTGRESQL_MEANT = {"k": "kB", "m": "MB", "g": "GB", "t": "TB"}
+#: What strtol() of base 0 reads as another base; a point or an exponent behind it makes the number decimal again.
+_C_BASES: Final = re.compile(r"([+-]?)0(?:[xX]([0-9a-fA-F]+)|([0-7]+))(?![.eE0-9])")
+
+
+def decimal_as_c_reads_it(text: str) -> str:
+    """The number at the start of a text in base 10: ``0x200`` and ``01000`` are 512 (parse_int, guc.c)."""
+    found = _C_BASES.match(text)
+    if found is None:
+        return text
+    sign, hexadecimal, octal = found.groups()
+    return f"{sign}{int(hexadecimal, 16) if hexadecimal else int(octal, 8)}{text[found.end() :]}"
 
 
 def parse_postgresql_bytes(text: str | int, unit_bytes: int, field: str) -> int:
@@ -121,7 +132,7 @@ def parse_postgresql_bytes(text: str | int, unit_bytes: int, field: str) -> int:
     expected = "a size such as 8GB, 512MB, 64kB or a whole number of the setting's own unit"
     if isinstance(text, bool) or not isinstance(text, str | int):
         raise UnitError(field, text, expected)
-    raw = str(text).strip().strip("'")
+    raw = decimal_as_c_reads_it(str(text).strip().strip("'"))
     number, unit = _split(raw, field, expected)
     factor = unit_bytes if unit == "" else _POSTGRESQL.get(unit)
     if factor is None:

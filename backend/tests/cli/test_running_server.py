@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_the_page_count_of_the_issue() -> None:
     assert demand_of(instance, M2, CONTEXT).pages == 570
     assert (instance.version, instance.runs_as, instance.name) == ("15", BUSY.key, "postgresql")
     assert basis.given == {"shared_buffers": "1GB"}
-    assert basis.read == {"max_connections": ("1500", "postgresql.conf")}
+    assert basis.read == {"max_connections": ("1500", "postgresql.conf"), "version": ("15", "as it runs")}
     assert basis.server == "PostgreSQL on port 5432 (PID 812, data directory /srv/pg-5432)"
     assert assumed_values(instance, None, basis) == {}, "its files were all read: nothing is assumed"
 
@@ -135,3 +136,35 @@ def test_libraries_without_a_rule_are_measured_on_the_running_segment() -> None:
 def test_the_file_sets_what_the_plan_counts_with_and_the_server_does_not_have() -> None:
     instance, _ = merged("port=5433,shared_buffers=2GB", BUSY, OTHER)
     assert [(one.name, one.value) for one in changed_settings(instance, OTHER)] == [("shared_buffers", "2GB")]
+
+
+def test_a_value_that_the_rule_cannot_read_is_said() -> None:
+    """It was left out without a word, beside "Everything else is at its defaults there"."""
+    odd = replace(BUSY, settings={"shared_buffers": "1GB", "max_connections": "many", "huge_pages": "off"})
+    instance, basis = merged("shared_buffers=1GB", odd)
+    assert basis.not_understood == {"max_connections": ("many", "postgresql.conf")}
+    assert "max_connections" not in instance.settings
+    assert merged("shared_buffers=1GB,max_connections=1500", odd)[1].not_understood == {}
+
+
+def test_version_and_connections_of_an_option_stand_under_given() -> None:
+    basis = merged("version=16,connections=900", BUSY)[1]
+    assert (basis.given["version"], basis.given["connections"]) == ("16 (15 runs)", "900")
+    assert "version" not in basis.read
+    assert merged("version=15.4", BUSY)[1].given["version"] == "15.4"
+
+
+def test_two_options_for_one_server_are_refused_in_a_persons_words() -> None:
+    both = [parse_database("postgresql", text) for text in ("port=5433", "pid=900,shared_buffers=2GB")]
+    with pytest.raises(InputError, match="two options name one server: PostgreSQL on port 5433") as refused:
+        over_running(both, NodeSample(databases=(BUSY, OTHER)), CONTEXT)
+    assert "slice" not in str(refused.value)
+    with pytest.raises(PlannerError, match="each setting once"):
+        merged("port=5433,shared_buffers=1GB,shared_buffers=2GB", BUSY, OTHER)
+
+
+def test_a_folder_may_be_named_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data")
+    linked = replace(OTHER, place=ServerPlace(data_directory=str(tmp_path / "data")))
+    assert merged(f"data_directory={tmp_path / 'link'}", BUSY, linked)[0].runs_as == OTHER.key

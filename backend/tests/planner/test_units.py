@@ -68,6 +68,12 @@ def test_accepted(parse: Callable[[str, str], int], text: str, expected: int) ->
         ("4kB", 8192, 0),  # half a block, half to even
         ("10", 1024**2, 10 * MIB),
         ("1024B", 1, 1024),
+        # strtol() of base 0 reads these, so the server does.
+        ("0x8000", 8192, 256 * MIB),
+        ("0x40MB", 8192, 64 * MIB),
+        ("0100MB", 8192, 64 * MIB),
+        ("010.5MB", 1024, 21 * MIB // 2),
+        ("0", 8192, 0),
     ],
 )
 def test_postgresql_sizes(text: str, unit_bytes: int, expected: int) -> None:
@@ -102,7 +108,7 @@ def test_refused_with_the_fields_name(parse: Callable[[str, str], int], text: st
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["8gb", "8KB", "8 gigs", "-1", "1.2.3MB"])
+@pytest.mark.parametrize("text", ["8gb", "8KB", "8 gigs", "-1", "1.2.3MB", "0x", "0xGB"])
 def test_postgresql_refuses_what_the_server_refuses(text: str) -> None:
     with pytest.raises(UnitError, match=r"settings\.shared_buffers"):
         units.parse_postgresql_bytes(text, 8192, "settings.shared_buffers")

@@ -67,6 +67,14 @@ class Server:
         """Entries of a folder as the server sees it. Raises OSError."""
         return self.host.names_inside(self.root, path)
 
+    def has_file(self, path: str) -> bool:
+        """Whether there is a file of this name, as the server sees it. False when this user may not look."""
+        folder, _, name = path.rpartition("/")
+        try:
+            return name in self.names(folder or "/")
+        except OSError:
+            return False
+
     def try_read(self, path: str, settings: Settings, *, must_exist: bool = False) -> str | None:
         """A configuration file; one that may not be read is noted, one that does not exist only when it must."""
         try:

@@ -109,13 +109,19 @@ def parse_arguments(arguments: list[str]) -> tuple[dict[str, str], str | None]:
 
 def describe(server: Server) -> Facts:
     settings = Settings(SETTINGS | {"port"}, complete=True)
-    given, folder = parse_arguments(server.arguments[1:])
+    given, started_in = parse_arguments(server.arguments[1:])
+    named = started_in or server.environment(["PGDATA"]).get("PGDATA")
     # The postmaster changes into its data folder (ChangeToDataDir), so its working folder is the safest answer.
-    folder = server.folder() or folder or server.environment(["PGDATA"]).get("PGDATA")
+    folder = server.folder() or named
+    config = _config_file(server, given.get("config_file"), named, folder)
     if folder is None:
         settings.missing("its data folder is not known to this user")
+    elif config is None:
+        settings.missing("its configuration file is named from a folder that is not known")
+        _read_file(server, settings, f"{folder}/postgresql.auto.conf", must_exist=False, left=[1])
     else:
-        _read_files(server, settings, given.get("config_file") or f"{folder}/postgresql.conf", folder)
+        _read_file(server, settings, config, must_exist=True, left=[MAX_FILES])
+        _read_file(server, settings, f"{folder}/postgresql.auto.conf", must_exist=False, left=[1])
     for name, value in given.items():
         settings.put(name, value, "command line")
     facts = Facts(settings, port=port_number(settings.value("port")), instance=folder)
@@ -126,8 +132,7 @@ def describe(server: Server) -> Facts:
         lock = (server.try_read(f"{folder}/postmaster.pid", Settings(frozenset())) or "").splitlines()
         if len(lock) > 4 and lock[0].strip().isdigit():
             facts.listens_on, facts.socket_folder = port_number(lock[3]), lock[4].strip() or None
-        config = given.get("config_file") or "postgresql.conf"
-        facts.config_file = config if config.startswith("/") else f"{folder}/{config}"
+        facts.config_file = config
         version = server.try_read(f"{folder}/PG_VERSION", Settings(frozenset()))
         if version and re.fullmatch(r"[\d.]{1,8}", version.strip()):
             facts.version, facts.version_source = version.strip(), "PG_VERSION"
@@ -139,10 +144,22 @@ def count_clients(server: Server) -> int:
     return sum(_serves_client(server, process) for process in server.members if process is not server.main)
 
 
-def _read_files(server: Server, settings: Settings, config_file: str, folder: str) -> None:
-    path = config_file if config_file.startswith("/") else f"{folder}/{config_file}"
-    _read_file(server, settings, path, must_exist=True, left=[MAX_FILES])
-    _read_file(server, settings, f"{folder}/postgresql.auto.conf", must_exist=False, left=[1])
+def _config_file(server: Server, given: str | None, named: str | None, folder: str | None) -> str | None:
+    """The file that it read at its start; None where its name was relative to a folder that is not known.
+
+    ``-D`` names the folder of the file, which may name another one for the data (SelectConfigFiles, guc.c). Relative
+    names are from the folder in which the server was started, which is PWD's where a shell started it.
+    """
+    if given is None and named is None:
+        return f"{folder}/postgresql.conf"
+    path = given if given is not None else f"{named}/postgresql.conf"
+    if path.startswith("/"):
+        return path
+    start = server.environment(["PWD"]).get("PWD", "")
+    if start.startswith("/") and server.has_file(f"{start}/{path}"):
+        return f"{start}/{path}"
+    words = path.removeprefix("./")
+    return f"{folder}/postgresql.conf" if f"{folder}/postgresql.conf".endswith(f"/{words}") else None
 
 
 def _read_file(server: Server, settings: Settings, path: str, *, must_exist: bool, left: list[int]) -> None:

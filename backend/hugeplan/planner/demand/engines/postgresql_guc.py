@@ -11,7 +11,12 @@ from typing import Final
 from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
 from hugeplan.planner.demand.data_files import data_file
 from hugeplan.planner.errors import SettingValueError, UnknownSettingError
-from hugeplan.planner.units import format_postgresql_bytes, parse_postgresql_bytes, parse_whole_number
+from hugeplan.planner.units import (
+    decimal_as_c_reads_it,
+    format_postgresql_bytes,
+    parse_postgresql_bytes,
+    parse_whole_number,
+)
 
 #: Bytes of the units in which memory settings count.
 UNIT_BYTES: Final[Mapping[str, int]] = {"B": 1, "kB": 1024, "8kB": 8192, "MB": 1024**2}
@@ -187,10 +192,10 @@ def _parse_guc_bytes(row: GucRow, raw: str, field: str) -> int:
 
 def _parse_guc_number(row: GucRow, raw: str, field: str) -> int | float:
     expected = f"{row.minimum} to {row.maximum}{' ' + row.unit if row.unit else ''}"
-    number, scale = raw, 1.0
+    number, scale = raw if row.kind is SettingKind.REAL else decimal_as_c_reads_it(raw), 1.0
     if row.unit in _TIME_UNITS_MS:
-        stripped = raw.rstrip("abcdefghijklmnopqrstuvwxyz").rstrip()
-        suffix = raw[len(stripped) :].strip()
+        stripped = number.rstrip("abcdefghijklmnopqrstuvwxyz").rstrip()
+        suffix = number[len(stripped) :].strip()
         if suffix:
             if suffix not in _TIME_UNITS_MS:
                 raise SettingValueError(field, raw, f"{expected}; units us, ms, s, min, h, d")
