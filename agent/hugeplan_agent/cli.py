@@ -1,8 +1,12 @@
-"""The command ``hugeplan-agent``. Exit status: 0 done, 1 failed, 2 wrong usage, 128 + N ended by signal N."""
+"""The command ``hugeplan-agent``.
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 74 the output could not be written whole, 128 + N ended by signal N.
+"""
 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -14,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from hugeplan_agent import __version__, health
 from hugeplan_agent.config import (
@@ -37,10 +42,22 @@ from hugeplan_agent.privileges import step_down
 from hugeplan_agent.service import Agent, Log
 from hugeplan_agent.spool import Spool
 
+EXIT_OUTPUT = 74
+"""The reader of the output has ended (``| head``), or the disk is full. As EX_IOERR, and as hugeplan has it."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Help that cannot be written is an error; argparse would say nothing and end with status 0."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        out = sys.stderr if file is None else file
+        out.write(message)
+        out.flush()
+
 
 def parser() -> argparse.ArgumentParser:
     """The command line; every setting can also be given as a variable."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="hugeplan-agent",
         description="Observes this node, measures it with tlbbench, and sends what it saw to a hugeplan server.",
     )
@@ -88,22 +105,28 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; a known error becomes one line."""
-    given = parser().parse_args(arguments)
     try:
+        given = parser().parse_args(arguments)
         config = resolve(vars(given), with_system_settings(os.environ))
         if given.command in AS_SERVICE_USER:
             config = step_down(config)
-        return COMMANDS[given.command](config, given)
+        status = COMMANDS[given.command](config, given)
+        sys.stdout.flush()
+        return status
     except ConfigurationError as error:
         print(f"hugeplan-agent: {printable(str(error), 2000)}", file=sys.stderr)
         return 2
     except AgentError as error:
         print(f"hugeplan-agent: {printable(str(error), 2000)}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # The reader of our output went away; nothing more can be said to it.
+    except OSError as error:
+        if error.filename is not None or error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        # The reader of our output went away, or the disk is full; what is left has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        if error.errno != errno.EPIPE:
+            print(f"hugeplan-agent: the output could not be written: {error.strerror}", file=sys.stderr)
+        return EXIT_OUTPUT
 
 
 class Stop:

@@ -486,3 +486,12 @@ class TestSpoolStatus:
         counts = json.loads(node.call("spool", "status", "--json")[1])
         assert counts["pending"] == 1
         assert counts["pending_bytes"] == node.waiting()[0].stat().st_size
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("doctor",), ("observe",)], ids=lambda words: words[0])
+def test_output_that_cannot_be_written_is_one_line_and_a_status(words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "hugeplan_agent", *words]
+        done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 74, done.stderr
+    assert done.stderr == "hugeplan-agent: the output could not be written: No space left on device\n"

@@ -14,6 +14,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -29,7 +30,8 @@ EXIT_FINDING_WRONG: Final = 5
 EXIT_INTERRUPTED: Final = 130
 #: The output could not be written whole: its reader has ended (``| head``), or the disk is full. As EX_IOERR.
 EXIT_OUTPUT: Final = 74
-_CANNOT_WRITE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_CANNOT_WRITE: Final = _NO_ROOM | {errno.EIO}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +106,19 @@ class _ShowVersion(argparse.Action):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the process's exit status."""
     streams = sys.stdout, sys.stderr
+    if sys.stdout is None:  # closed by whoever started it (>&-): what it does counts, not what it says
+        sys.stdout = _nowhere()
+    if sys.stderr is None:
+        sys.stderr = _nowhere()
     sys.stdout, sys.stderr = cast(TextIO, TameText(sys.stdout)), cast(TextIO, TameText(sys.stderr))
     try:
         return _main(arguments)
     finally:
         sys.stdout, sys.stderr = streams
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def _main(arguments: Sequence[str] | None) -> int:
@@ -125,7 +135,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         status: int = _module_of(_row(parsed.command)).run(parsed)
         sys.stdout.flush()
     except (PlannerError, InputError) as error:
-        return _complain(parsed.command, str(error), EXIT_WRONG_INPUT)
+        return _complain(parsed.command, str(error), EXIT_OUTPUT if _is_full(error.__cause__) else EXIT_WRONG_INPUT)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
@@ -145,6 +155,11 @@ def _failed(command: str, error: Exception) -> int:
         traceback.print_exc()
     what = f"internal error: {type(error).__name__}: {error} (HUGEPLAN_DEBUG=1 shows where)"
     return _complain(command, what, EXIT_FAILED)
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Whether a file could not be written for want of room: nothing was wrong with what was given."""
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 def _drop_output() -> None:
@@ -209,5 +224,7 @@ def _sentence(text: str) -> str:
 
 def _complain(command: str, message: str, status: int) -> int:
     line = message.replace("\n", " ")
-    sys.stderr.write(f"hugeplan {command}: {line}\n")
+    with suppress(OSError):  # the status says it, too
+        sys.stderr.write(f"hugeplan {command}: {line}\n")
+        sys.stderr.flush()
     return status

@@ -197,13 +197,17 @@ def _with_line_ends_of(path: Path, text: str) -> str:
 
 def _replace(path: Path, text: str) -> None:
     """Write beside and rename, so that a killed linter leaves the old file or the new one."""
+    beside: Path | None = None
     try:
         mode = path.stat().st_mode
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", newline="", dir=path.resolve().parent, delete=False
         ) as file:
+            beside = Path(file.name)
             file.write(text)
-        Path(file.name).chmod(mode & 0o7777)
-        Path(file.name).replace(path.resolve())
+        beside.chmod(mode & 0o7777)
+        beside.replace(path.resolve())
     except OSError as error:
+        if beside is not None:
+            beside.unlink(missing_ok=True)
         raise InputError(f"{path}: {error.strerror}") from error

@@ -137,7 +137,9 @@ class Server:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.user:
             shutil.chown(self.folder, self.user, self._gid())
-        self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "-N")
+        # initdb's trial servers would take pages that were reserved for another; older ones have no such option.
+        without = ("--set=huge_pages=off",) if self.version >= 16 else ()
+        self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "-N", *without)
         with self.running("off"):
             if self._load_other is not None:
                 self._load_other(self)

@@ -1,7 +1,7 @@
 """README's "From plan to proof", followed to the letter beside a server that is not at its defaults, and what breaks.
 
 For PostgreSQL 15 to 18: 1,500 connections, preloaded libraries, a port of its own, settings in an included file and in
-postgresql.auto.conf. Eight broken states are told apart by the exit status of ``hugeplan verify``. It needs root, the
+postgresql.auto.conf. Nine broken states are told apart by the exit status of ``hugeplan verify``. It needs root, the
 server's programs, and free memory for 2M and 1G pages, which are taken under the lock that all of this project's trials
 share and are given back on every way out.
 """
@@ -115,6 +115,24 @@ def file_of(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
+def kubelet(folder: Path, offered: dict[str, int]) -> Iterator[None]:
+    """A process of that name with the memory manager's checkpoint: what it offered when it started, in bytes."""
+    table = {name: {"total": count} for name, count in offered.items()}
+    state = {"policyName": "Static", "machineState": {"0": {"memoryMap": table}}}
+    folder.mkdir(exist_ok=True)
+    (folder / "memory_manager_state").write_text(json.dumps(state))
+    # The kernel names a process after its file, and a link would be named after its target.
+    program = shutil.copy(os.path.realpath("/bin/sh"), folder / "kubelet")
+    words = [str(program), "-c", "echo up; read -r end", "kubelet", f"--root-dir={folder}"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        yield
+        assert child.stdin is not None
+        child.stdin.close()
+
+
+@contextmanager
 def holding(pages: int) -> Iterator[int]:
     """Another process that holds pages of 2M; its PID."""
     program = (
@@ -216,3 +234,26 @@ def test_on_pages_of_1g(server: RealServer, pools: PoolFiles, hugeplan: Command,
         pools.write(0, M2, 0)
         status, text = hugeplan("apply", "--roll-back")
     assert (status, pools.counts(0, GIB).pages) == (0, 0), text
+
+
+@pytest.mark.parametrize("server", [MAJORS[-1]], indirect=True)
+def test_a_kubelet_that_started_before_the_pool(
+    server: RealServer, pools: PoolFiles, hugeplan: Command, tmp_path: Path
+) -> None:
+    """Everything is right but the kubelet: it read the pools when it started, and offers what was there then."""
+    plan, memory = tmp_path / "plan.json", {"memory": 64 * GIB}
+    try:
+        with kubelet(tmp_path / "old", memory | {"hugepages-2Mi": 0}):
+            document = planned(hugeplan, plan, f"port={server.port},shared_buffers=100MB,page_size=2M")
+            pages = sum(pool["pages"] for pool in document["plan"]["pools"] if pool["page_bytes"] == M2)
+            assert hugeplan("artifacts", str(plan), "--out", str(tmp_path / "files"))[0] == 0
+            folder = next((tmp_path / "files").glob("*-postgresql_conf"))
+            pools.write(0, M2, pages)
+            verified(hugeplan, plan, 14, "install the plan's file", "The kubelet started before the pool was changed")
+            shell(file_of(document)["install"], folder)
+            verified(hugeplan, plan, 18, "It offers 0 B", "restart the kubelet")
+        with kubelet(tmp_path / "new", memory | {"hugepages-2Mi": pages * M2}):
+            verified(hugeplan, plan, 0, "The kubelet knows the pool", "is in force")
+    finally:
+        server.control("-m", "immediate", "stop")
+        pools.write(0, M2, 0)

@@ -32,3 +32,39 @@ def test_a_reader_that_ends_early_is_no_error_message() -> None:
         child.stdout.close()
         assert child.stderr.read() == b""
     assert child.returncode == EXIT_OUTPUT
+
+
+@pytest.mark.parametrize("words", [("plan", str(EXAMPLE), "--artifacts"), ("artifacts", "{plan}", "--out"),
+                                   ("artifacts", "{plan}", "--zip")], ids=lambda words: words[2])  # fmt: skip
+def test_files_on_a_full_disk_have_the_same_status(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Nothing was wrong with the input. A limit of a file's size stands for the disk: each has an errno of its own."""
+    plan = tmp_path / "plan.json"
+    plan.write_text(subprocess.check_output([sys.executable, "-m", "hugeplan.cli", "plan", str(EXAMPLE), "--json"],
+                                            text=True))  # fmt: skip
+    given = [word.format(plan=plan) for word in words]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "hugeplan.cli", *given,
+         str(tmp_path / "out")], check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (EXIT_OUTPUT, 1), done.stderr
+    assert f"{words[-1]} " in done.stderr
+    assert subprocess.run([sys.executable, "-m", "hugeplan.cli", *given, "/dev/null/x"], check=False,
+                          capture_output=True).returncode == 2  # fmt: skip
+
+
+def test_linted_files_are_whole_and_nothing_lies_beside_them(tmp_path: Path) -> None:
+    path = tmp_path / "big.conf"
+    path.write_text("vm.nr_hugepage = 100\n" + "# a comment\n" * 500)
+    before = path.read_text()
+    words = ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "hugeplan.cli", "lint", "--fix"]
+    done = subprocess.run([*words, str(path)], check=False, capture_output=True, text=True)
+    assert (done.returncode, path.read_text(), list(tmp_path.iterdir())) == (EXIT_OUTPUT, before, [path]), done.stderr
+
+
+def test_closed_streams_are_no_error() -> None:
+    words = [sys.executable, "-m", "hugeplan.cli"]
+    closed = ["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh"]
+    assert subprocess.run([*closed, *words, "size", "postgresql"], check=False).returncode == 0
+    assert subprocess.run([*closed, *words, "plan", "no-such.yaml"], check=False).returncode == 2
+    with Path("/dev/full").open("wb") as full:
+        assert subprocess.run([*words, "plan", "no-such.yaml"], check=False, stderr=full).returncode == 2

@@ -9,8 +9,9 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -250,6 +251,11 @@ class TestFailures:
             (200, b'{"status":"error","error":"bad query"}', "bad query"),
             (200, b'{"status":"success","data":{}}', "without a result"),
             (200, b'[]', "not an answer of Prometheus"),
+            (200, b'{"status":"success","data":{"x":"\xe9"}}', "not JSON"),
+            (200, b"[" * 100_000, "not JSON"),
+            (503, b"<html>down</html>", "not ready: try again later"),
+            (429, b"slow down", "asked too often"),
+            (500, b"", "has failed: try again later"),
         ],
     )  # fmt: skip
     def test_answers_that_are_none(self, status: int, body: bytes, words: str) -> None:
@@ -286,6 +292,39 @@ class TestFailures:
             with PrometheusClient(address, timeout_seconds=0.2) as client, pytest.raises(InventoryError, match=words):
                 client.query("kube_node_info")
         assert TIMEOUT_SECONDS == 15
+
+    def test_a_server_that_drips_is_not_waited_for_without_end(self) -> None:
+        """Each byte came within the time limit, so the answer could take as long as it liked."""
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+                with suppress(OSError):
+                    while True:
+                        self.wfile.write(b" ")
+                        self.wfile.flush()
+                        stop.wait(0.02)
+
+            def log_message(self, *_: object) -> None:
+                """Quiet."""
+
+        stop = Event()
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            address = f"http://127.0.0.1:{server.server_port}"
+            with (
+                PrometheusClient(address, timeout_seconds=0.5) as client,
+                pytest.raises(InventoryError, match="no answer within"),
+            ):
+                client.query("kube_node_info")
+        finally:
+            stop.set()
+            server.shutdown()
+            thread.join()
+            server.server_close()
 
     def test_a_prometheus_without_nodes(self, prometheus: str) -> None:
         with pytest.raises(InventoryError, match="HTTP 404"):

@@ -11,7 +11,7 @@ import pytest
 from artifacts.samples import request_of
 from conftest import REPOSITORY
 
-from hugeplan.cli.verify import EXIT_OF
+from hugeplan.cli.verify import EXIT_OF, exit_status
 from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan, State
 from hugeplan.planner.plan import plan
 from hugeplan.proof import Observation, verify
@@ -224,6 +224,15 @@ def test_the_kubelet_knows_the_pool(capacity: Any, state: State) -> None:
     report["sample"]["kubelet"] = {"started_at": "x", "capacity": value}
     found = replace(found, pools=tuple(p for p in found.pools if p.page_bytes == M2))
     assert states(found, report)[1]["verify_kubelet"] is state
+
+
+def test_a_kubelet_beside_the_plan_of_a_machine_is_judged_too() -> None:
+    """``plan --node this`` describes no cluster, and a kubelet that runs there counts pages all the same."""
+    found, report = good()
+    assert "verify_kubelet" not in states(found, report)[1]
+    report["sample"]["kubelet"] = {"started_at": "x", "capacity": {"hugepages-2Mi": 0}}
+    assert states(found, report)[1]["verify_kubelet"] is State.WRONG
+    assert exit_status(verify(found, Observation(report["inventory"], report["sample"]))) == 18
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -15,7 +16,7 @@ import msgspec
 from hugeplan.inventory.errors import InventoryError
 
 _BODY_MAX = 512 * 2**20
-#: For one query, to its last byte or between two of them: a server that thinks longer is asked for less.
+#: For one query, from its first byte to the answer's last: a server that takes longer is asked for less.
 TIMEOUT_SECONDS = 15.0
 TOKEN_VARIABLE = "HUGEPLAN_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -94,10 +95,8 @@ class PrometheusClient:
         self._refuse(status, content, headers)
         try:
             body = msgspec.json.decode(content)
-        except msgspec.DecodeError as error:
-            raise InventoryError(
-                f"{self.shown}: HTTP {status}, and the answer is not JSON: is this a Prometheus server?"
-            ) from error
+        except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested without end
+            raise InventoryError(f"{self.shown}: HTTP {status}, {_not_json(status)}") from error
         if not isinstance(body, dict) or body.get("status") != "success":
             reason = body.get("error") if isinstance(body, dict) else None
             raise InventoryError(f"{self.shown}: HTTP {status}: {reason or 'not an answer of Prometheus'}")
@@ -118,21 +117,25 @@ class PrometheusClient:
             said = f"{sent}: put a bearer token into {TOKEN_VARIABLE}"
         elif 300 <= status < 400:
             said = f"it sends on to {headers.get('location', 'nowhere')[:200]}: give that URL, or a token of a login"
+        elif status == HTTPStatus.SERVICE_UNAVAILABLE and not content.lstrip().startswith(b"{"):
+            is_page = "html" in kind or content.lstrip().startswith(b"<")
+            words = "" if is_page else " ".join(content[:200].decode("utf-8", "replace").split())
+            said = f"it is not ready{f' ({words})' if words else ''}: try again later"
         elif "html" in kind or content.lstrip()[:1] == b"<":
             said = "the answer is a web page, not Prometheus: a login, a proxy, or a path that is missing in the URL"
-        elif status == HTTPStatus.SERVICE_UNAVAILABLE and not content.lstrip().startswith(b"{"):
-            words = " ".join(content[:200].decode("utf-8", "replace").split())
-            said = f"it is not ready{f' ({words})' if words else ''}: try again later"
         if said is not None:
             raise InventoryError(f"{self.shown}: HTTP {status}: {said}")
 
     def _answer(self, path: str, parameters: Mapping[str, str]) -> tuple[int, bytearray, httpx.Headers]:
         """Status, body and headers; a body that goes past the bound is not read on."""
         content = bytearray()
+        end = time.monotonic() + self._timeout_seconds
         try:
             with self._client.stream("POST", f"{self.url}{path}", data=dict(parameters)) as answer:
                 for chunk in answer.iter_bytes():
                     content += chunk
+                    if time.monotonic() > end:  # the client's own limit is for each chunk
+                        raise httpx.ReadTimeout("the answer takes too long")
                     if len(content) > self._body_max:
                         raise InventoryError(f"{self.shown}: an answer of more than {self._body_max} bytes")
                 return answer.status_code, content, answer.headers
@@ -143,6 +146,14 @@ class PrometheusClient:
             ) from error
         except httpx.HTTPError as error:
             raise InventoryError(f"{self.shown}: no answer: {error or type(error).__name__}") from error
+
+
+def _not_json(status: int) -> str:
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return "it is asked too often: try again later"
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "it or a proxy before it has failed: try again later, or look into its log"
+    return "and the answer is not JSON: is this a Prometheus server?"
 
 
 def _series(one: Any) -> Series | None:

@@ -72,9 +72,9 @@ def check_thp(plan: Plan, observed: Observation) -> Iterable[Finding]:
 
 
 def check_kubelet(plan: Plan, observed: Observation) -> Iterable[Finding]:
-    """One finding per page size on a Kubernetes node: does the kubelet know the pool?"""
+    """One finding per page size where a kubelet runs, or the plan is for one: does it know the pool?"""
     kubelet = observed.sample.get("kubelet")
-    if plan.kubernetes is None:
+    if plan.kubernetes is None and kubelet is None:
         return
     if kubelet is None:
         yield unknown(

@@ -128,7 +128,13 @@ def _compare_live(postgres: Path, version: str, work: Path, rng: random.Random) 
     cluster.mkdir()
     if os.geteuid() == 0:
         os.chown(cluster, _UNPRIVILEGED, _UNPRIVILEGED)
-    made = _run([postgres.parent / "initdb", "-D", cluster, "-A", "trust", "-N", "-U", "postgres", "--no-locale"])
+    pools = pytest.importorskip("hugeplan_agent.pool_reservation")
+    try:
+        with pools.reservation():  # its trial servers take free huge pages, which another test may have reserved
+            words = ("-D", cluster, "-A", "trust", "-N", "-U", "postgres", "--no-locale")
+            made = _run([postgres.parent / "initdb", *words])
+    except pools.ReservationError as error:
+        pytest.skip(f"another test holds huge pages: {error}")
     if made.returncode != 0:
         pytest.skip(f"initdb of {version} does not run here: {made.stderr.strip()[-200:]}")
     # initdb writes what it could start with: on a machine short of memory fewer connections, and since 18 fewer
