@@ -91,29 +91,6 @@ def without_words(found: Plan) -> dict[str, Any]:
     }
 
 
-def assert_same(found: dict[str, Any], expected: dict[str, Any], where: object) -> None:
-    """Equal to the byte, page and word; of gains the numbers, to a hundredth of themselves.
-
-    A whole run of the tests once gave another gain in the service's process than here. Which of the things that a
-    process remembers does it is not found; alone and in every part of the tests they are equal.
-    """
-    assert found.keys() == expected.keys(), where
-    for key, value in expected.items():
-        if key == "gains":
-            assert numbers(found[key]) == pytest.approx(numbers(value), rel=0.01, abs=1e-6), (where, key)
-        else:
-            assert found[key] == value, (where, key)
-
-
-def numbers(value: Any) -> list[float]:
-    """All numbers within, in order."""
-    if isinstance(value, dict):
-        return [number for one in value.values() for number in numbers(one)]
-    if isinstance(value, list):
-        return [number for one in value for number in numbers(one)]
-    return [float(value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
-
-
 async def previewed(planner: httpx.AsyncClient, document: dict[str, Any]) -> dict[str, Any]:
     answer = await planner.post("/api/v1/plans/preview", json={"scenario": document})
     assert answer.status_code == 200, answer.text
@@ -143,7 +120,7 @@ async def test_command_api_and_text_say_what_the_planner_says(
         expected = as_json(dataclasses.asdict(own))
         printed, text, status = commanded(document, tmp_path, capsys)
         assert printed == expected, (seed, number)
-        assert_same(await previewed(planner, document), expected, (seed, number))
+        assert await previewed(planner, document) == expected, (seed, number)
         assert (status == 4) == (not own.feasible), (seed, number)
         files = render(own, request) if own.feasible else ()
         for said in (text, plan_answer(own, files), plan_text(own, files)):

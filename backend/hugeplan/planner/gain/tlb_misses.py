@@ -15,7 +15,7 @@ import numpy as np
 
 from hugeplan.planner.gain.access_units import AccessUnits
 from hugeplan.planner.gain.pressure_fit import FOREIGN_LINES
-from hugeplan.planner.gain.translation import CACHE_LINE_BYTES, Floats, characteristic_times, lru_misses
+from hugeplan.planner.gain.translation import CACHE_LINE_BYTES, Floats, characteristic_times, lru_misses, sum_of_classes
 from hugeplan.planner.gain.walk_cost import Reach
 
 BASE_BYTES_OF_WARM_PAGES: Final = 4096
@@ -175,7 +175,7 @@ def _uncached(problems: Sequence[Problem], misses: Sequence[_TlbMisses]) -> tupl
     capacities = np.array([[cache.bytes / CACHE_LINE_BYTES] for _, _, cache, _ in asked])
     times = characteristic_times(systems, _rows(counts), capacities)
     missed_lines = lru_misses(systems[:, : tables.shape[1]], times)[:, 0]
-    totals = (missed_lines * tables).sum(axis=1).tolist()
+    totals = sum_of_classes(np.ascontiguousarray((missed_lines * tables).T)).tolist()
     for (uncached_sums, own, cache, rate), total, time in zip(asked, totals, times[:, 0].tolist(), strict=True):
         uncached_sums[cache] = total
         own[cache] = math.exp(-rate * time)

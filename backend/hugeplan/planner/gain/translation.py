@@ -89,6 +89,9 @@ def characteristic_times(rates: Floats, counts: Floats, capacities: Floats) -> F
     Each step solves the one exponential that has the sum's value, slope and curvature (third order); far from the
     root it is at least Newton's step, which cannot overshoot, since the sum is concave and rising.
 
+    A time is the same to the bit whatever other systems are solved beside it: it moves until its own step is small, and
+    sums add class after class, so that classes of nothing at the end change nothing.
+
     Args:
         rates: references to one item of each class, shape (systems, classes); 0: the class takes no room.
         counts: items of each class, shape (systems, classes).
@@ -97,25 +100,35 @@ def characteristic_times(rates: Floats, counts: Floats, capacities: Floats) -> F
     Returns:
         Times in references, shape (systems, caches).
     """
-    weights = counts * rates
-    slopes_of = np.stack((weights, weights * rates), axis=-1)
-    counts_of = np.where(rates > 0.0, counts, 0.0)[..., np.newaxis]
-    totals = counts_of.sum(axis=1)
+    decay = -np.ascontiguousarray(rates.T)[..., np.newaxis]
+    held = np.where(rates > 0.0, counts, 0.0).T[..., np.newaxis]
+    first = held * -decay
+    second = first * -decay
+    totals = sum_of_classes(held)
     inside = np.where((capacities > 0.0) & (capacities < totals), capacities, 0.5 * totals)
-    falling = -rates[:, np.newaxis, :]
+    moving: Floats = np.ones(inside.shape)
     with np.errstate(divide="ignore", invalid="ignore"):  # a system without references has no root: t is infinite
-        times = inside / weights.sum(axis=1, keepdims=True)  # the slope at 0 gives a lower bound of the root
+        times = inside / sum_of_classes(first)  # the slope at 0 gives a lower bound of the root
         for _ in range(200):
-            decayed = np.expm1(falling * times[..., np.newaxis])
-            missing = inside + (decayed @ counts_of)[..., 0]
-            slopes = (1.0 + decayed) @ slopes_of
-            slope, bend = slopes[..., 0], slopes[..., 1]
+            decayed = np.expm1(decay * times)
+            missing = inside + sum_of_classes(decayed * held)
+            decayed += 1.0
+            slope, bend = sum_of_classes(decayed * first), sum_of_classes(decayed * second)
             part = missing * bend / (slope * slope)
-            step = np.maximum(part, -np.log1p(-np.minimum(part, 0.9))) * slope / bend
+            step = np.maximum(part, -np.log1p(-np.minimum(part, 0.9))) * slope / bend * moving
             times += step
-            if not (np.abs(step) > 1e-5 * times).any():  # the next step would be about the cube of this one
+            moving = np.asarray((np.abs(step) > 1e-5 * times) * 1.0)  # a next step would be about the cube of this one
+            if not moving.any():
                 break
     return np.asarray(np.where(capacities >= totals, math.inf, np.where(capacities > 0.0, times, 0.0)))
+
+
+def sum_of_classes(terms: Floats) -> Floats:
+    """Sums over the first axis, one class after the other: the order does not depend on how many there are.
+
+    NumPy adds whole rows in order, but pairwise where there is one number per row; a running sum then keeps the order.
+    """
+    return np.asarray(np.add.reduce(terms, axis=0) if terms[0].size > 1 else np.cumsum(terms, axis=0)[-1])
 
 
 def lru_misses(rates: Floats, times: Floats) -> Floats:
