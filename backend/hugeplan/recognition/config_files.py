@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hugeplan.formats import option_files
+from hugeplan.formats.redis_conf import directives
 
 
 def my_cnf(text: str) -> tuple[dict[str, str], bool]:
@@ -17,12 +18,7 @@ def my_cnf(text: str) -> tuple[dict[str, str], bool]:
 
 def redis_conf(text: str) -> dict[str, str]:
     """Directives of a redis.conf by name."""
-    settings: dict[str, str] = {}
-    for line in text.splitlines():
-        words = line.split(None, 1)
-        if len(words) == 2 and not words[0].startswith("#"):
-            settings[words[0].lower()] = words[1].strip().strip("'\"")
-    return settings
+    return {found.name: found.value for found in directives(text) if found.value}
 
 
 def mongod_conf(text: str) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from hugeplan.formats.jvm_options import option_of
 from hugeplan.lint.model import Context, Edit, EngineFact, Notes, Reading, Source, attention, wrong
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB
@@ -267,13 +268,13 @@ def _whole_pages(page: int, heap: int, flag: Flag, notes: Notes) -> None:
 
 def _one(flag: Flag, values: dict[str, tuple[str, Flag]], notes: Notes) -> None:
     text = flag.text
-    if text.startswith(("-Xmx", "-Xms")):
-        values[text[1:4]] = (text[4:].lstrip(":="), flag)
+    option = option_of(text)
+    if option is None:
         return
-    found = re.fullmatch(r"-XX:([+-]?)([A-Za-z]\w*)(?:=(.*))?", text)
-    if found is None:
+    sign, name, value = option.sign, option.name, option.value
+    if name in {"Xmx", "Xms"}:
+        values[name] = ((value or "").lstrip(":="), flag)
         return
-    sign, name, value = found[1], found[2], found[3]
     right = _KNOWN.get(name.lower()) or _WRONG.get(name.lower())
     if right is None:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hugeplan.lint.kinds.lines import lines_of
+from hugeplan.formats.redis_conf import directives
 from hugeplan.lint.model import Context, Edit, Notes, Reading, Source, attention, wrong
 
 KIND: Final = "redis_conf"
@@ -31,26 +31,23 @@ def read(source: Source, _: Context) -> Reading:
     """Whether THP is kept away from the server."""
     notes = Notes()
     notes.effects.append("Redis uses no huge page pool")
-    for line in lines_of(source.text):
-        words = line.text.split()
-        if line.is_comment or not words:
-            continue
-        if words[0] == "disable-thp" and words[1:2] != ["yes"]:
+    for found in directives(source.text):
+        if found.name == "disable-thp" and found.value.lower() != "yes":
             notes.problem(
                 THP,
-                line.start,
-                line.text.strip(),
+                found.start,
+                found.text,
                 "THP stays on for this server.",
                 "Write disable-thp yes.",
-                Edit(line.start, line.end, "disable-thp yes"),
+                Edit(found.start, found.end, "disable-thp yes"),
             )
-        elif re.fullmatch(r"(use-)?(huge|large)-?_?pages?(-enabled)?", words[0]):
+        elif re.fullmatch(r"(use-)?(huge|large)-?_?pages?(-enabled)?", found.name):
             notes.problem(
                 FOREIGN,
-                line.start,
-                words[0],
-                f"Redis has no directive {words[0]} and does not start.",
+                found.start,
+                found.name,
+                f"Redis has no directive {found.name} and does not start.",
                 "Leave it out.",
-                Edit(line.start, line.end, f"# {line.text.strip()}"),
+                Edit(found.start, found.end, f"# {found.text}"),
             )
     return notes.reading(KIND, "redis.conf")

@@ -6,11 +6,11 @@ any other Java program is a tenant like every other pod.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping
 
 from hugeplan.formats.command_line import words_of
+from hugeplan.formats.jvm_options import option_of
 from hugeplan.planner.demand import ENGINES
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
 
@@ -23,9 +23,6 @@ _OF_IMAGES = (
 )  # fmt: skip
 LARGE_PAGES_OPTION = "-XX:+UseLargePages"
 _CASSANDRA = {"MAX_HEAP_SIZE": "Xmx", "HEAP_NEWSIZE": "Xmn"}
-_SIZED = re.compile(r"^-(X(?:mx|ms|ss))(\S+)$")
-_FLAG = re.compile(r"^-XX:([+-])(\w+)$")
-_VALUE = re.compile(r"^-XX:(\w+)=(\S+)$")
 
 
 def options_of(words: Iterable[str]) -> dict[str, str]:
@@ -33,14 +30,11 @@ def options_of(words: Iterable[str]) -> dict[str, str]:
     known = {spec.name.lower(): spec.name for spec in ENGINES["jvm"].settings}
     settings: dict[str, str] = {}
     for word in words:
-        if found := _SIZED.match(word):
-            name, value = found[1], found[2]
-        elif found := _FLAG.match(word):
-            name, value = found[2], "on" if found[1] == "+" else "off"
-        elif found := _VALUE.match(word):
-            name, value = found[1], found[2]
-        else:
+        option = option_of(word)
+        value = None if option is None else option.setting
+        if option is None or value is None:
             continue
+        name = option.name
         for spelled in (name, f"-{name}", f"-XX:{name}", f"XX:{name}"):
             if spelled.lower() in known:
                 settings[known[spelled.lower()]] = value
