@@ -25,14 +25,13 @@ from hugeplan.planner.model import (
     Shortfall,
 )
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import exact_bytes, format_bytes
 
 #: Bytes that a plan of the request misses, 0 where it fits. Raises PlannerError for what cannot be planned.
 Missing = Callable[[PlanRequest], int]
 
-#: Steps in which a pool that fits is named: coarse ones from ``_COARSE_FROM_BYTES`` on.
-_COARSE_FROM_BYTES = 8 * GIB
-_COARSE_BYTES, _FINE_BYTES = GIB // 2, 64 * MIB
+#: Steps in which a pool that fits is named, and those in which it is looked for first.
+_FINE_BYTES, _COARSE_BYTES = 64 * MIB, GIB // 2
 #: Instances of which a change is tried, the largest first: each is a plan or two.
 _MOST_CHANGED = 4
 
@@ -179,10 +178,7 @@ def _as_chosen(request: PlanRequest, instances: Sequence[InstancePlan]) -> PlanR
 def _largest_pool(
     request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, missing: Missing
 ) -> FitOption | None:
-    """The largest buffer pool of one instance with which the plan fits; None where none does.
-
-    In whole halves of a GiB from 8 GiB on, else in whole 64 MiB.
-    """
+    """The largest buffer pool of one instance with which the plan fits, in whole 64 MiB; None where none does."""
     engine = engine_named(instance.engine)
     setting, asked = engine.pool_setting, planned.demand.pool_bytes
     if setting is None or not asked:
@@ -202,16 +198,17 @@ def _largest_pool(
 
     context = DemandContext.of_node(request.node)
     least = min(asked, request.node.mem_total_bytes)
-    found = _in_steps(lacks, cost, least, _COARSE_BYTES) if least >= _COARSE_FROM_BYTES else 0
-    if found < _COARSE_FROM_BYTES:
-        below = found + _COARSE_BYTES if found else _COARSE_FROM_BYTES
-        found = _in_steps(lacks, cost, min(least, below), _FINE_BYTES)
+    coarse = _in_steps(lacks, cost, least, _COARSE_BYTES)
+    found = _in_steps(lacks, cost, min(least, coarse + _COARSE_BYTES), _FINE_BYTES)
     if not found:
         return None
     value = with_pool(fixed, found).settings[setting]
     return FitOption(
         kind="pool",
-        text=f"The largest {setting} of {instance.name} that fits is {format_bytes(found)}.",
+        text=(
+            f"The largest {setting} of {instance.name} that fits is {exact_bytes(found)}"
+            f" (in steps of {exact_bytes(_FINE_BYTES)})."
+        ),
         instance=instance.name,
         setting=setting,
         value=value,

@@ -227,6 +227,14 @@ def format_bytes(count: int) -> str:
     return f"{sign}{size} B"
 
 
+def exact_bytes(count: int) -> str:
+    """Bytes without rounding: whole or quarter units of the largest that serves (``60.5 GiB``, ``61,888 MiB``)."""
+    for unit, factor in _STEPS:
+        if count >= factor and 4 * count % factor == 0:
+            return f"{f'{count / factor:,.2f}'.rstrip('0').rstrip('.')} {unit}"
+    return f"{count:,} B"
+
+
 def _three_digits(value: float) -> str:
     if value == int(value):
         return str(int(value))

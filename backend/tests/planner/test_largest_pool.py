@@ -81,8 +81,8 @@ def test_one_step_above_does_not_fit(seed: int) -> None:
             continue
         named += 1
         found = option.pool_bytes
-        unit = GIB // 2 if found >= 8 * GIB else 64 * MIB
+        unit = 64 * MIB
         assert fits(request, found), (seed, number)
-        above = [found + unit, *(found + unit * rng.randrange(1, 64) for _ in range(6))]
+        above = [found + unit, *(found + unit * rng.randrange(1, 640) for _ in range(6))]
         assert not any(fits(request, size) for size in above), (seed, number, option.text)
     assert named > 20

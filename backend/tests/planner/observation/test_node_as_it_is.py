@@ -40,6 +40,7 @@ from hugeplan.planner.model import (
 )
 from hugeplan.planner.observation.workloads import EVERYTHING_ELSE, LISTED_UNITS
 from hugeplan.planner.plan import plan
+from hugeplan.planner.units import exact_bytes
 
 PAGE = 4 * KIB
 WATERMARK_LOW = 64 * MIB
@@ -216,7 +217,7 @@ def test_a_database_too_large_for_what_is_left_does_not_fit() -> None:
     assert found.headline.startswith("Does not fit db-7: ")
     best = next(option for option in found.shortfall.options if option.kind == "pool")
     assert best.pool_bytes is not None
-    assert f"the largest shared_buffers that fits is {best.pool_bytes // GIB}" in found.headline
+    assert f"the largest shared_buffers that fits is {exact_bytes(best.pool_bytes)}." in found.headline
     again = plan(
         PlanRequest(
             node=node_of(),
