@@ -54,8 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     for group, found in counts_by_group(rows).items():
         if group != "no_inputs":
             print(
-                f"{_GROUP_TITLES[group]}: {found['inside']} inside, {found['outside']} outside, "
-                f"{found['unexplained']} unexplained."
+                f"{_GROUP_TITLES[group]}: {found['inside']} inside the range or the tolerance,"
+                f" {found['outside'] + found['unexplained']} outside"
+                + (f" ({found['unexplained']} of them unexplained)." if found["unexplained"] else ".")
             )
     h = headline(rows)
     print(
@@ -64,8 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         f" {WIDE_POINTS:g} points. Databases: {h.databases_inside} of {h.databases}."
     )
     print(
-        f"{len(rows)} published results: {total['inside']} inside the predicted range or the tolerance,"
-        f" {total['outside']} outside, {total['unexplained']} unexplained, {total['no_inputs']} without inputs"
+        f"{len(rows)} published results: {h.results} of huge pages with inputs, {total['no_inputs']} without inputs"
         + ("." if arguments.all else " (--all lists them).")
     )
     return 0

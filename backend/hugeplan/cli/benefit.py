@@ -10,6 +10,7 @@ from typing import Final
 from hugeplan.cli.files import read_text
 from hugeplan.planner.errors import PlannerError, require_finite
 from hugeplan.planner.model import GIB
+from hugeplan.planner.pool_benefit.benefit_of_size import worth_of_a_gib
 from hugeplan.planner.pool_benefit.throughput_curve import BenefitCurve, fit_benefit
 from hugeplan.planner.pool_benefit.throughput_table import parse_benefit_table
 from hugeplan.planner.units import format_bytes, parse_iec_bytes
@@ -61,17 +62,12 @@ def _document(curve: BenefitCurve, sizes: list[int], worth: float | None) -> dic
         "knees": [asdict(curve.knee(share)) for share in (0.95, 0.99)],
         "points": [
             asdict(point)
-            | {"fitted": curve.throughput(point.pool_bytes), "per_gib": curve.marginal_per_gib(point.pool_bytes)}
+            | {"fitted": curve.throughput(point.pool_bytes), "per_gib": worth_of_a_gib(curve, point.pool_bytes)}
             for point in curve.points
         ],
-        "at": [asdict(curve.estimate(size)) | {"per_gib": _per_gib(curve, size)} for size in sizes],
+        "at": [asdict(curve.estimate(size)) | {"per_gib": worth_of_a_gib(curve, size)} for size in sizes],
         "worth_less_bytes": None if worth is None else curve.worth_less_than(worth),
     }
-
-
-def _per_gib(curve: BenefitCurve, size: int) -> float:
-    """What one GiB more brings; past the largest measured pool no gain is predicted."""
-    return 0.0 if size > curve.last_bytes else curve.marginal_per_gib(size)
 
 
 def _text(curve: BenefitCurve, sizes: list[int], worth: float | None) -> str:
@@ -80,7 +76,7 @@ def _text(curve: BenefitCurve, sizes: list[int], worth: float | None) -> str:
         size = point.pool_bytes
         lines.append(
             f"{format_bytes(size):>10} {point.throughput:>12.6g} {curve.throughput(size):>12.6g}"
-            f" {curve.marginal_per_gib(size):>13.4g}"
+            f" {worth_of_a_gib(curve, size):>13.4g}"
         )
     lines.append(
         f"X(B) = [Xc^-4 + (max(0, ln(D / B)) / C)^4]^(-1/4): Xc {curve.limit:.6g}, C {curve.slope:.6g},"
@@ -94,7 +90,7 @@ def _text(curve: BenefitCurve, sizes: list[int], worth: float | None) -> str:
         found = curve.estimate(size)
         how = "extrapolated: " if found.extrapolated else ""
         lines.append(
-            f"{format_bytes(size)}: {found.throughput:.6g}, one GiB more brings {_per_gib(curve, size):.4g}"
+            f"{format_bytes(size)}: {found.throughput:.6g}, one GiB more brings {worth_of_a_gib(curve, size):.4g}"
             f" ({how}{found.note})."
         )
     if worth is not None:

@@ -54,7 +54,12 @@ def _numa(numa: NumaNode) -> Json:
     pools = None
     if numa.pools is not None:
         pools = [
-            _known(page_size=pool.page_bytes, nr_hugepages=pool.nr_hugepages, free=pool.free_hugepages)
+            _known(
+                page_size=pool.page_bytes,
+                nr_hugepages=pool.nr_hugepages,
+                free=pool.free_hugepages,
+                reserved=None if pool.free_hugepages is None else pool.resv_hugepages,
+            )
             for pool in numa.pools
         ]
     return _known(id=numa.id, memory=numa.mem_total_bytes, free=numa.mem_free_bytes, pools=pools, cpulist=numa.cpulist)

@@ -10,7 +10,7 @@ from hugeplan.planner.choice.page_size_candidate import TIE_SCORE, Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.model import InstancePlan, NodeFacts, PoolPlan, Risk, Shortfall
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.units import format_bytes, format_chance
+from hugeplan.planner.units import exact_bytes, format_bytes, format_chance
 
 
 def headline(
@@ -25,7 +25,7 @@ def headline(
     if shortfall is not None:
         where = "" if shortfall.numa_node is None else f" on NUMA node {shortfall.numa_node}"
         best = next((option for option in shortfall.options if option.kind == "pool"), None)
-        fits = "" if best is None else f"; the largest {best.setting} that fits is {format_bytes(best.pool_bytes or 0)}"
+        fits = "" if best is None else f"; the largest {best.setting} that fits is {exact_bytes(best.pool_bytes or 0)}"
         return f"Does not fit {node.name}: {format_bytes(shortfall.shortfall_bytes)} short{where}{fits}."
     if wanted and risk.meets_policy is False and risk.probability is not None:
         chance = f"{format_chance(risk.probability.likely)}, above the accepted {format_chance(risk.policy)}"
@@ -38,7 +38,9 @@ def headline(
         one = "its database" if len(instances) == 1 else "none of its databases"
         verb = "does not use any as it is set" if len(instances) == 1 else "uses any as it is set"
         return f"Reserve no huge pages on {node.name}: {one} {verb}."
-    return f"Reserve no huge pages on {node.name}: no instance is better off with a pool."
+    no_room = any(i.runner_up and i.chosen and i.runner_up.score > i.chosen.score for i in instances)
+    why = "a pool would pay, and there is no room for it" if no_room else "no instance is better off with a pool"
+    return f"Reserve no huge pages on {node.name}: {why}."
 
 
 #: Page tables above this part of the node are named in the short answer.
@@ -158,7 +160,10 @@ def _empty(waste_bytes: int, mappings: int) -> str:
 def _why_not(chosen: Candidate, other: Candidate) -> str:
     lead = chosen.score - other.score
     if lead < 0:
-        return f"{_label(other)} has a score higher by {-lead:.2f} but does not fit with the other instances."
+        return (
+            f"{_label(other)} has a score higher by {-lead:.2f} but does not fit:"
+            " the node, a NUMA node or the provider's cap has no room for it beside the rest."
+        )
     reasons = [
         (chosen.gain_score - other.gain_score, "gain"),
         (chosen.memory_score - other.memory_score, "memory"),

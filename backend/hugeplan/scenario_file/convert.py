@@ -29,6 +29,7 @@ from hugeplan.planner.model import (
     Workload,
 )
 from hugeplan.planner.pages import (
+    POWER_HASH_SIZES,
     canonical_architecture,
     huge_page_sizes,
     page_label,
@@ -128,7 +129,9 @@ def _node(document: NodeDocument, read_run: RunReader | None, from_catalogue: Ca
         for i, size in enumerate(sizes):
             require_huge_page_size(size, arch, base, f"node.huge_page_sizes[{i}]")
     elif arch == "ppc64le":
-        sizes = list(_PPC64_RADIX)
+        named = {document.default_huge_page_size}
+        named |= {pool.page_size for numa in document.numa_nodes or () for pool in numa.pools or ()}
+        sizes = sorted(POWER_HASH_SIZES) if named & POWER_HASH_SIZES else list(_PPC64_RADIX)
     known = tuple(sorted(set(allowed if sizes is None else sizes)))
     numa = _numa(document, known)
     total = sum(item.mem_total_bytes for item in numa)
@@ -218,7 +221,17 @@ def _pools(numa: NumaNodeDocument, sizes: tuple[int, ...], where: str) -> tuple[
             raise NodeFactsError(
                 f"{where}.pools[{j}].nr_hugepages", pool.nr_hugepages, f"at most {numa.memory // pool.page_size}"
             )
-        pools.append(Pool(page_bytes=pool.page_size, nr_hugepages=pool.nr_hugepages, free_hugepages=pool.free))
+        if pool.reserved is not None and (pool.free is None or pool.reserved > pool.free):
+            expected = "given together with free" if pool.free is None else f"0 to {pool.free} (free)"
+            raise NodeFactsError(f"{where}.pools[{j}].reserved", pool.reserved, expected)
+        pools.append(
+            Pool(
+                page_bytes=pool.page_size,
+                nr_hugepages=pool.nr_hugepages,
+                free_hugepages=pool.free,
+                resv_hugepages=pool.reserved,
+            )
+        )
     if len({pool.page_bytes for pool in pools}) != len(pools):
         raise PageSizeError(f"{where}.pools", "a page size given twice", "each page size once")
     return tuple(pools)

@@ -21,11 +21,12 @@ class Document(BaseModel):
 
 
 class PoolDocument(Document):
-    """A huge page pool as it stands on one NUMA node."""
+    """A huge page pool as it stands on one NUMA node; ``reserved`` of the free pages are promised (HugePages_Rsvd)."""
 
     page_size: PageSize
     nr_hugepages: Pages
     free: Pages | None = None
+    reserved: Pages | None = None
 
 
 class NumaNodeDocument(Document):

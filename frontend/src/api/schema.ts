@@ -5633,7 +5633,7 @@ export interface components {
         };
         /**
          * PoolDocument
-         * @description A huge page pool as it stands on one NUMA node.
+         * @description A huge page pool as it stands on one NUMA node; ``reserved`` of the free pages are promised (HugePages_Rsvd).
          */
         PoolDocument: {
             /**
@@ -5645,6 +5645,8 @@ export interface components {
             nr_hugepages: number;
             /** Free */
             free?: number | null;
+            /** Reserved */
+            reserved?: number | null;
         };
         /**
          * PoolPlan

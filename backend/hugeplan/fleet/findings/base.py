@@ -85,10 +85,11 @@ def idle_pages_by_size(sample: Sample) -> dict[int, int | None]:
     found: dict[int, int | None] = {}
     for pool in pools:
         before = found.get(pool.page_bytes, 0)
-        if before is None or pool.free_hugepages is None:
+        reserved = pool.resv_hugepages if pool.free_hugepages else 0
+        if before is None or pool.free_hugepages is None or reserved is None:
             found[pool.page_bytes] = None
         else:
-            found[pool.page_bytes] = before + pool.free_hugepages - (pool.resv_hugepages or 0)
+            found[pool.page_bytes] = before + pool.free_hugepages - reserved
     return found
 
 

@@ -12,7 +12,7 @@ from hugeplan.planner.choice.page_size_candidate import (
     candidate_at,
     candidate_sizes,
 )
-from hugeplan.planner.demand import DemandContext, Engine, demand_of, engine_named
+from hugeplan.planner.demand import DemandContext, Engine, OnShortage, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.gain.page_size_gain import gains_of_all
 from hugeplan.planner.memory.page_tables import InstanceTables, instance_tables
@@ -158,11 +158,11 @@ def _all_candidates(weighing: _Weighing, one: _Prepared, gains: tuple[Gain, ...]
     setting = CandidateSetting(
         node=node, instance=instance, engine=one.engine, policy=weighing.policy, tables=one.tables, gains=gains
     )
-    candidates = [
-        candidate_at(setting, demand)
-        for size, demand in one.demands.items()
-        if size != node.base_page_bytes or _base_is_open(instance, base)
-    ]
+    candidates = [candidate_at(setting, demand) for demand in one.demands.values()]
+    pools = [candidate for candidate in candidates if candidate.is_pool]
+    has_pool = any(candidate.obstacle is None for candidate in pools)
+    if not _base_is_open(instance, base) or (has_pool and _insists(weighing, one)):
+        candidates = pools
     return InstanceCandidates(
         instance=instance,
         engine=one.engine,
@@ -196,6 +196,12 @@ def _demand_at(key: _DemandKey, page_bytes: int, context: DemandContext) -> Dema
 
 
 _DemandKey = tuple[str, str | None, tuple[tuple[str, str], ...], int | None, int | None, Workload]
+
+
+def _insists(weighing: _Weighing, one: _Prepared) -> bool:
+    """Whether the settings let the server start on huge pages only: base pages are then no choice."""
+    shortage = one.engine.pool_use(one.instance, weighing.context).on_shortage
+    return one.engine.refusal is not None and shortage is OnShortage.REFUSE
 
 
 def _base_is_open(instance: DatabaseInstance, base: Demand) -> bool:

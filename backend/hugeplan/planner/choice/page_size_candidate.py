@@ -124,7 +124,8 @@ def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy)
     have = tuple(sorted(node.huge_page_sizes_bytes))
     if instance.page_bytes == 0:
         return ()
-    named = engine_named(instance.engine).named_size(instance)
+    engine = engine_named(instance.engine)
+    named = engine.named_size(instance)
     if named is not None:
         possible = set(have) & set(have if policy.allowed_page_bytes is None else policy.allowed_page_bytes)
         if instance.page_bytes is not None:
@@ -132,7 +133,9 @@ def candidate_sizes(node: NodeFacts, instance: DatabaseInstance, policy: Policy)
         if named not in possible:
             labels = ", ".join(page_label(size) for size in sorted(possible)) or "none"
             raise PageSizeError(
-                "settings.huge_page_size", page_label(named), f"a size that node, policy and page_size allow: {labels}"
+                f"settings.{engine.size_setting}",
+                page_label(named),
+                f"a size that node, policy and page_size allow: {labels}",
             )
         return (named,)
     if instance.page_bytes is not None:

@@ -124,6 +124,7 @@ class Engine:
         pool_setting: the setting that sizes the buffer pool; None where there is none.
         pool_maximum: a setting that maps the pool's maximum: it follows the pool where the planner sizes it.
         named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
+        size_setting: the setting that names it.
         ruled_out: the sentence why an instance's settings exclude huge pages; None when they do not.
         accesses: what one operation accesses in shared memory.
         published: published gains by operation class.
@@ -142,6 +143,7 @@ class Engine:
     pool_setting: str | None
     pool_maximum: str | None = None
     named_size: Callable[[DatabaseInstance], int | None] = lambda _: None
+    size_setting: str = ""
     process_per_connection: bool = False
     ruled_out: Callable[[DatabaseInstance], str | None] = lambda _: None
     accesses: Callable[[DatabaseInstance, Demand], AccessProfile] = generic_lookup

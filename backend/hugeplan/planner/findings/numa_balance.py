@@ -34,7 +34,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         unbound = [i.name for i, p in inputs.with_pool if p.demand.page_bytes == page_bytes and i.numa_node is None]
         if unbound:
             who, whose = ("is", "its") if len(unbound) == 1 else ("are", "their")
-            elsewhere = round(100 * (len(numa) - 1) / len(numa))  # running on any node, its pages on any other
+            near = len(inputs.node.near_numa)  # where it may run, and where its pages are
+            if near < 2:
+                continue
+            elsewhere = round(100 * (near - 1) / near)
             yield attention(
                 CODE,
                 label,

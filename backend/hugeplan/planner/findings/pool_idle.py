@@ -43,8 +43,18 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
         yield _held(inputs, pool, subject)
     if pool.present_pages is None:
         return
-    more = pool.present_pages - pool.pages
-    if more > 0:
+    more, state = pool.present_pages - pool.pages, inputs.state_of(pool)
+    if more > 0 and state is not None and state.idle is None:
+        yield unknown(
+            CODE,
+            subject,
+            f"Whether {more:,} pages beyond the plan are idle is not known",
+            f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) may be promised to a process"
+            " (HugePages_Rsvd): the pool's reserved count is not known.",
+            f"Give the pool's reserved count; set nr_hugepages to {pool.pages} where it is 0.",
+            evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
+        )
+    elif more > 0:
         yield attention(
             CODE,
             subject,

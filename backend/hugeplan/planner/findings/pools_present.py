@@ -38,6 +38,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 f"The plan counts on {pool.pages:,} pages here, and the pool's free count is not known.",
                 "Give the pool's free count, or let the agent report it.",
             )
+        elif pool.present_pages >= pool.pages > pool.held_pages and state is not None and state.idle is None:
+            yield unknown(
+                CODE,
+                subject,
+                f"Whether {pool.pages - pool.held_pages:,} of {pool.present_pages:,} pages are idle is not known",
+                "Free pages may be promised to a process (HugePages_Rsvd), and the reserved count is not known.",
+                "Give the pool's reserved count, or let the agent report it.",
+                evidence=evidence,
+            )
         elif pool.present_pages >= pool.pages:
             yield ok(
                 CODE, subject, "The pool is reserved", f"All {pool.pages:,} pages are reserved.", evidence=evidence

@@ -48,7 +48,7 @@ def pool_states(node: NodeFacts, sample: NodeSample | None = None) -> dict[PoolK
             if pool.nr_hugepages:
                 free = pool.free_hugepages
                 used = None if free is None else min(pool.nr_hugepages, pool.nr_hugepages - free + reserved[numa_id])
-                idle = pool.nr_hugepages - used if known and used is not None else None
+                idle = pool.nr_hugepages - used if used is not None and (known or not free) else None
                 found[(numa_id, size)] = PoolState(pages=pool.nr_hugepages, in_use=used, idle=idle)
     return found
 

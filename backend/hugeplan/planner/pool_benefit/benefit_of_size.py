@@ -57,17 +57,15 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
     except PlannerError:
         return None
     found = curve.estimate(pool_bytes)
-    beyond = pool_bytes > curve.last_bytes
+    slope = worth_of_a_gib(curve, pool_bytes)
     if follows(curve):
         throughput = found.throughput
-        slope = 0.0 if beyond else curve.marginal_per_gib(float(pool_bytes))
         knees = tuple(curve.knee(share) for share in (0.95, 0.99))
         at_95, at_99 = (knee.fitted_bytes or knee.measured_bytes for knee in knees)
         error = f"The curve is off by {100 * curve.nrmse:.1f} % of the best"
     else:
         rising = _rising(points)
         throughput = _on_lines(rising, float(pool_bytes))
-        slope = 0.0 if beyond else max(0.0, _on_lines(rising, float(pool_bytes + GIB)) - throughput)
         at_95, at_99 = (_reaches(rising, share * curve.best) for share in (0.95, 0.99))
         error = "Read from lines between the measured points: the fitted curve misses some of their rise"
     return PoolBenefit(
@@ -91,6 +89,19 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
             + (f"; {found.note}, so this is extrapolated." if found.extrapolated else f": {found.note}.")
         ),
     )
+
+
+def worth_of_a_gib(curve: BenefitCurve, pool_bytes: int) -> float:
+    """Throughput that one GiB more brings: from the curve where it follows its points, else from lines between them.
+
+    Past the largest measured pool no gain is predicted.
+    """
+    if pool_bytes > curve.last_bytes:
+        return 0.0
+    if follows(curve):
+        return curve.marginal_per_gib(float(pool_bytes))
+    rising = _rising(curve.points)
+    return max(0.0, _on_lines(rising, float(pool_bytes + GIB)) - _on_lines(rising, float(pool_bytes)))
 
 
 def _drawn(curve: BenefitCurve) -> tuple[BenefitPoint, ...]:

@@ -48,9 +48,13 @@ def with_settings(**settings: str) -> DatabaseInstance:
     return replace(database(), settings={**database().settings, **settings})
 
 
-def pools(*counts: int, page_bytes: int = 2 * MIB) -> tuple[NumaNode, ...]:
+def pools(*counts: int, page_bytes: int = 2 * MIB, reserved: int | None = 0) -> tuple[NumaNode, ...]:
     return tuple(
-        NumaNode(id=i, mem_total_bytes=32 * GIB, pools=(Pool(page_bytes=page_bytes, nr_hugepages=n, free_hugepages=n),))
+        NumaNode(
+            id=i,
+            mem_total_bytes=32 * GIB,
+            pools=(Pool(page_bytes=page_bytes, nr_hugepages=n, free_hugepages=n, resv_hugepages=reserved),),
+        )
         for i, n in enumerate(counts)
     )
 
@@ -186,6 +190,7 @@ CASES = (
     ),
     Case("pool_short", UNKNOWN, request()),
     Case("pool_short", OK, request(node(pools(PAGES)))),
+    Case("pool_short", UNKNOWN, request(node(pools(PAGES, reserved=None))), "reserved count is not known"),
     Case("pool_short", LOOK, request(node(pools(0))), "None of 2,144 pages"),
     Case("pool_short", WRONG, request(node(pools(907))), "907 are reserved"),
     Case("buffer_pool_mistaken_for_segment", UNKNOWN, request()),
@@ -200,6 +205,7 @@ CASES = (
     Case("pool_idle", UNKNOWN, request()),
     Case("pool_idle", OK, request(node(pools(PAGES)))),
     Case("pool_idle", LOOK, request(node(pools(PAGES + 512))), "512 pages of 2M (1 GiB)"),
+    Case("pool_idle", UNKNOWN, request(node(pools(PAGES + 512, reserved=None))), "may be promised to a process"),
     Case("fallback_to_base_pages", UNKNOWN, request()),
     Case("fallback_to_base_pages", UNKNOWN, request(sample=process()), "could not be read"),
     Case("fallback_to_base_pages", OK, request(sample=process(shared_hugetlb_bytes=4 * GIB))),

@@ -186,6 +186,12 @@ def _notes(regions: str, memory_bytes: int, page_bytes: int, context: DemandCont
     return tuple(notes)
 
 
+def named_size(instance: DatabaseInstance) -> int | None:
+    """16 GiB where DB2_LARGE_PAGE_MEM names it; else the choice is open."""
+    regions = str(_TABLE.read(instance.settings).get("db2_large_page_mem", "DB"))
+    return _AIX_HUGE_PAGE_BYTES if ":16GB" in regions.upper() else None
+
+
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """The default size only; on a shortage Db2 starts with base pages."""
     values = _TABLE.read(instance.settings)
@@ -208,6 +214,8 @@ ENGINE: Final = Engine(
     versions=VERSIONS,
     settings=SETTINGS,
     page_choice=PageChoice.DEFAULT,
+    named_size=named_size,
+    size_setting="db2_large_page_mem",
     demand=demand,
     pool_use=pool_use,
     pool_setting="database_memory",

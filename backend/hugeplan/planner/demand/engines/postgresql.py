@@ -299,6 +299,7 @@ ENGINE: Final = Engine(
     settings=setting_specs(),
     page_choice=PageChoice.NAMED,
     named_size=named_size,
+    size_setting="huge_page_size",
     demand=demand,
     pool_use=pool_use,
     pool_setting="shared_buffers",
