@@ -115,7 +115,7 @@ def test_transaction_buffers_end_at_what_the_server_uses() -> None:
     [
         ("oracle", {"sga_target": "9G", "use_large_pages": "ONLY"}, 0, "The plan gives it none"),
         ("oracle", {"sga_target": "9G", "use_large_pages": "ONLY", "memory_target": "12G"}, None, "memory_target"),
-        ("oracle", {"sga_target": "90G", "use_large_pages": "ONLY"}, None, "The plan gives it none"),
+        ("oracle", {"sga_target": "90G", "use_large_pages": "ONLY"}, None, "no memory for all that the plan holds"),
         ("oracle", {"sga_target": "90G", "use_large_pages": "ONLY"}, 2 << 20, "no memory for all that the plan holds"),
         ("postgresql", {"shared_buffers": "9GB", "huge_pages": "on"}, 0, "The plan gives it none"),
     ],

@@ -91,6 +91,7 @@ def test_it_does_not_fit_where_its_pages_do_not(
     found = planned(node, database, **parts)
     assert not found.feasible
     assert found.headline.startswith("Does not fit")
+    assert states(found, "will_not_start") == {State.WRONG}
     assert "better off" not in found.headline
 
 

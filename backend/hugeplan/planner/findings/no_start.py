@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.planner.demand import OnShortage, engine_named
 from hugeplan.planner.findings.base import FindingInputs, given, ok, wrong
+from hugeplan.planner.memory.kubernetes import huge_page_cap_bytes
 from hugeplan.planner.memory.ledger import free_bytes_by_node
 from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import counted_pages
@@ -15,7 +16,9 @@ CODE = "will_not_start"
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance that refuses base pages."""
-    short = any(free < 0 for free in free_bytes_by_node(inputs.ledger).values())
+    cap = huge_page_cap_bytes(inputs.request)
+    capped = cap is not None and sum(pool.pages * pool.page_bytes for pool in inputs.pools) > cap
+    short = capped or any(free < 0 for free in free_bytes_by_node(inputs.ledger).values())
     for instance, planned in zip(inputs.request.databases, inputs.instances, strict=True):
         engine = engine_named(planned.engine)
         insists = inputs.pool_uses[instance.name].on_shortage is OnShortage.REFUSE
@@ -29,7 +32,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             continue
         if planned.page_bytes is not None:
             pages = counted_pages(planned.demand.pages, planned.demand.page_bytes)
-            why = f"It needs {pages}, and the node has no memory for all that the plan holds."
+            room = "the provider allows fewer" if capped else "the node has no memory for all that the plan holds"
+            why = f"It needs {pages}, and {room}."
             fix = f"Make the plan fit, or change {setting}."
         elif (excluded := engine.ruled_out(instance)) is not None:
             why = f"It gets none: {excluded}."
