@@ -1,19 +1,21 @@
-"""What the documents of a node and day take, as they came (gzip) and sealed, and what sealing costs.
+"""What a node and day take in the database, as they came and sealed, beside gzip in one table, and what sealing costs.
 
 ::
 
     hugeplan-agent observe > report.json
     python -m tools.sealing_cost report.json --nodes 5 --processes 38
 
-One report is replayed each minute of 24 hours with synthetic change: three tenths of the numbers above 100,000 in its
-sample move by up to 200 pages, and the list of processes is repeated to ``--processes``. The demo's PostgreSQL, on
-loopback. Prints one JSON object; bytes are what the tables take with their indexes, after VACUUM FULL of the first.
+One report is replayed each minute of 24 hours (tools/replay.py says with what change); its documents, samples and
+reports are stored as ingest stores them, in the demo's PostgreSQL on loopback. Prints one JSON object; bytes are what
+the tables take with their indexes and TOAST, after VACUUM FULL of those that were emptied. The yardstick is one table
+of node, time and gzip of level 6.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import json
 import random
 import tempfile
@@ -21,7 +23,7 @@ import time
 import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import text
 
@@ -32,93 +34,109 @@ from hugeplan.db.session import Database
 from hugeplan.documents.kept import pack
 from hugeplan.fleet.sealing import seal_round
 from hugeplan.settings import Settings
+from tools.replay import MINUTES_PER_DAY, replayed
 
-MINUTES = 24 * 60
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+TABLES: Final = (
+    "report_documents_default", "samples_default", "reports", "sealed_documents_default", "sealed_samples_default",
+)  # fmt: skip
+_NODE: Final = """
+INSERT INTO nodes (id, machine_id, name, synthetic, architecture, mem_total_bytes, numa_node_count, agent_version,
+    first_report_at, last_report_at, sampled_at)
+VALUES (:node, CAST(:node AS text), 'n', false, 'x86_64', 1, 1, '1', :at, :at, :at)
+"""
+_ROWS: Final = (
+    "INSERT INTO report_documents (node_id, received_at, report_id, document) VALUES (:node, :at, :id, :document)",
+    "INSERT INTO yardstick VALUES (:node, :at, :gzip)",
+    "INSERT INTO reports (node_id, report_id, received_at, content_sha256) VALUES (:node, :id, :at, sha256(:document))",
+    "INSERT INTO samples (node_id, taken_at, report_id, mem_total_bytes, mem_available_bytes, page_tables_bytes,"
+    " anon_huge_pages_bytes, hugetlb_bytes, pool_idle_bytes, memory, pools)"
+    " SELECT :node, :at, :id, CAST(m->>'mem_total_bytes' AS bigint), CAST(m->>'mem_available_bytes' AS bigint),"
+    " CAST(m->>'page_tables_bytes' AS bigint), CAST(m->>'anon_huge_pages_bytes' AS bigint),"
+    " CAST(m->>'hugetlb_bytes' AS bigint), 0, m,"
+    " CAST(:pools AS jsonb) FROM CAST(:memory AS jsonb) AS m",
+)
 
 
-def moved(value: Any, chance: random.Random) -> Any:
-    """The same with some of its large numbers moved."""
-    if isinstance(value, dict):
-        return {key: moved(one, chance) for key, one in value.items()}
-    if isinstance(value, list):
-        return [moved(one, chance) for one in value]
-    if isinstance(value, int) and value > 100_000 and chance.random() < 0.3:
-        return max(0, value + 4096 * chance.randint(-200, 200))
-    return value
-
-
-def replayed(report: dict[str, Any], processes: int, chance: random.Random) -> list[tuple[uuid.UUID, bytes]]:
-    """The reports of one day, as an agent would send them."""
-    sample = dict(report["sample"])
-    given = sample.get("processes", [])
-    sample["processes"] = [given[i % len(given)] | {"pid": 1000 + i} for i in range(processes)] if given else []
-    made = []
-    for minute in range(MINUTES):
-        sample = moved(sample, chance)
-        now = f"2026-11-23T{minute // 60:02d}:{minute % 60:02d}:{chance.random() * 60:09.6f}Z"
-        report_id = uuid.UUID(int=chance.getrandbits(128))
-        document = report | {"report_id": str(report_id), "created_at": now, "sample": sample | {"taken_at": now}}
-        made.append((report_id, json.dumps(document, separators=(",", ":")).encode()))
-    return made
+async def _store(database: Database, report: dict[str, Any], processes: int, chance: random.Random) -> int:
+    """One node's day; the bytes of its documents."""
+    node = uuid.UUID(int=chance.getrandbits(128))
+    start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=2)
+    rows = []
+    size = 0
+    for report_id, at, document in replayed(
+        report, processes=processes, start=start, minutes=MINUTES_PER_DAY, chance=chance
+    ):
+        sample = json.loads(document)["sample"]
+        size += len(document)
+        rows.append({
+            "node": node, "id": report_id, "at": at, "document": pack(document), "gzip": gzip.compress(document, 6),
+            "memory": json.dumps(sample["memory"]), "pools": json.dumps(sample["pools"]),
+        })  # fmt: skip
+    async with database.write() as session:
+        await session.execute(text(_NODE), {"node": node, "at": start})
+        for statement in _ROWS:
+            await session.execute(text(statement), rows)
+    return size
 
 
 async def measured(url: str, report: dict[str, Any], nodes: int, processes: int) -> dict[str, float]:
-    """Bytes per node and day in both forms, and the seconds of processor and time that sealing took."""
+    """Bytes per node and day in each form, and the seconds of processor and time that sealing took."""
     settings = Settings.model_validate({"database_url": url})
     migrate.upgrade(settings.sqlalchemy_url(), MIGRATIONS)
     database = Database(create_engine(settings))
     chance = random.Random(1)  # noqa: S311 - the same change in each run
-    start = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=2)
-    raw_bytes = 0
-    for _ in range(nodes):
-        node_id = uuid.UUID(int=chance.getrandbits(128))
-        documents = replayed(report, processes, chance)
-        raw_bytes += sum(len(document) for _, document in documents)
-        rows = [
-            {"node": node_id, "id": report_id, "at": start + timedelta(minutes=minute), "document": pack(document)}
-            for minute, (report_id, document) in enumerate(documents)
-        ]
-        async with database.write() as session:
-            await session.execute(text("INSERT INTO report_documents VALUES (:node, :at, :id, :document)"), rows)
+    async with database.write() as session:
+        await session.execute(text("CREATE TABLE yardstick (node_id uuid, at timestamptz, document bytea)"))
+        await session.execute(text("CREATE INDEX ON yardstick (node_id, at)"))
+        await session.execute(text("ALTER TABLE yardstick ALTER document SET STORAGE EXTERNAL"))
+    document_bytes = sum([await _store(database, report, processes, chance) for _ in range(nodes)])
 
-    async def stored_bytes(table: str) -> int:
-        async with database.read() as session:
-            return int(await session.scalar(text(f"SELECT pg_total_relation_size('{table}_default')")) or 0)
+    async def stored_bytes(*tables: str) -> int:
+        async with database.engine.connect() as connection:
+            free = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            sizes = []
+            for table in tables:
+                await free.execute(text(f"VACUUM FULL {table}"))
+                sizes.append(int(await free.scalar(text(f"SELECT pg_total_relation_size('{table}')")) or 0))
+            return sum(sizes)
 
-    async with database.engine.connect() as connection:
-        free = await connection.execution_options(isolation_level="AUTOCOMMIT")
-        await free.execute(text("VACUUM FULL report_documents_default"))
-    before = await stored_bytes("report_documents")
+    before, yardstick = await stored_bytes(*TABLES), await stored_bytes("yardstick")
     cpu, began = time.process_time(), time.monotonic()
     sealed = await seal_round(database, 3600)
     cpu, seconds = time.process_time() - cpu, time.monotonic() - began
-    assert sealed == (nodes * MINUTES, 0)
-    after = await stored_bytes("sealed_documents")
+    assert sealed == (nodes * MINUTES_PER_DAY,) * 2, sealed
+    parts = {name: await stored_bytes(name) for name in TABLES}
     await database.dispose()
     return {
-        "document_bytes": round(raw_bytes / nodes / MINUTES),
-        "gzip_bytes_per_node_day": round(before / nodes),
-        "sealed_bytes_per_node_day": round(after / nodes),
+        "processes": processes,
+        "document_bytes": round(document_bytes / nodes / MINUTES_PER_DAY),
+        "yardstick_bytes_per_node_day": round(yardstick / nodes),
+        "unsealed_bytes_per_node_day": round(before / nodes),
+        "sealed_bytes_per_node_day": round(sum(parts.values()) / nodes),
+        **{f"of_it_{name.removesuffix('_default')}_bytes": round(size / nodes) for name, size in parts.items()},
         "service_cpu_seconds_per_node_day": round(cpu / nodes, 4),
         "seconds_per_node_day": round(seconds / nodes, 3),
     }
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="what sealed documents take")
-    parser.add_argument("report", type=Path, help="what hugeplan-agent observe printed")
-    parser.add_argument("--nodes", type=int, default=5)
-    parser.add_argument("--processes", type=int, default=38)
-    arguments = parser.parse_args()
-    report = json.loads(arguments.report.read_text())
+def measured_here(report: dict[str, Any], nodes: int, processes: int) -> dict[str, float]:
+    """The same with a PostgreSQL of its own."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         with embedded.running(Path(folder) / "postgresql", embedded.DEMO_SETTINGS) as server:
             server.ensure_database("hugeplan")
-            url = server.url("hugeplan")
-            print(json.dumps(asyncio.run(measured(url, report, arguments.nodes, arguments.processes))))
+            return asyncio.run(measured(server.url("hugeplan"), report, nodes, processes))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="what a node and day take")
+    parser.add_argument("report", type=Path, help="what hugeplan-agent observe printed")
+    parser.add_argument("--nodes", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=38)
+    arguments = parser.parse_args()
+    print(json.dumps(measured_here(json.loads(arguments.report.read_text()), arguments.nodes, arguments.processes)))
 
 
 if __name__ == "__main__":

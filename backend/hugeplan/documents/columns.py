@@ -3,12 +3,17 @@
 Reports of one node a minute apart say the same with other numbers. A general compressor spends six bytes to say that a
 number changed; as a column of differences, divided by what they have in common (a page), it takes one or two. Each
 text is read back byte for byte: every run of digits is a number with its leading zeros, everything else is the
-skeleton. Texts of another skeleton are groups of their own, so that any bytes at all can be packed.
+skeleton.
+
+A text is a sequence of parts, which begin at braces. Parts of one skeleton are compared with each other: the first of
+its kind with the first in the text before, the second with the second. So a list that has grown by an entry, or a
+number that is written in another form, costs that part and nothing else, and any bytes at all can be packed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +23,7 @@ from numpy.typing import NDArray
 _LONGEST: Final = 18
 """Digits that an int64 holds; a longer run is several numbers after each other."""
 _ZERO: Final = ord("0")
+_BRACE: Final = ord("{")
 _PADDING: Final = b" " * 16
 """Before the first text, so that there are eight octets before the end of every number."""
 _PAIRS: Final = tuple(
@@ -29,22 +35,34 @@ Integers = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 
 
-class _Group(msgspec.Struct, frozen=True):
-    """Texts of one skeleton. ``changing`` are the columns that are not the same in all of them.
+class _Cluster(msgspec.Struct, frozen=True):
+    """Parts that the same texts have, with their numbers as one matrix, a row per text.
 
-    Lengths are of the streams that follow the header, in this order. ``scales`` divide each column's differences;
-    ``planes`` is how many octets each of them takes.
+    ``skeletons`` are the numbers of the parts' skeletons. ``changing`` are the columns that are not the same in all
+    rows, ``scales`` divide each one's differences, ``planes`` is how many octets they take.
     """
 
-    members: list[int]
-    skeleton_bytes: int
+    skeletons: list[int]
     first_bytes: int
     changing: list[int]
     scales: list[int]
     planes: int
 
 
-_header = msgspec.json.Decoder(list[_Group])
+class _Header(msgspec.Struct, frozen=True):
+    """What follows: the skeletons, and of each cluster its first row as text and its changes.
+
+    ``sequences`` are the parts of texts in their order, each as its cluster and its place in it; ``texts`` says which
+    sequence each text has.
+    """
+
+    skeleton_bytes: list[int]
+    clusters: list[_Cluster]
+    sequences: list[list[tuple[int, int]]]
+    texts: list[int]
+
+
+_header = msgspec.json.Decoder(_Header)
 
 
 def pack_columns(texts: Sequence[bytes]) -> bytes:
@@ -58,55 +76,115 @@ def pack_columns(texts: Sequence[bytes]) -> bytes:
     skeletons = whole[keep]
     skeletons[(skeletons - _ZERO) < 10] = _ZERO
     values = _values(whole, starts + lengths, lengths)
-    after = np.cumsum([len(_PADDING), *(len(text) + 1 for text in texts)])
-    counts = np.searchsorted(starts, after)
+    parts = _parts(texts, whole, starts, lengths, skeletons.tobytes())
+    clusters: dict[tuple[int, ...], list[_Part]] = {}
+    for part in parts.found.values():
+        clusters.setdefault(tuple(part.members), []).append(part)
+    numbers: dict[bytes, int] = {}
+    headers: list[_Cluster] = []
+    streams: list[bytes] = []
+    places: dict[tuple[bytes, int], tuple[int, int]] = {}
+    for of_cluster in clusters.values():
+        for place, part in enumerate(of_cluster):
+            places[part.key] = len(headers), place
+        runs = np.hstack([np.array(part.runs)[:, None] + np.arange(part.count) for part in of_cluster])
+        row = zip(lengths[runs[0]].tolist(), values[runs[0]].tolist(), strict=True)
+        first = b" ".join(b"%0*d" % number for number in row)
+        which = [numbers.setdefault(part.key[0], len(numbers)) for part in of_cluster]
+        header, changes = _changes(values[runs], lengths[runs])
+        headers.append(_Cluster(which, len(first), *header))
+        streams += [first, *changes]
+    sequences: dict[tuple[tuple[bytes, int], ...], int] = {}
+    of_texts = [sequences.setdefault(tuple(sequence), len(sequences)) for sequence in parts.sequences]
+    in_order = [[places[key] for key in sequence] for sequence in sequences]
+    head = msgspec.json.encode(_Header([len(one) for one in numbers], headers, in_order, of_texts))
+    return b"".join((len(head).to_bytes(4, "little"), head, *numbers, *streams))
+
+
+@dataclass(slots=True)
+class _Part:
+    """One part in all texts that have it: its skeleton and its how-manieth it is, and where its runs begin."""
+
+    key: tuple[bytes, int]
+    count: int
+    members: list[int] = field(default_factory=list)
+    runs: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Parts:
+    found: dict[tuple[bytes, int], _Part] = field(default_factory=dict)
+    sequences: list[list[tuple[bytes, int]]] = field(default_factory=list)
+
+
+def _parts(texts: Sequence[bytes], whole: Octets, starts: Integers, lengths: Integers, skeletons: bytes) -> _Parts:
+    """The parts of all texts."""
+    begins = np.cumsum([len(_PADDING), *(len(text) + 1 for text in texts)])
+    braces = np.flatnonzero(whole == _BRACE)
+    edges = np.insert(braces, np.searchsorted(braces, begins), begins)
+    counts = np.searchsorted(starts, edges)
     # Of each run one byte is kept.
-    kept = (after - np.concatenate(([0], np.cumsum(lengths - 1)))[counts]).tolist()
-    groups: dict[bytes, list[int]] = {}
+    kept = (edges - np.concatenate(([0], np.cumsum(lengths - 1)))[counts]).tolist()
+    first_edge = (np.searchsorted(braces, begins) + np.arange(begins.size)).tolist()
+    run_counts = counts.tolist()
+    parts = _Parts()
     for index in range(len(texts)):
-        groups.setdefault(skeletons[kept[index] : kept[index + 1] - 1].tobytes(), []).append(index)
-    headers, streams = [], []
-    for skeleton, members in groups.items():
-        runs = np.concatenate([np.arange(counts[index], counts[index + 1]) for index in members])
-        runs = runs.reshape(len(members), -1)
-        first = b" ".join(
-            b"%0*d" % pair for pair in zip(lengths[runs[0]].tolist(), values[runs[0]].tolist(), strict=True)
-        )
-        header, parts = _changes(values[runs], lengths[runs])
-        headers.append(_Group(members, len(skeleton), len(first), *header))
-        streams += [skeleton, first, *parts]
-    head = msgspec.json.encode(headers)
-    return b"".join((len(head).to_bytes(4, "little"), head, *streams))
+        sequence, seen = [], dict[bytes, int]()
+        last = first_edge[index + 1]
+        for edge in range(first_edge[index], last):
+            # Without the byte that stands between texts.
+            skeleton = skeletons[kept[edge] : kept[edge + 1] - (edge + 1 == last)]
+            key = skeleton, seen.get(skeleton, 0)
+            seen[skeleton] = key[1] + 1
+            part = parts.found.get(key)
+            if part is None:
+                part = parts.found[key] = _Part(key, run_counts[edge + 1] - run_counts[edge])
+            part.members.append(index)
+            part.runs.append(run_counts[edge])
+            sequence.append(key)
+        parts.sequences.append(sequence)
+    return parts
 
 
 def unpack_columns(packed: bytes, number: int | None = None) -> list[bytes]:
-    """All texts in their order, or the one of this number alone. ValueError: not what was packed."""
+    """All texts in their order, or the one of this number alone. ValueError, IndexError: not what was packed."""
     at = 4 + int.from_bytes(packed[:4], "little")
-    found: dict[int, bytes] = {}
-    for group in _header.decode(packed[4:at]):
-        skeleton = packed[at : at + group.skeleton_bytes]
-        at += group.skeleton_bytes
-        first = packed[at : at + group.first_bytes]
-        at += group.first_bytes
-        cells = len(group.changing) * len(group.members)
-        if number is None or number in group.members:
-            changes = packed[at : at + cells * (1 + group.planes)]
-            found |= _texts(group, skeleton, first, changes, number)
-        at += cells * (1 + group.planes)
+    header = _header.decode(packed[4:at])
+    skeletons = []
+    for size in header.skeleton_bytes:
+        skeletons.append(packed[at : at + size].split(b"0"))
+        at += size
+    clusters: list[dict[int, list[bytes]]] = []
+    for cluster, members in zip(header.clusters, _members(header), strict=True):
+        first = packed[at : at + cluster.first_bytes]
+        at += cluster.first_bytes
+        size = len(cluster.changing) * len(members) * (1 + cluster.planes)
+        wanted = number is None or number in members
+        of_cluster = [skeletons[one] for one in cluster.skeletons]
+        changes = packed[at : at + size]
+        clusters.append(_texts(cluster, of_cluster, members, (first, changes), number) if wanted else {})
+        at += size
     if at != len(packed):
         raise ValueError(f"{len(packed)} bytes in place of {at}")
-    return [found[index] for index in ([number] if number is not None else range(len(found)))]
+    return [
+        b"".join(clusters[cluster][index][place] for cluster, place in header.sequences[header.texts[index]])
+        for index in ([number] if number is not None else range(len(header.texts)))
+    ]
 
 
 def _runs(is_digit: NDArray[np.bool_]) -> tuple[Integers, Integers]:
     """Where runs of digits begin, and their lengths; none longer than _LONGEST. The ends are no digits."""
     edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
-    if lengths.size and lengths.max() > _LONGEST:
-        pieces = -(-lengths // _LONGEST)
-        of_run = np.repeat(np.arange(lengths.size), pieces)
-        offset = (np.arange(of_run.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * _LONGEST
-        starts, lengths = starts[of_run] + offset, np.minimum(_LONGEST, lengths[of_run] - offset)
+    longer = np.flatnonzero(lengths > _LONGEST)
+    if longer.size:
+        more = -(-lengths[longer] // _LONGEST) - 1
+        of_run = np.repeat(longer, more)
+        offset = (1 + np.arange(of_run.size) - np.repeat(np.cumsum(more) - more, more)) * _LONGEST
+        rest = np.minimum(_LONGEST, lengths[of_run] - offset)
+        lengths[longer] = _LONGEST
+        starts = np.insert(starts, of_run + 1, starts[of_run] + offset)
+        lengths = np.insert(lengths, of_run + 1, rest)
     return starts, lengths
 
 
@@ -147,25 +225,49 @@ def _changes(values: Integers, lengths: Integers) -> tuple[tuple[Any, ...], list
     return header, [lengths.astype(np.uint8).tobytes(), *(octets[:, :, plane].tobytes() for plane in range(planes))]
 
 
-def _texts(group: _Group, skeleton: bytes, first: bytes, changes: bytes, number: int | None) -> dict[int, bytes]:
-    """The texts of a group by number."""
-    shape = (len(group.changing), len(group.members))
-    streams = np.frombuffer(changes, dtype=np.uint8).reshape(1 + group.planes, *shape)
+def _members(header: _Header) -> list[list[int]]:
+    """The texts that have the parts of each cluster."""
+    members: list[list[int]] = [[] for _ in header.clusters]
+    of_sequences = [{cluster for cluster, _ in sequence} for sequence in header.sequences]
+    for index, sequence in enumerate(header.texts):
+        for cluster in of_sequences[sequence]:
+            members[cluster].append(index)
+    return members
+
+
+def _texts(
+    cluster: _Cluster,
+    skeletons: Sequence[list[bytes]],
+    members: Sequence[int],
+    streams_of: tuple[bytes, bytes],
+    number: int | None,
+) -> dict[int, list[bytes]]:
+    """The parts of a cluster in each text. ``streams_of``: its first row and its changes."""
+    first, changes = streams_of
+    shape = (len(cluster.changing), len(members))
+    streams = np.frombuffer(changes, dtype=np.uint8).reshape(1 + cluster.planes, *shape)
     folded = np.zeros((*shape, 8), dtype=np.uint8)
-    folded[:, :, : group.planes] = np.moveaxis(streams[1:], 0, -1)
+    folded[:, :, : cluster.planes] = np.moveaxis(streams[1:], 0, -1)
     unsigned = folded.view("<u8").reshape(shape)
     scaled = (unsigned >> np.uint64(1)).astype(np.int64) ^ -(unsigned & np.uint64(1)).astype(np.int64)
     numbers = first.split(b" ") if first else []
-    base = np.array([int(numbers[column]) for column in group.changing], dtype=np.int64)
-    values = base[:, None] + np.cumsum(scaled * np.array(group.scales, dtype=np.int64)[:, None], axis=1)
-    parts = skeleton.split(b"0")
-    whole = [b""] * (2 * len(parts) - 1)
-    whole[::2], whole[1::2] = parts, numbers
-    places = [2 * column + 1 for column in group.changing]
+    base = np.array([int(numbers[column]) for column in cluster.changing], dtype=np.int64)
+    values = base[:, None] + np.cumsum(scaled * np.array(cluster.scales, dtype=np.int64)[:, None], axis=1)
     found = {}
-    for row, index in enumerate(group.members):
+    for row, index in enumerate(members):
         if number in (None, index):
-            for place, value, length in zip(places, values[:, row].tolist(), streams[0, :, row].tolist(), strict=True):
-                whole[place] = b"%0*d" % (length, value)
-            found[index] = b"".join(whole)
+            changed = zip(cluster.changing, values[:, row].tolist(), streams[0, :, row].tolist(), strict=True)
+            for column, value, length in changed:
+                numbers[column] = b"%0*d" % (length, value)
+            found[index] = list(_interleaved(skeletons, numbers))
     return found
+
+
+def _interleaved(skeletons: Sequence[list[bytes]], numbers: Sequence[bytes]) -> Iterator[bytes]:
+    at = 0
+    for pieces in skeletons:
+        count = len(pieces) - 1
+        whole = [b""] * (2 * count + 1)
+        whole[::2], whole[1::2] = pieces, numbers[at : at + count]
+        at += count
+        yield b"".join(whole)

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 import zstandard
 
-_LEVEL: Final = 15
+_LEVEL: Final = 9
 _VERSION: Final = b"\x02"
 _FORMER_WINDOW_LOG: Final = 26
 _ID_LENGTH: Final = 36

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import uuid
 
 import pytest
@@ -39,10 +40,9 @@ def test_differences_of_any_size(first: int, others: list[int]) -> None:
 
 
 def test_a_number_that_changes_costs_two_bytes_and_what_stays_costs_nothing() -> None:
-    texts = [
-        b'{"free_bytes":%d,"total_bytes":135291469824}' % (65498251264 + 4096 * (n * 37 % 200)) for n in range(360)
-    ]
-    assert len(seal(texts)) < 360 * 2
+    chance = random.Random(3)
+    texts = [b'{"free":%d,"total":135291469824}' % (65498251264 + 4096 * chance.randrange(60)) for _ in range(1500)]
+    assert len(seal(texts)) < 1500 * 2
 
 
 def test_the_id_of_a_document_is_not_in_its_block() -> None:
@@ -53,6 +53,16 @@ def test_the_id_of_a_document_is_not_in_its_block() -> None:
     assert len(block) < 400
     sizes = [len(document) for document in documents]
     assert [unseal(block, sizes, number, ids) for number in range(100)] == documents
+
+
+def test_a_list_that_grows_and_a_number_in_another_form_cost_little() -> None:
+    chance = random.Random(3)
+    texts = []
+    for n in range(300):
+        entries = [b'{"name":"postgres","size_bytes":%d}' % chance.getrandbits(40) for _ in range(1)] * (5 + n % 3)
+        texts.append(b'{"seconds":%s,"of":[%s]}' % (b"1e-05" if n % 2 else b"0.0001", b",".join(entries)))
+    assert len(seal(texts)) < 300 * 40
+    assert unseal_all(seal(texts)) == texts
 
 
 @given(st.integers(0, 10**6), st.binary(min_size=1, max_size=3))
