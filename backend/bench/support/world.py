@@ -90,6 +90,8 @@ def service(url: str, state: Path, **more: str) -> Iterator[tuple[int, int]]:
         "HUGEPLAN_PORT": str(port),
         "HUGEPLAN_REQUESTS_PER_MINUTE": "1000000",
         "HUGEPLAN_LOG_LEVEL": "warning",
+        # A fleet that was kept since yesterday would be sealed while it is measured.
+        "HUGEPLAN_SEAL_AFTER_SECONDS": "0",
         "HUGEPLAN_STATE_DIR": str(state),
         **more,
     }

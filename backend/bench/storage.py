@@ -1,0 +1,52 @@
+"""What a node stores in a day after sealing, and what sealing costs. Prints figures as bench/service.py does.
+
+Three nodes are enough: tools/replay.py gives each node's day its own change. Bytes have a bar of their own; a missed
+one is a processor time above its budget to those who read the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+# Run as a file: the packages bench and tools are found from here.
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from bench.support.figures import Figure, figure, is_missed, table
+from tools.sealing_cost import measured_here
+
+REPORT: Final = Path(__file__).resolve().parents[2] / "docs" / "report.example.json"
+BARS_BYTES: Final = {2: 300_000, 38: 1_000_000}
+#: 5 % of one core for 10,000 nodes.
+SEALING_SECONDS: Final = 0.05 * 86_400 / 10_000
+
+
+def figures(nodes: int = 3) -> Iterator[Figure]:
+    """Bytes and processor time per node and day, for each number of processes."""
+    report = json.loads(REPORT.read_text(encoding="utf-8"))
+    for processes, bar in BARS_BYTES.items():
+        found = measured_here(report, nodes, processes)
+        stored = found["sealed_bytes_per_node_day"]
+        shown = {name: value for name, value in found.items() if name.endswith("_per_node_day")}
+        of_a_day = figure(f"a node's day with {processes} processes, stored", 0.0, 0.0, bar_bytes=bar, **shown)
+        yield of_a_day | {"cpu_seconds": 0.0 if stored <= bar else 1.0}
+        seconds = found["service_cpu_seconds_per_node_day"]
+        yield figure(f"sealing a node's day with {processes} processes", seconds, SEALING_SECONDS)
+
+
+def main() -> int:
+    """Print every figure; 1 when a bar was missed."""
+    found = []
+    for item in figures():
+        found.append(item)
+        sys.stdout.write(json.dumps(item) + "\n")
+        sys.stdout.flush()
+    sys.stderr.write(table(found) + "\n")
+    return 1 if any(map(is_missed, found)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
