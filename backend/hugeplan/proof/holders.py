@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from hugeplan.planner.demand import ENGINES
@@ -18,6 +18,8 @@ class Holder:
     name: str
     pages: int | None
     page_bytes: int
+    is_server: bool = False
+    key: object = None
 
     @property
     def text(self) -> str:
@@ -36,7 +38,14 @@ def called(server: Server) -> str:
 
 def holders(observed: Observation, page_bytes: int, besides: Collection[object] = ()) -> list[Holder]:
     """Everyone with pages of a size, the most first; ``besides`` are keys of servers to leave out."""
-    found, servers = [], set()
+    known = observed.holders_by_size
+    if page_bytes not in known:
+        known[page_bytes] = sorted(_found(observed, page_bytes), key=lambda one: (-(one.pages or 0), one.name))
+    return [one for one in known[page_bytes] if not one.is_server or one.key not in besides]
+
+
+def _found(observed: Observation, page_bytes: int) -> Iterator[Holder]:
+    servers = set()
     for server in observed.listed("databases"):
         servers.add(server.get("key"))
         own = [
@@ -44,9 +53,9 @@ def holders(observed: Observation, page_bytes: int, besides: Collection[object] 
             for s in server.get("segments") or ()
             if s.get("page_bytes") == page_bytes and s.get("backing") == "hugetlb"
         ]
-        if own and server.get("key") not in besides:
+        if own:
             pages = sum(-(-int(s.get("bytes") or 0) // page_bytes) for s in own)
-            found.append(Holder(called(server), pages, page_bytes))
+            yield Holder(called(server), pages, page_bytes, is_server=True, key=server.get("key"))
     for process in observed.listed("processes"):
         if process.get("database") in servers or not process.get("hugetlb_bytes"):
             continue
@@ -55,8 +64,7 @@ def holders(observed: Observation, page_bytes: int, besides: Collection[object] 
             continue  # its pages are of another size
         where = "" if process.get("unit") is None else f", {process['unit']}"
         pages_held = int(process["hugetlb_bytes"]) // page_bytes if mapped else None
-        found.append(Holder(f"{process.get('name')} (PID {process.get('pid')}{where})", pages_held, page_bytes))
-    return sorted(found, key=lambda one: (-(one.pages or 0), one.name))
+        yield Holder(f"{process.get('name')} (PID {process.get('pid')}{where})", pages_held, page_bytes)
 
 
 def said(found: list[Holder], most: int = 5) -> str:

@@ -12,8 +12,10 @@ What is left after that stays open: the servers are candidates, and the checks s
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from hugeplan.planner.model import InstancePlan, Plan
@@ -42,63 +44,102 @@ class Matched:
         return self.candidates if self.server is None else (self.server,)
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A server with what it is known by, read once: it is compared with every instance of its engine."""
+
+    server: Server
+    key: str
+    tail: str
+    words: str
+    port: int | None
+    largest_bytes: int | None
+
+    @classmethod
+    def of(cls, server: Server) -> _Seen:
+        """What tells this server apart; ``largest_bytes`` None where its segments are not known."""
+        key = str(server.get("key") or "")
+        port = server.get("port")
+        return cls(
+            server=server,
+            key=key,
+            tail=_tail(key),
+            # The engine's own name is in every key of its servers.
+            words=f" {_WORDS.sub(' ', key.lower().partition('@')[2])} ",
+            port=port_of_key(key) if port is None else port,
+            largest_bytes=largest_segment_bytes(server) if server.get("segments") else None,
+        )
+
+
 def match_servers(plan: Plan, observed: Observation) -> dict[str, Matched]:
     """Each instance of the plan, by its name."""
     found: dict[str, Matched] = {}
     listed = list(observed.listed("databases"))
     for engine in dict.fromkeys(instance.engine for instance in plan.instances):
         instances = [i for i in plan.instances if i.engine == engine]
-        found |= _of_engine(instances, [server for server in listed if server.get("engine") == engine])
+        found |= _of_engine(instances, [_Seen.of(server) for server in listed if server.get("engine") == engine])
     return found
 
 
-def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[Server]) -> dict[str, Matched]:
+def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> dict[str, Matched]:
     found: dict[str, Matched] = {}
     left = list(servers)
     for fits in (_has_key, _has_tail, _has_name, _has_size):
         waiting = [i for i in instances if i.name not in found]
-        for instance, server in _pairs(waiting, left, fits):
-            found[instance.name] = Matched(server)
-            left.remove(server)
+        for instance, seen in _pairs(waiting, left, fits):
+            found[instance.name] = Matched(seen.server)
+            left = [other for other in left if other is not seen]
     waiting = [i for i in instances if i.name not in found]
-    if len(waiting) == len(left) == 1 and not _is_elsewhere(waiting[0], left[0]):
-        found[waiting[0].name] = Matched(left[0])
+    if len(waiting) == len(left) == 1 and not _is_elsewhere(_planned_port(waiting[0]), left[0]):
+        found[waiting[0].name] = Matched(left[0].server)
     else:
-        possible = {i.name: tuple(server for server in left if not _is_elsewhere(i, server)) for i in waiting}
-        for instance in waiting:
-            own = possible[instance.name]
-            rivals = tuple(i.name for i in waiting if set(map(_key, possible[i.name])) & set(map(_key, own)))
-            found[instance.name] = Matched(candidates=own, rivals=rivals)
+        found |= _undecided(waiting, left)
     return found
 
 
-def _is_elsewhere(instance: InstancePlan, server: Server) -> bool:
+def _undecided(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> dict[str, Matched]:
+    """The candidates of each instance: those that are not elsewhere. Instances of one planned port share them."""
+    by_port: dict[int | None, list[str]] = {}
+    for instance in instances:
+        by_port.setdefault(_planned_port(instance), []).append(instance.name)
+    possible = {port: [seen for seen in servers if not _is_elsewhere(port, seen)] for port in by_port}
+    keys = {port: frozenset(seen.key for seen in own) for port, own in possible.items()}
+    found = {}
+    for port, names in by_port.items():
+        near = {other for other in by_port if not keys[other].isdisjoint(keys[port])}
+        rivals = tuple(instance.name for instance in instances if _planned_port(instance) in near)
+        matched = Matched(candidates=tuple(seen.server for seen in possible[port]), rivals=rivals)
+        found |= dict.fromkeys(names, matched)
+    return found
+
+
+def _planned_port(instance: InstancePlan) -> int | None:
+    return port_of_key(instance.runs_as or "")
+
+
+def _is_elsewhere(planned: int | None, seen: _Seen) -> bool:
     """Whether a server listens on another port than the one that was planned for: then it is another server."""
-    planned, real = port_of_key(instance.runs_as or ""), server.get("port")
-    real = port_of_key(_key(server)) if real is None else real
-    return planned is not None and real is not None and planned != real
+    return planned is not None and seen.port is not None and planned != seen.port
 
 
 def _pairs(
-    instances: Sequence[InstancePlan], servers: Sequence[Server], fits: Callable[[InstancePlan, Server], bool]
-) -> list[tuple[InstancePlan, Server]]:
+    instances: Sequence[InstancePlan], servers: Sequence[_Seen], fits: Callable[[InstancePlan, _Seen], bool]
+) -> list[tuple[InstancePlan, _Seen]]:
     """Pairs that fit each other and nobody else."""
-    pairs = []
-    for instance in instances:
-        own = [server for server in servers if fits(instance, server)]
-        if len(own) == 1 and sum(fits(other, own[0]) for other in instances) == 1:
-            pairs.append((instance, own[0]))
-    return pairs
+    own = [[seen for seen in servers if fits(instance, seen)] for instance in instances]
+    claims = Counter(id(seen) for fitting in own for seen in fitting)
+    return [
+        (instance, fitting[0])
+        for instance, fitting in zip(instances, own, strict=True)
+        if len(fitting) == 1 and claims[id(fitting[0])] == 1
+    ]
 
 
-def _key(server: Server) -> str:
-    return str(server.get("key") or "")
+def _has_key(instance: InstancePlan, seen: _Seen) -> bool:
+    return instance.runs_as is not None and seen.key == instance.runs_as
 
 
-def _has_key(instance: InstancePlan, server: Server) -> bool:
-    return instance.runs_as is not None and _key(server) == instance.runs_as
-
-
+@lru_cache(maxsize=1024)
 def _tail(key: str) -> str:
     """The port or the data directory's checksum at the end of a key; a pid behind ``#`` is of one run only."""
     found = _TAIL.search(key)
@@ -111,25 +152,26 @@ def port_of_key(key: str) -> int | None:
     return int(tail) if tail.isdigit() and len(tail) <= _PORT_DIGITS else None
 
 
-def _has_tail(instance: InstancePlan, server: Server) -> bool:
-    tail = _tail(instance.runs_as or "")
-    return bool(tail) and tail == _tail(_key(server))
+def _has_tail(instance: InstancePlan, seen: _Seen) -> bool:
+    return bool(seen.tail) and _tail(instance.runs_as or "") == seen.tail
 
 
-def _has_name(instance: InstancePlan, server: Server) -> bool:
-    name = _WORDS.sub(" ", instance.name.lower()).strip()
-    # The engine's own name is in every key of its servers.
-    words = _WORDS.sub(" ", _key(server).lower().partition("@")[2])
-    return bool(name) and f" {name} " in f" {words} "
+def _has_name(instance: InstancePlan, seen: _Seen) -> bool:
+    name = _words_of(instance.name)
+    return bool(name) and f" {name} " in seen.words
 
 
-def _has_size(instance: InstancePlan, server: Server) -> bool:
-    demand = instance.demand
-    if not server.get("segments"):
+@lru_cache(maxsize=1024)
+def _words_of(name: str) -> str:
+    return _WORDS.sub(" ", name.lower()).strip()
+
+
+def _has_size(instance: InstancePlan, seen: _Seen) -> bool:
+    if seen.largest_bytes is None:
         return True  # not known: it may be any of them
+    demand = instance.demand
     # The kernel rounds a mapping up to whole pages; on base pages it has its exact size.
-    near = (demand.error_pages + 1) * demand.page_bytes
-    return abs(largest_segment_bytes(server) - demand.segment_bytes) <= near
+    return abs(seen.largest_bytes - demand.segment_bytes) <= (demand.error_pages + 1) * demand.page_bytes
 
 
 def largest_segment_bytes(server: Server) -> int:

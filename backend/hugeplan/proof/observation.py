@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observation:
     """The ``inventory`` and ``sample`` of a report. A missing or null field is unknown, never zero."""
 
@@ -16,14 +17,21 @@ class Observation:
 
     def pool(self, numa_node: int, page_bytes: int) -> Mapping[str, Any] | None:
         """The counters of one pool, None where the size or the NUMA node is not there."""
-        for pool in self.listed("pools"):
-            if pool.get("numa_node") == numa_node and pool.get("page_bytes") == page_bytes:
-                return pool
-        return None
+        return self._pools.get((numa_node, page_bytes))
+
+    @cached_property
+    def _pools(self) -> dict[tuple[Any, Any], Mapping[str, Any]]:
+        # The first of two with one key counts; a report may list thousands, and a plan asks for hundreds.
+        return {(pool.get("numa_node"), pool.get("page_bytes")): pool for pool in reversed([*self.listed("pools")])}
 
     def global_pool(self, page_bytes: int) -> Mapping[str, Any] | None:
         """The counters of one size over all NUMA nodes."""
         return next((p for p in self.listed("global_pools") if p.get("page_bytes") == page_bytes), None)
+
+    @cached_property
+    def holders_by_size(self) -> dict[int, list[Any]]:
+        """What ``hugeplan.proof.holders`` found, per page size: several checks ask for it."""
+        return {}
 
     def listed(self, section: str) -> Iterator[Mapping[str, Any]]:
         """The entries of a section; nothing where it is unknown."""

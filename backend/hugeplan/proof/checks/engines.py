@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from hugeplan.planner.demand import ENGINES
@@ -23,19 +23,104 @@ LIMIT = "verify_limit"
 MEMLOCK = "verify_memlock"
 #: Engines whose segments count against RLIMIT_MEMLOCK: System V segments and mlock.
 _LOCKING = frozenset({"oracle", "db2"})
+MAX_DIFFERENT_PAIRS = 256
+"""Different demands times different servers that are judged where it cannot be told which is which."""
+_JUDGED_BY = ("huge_pages_status", "segments", "version", "memlock_limit_bytes", "memlock_limited")
 
 
 Judge = Callable[[InstancePlan, Server], Finding]
 
 
-def check_backing(plan: Plan, observed: Observation) -> Iterable[Finding]:
-    """One finding per instance that the plan gives huge pages."""
-    for instance, matched in _with_pages(plan, observed):
-        if not matched.possible:
+def check(plan: Plan, observed: Observation) -> Iterable[Finding]:
+    """Each instance that the plan gives huge pages, with its server or those that it may be."""
+    servers = match_servers(plan, observed)
+    found = [(instance, servers[instance.name]) for instance in plan.instances if instance.page_bytes is not None]
+    by_name = {instance.name: instance for instance in plan.instances}
+    groups: dict[int, _Group] = {}
+    for _, matched in found:
+        if id(matched) not in groups:  # instances that may be the same servers share one answer of the matching
+            groups[id(matched)] = _Group(matched, [by_name[name] for name in matched.rivals])
+    pairs = [(instance, groups[id(matched)]) for instance, matched in found]
+    yield from _backings(pairs, observed)
+    yield from _all_limits(pairs)
+    yield from _memlocks(pairs)
+
+
+class _Group:
+    """The instances that share candidates, and what is the same for all of them, worked out once.
+
+    A state depends on what an instance demands and on what a server has, not on their names: thirty equal pods are
+    judged once. ``is_clear`` is False where so many different ones meet that judging each with each takes too long.
+    """
+
+    def __init__(self, matched: Matched, rivals: Sequence[InstancePlan]) -> None:
+        self.matched, self.rivals = matched, rivals
+        self._classes = {id(server): _class_of(server) for server in matched.candidates}
+        kinds = len({_demand_of(one) for one in rivals}) * len(set(self._classes.values()))
+        self.is_clear = kinds <= MAX_DIFFERENT_PAIRS
+        self._states: dict[tuple[Any, ...], State] = {}
+        self._bad: dict[str, Server | None] = {}
+
+    @cached_property
+    def names_of_candidates(self) -> str:
+        """The servers, the first of many."""
+        return _first_of(sorted(called(server) for server in self.matched.candidates))
+
+    @cached_property
+    def names_of_rivals(self) -> str:
+        """The instances, the first of many."""
+        return _first_of([rival.name for rival in self.rivals])
+
+    def state(self, code: str, judge: Judge, instance: InstancePlan, server: Server) -> State:
+        """What ``judge`` says of the instance if it is this server."""
+        key = (code, _demand_of(instance), self._classes[id(server)])
+        if key not in self._states:
+            self._states[key] = judge(instance, server).state
+        return self._states[key]
+
+    def bad_server(self, code: str, judge: Judge) -> Server | None:
+        """A server that is wrong whichever of the instances it is."""
+        if code not in self._bad:
+            self._bad[code] = next(
+                (
+                    server
+                    for server in self.matched.candidates
+                    if all(
+                        rival.page_bytes is not None and self.state(code, judge, rival, server) is State.WRONG
+                        for rival in self.rivals
+                    )
+                ),
+                None,
+            )
+        return self._bad[code]
+
+
+def _demand_of(instance: InstancePlan) -> tuple[Any, ...]:
+    """All of an instance that a judgement's state depends on."""
+    demand = instance.demand
+    pages = (demand.pages, demand.error_pages, demand.segment_bytes, demand.also_pages)
+    return (instance.engine, instance.page_bytes, demand.version, *pages)
+
+
+def _class_of(server: Server) -> str:
+    """All of a server that a judgement's state depends on: not who it is, nor where."""
+    limits = server.get("hugetlb_limits")
+    if limits is not None:
+        limits = [{**limit, "cgroup_path": "kubepods" in str(limit.get("cgroup_path"))} for limit in limits]
+    return repr((limits, *(server.get(name) for name in _JUDGED_BY)))
+
+
+def _first_of(names: Sequence[str], most: int = 8) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def _backings(pairs: Iterable[tuple[InstancePlan, _Group]], observed: Observation) -> Iterable[Finding]:
+    for instance, group in pairs:
+        if not group.matched.possible:
             yield _absent(instance, observed)
         else:
-            judge = partial(_backing, observed)
-            yield _judged(BACKING, instance, matched, judge, _others(plan, matched))
+            yield _judged(BACKING, instance, group, partial(_backing, observed))
 
 
 def _absent(instance: InstancePlan, observed: Observation) -> Finding:
@@ -56,44 +141,30 @@ def _absent(instance: InstancePlan, observed: Observation) -> Finding:
     )
 
 
-def _with_pages(plan: Plan, observed: Observation) -> list[tuple[InstancePlan, Matched]]:
-    servers = match_servers(plan, observed)
-    return [(instance, servers[instance.name]) for instance in plan.instances if instance.page_bytes is not None]
-
-
-def _others(plan: Plan, matched: Matched) -> list[InstancePlan]:
-    return [instance for instance in plan.instances if instance.name in matched.rivals]
-
-
-def _judged(
-    code: str, instance: InstancePlan, matched: Matched, judge: Judge, rivals: Sequence[InstancePlan]
-) -> Finding:
+def _judged(code: str, instance: InstancePlan, group: _Group, judge: Judge) -> Finding:
     """The verdict on its server; where several may be it, what holds for each of them, else unknown."""
+    matched, rivals = group.matched, group.rivals
     if matched.server is not None:
         return judge(instance, matched.server)
-    found = [judge(instance, server) for server in matched.candidates]
-    names_of = ", ".join(sorted(called(server) for server in matched.candidates))
-    apart = f"Port, data directory, unit, name and segment size do not tell which of {names_of} it is."
-    # As many instances as servers, or more: each server is one of them, so what is wrong for all of them is wrong.
-    bad = next((server for server in matched.candidates if _is_bad(judge, server, rivals)), None)
-    if bad is not None and len(matched.candidates) <= len(rivals):
-        worst = judge(instance, bad)
-        names = ", ".join(one.name for one in rivals)
-        return replace(worst, reason=f"This is one of {names}. {worst.reason} {apart}")
-    # With more servers than instances, all of them may be somebody else's: then only what is right for each is said.
-    sure = len(matched.candidates) == len(rivals) or (
-        found[0].state is State.OK and len(matched.candidates) > len(rivals)
-    )
-    if sure and len({finding.state for finding in found}) == 1:
-        return replace(found[0], reason=f"{found[0].reason} The same holds for each server that it may be. {apart}")
+    candidates = matched.candidates
+    apart = f"Port, data directory, unit, name and segment size do not tell which of {group.names_of_candidates} it is."
+    if group.is_clear:
+        # As many instances as servers, or more: each server is one of them, so what is wrong for all of them is wrong.
+        bad = group.bad_server(code, judge) if len(candidates) <= len(rivals) else None
+        if bad is not None:
+            worst = judge(instance, bad)
+            return replace(worst, reason=f"This is one of {group.names_of_rivals}. {worst.reason} {apart}")
+        # With more servers than instances, all of them may be somebody else's: then only what is right for each is
+        # said.
+        states = {group.state(code, judge, instance, server) for server in candidates}
+        sure = len(candidates) == len(rivals) or (states == {State.OK} and len(candidates) > len(rivals))
+        if sure and len(states) == 1:
+            found = judge(instance, candidates[0])
+            return replace(found, reason=f"{found.reason} The same holds for each server that it may be. {apart}")
     return unknown(
         code, instance.name, "Which server runs it cannot be told", apart,
         "Plan again with its port=, pid= or data_directory= (hugeplan plan --node this), or with runs_as.",
     )  # fmt: skip
-
-
-def _is_bad(judge: Judge, server: Server, rivals: Sequence[InstancePlan]) -> bool:
-    return all(rival.page_bytes is not None and judge(rival, server).state is State.WRONG for rival in rivals)
 
 
 def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server) -> Finding:
@@ -216,13 +287,13 @@ def _is_version(planned: str, real: str) -> bool:
     return all(one == other for one, other in zip(planned.split("."), real.split("."), strict=False))
 
 
-def check_limits(plan: Plan, observed: Observation) -> Iterable[Finding]:
+def _all_limits(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Finding]:
     """One finding per server with a pool: does a cgroup's limit hold its segment? More where several are short."""
-    for instance, matched in _with_pages(plan, observed):
-        if matched.server is not None:
-            yield from _limits(instance, matched.server)
-        elif matched.possible:
-            yield _judged(LIMIT, instance, matched, lambda i, s: _limits(i, s)[0], _others(plan, matched))
+    for instance, group in pairs:
+        if group.matched.server is not None:
+            yield from _limits(instance, group.matched.server)
+        elif group.matched.possible:
+            yield _judged(LIMIT, instance, group, lambda i, s: _limits(i, s)[0])
 
 
 def _limits(instance: InstancePlan, server: Server) -> list[Finding]:
@@ -261,11 +332,11 @@ def _claim(instance: InstancePlan, server: Server, limit: Mapping[str, Any]) -> 
     )
 
 
-def check_memlock(plan: Plan, observed: Observation) -> Iterable[Finding]:
+def _memlocks(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Finding]:
     """One finding per server that locks its segments."""
-    for instance, matched in _with_pages(plan, observed):
-        if instance.engine in _LOCKING and matched.possible:
-            yield _judged(MEMLOCK, instance, matched, _memlock, _others(plan, matched))
+    for instance, group in pairs:
+        if instance.engine in _LOCKING and group.matched.possible:
+            yield _judged(MEMLOCK, instance, group, _memlock)
 
 
 def _memlock(instance: InstancePlan, server: Server) -> Finding:

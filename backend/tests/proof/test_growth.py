@@ -1,0 +1,66 @@
+"""Verifying costs in proportion to what is verified: a report with many servers holds nobody up."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from proof.test_matching import BASE, M2, observed, plan_of, server
+
+from hugeplan.planner.model import Plan
+from hugeplan.proof import Observation, verify
+
+MIB64 = 64 * 2**20
+
+
+def many(count: int, *, differ: bool, huge: bool) -> tuple[Plan, Observation]:
+    """A plan of ``count`` instances beside twice as many servers, none of which can be told apart."""
+    plan = plan_of(**{f"d{i}": None for i in range(count)})
+    if differ:
+        changed = tuple(
+            replace(one, demand=replace(BASE.demand, pages=BASE.demand.pages + i))
+            for i, one in enumerate(plan.instances)
+        )
+        plan = replace(plan, instances=changed)
+    servers: list[dict[str, Any]] = [
+        {**server(f"postgresql@u{i}", huge=huge, limit=MIB64 + (i * M2 if differ else 0)), "main_pid": i}
+        for i in range(2 * count)
+    ]
+    return plan, observed(*servers)
+
+
+def seconds(found: tuple[Plan, Observation]) -> float:
+    plan, seen = found
+    best = 9e9
+    for _ in range(4):
+        begun = time.process_time()
+        verify(plan, Observation(seen.inventory, seen.sample))
+        best = min(best, time.process_time() - begun)
+    return best
+
+
+@pytest.mark.parametrize("huge", [True, False])
+@pytest.mark.parametrize("differ", [True, False])
+def test_servers_that_cannot_be_told_apart_cost_a_few_times_those_that_can(differ: bool, huge: bool) -> None:
+    plan, seen = many(64, differ=differ, huge=huge)
+    instances = tuple(replace(one, runs_as=f"postgresql@u{i}") for i, one in enumerate(plan.instances))
+    clear, unclear = seconds((replace(plan, instances=instances), seen)), seconds((plan, seen))
+    # Judging each instance with each server, and each rival with it, cost more than 100 times as much.
+    assert unclear < 15 * clear, f"{clear:.4f} s and {unclear:.4f} s"
+
+
+def test_what_is_said_names_the_first_of_many() -> None:
+    plan, seen = many(100, differ=False, huge=True)
+    longest = max(len(finding.reason) for finding in verify(plan, seen).findings)
+    assert longest < 2_000
+    assert any("and 192 more" in finding.reason for finding in verify(plan, seen).findings)
+
+
+def test_many_equal_instances_are_still_judged() -> None:
+    """Thirty equal pods on thirty equal servers: whichever is which, all are right."""
+    plan = plan_of(**{f"d{i}": None for i in range(30)})
+    seen = observed(*(server(f"postgresql@u{i}") for i in range(30)))
+    states = {finding.state.value for finding in verify(plan, seen).findings if finding.code == "verify_engine"}
+    assert states == {"ok"}
