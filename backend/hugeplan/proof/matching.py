@@ -104,7 +104,7 @@ def _undecided(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
         by_port.setdefault(_planned_port(instance), []).append(instance.name)
     possible = {port: [seen for seen in servers if not _is_elsewhere(port, seen)] for port in by_port}
     keys = {port: frozenset(seen.key for seen in own) for port, own in possible.items()}
-    found = {}
+    found: dict[str, Matched] = {}
     for port, names in by_port.items():
         near = {other for other in by_port if not keys[other].isdisjoint(keys[port])}
         rivals = tuple(instance.name for instance in instances if _planned_port(instance) in near)

@@ -23,7 +23,8 @@ from hugeplan.api.json_body import parse_json
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.errors import UnauthenticatedError
-from hugeplan.fleet.ingest.incoming import Incoming, read_report, taken_over
+from hugeplan.fleet.ingest.incoming import Incoming, large_taken_over, read_report, taken_over
+from hugeplan.fleet.ingest.large import is_large, read_beside
 from hugeplan.fleet.ingest.reader import ReportReader
 from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.settings import Settings
@@ -38,6 +39,11 @@ async def answer_report(request: Request) -> Response:
     raw = await read_body(request, door.limits)
     if not raw:
         raise no_body()
+
+    if is_large(raw):
+        whose = str(request.state.actor_id)
+        large = await read_beside(request.app.state.sandbox, raw, door.limits.json, whose=whose)
+        return await _store(request, large_taken_over(large, token_id=UUID(whose), now=datetime.now(UTC)))
 
     reader: ReportReader = request.app.state.report_reader
     done = await reader.read(raw)

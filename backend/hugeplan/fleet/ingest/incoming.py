@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 from pydantic import ValidationError
 
-from hugeplan.documents.decoding import convert, read_parsed
+from hugeplan.documents.decoding import changed, convert, read_parsed
 from hugeplan.documents.kept import pack, pack_around, unpack
 from hugeplan.documents.report import Report
 from hugeplan.errors import from_validation
@@ -63,34 +63,35 @@ class ReadReport(msgspec.Struct, frozen=True):
     run: ReadRun
 
 
-class _RunOnly(msgspec.Struct):
-    run: msgspec.Raw
-
-
-class _Envelope(msgspec.Struct):
+class _Envelope(msgspec.Struct, frozen=True):
     schema_version: int
     report_id: UUID
     machine_id: str
+
+
+class ReadLarge(msgspec.Struct, frozen=True):
+    """A large report, read and checked by a process beside the service, without the members that nobody knows.
+
+    ``known`` is JSON of what the models know of it without its run, null where they know nothing; ``envelope`` is there
+    for a report of a newer schema.
+    """
+
+    known: bytes
+    document: bytes
+    content_sha256: bytes
+    run: ReadRun | None
+    envelope: _Envelope | None
+
+
+class _RunOnly(msgspec.Struct):
+    run: msgspec.Raw
 
 
 def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> Incoming:
     """The report in a checked body; ``document`` is the same body, parsed. InvalidInputError names what is wrong."""
     newer = _newer_schema(document)
     if newer is not None:
-        return Incoming(
-            token_id=token_id,
-            received_at=now,
-            report_id=newer.report_id,
-            machine_id=newer.machine_id,
-            schema_version=newer.schema_version,
-            parsed=None,
-            document=pack(raw),
-            content=document,
-            content_sha256=hashlib.sha256(raw).digest(),
-            run=None,
-            taken_at=now,
-            clock_ahead_seconds=None,
-        )
+        return _of_newer(newer, document, pack(raw), hashlib.sha256(raw).digest(), token_id=token_id, now=now)
     report = _checked(raw, document)
     kept, run = _kept(raw, report, now)
     return _incoming(report, document, kept, hashlib.sha256(raw).digest(), run, token_id=token_id, now=now)
@@ -107,6 +108,26 @@ def read_with_run(raw: bytes, document: Any, now: datetime) -> ReadReport | None
     return ReadReport(rest, kept, hashlib.sha256(raw).digest(), run)
 
 
+def read_large(raw: bytes, document: Any, now: datetime) -> ReadLarge:
+    """A report as plain data, as small as what is known of it. Errors as ``read_report``."""
+    sha256, newer = hashlib.sha256(raw).digest(), _newer_schema(document)
+    if newer is not None:
+        return ReadLarge(msgspec.json.encode(lenient(document)), pack(raw), sha256, None, newer)
+    report = _checked(raw, document)
+    kept, run = _kept(raw, report, now)
+    return ReadLarge(msgspec.json.encode(changed(report, run=None)), kept, sha256, run, None)
+
+
+def large_taken_over(read: ReadLarge, *, token_id: UUID, now: datetime) -> Incoming:
+    """The large report that another process has read."""
+    known = msgspec.json.decode(read.known)
+    if read.envelope is not None:
+        content = {} if known is None else known
+        return _of_newer(read.envelope, content, read.document, read.content_sha256, token_id=token_id, now=now)
+    report = read_parsed(Report, read.known, known)
+    return _incoming(report, known, read.document, read.content_sha256, read.run, token_id=token_id, now=now)
+
+
 def taken_over(read: ReadReport, *, token_id: UUID, now: datetime) -> Incoming:
     """The report that another process has read."""
     rest = msgspec.json.decode(read.rest)
@@ -119,6 +140,23 @@ def _checked(raw: bytes, document: Any) -> Report:
         return read_parsed(Report, raw, document)
     except ValidationError as error:
         raise from_validation(error) from error
+
+
+def _of_newer(newer: _Envelope, content: Any, kept: bytes, sha256: bytes, *, token_id: UUID, now: datetime) -> Incoming:
+    return Incoming(
+        token_id=token_id,
+        received_at=now,
+        report_id=newer.report_id,
+        machine_id=newer.machine_id,
+        schema_version=newer.schema_version,
+        parsed=None,
+        document=kept,
+        content=content,
+        content_sha256=sha256,
+        run=None,
+        taken_at=now,
+        clock_ahead_seconds=None,
+    )
 
 
 def _incoming(

@@ -1,0 +1,102 @@
+"""A report of very many values is read beside the service, with the same result and the same refusals."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import httpx
+import msgspec
+import pytest
+from artifacts.samples import request_of
+from conftest import REPOSITORY
+from support.reports import report, run
+from support.service import assert_problem
+
+from hugeplan.api.json_body import JsonLimits, parse_json
+from hugeplan.documents.decoding import struct_of
+from hugeplan.documents.report import Report
+from hugeplan.fleet.ingest import door
+from hugeplan.fleet.ingest.incoming import Incoming, ReadLarge, large_taken_over, lenient, read_large, read_report
+from hugeplan.fleet.ingest.large import MANY_VALUES, is_large
+from hugeplan.planner.plan import plan
+from hugeplan.proof import Observation, verify
+from hugeplan.settings import Settings
+
+EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
+URL = "/api/v1/reports"
+MANY: dict[str, Any] = {"unknown": [[number] for number in range(MANY_VALUES)]}
+
+
+def both(document: dict[str, Any]) -> tuple[Incoming, Incoming]:
+    """A report read here, and as it comes back from the process beside."""
+    raw, now, token = json.dumps(document).encode(), datetime.now(UTC), UUID(int=7)
+    parsed = parse_json(raw, JsonLimits.of(Settings(database_url="postgresql:///unused")))
+    sent = msgspec.msgpack.decode(msgspec.msgpack.encode(read_large(raw, parsed, now)), type=ReadLarge)
+    return read_report(raw, parsed, token_id=token, now=now), large_taken_over(sent, token_id=token, now=now)
+
+
+def known(incoming: Incoming) -> Any:
+    """What the models know of a report, without its run."""
+    found = incoming.parsed
+    return None if found is None else msgspec.to_builtins(found) | {"run": None}
+
+
+@pytest.mark.parametrize("document", [EXAMPLE, report(run=run()), report() | MANY], ids=["example", "run", "many"])
+def test_both_ways_read_the_same(document: dict[str, Any]) -> None:
+    here, beside = both(document)
+    assert known(beside) == known(here)
+    for name in ("report_id", "machine_id", "schema_version", "document", "content_sha256", "taken_at"):
+        assert getattr(beside, name) == getattr(here, name), name
+    assert (beside.run is None) == (here.run is None)
+
+
+def test_a_plan_in_force_is_verified_the_same() -> None:
+    found = plan(request_of("postgresql", nodes=1))
+    verdicts = [verify(found, Observation(one.content["inventory"], one.content["sample"])) for one in both(EXAMPLE)]
+    assert verdicts[0] == verdicts[1]
+
+
+def test_a_report_of_a_newer_schema_is_kept_and_its_node_is_known() -> None:
+    here, beside = both(report() | MANY | {"schema_version": 2})
+    assert (beside.parsed, beside.schema_version) == (None, 2)
+    assert beside.document == here.document
+    found, expected = lenient(beside.content), lenient(here.content)
+    assert msgspec.to_builtins(found) == msgspec.to_builtins(expected)
+    assert isinstance(found, struct_of(Report))
+
+
+def test_the_example_is_not_large_and_many_values_are() -> None:
+    assert not is_large(json.dumps(EXAMPLE).encode())
+    assert is_large(json.dumps(report() | MANY).encode())
+    assert not is_large(json.dumps(report() | {"text": "x" * 500_000}).encode())
+
+
+async def test_a_large_report_is_stored_once_as_it_came(
+    agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await agent.post(URL, json=report())  # the credential is known from now on
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("it was parsed in the service")
+
+    monkeypatch.setattr(door, "parse_json", refuse)
+    document = report() | MANY
+    made, again = await agent.post(URL, json=document), await agent.post(URL, json=document)
+    assert (made.status_code, again.status_code) == (201, 200), made.text
+    node_id, report_id = made.json()["node_id"], made.json()["report_id"]
+    kept = (await viewer.get(f"/api/v1/nodes/{node_id}/report", params={"report_id": report_id})).json()
+    assert kept == document
+    other = await agent.post(URL, json=document | {"agent_version": "other"})
+    assert_problem(other, 409, "conflict")
+
+
+async def test_a_large_report_is_refused_in_the_words_of_a_small_one(agent: httpx.AsyncClient) -> None:
+    small = report(report_id=str(uuid.uuid4())) | {"sample": {"memory": 5}}
+    answers = [await agent.post(URL, json=document) for document in (small, small | MANY)]
+    details = [assert_problem(answer, 422, "invalid-input")["detail"] for answer in answers]
+    assert details[0] == details[1]
+    assert "sample" in details[0]
