@@ -134,7 +134,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     work.start("maintenance", maintenance.round, every=settings.maintenance_interval_seconds)
     work.start("sealing", Sealing(database, settings.seal_after_seconds).round, every=SEAL_SECONDS)
     work.start("silent nodes", partial(watch, database), every=WATCH_SECONDS)
-    work.start("stale plans", partial(check_plans, database), every=PLANS_SECONDS)
+    work.start("stale plans", partial(check_plans, database, app.state.sandbox), every=PLANS_SECONDS)
     work.start("fleet plans", runner.look_after, every=LOOK_SECONDS)
     enrolment = partial(bootstrap.register_enrolment_token, database, settings)
     work.start("bootstrap", enrolment, every=bootstrap.REMEMBER_SECONDS)

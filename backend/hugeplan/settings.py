@@ -147,6 +147,26 @@ class Settings(BaseSettings):
             " process. Reports and enrolments are not counted.",
         ),
     ] = 120
+    max_scenarios: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=10**7,
+            description="Scenarios that are kept in all; another is answered 409.",
+        ),
+    ] = 50_000
+    max_open_plans: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=10**7,
+            description="Drafts and proposals that one credential may have kept; another plan is answered 409 until"
+            " some are deleted or approved.",
+        ),
+    ] = 20_000
+    max_trials_per_node: Annotated[
+        int, Field(ge=1, le=10**6, description="Trials that are kept of one node; another is answered 409.")
+    ] = 500
     logins_per_minute: Annotated[
         int,
         Field(

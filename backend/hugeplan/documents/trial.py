@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from hugeplan.documents.bounds import Moment
 
 FORMAT: Final = "hugeplan-trial"
 MAX_BLOCKS: Final = 2000
@@ -104,7 +105,7 @@ class TrialDocument(_Model):
     format: Literal["hugeplan-trial"] = FORMAT
     schema_version: Literal[1] = 1
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-    started_at: datetime
+    started_at: Moment
     seconds: Annotated[float, Field(ge=0.0, lt=1e7)]
     stopped: Literal["narrow", "time", "interrupted"]
     machine: TrialMachine

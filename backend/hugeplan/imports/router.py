@@ -14,6 +14,7 @@ from hugeplan.api.dependencies import CurrentSettings, Writes
 from hugeplan.api.json_body import JsonLimits
 from hugeplan.imports import service
 from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, PodWorkloads, ScenarioImport
+from hugeplan.scenarios.room import require_room_for_scenario
 
 router = APIRouter(prefix="/imports", tags=["imports"], route_class=GuardedRoute)
 
@@ -44,12 +45,17 @@ async def imports_kubernetes(
     actor: Planner, session: Writes, beside: Beside, *, settings: CurrentSettings, body: UnreadJson, save: Save = False
 ) -> KubernetesImport:
     """Plan every node of ``kubectl get nodes,pods,pvc -A -o json``, and say what is wrong today."""
+    if save:
+        await require_room_for_scenario(session, settings)
     return await service.import_kubernetes(
         session, beside, body, limits=JsonLimits.of(settings), save=save, by=actor.name
     )
 
 
 @router.post("/scenarios")
-async def imports_scenarios(actor: Planner, session: Writes, beside: Beside, body: ScenarioImport) -> ImportReceipt:
+async def imports_scenarios(
+    actor: Planner, session: Writes, beside: Beside, *, settings: CurrentSettings, body: ScenarioImport
+) -> ImportReceipt:
     """Keep scenarios that ``hugeplan import --to`` made from any source; the same names are replaced."""
+    await require_room_for_scenario(session, settings)
     return await service.import_scenarios(session, beside, body, by=actor.name)

@@ -17,6 +17,7 @@ from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.db.models import PlanRow
 from hugeplan.plans import fleet_rows, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision
+from hugeplan.scenarios.room import require_room_for_plan
 from hugeplan.scenarios.schemas import PlanSummary, SavedPlan
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
@@ -33,18 +34,27 @@ def _answer(response: Response, found: PlanSummary) -> PlanSummary:
 
 @router.post("/plans/{plan_id}/propose")
 async def plans_propose(
-    actor: Planner, session: Writes, plan_id: UUID, *, request: Request, response: Response, if_match: IfMatch = None
+    actor: Planner,
+    session: Writes,
+    beside: Beside,
+    plan_id: UUID,
+    *,
+    request: Request,
+    response: Response,
+    if_match: IfMatch = None,
 ) -> PlanSummary:
     """Put a draft before an approver. 409 when it does not fit or is no draft."""
+    looked = await service.looked_at(session, beside, plan_id, "draft")
     row = await service.locked(session, plan_id, if_match)
     _note(request, row)
-    return _answer(response, await service.propose(session, row, by=actor))
+    return _answer(response, await service.propose(session, row, looked, by=actor))
 
 
 @router.post("/plans/{plan_id}/approve")
 async def plans_approve(
     actor: Approver,
     session: Writes,
+    beside: Beside,
     plan_id: UUID,
     *,
     settings: CurrentSettings,
@@ -53,10 +63,11 @@ async def plans_approve(
     if_match: IfMatch = None,
 ) -> PlanSummary:
     """Approve a proposal. 409 when its node has changed since, 403 when a second person is asked for."""
+    looked = await service.looked_at(session, beside, plan_id, "proposed")
     row = await service.locked(session, plan_id, if_match)
     _note(request, row)
     second = settings.approval_by_second_person
-    return _answer(response, await service.approve(session, row, by=actor, second_person=second))
+    return _answer(response, await service.approve(session, row, looked, by=actor, second_person=second))
 
 
 @router.post("/plans/{plan_id}/withdraw")
@@ -109,10 +120,12 @@ async def fleet_plan_rows_open(
     job_id: UUID,
     node_id: UUID,
     *,
+    settings: CurrentSettings,
     request: Request,
     response: Response,
 ) -> SavedPlan:
     """The plan of exactly this row, kept when it is asked for the first time (201). 409 when its node has changed."""
+    await require_room_for_plan(session, settings, actor)
     plan, is_new = await fleet_rows.open_row(session, beside, job_id, node_id, by=actor)
     audit.note(request, kind="plan", subject=plan.id, digest=plan.digest, fleet_plan=str(job_id))
     response.status_code = 201 if is_new else 200
@@ -134,6 +147,8 @@ async def fleet_plan_rows_decide(
     """Propose, approve or put in force the rows of a fleet plan, a part of them per call. Approving needs the role."""
     if body.to == "approve":
         refuse_role(actor.role, frozenset({Role.APPROVER, Role.ADMIN}))
+    if body.to == "propose":
+        await require_room_for_plan(session, settings, actor)
     second = settings.approval_by_second_person
     found = await fleet_rows.decide(session, beside, job_id, body, by=actor, second_person=second)
     audit.note(request, kind="fleet_plan", subject=job_id, to=body.to, done=found.done, skipped=len(found.skipped))

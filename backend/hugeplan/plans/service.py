@@ -7,29 +7,27 @@ while nothing has happened on the node.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import pickle
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Protocol
 from uuid import UUID
 
-import anyio.to_thread
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from hugeplan.access.service import Actor
 from hugeplan.api.preconditions import require_match
 from hugeplan.api.schemas import RequestModel, ResponseModel
 from hugeplan.db.models import PlanRow
-from hugeplan.db.session import WriteSession
+from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.plan_digest import short
-from hugeplan.documents.plans import read_plan
 from hugeplan.errors import ConflictError, ForbiddenError, NotFoundError, PlanDoesNotFitError, ProblemError
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
-from hugeplan.planner.model import PlanRequest
-from hugeplan.plans import repository
-from hugeplan.plans.assumptions import Changed, changed
+from hugeplan.plans import repository, work
+from hugeplan.plans.assumptions import Changed
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios.schemas import PlanSummary
 from hugeplan.trials import service as trials
@@ -62,7 +60,7 @@ class FleetRowsDecided(ResponseModel):
     next: int | None
 
 
-_REQUEST: Final = TypeAdapter(PlanRequest)
+_CHANGED: Final = TypeAdapter(tuple[Changed, ...])
 _WORDS: Final = {"in_force": "in force"}
 
 
@@ -70,6 +68,12 @@ def name_of(row: PlanRow) -> str:
     """``plan 7f3a-91c2 of db-7``."""
     digest = "kept before digests" if row.digest is None else short(row.digest)
     return f"plan {digest} of {row.node_name}"
+
+
+async def looked_at(session: ReadSession, beside: Work, plan_id: UUID, state: str) -> Looked | None:
+    """``look`` for a plan that is in this state; None for another, which is refused once it is locked."""
+    row = await saved_plans.stored_plan(session, plan_id)
+    return await look(session, beside, row) if row.state == state else None
 
 
 async def locked(session: WriteSession, plan_id: UUID, if_match: str | None) -> PlanRow:
@@ -92,12 +96,12 @@ async def _said(session: WriteSession, row: PlanRow, kind: str, text: str, at: d
     await write_events(session, [event])
 
 
-async def propose(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:
+async def propose(session: WriteSession, row: PlanRow, looked: Looked | None, *, by: Actor) -> PlanSummary:
     """A draft is put before an approver. PlanDoesNotFitError for one that does not fit."""
     _require_state(row, "draft", "proposed")
     if not row.plan.get("feasible", True):
         raise PlanDoesNotFitError(f"{row.headline} A plan that does not fit cannot be proposed.")
-    await check(session, row)
+    await note_look(session, row, looked)
     now = datetime.now(UTC)
     values = {"state": "proposed", "state_at": now, "proposed_at": now, "proposed_by": by.name}
     await repository.change_plan(session, row, values | {"proposed_by_id": by.token_id})
@@ -105,7 +109,9 @@ async def propose(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSumm
     return await saved_plans.summary(session, row)
 
 
-async def approve(session: WriteSession, row: PlanRow, *, by: Actor, second_person: bool) -> PlanSummary:
+async def approve(
+    session: WriteSession, row: PlanRow, looked: Looked | None, *, by: Actor, second_person: bool
+) -> PlanSummary:
     """A proposal is approved; an approval that the node had before ends with it.
 
     ForbiddenError where a second person is asked for and this is the first; ConflictError for a stale proposal.
@@ -114,7 +120,8 @@ async def approve(session: WriteSession, row: PlanRow, *, by: Actor, second_pers
     if second_person and _is_same_person(row, by):
         who = "Somebody else than who kept or proposed a plan approves it"
         raise ForbiddenError(f"{who} (HUGEPLAN_APPROVAL_BY_SECOND_PERSON is set).")
-    stale = await check(session, row)
+    await note_look(session, row, looked)
+    stale = () if looked is None else looked.found
     if stale:
         raise ConflictError(f"The node has changed since this plan was computed: {_listed(stale)}. Plan it again.")
     now = datetime.now(UTC)
@@ -180,31 +187,55 @@ async def delete(session: WriteSession, row: PlanRow) -> None:
     await repository.delete_plan(session, row.id)
 
 
-async def check(session: WriteSession, row: PlanRow) -> tuple[Changed, ...]:
-    """What the newest sample of its node changes of a plan, kept with the plan. A plan that becomes stale is an event.
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a newer sample of its node changes of a plan; ``at`` is when that was taken."""
 
-    A plan of no node, or of one that is gone, has no newer sample.
+    at: datetime
+    found: tuple[Changed, ...]
+
+
+class Work(Protocol):
+    """The sandbox, as one request or one task of the service uses it."""
+
+    async def work(self, job: str, payload: bytes, *, what: str) -> bytes:
+        """What the job makes of the payload. Nothing may have been written before."""
+
+
+async def look(session: ReadSession, beside: Work, row: PlanRow) -> Looked | None:
+    """The plan of a row beside the newest sample of its node; None where it has no node, or one that is gone.
+
+    Planning takes long, so it runs in the sandbox, before the row is locked. What a plan was made of never changes.
     """
-    if row.node_id is None or row.request is None:
-        return ()
-    now = datetime.now(UTC)
+    if row.node_id is None:
+        return None
+    if row.request is None:
+        return unchanged(row)
     try:
-        kept, decided = _REQUEST.validate_python(row.request), read_plan(row.plan, row.schema_version)
         facts, sample = await fleet.get_facts(session, row.node_id)
         facts = replace(facts, trials=await trials.measured_on(session, row.node_id))
-    except (ProblemError, ValidationError, ValueError):
-        # The node is gone, its report lacks what a plan needs, or another version of hugeplan kept the plan.
-        await repository.set_checked(session, row, now, row.stale or [])
-        return ()
-    found = await anyio.to_thread.run_sync(changed, kept, decided, facts, sample)
+    except (ProblemError, ValueError):  # the node is gone, or its report lacks what a plan needs
+        return unchanged(row)
+    payload = pickle.dumps((row.request, row.plan, row.schema_version, facts, sample))
+    answer = await beside.work(work.CHANGES, payload, what="Planning this again")
     at = sample.taken_at_seconds
-    taken_at = now if at is None else datetime.fromtimestamp(at, UTC)
+    return Looked(datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC), _CHANGED.validate_json(answer))
+
+
+def unchanged(row: PlanRow) -> Looked:
+    """What was known of a plan stays: it cannot be planned again with the newest sample."""
+    return Looked(datetime.now(UTC), _CHANGED.validate_python(row.stale or ()))
+
+
+async def note_look(session: WriteSession, row: PlanRow, looked: Looked | None) -> None:
+    """Keep with a plan what was found. A proposed or approved plan that becomes stale is an event."""
+    if looked is None:
+        return
     was_stale = bool(row.stale)
-    await repository.set_checked(session, row, taken_at, [asdict(fact) for fact in found])
-    if found and not was_stale and row.state in {"proposed", "approved"}:
-        text = f"The {name_of(row)} is stale: {_listed(found)}."
-        await _said(session, row, "plan_stale", text, now)
-    return found
+    await repository.set_checked(session, row, looked.at, [asdict(fact) for fact in looked.found])
+    if looked.found and not was_stale and row.state in {"proposed", "approved"}:
+        text = f"The {name_of(row)} is stale: {_listed(looked.found)}."
+        await _said(session, row, "plan_stale", text, datetime.now(UTC))
 
 
 def _listed(found: tuple[Changed, ...]) -> str:

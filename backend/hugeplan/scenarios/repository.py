@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, select, tuple_, update
+from sqlalchemy import delete, func, select, tuple_, update
 from sqlalchemy.orm import defer
 
 from hugeplan.db.models import NodeRow, PlanInForceRow, PlanRow, RunRow, ScenarioRow, ScenarioVersionRow
@@ -61,9 +61,21 @@ async def scenarios_named(session: WriteSession, names: Sequence[str]) -> dict[s
     return {row.name: row for row in await session.scalars(statement)}
 
 
-async def add_scenario(session: WriteSession, scenario: ScenarioRow) -> None:
-    """Store a new scenario."""
-    session.add(scenario)
+async def count_scenarios(session: ReadSession) -> int:
+    """How many scenarios are kept."""
+    return (await session.execute(select(func.count()).select_from(ScenarioRow))).scalar_one()
+
+
+async def count_open_plans(session: ReadSession, author_id: UUID) -> int:
+    """How many drafts and proposals somebody has kept."""
+    is_open = PlanRow.state.in_(["draft", "proposed"])
+    statement = select(func.count()).select_from(PlanRow).where(PlanRow.author_id == author_id, is_open)
+    return (await session.execute(statement)).scalar_one()
+
+
+async def add_scenarios(session: WriteSession, scenarios: Sequence[ScenarioRow]) -> None:
+    """Store new scenarios, and what was changed of those that are there."""
+    session.add_all(scenarios)
     await session.flush()
 
 
@@ -158,15 +170,16 @@ async def newest_run(session: ReadSession, node_id: UUID) -> tuple[UUID, datetim
     return None if row is None else (row[0], row[1])
 
 
-async def add_version(session: WriteSession, version: ScenarioVersionRow) -> None:
-    """Keep a version of a scenario, and of the versions before it the newest MAX_VERSIONS - 1."""
-    session.add(version)
+async def add_versions(session: WriteSession, versions: Sequence[ScenarioVersionRow]) -> None:
+    """Keep a version of each of some scenarios, and of the versions before it the newest MAX_VERSIONS - 1."""
+    session.add_all(versions)
     await session.flush()
-    if version.version > MAX_VERSIONS:
-        too_old = ScenarioVersionRow.version <= version.version - MAX_VERSIONS
-        await session.execute(
-            delete(ScenarioVersionRow).where(ScenarioVersionRow.scenario_id == version.scenario_id, too_old)
-        )
+    for version in versions:
+        if version.version > MAX_VERSIONS:
+            too_old = ScenarioVersionRow.version <= version.version - MAX_VERSIONS
+            await session.execute(
+                delete(ScenarioVersionRow).where(ScenarioVersionRow.scenario_id == version.scenario_id, too_old)
+            )
 
 
 async def list_versions(session: ReadSession, scenario_id: UUID, *, before: int | None, limit: int) -> Sequence[Any]:

@@ -17,6 +17,7 @@ from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.api.schemas import JsonObject
 from hugeplan.documents.plan_digest import short
 from hugeplan.scenarios import saved_plans, service
+from hugeplan.scenarios.room import require_room_for_plan, require_room_for_scenario
 from hugeplan.scenarios.schemas import (
     ArtifactChanges,
     ArtifactDisposition,
@@ -63,9 +64,16 @@ async def scenarios_list(_: Viewer, session: Reads, limit: Limit = 50, cursor: C
 
 @router.post("/scenarios", status_code=201)
 async def scenarios_create(
-    actor: Planner, session: Writes, beside: Beside, body: ScenarioWrite, response: Response
+    actor: Planner,
+    session: Writes,
+    beside: Beside,
+    *,
+    settings: CurrentSettings,
+    body: ScenarioWrite,
+    response: Response,
 ) -> Scenario:
-    """Save a scenario. Its ETag is in the answer's header."""
+    """Save a scenario. Its ETag is in the answer's header. 409 where as many are kept as may be."""
+    await require_room_for_scenario(session, settings)
     scenario = await service.create_scenario(session, beside, body, by=actor.name)
     response.headers["ETag"] = service.etag_of(scenario)
     response.headers["Location"] = f"/api/v1/scenarios/{scenario.id}"
@@ -83,6 +91,7 @@ async def scenarios_import(
     response: Response,
 ) -> Scenario:
     """Save a scenario from the YAML that ``hugeplan plan`` reads. A wrong line is named."""
+    await require_room_for_scenario(session, settings)
     scenario = await service.import_yaml(session, beside, body, settings, by=actor.name)
     response.headers["ETag"] = service.etag_of(scenario)
     response.headers["Location"] = f"/api/v1/scenarios/{scenario.id}"
@@ -142,9 +151,16 @@ async def scenarios_delete(_: Planner, session: Writes, scenario_id: UUID, if_ma
 
 @router.post("/scenarios/{scenario_id}/plans", status_code=201)
 async def scenario_plans_create(
-    actor: Planner, session: Writes, beside: Beside, scenario_id: UUID, response: Response
+    actor: Planner,
+    session: Writes,
+    beside: Beside,
+    scenario_id: UUID,
+    *,
+    settings: CurrentSettings,
+    response: Response,
 ) -> SavedPlan:
     """Compute the plan of a scenario's current version and save it."""
+    await require_room_for_plan(session, settings, actor)
     plan = await saved_plans.create_plan(session, beside, scenario_id, by=actor)
     response.headers["ETag"] = etag(plan.version)
     response.headers["Location"] = f"/api/v1/plans/{plan.id}"
@@ -161,9 +177,17 @@ async def scenario_plans_list(
 
 @router.post("/plans", status_code=201)
 async def plans_create(
-    actor: Planner, session: Writes, request: Request, *, beside: Beside, body: PlanKeep, response: Response
+    actor: Planner,
+    session: Writes,
+    request: Request,
+    *,
+    beside: Beside,
+    settings: CurrentSettings,
+    body: PlanKeep,
+    response: Response,
 ) -> SavedPlan:
     """Keep a plan: computed once, with its node's newest sample, and never changed after. It is a draft."""
+    await require_room_for_plan(session, settings, actor)
     plan = await saved_plans.keep_plan(session, beside, body, by=actor)
     audit.note(request, kind="plan", subject=plan.id, digest=plan.digest)
     response.headers["ETag"] = etag(plan.version)

@@ -180,8 +180,8 @@ async def _create(session: WriteSession, body: ScenarioWrite, by: str) -> Scenar
         created_at=now,
         updated_at=now,
     )
-    await repository.add_scenario(session, row)
-    await _keep_version(session, row, by)
+    await repository.add_scenarios(session, [row])
+    await repository.add_versions(session, [_version_of(row, by)])
     return _scenario(row, None)
 
 
@@ -194,19 +194,19 @@ async def save_by_name(
     """
     found = await repository.scenarios_named(session, [name for name, _ in documents])
     now = datetime.now(UTC)
-    saved = []
+    rows = []
     for name, document in documents:
         row = found.get(name)
         if row is None:
             row = ScenarioRow(
                 id=uuid.uuid4(), name=name, node_id=None, version=1, document=document, created_at=now, updated_at=now
             )
-            await repository.add_scenario(session, row)
         else:
             row.document, row.updated_at, row.version = document, now, row.version + 1
-        await _keep_version(session, row, by)
-        saved.append(_summary(row, None))
-    return saved
+        rows.append(row)
+    await repository.add_scenarios(session, rows)
+    await repository.add_versions(session, [_version_of(row, by) for row in rows])
+    return [_summary(row, None) for row in rows]
 
 
 async def replace_scenario(
@@ -239,7 +239,7 @@ async def replace_scenario(
         saved_at=values["updated_at"],
         saved_by=by,
     )
-    await repository.add_version(session, kept)
+    await repository.add_versions(session, [kept])
     summary = _summary(row, latest_plan_id).model_dump() | values | {"version": version + 1}
     summary["scenario"] = summary.pop("document")
     return Scenario(**summary)
@@ -253,8 +253,8 @@ async def delete_scenario(session: WriteSession, scenario_id: UUID, if_match: st
         raise PreconditionFailedError("Somebody changed the scenario at the same moment. Read it again.")
 
 
-async def _keep_version(session: WriteSession, row: ScenarioRow, by: str) -> None:
-    version = ScenarioVersionRow(
+def _version_of(row: ScenarioRow, by: str) -> ScenarioVersionRow:
+    return ScenarioVersionRow(
         scenario_id=row.id,
         version=row.version,
         name=row.name,
@@ -263,7 +263,6 @@ async def _keep_version(session: WriteSession, row: ScenarioRow, by: str) -> Non
         saved_at=row.updated_at,
         saved_by=by,
     )
-    await repository.add_version(session, version)
 
 
 def _version(row: ScenarioVersionRow) -> ScenarioVersion:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import func, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import defer
 
@@ -18,6 +18,12 @@ from hugeplan.db.session import ReadSession, WriteSession
 async def node_of_machine(session: ReadSession, machine_id: str) -> UUID | None:
     """The node that reports under a machine id."""
     return (await session.execute(select(NodeRow.id).where(NodeRow.machine_id == machine_id))).scalar_one_or_none()
+
+
+async def count_trials(session: ReadSession, node_id: UUID) -> int:
+    """How many trials of a node are kept."""
+    statement = select(func.count()).select_from(TrialRow).where(TrialRow.node_id == node_id)
+    return (await session.execute(statement)).scalar_one()
 
 
 async def insert_trial(session: WriteSession, values: dict[str, Any]) -> bool:

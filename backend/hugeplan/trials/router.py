@@ -12,7 +12,7 @@ from hugeplan.access.dependencies import Viewer, require
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
-from hugeplan.api.dependencies import Reads, Writes
+from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.documents.trial import TrialDocument
 from hugeplan.fleet import service as fleet
@@ -30,10 +30,16 @@ Sender = Annotated[Actor, Depends(require(Role.AGENT, Role.PLANNER, Role.APPROVE
     responses={200: {"model": TrialReceipt, "description": "The trial was stored before"}},
 )
 async def trials_create(
-    actor: Sender, session: Writes, document: TrialDocument, *, request: Request, response: Response
+    actor: Sender,
+    session: Writes,
+    document: TrialDocument,
+    *,
+    settings: CurrentSettings,
+    request: Request,
+    response: Response,
 ) -> TrialReceipt:
     """Store what ``hugeplan trial`` wrote. Idempotent by id: the same trial again is answered 200."""
-    found = await service.store(session, actor, document)
+    found = await service.store(session, actor, document, most=settings.max_trials_per_node)
     audit.note(request, kind="trial", subject=found.id, node=str(found.node_id))
     response.status_code = 201 if found.created else 200
     return found

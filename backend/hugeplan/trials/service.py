@@ -31,8 +31,11 @@ Translation gives at most three times the work."""
 _PAGES: Final = {"2M": 2 * MIB, "1G": GIB, "thp": 2 * MIB}
 
 
-async def store(session: WriteSession, actor: Actor, document: TrialDocument) -> TrialReceipt:
-    """Store a trial under its id; the same content again changes nothing. ConflictError for other content."""
+async def store(session: WriteSession, actor: Actor, document: TrialDocument, *, most: int) -> TrialReceipt:
+    """Store a trial under its id; the same content again changes nothing.
+
+    ConflictError for other content, and where as many of the node are kept as may be.
+    """
     machine_id = document.machine.machine_id
     if machine_id is None:
         expected = "the machine id that the node's agent reports under"
@@ -59,6 +62,8 @@ async def store(session: WriteSession, actor: Actor, document: TrialDocument) ->
     created = await repository.insert_trial(session, values)
     if not created and await repository.content_of(session, node_id, trial_id) != values["content_sha256"]:
         raise ConflictError(f"The node has another trial with the id {document.id}.")
+    if created and await repository.count_trials(session, node_id) > most:
+        raise ConflictError(f"{most} trials of this node are kept, as many as may be (HUGEPLAN_MAX_TRIALS_PER_NODE).")
     return TrialReceipt(id=trial_id, node_id=node_id, created=created)
 
 

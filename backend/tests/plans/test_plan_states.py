@@ -213,11 +213,11 @@ async def test_a_changed_node_makes_a_proposal_stale(
     plan = await step(admin, await kept(admin, node_id, "48GB"), "propose")
     # A newer sample that leaves the decision as it is makes nothing stale.
     await report(agent)
-    while await check_plans(service.database):
+    while await check_plans(service.database, service.app.state.sandbox):
         pass
     assert (await admin.get(f"{API}/plans/{plan['id']}")).json()["stale"] is None
     await report(agent, less_gib=58)
-    while await check_plans(service.database):
+    while await check_plans(service.database, service.app.state.sandbox):
         pass
     found = (await admin.get(f"{API}/plans/{plan['id']}")).json()
     assert any("memory" in fact["what"] and fact["was"] != fact["now"] for fact in found["stale"]), found["stale"]
