@@ -815,7 +815,7 @@ export interface paths {
         put?: never;
         /**
          * Scenarios Create
-         * @description Save a scenario. Its ETag is in the answer's header.
+         * @description Save a scenario. Its ETag is in the answer's header. 409 where as many are kept as may be.
          */
         post: operations["scenarios_create"];
         delete?: never;
