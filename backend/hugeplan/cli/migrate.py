@@ -35,7 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     except (migrate.DatabaseEncodingError, ServerReleaseError) as error:
         raise InputError(f"HUGEPLAN_DATABASE_URL: {error}") from error
     except (OperationalError, psycopg.OperationalError) as error:
-        reason = str(getattr(error, "orig", error)).splitlines()[0]
+        cause = getattr(error, "orig", error)
+        reason = str(cause).splitlines()[0]
+        if isinstance(cause, psycopg.errors.LockNotAvailable):
+            raise InputError(
+                f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}. Another transaction holds a table that a"
+                " migration changes; stop the service, then run: hugeplan migrate"
+            ) from error
         raise InputError(f"HUGEPLAN_DATABASE_URL: the database cannot be reached: {reason}") from error
     print("The database is at the newest migration." if arguments.revision == "head" else "Done.")
     return 0
