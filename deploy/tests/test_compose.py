@@ -87,7 +87,7 @@ def test_every_container_has_a_limit_of_memory_of_processes_and_of_logs(compose:
         assert service["pids_limit"] == 512, name
         assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "10"}}, name
     lasting = {name for name, service in compose["services"].items() if service.get("restart") == "unless-stopped"}
-    assert lasting == {"postgres", "backend", "agent"}
+    assert lasting == {"postgres", "backend", "agent", "demo-fleet"}
 
 
 def test_a_fresh_clone_starts_without_a_file_and_holds_no_secret(compose: dict[str, Any]) -> None:

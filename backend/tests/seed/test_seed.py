@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from pathlib import Path
 
 import httpx
+import psycopg
 from support.service import Service
 
 from hugeplan.settings import Settings
@@ -85,3 +93,43 @@ async def test_a_fleet_that_is_kept_reports_again_but_for_those_made_silent(
     assert [datetime.fromisoformat(sample["taken_at"]) for sample in samples[:3]] == [
         later + timedelta(minutes=minute) for minute in (2, 1, 0)
     ]
+
+
+def test_the_program_makes_a_fleet_once_and_lets_it_report_until_it_is_ended(
+    service: Service, settings: Settings
+) -> None:
+    """As a container: started again with its machine, it replaces nothing, and SIGTERM ends it."""
+    assert service.app is not None
+    url = settings.psycopg_url()
+    words = [sys.executable, "-m", "tools.seed", "--keep", "--every", "1", "--nodes", "3", "--samples", "2"]
+    environment = {**os.environ, "HUGEPLAN_DATABASE_URL": url}
+    known: set[tuple[object, ...]] = set()
+    for _ in range(2):
+        begun = datetime.now(UTC)
+        program = subprocess.Popen(words, env=environment, cwd=Path(__file__).resolve().parents[2])
+        try:
+            _until(lambda begun=begun: _last_reports(url, after=begun) == 3)  # type: ignore[misc]
+            first = datetime.now(UTC)
+            _until(lambda first=first: _last_reports(url, after=first) > 0)  # type: ignore[misc]
+        finally:
+            program.send_signal(signal.SIGTERM)
+            assert program.wait(30) == 0
+        with psycopg.connect(url) as connection:
+            ids = set(connection.execute("SELECT id FROM nodes WHERE synthetic").fetchall())
+        assert len(ids) == 3
+        assert known in (set(), ids)
+        known = ids
+
+
+def _last_reports(url: str, after: datetime) -> int:
+    with psycopg.connect(url) as connection:
+        asked = "SELECT count(*) FROM nodes WHERE synthetic AND last_report_at > %s"
+        row = connection.execute(asked, [after]).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -62,3 +62,13 @@ def report_again(url: str, now: datetime | None = None) -> int:
     with psycopg.connect(url, application_name="hugeplan seed") as connection:
         row = connection.execute(statement, {"now": moment, "text": moment.isoformat()}).fetchone()
     return 0 if row is None else int(row[0])
+
+
+def size(url: str) -> int:
+    """How many synthetic nodes there are; none where the tables are missing."""
+    with psycopg.connect(url, application_name="hugeplan seed") as connection:
+        try:
+            row = connection.execute("SELECT count(*) FROM nodes WHERE synthetic").fetchone()
+        except psycopg.errors.UndefinedTable:
+            return 0
+    return 0 if row is None else int(row[0])
