@@ -57,7 +57,7 @@ def built_images(clone: Path, *, bridged: bool = True, engine: Engine | None = N
     """
     try:
         engine = engine or find_engine(bridged=bridged)
-    except (RigError, subprocess.SubprocessError) as error:
+    except (RigError, subprocess.TimeoutExpired) as error:
         yield str(error)
         return
     if engine.stand_ins:
@@ -149,7 +149,7 @@ def _images_of_this_tree() -> tuple[Engine, dict[str, str]]:
     """The engine and the ids of this tree's images, built if they are not there. Raises RigError."""
     try:
         engine = find_engine()
-    except subprocess.SubprocessError as error:
+    except subprocess.TimeoutExpired as error:
         raise RigError(str(error)) from error
     ids = _kept_images(engine)
     if ids is None:

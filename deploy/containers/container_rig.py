@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from debian_tree import make_tree
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/containers"
 # A change of a stand-in's contents needs the next number; the others keep theirs, and images built on them are kept.
@@ -112,7 +114,11 @@ def find_engine(*, bridged: bool = True) -> Engine:
     _keep_hugetlb_in_v1()
     engine = Engine("podman", ("podman",), (str(podman_compose),), environment, stand_ins=True)
     try:
-        _make_stand_ins(engine)
+        engine.run("info")
+    except AssertionError as error:
+        raise RigError(f"no Docker engine answers, and podman does not work here: {error}") from error
+    _make_stand_ins(engine)
+    try:
         engine.run("run", "--rm", *([] if bridged else ["--network=none"]), DEBIAN, "true")
     except AssertionError as error:
         reason = " ".join(str(error).splitlines()[-1:])
@@ -214,9 +220,7 @@ def _base_tar() -> Path:
     if not tar.exists():
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             root = Path(folder) / "root"
-            subprocess.run(
-                ["debootstrap", "--variant=minbase", SUITE, str(root)], check=True, stdout=subprocess.DEVNULL
-            )
+            make_tree(SUITE, root)
             _slim(root)
             fresh = Path(folder) / "base.tar"
             subprocess.run(["tar", "-C", str(root), "-cf", str(fresh), "."], check=True)

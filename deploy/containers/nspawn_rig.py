@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from debian_tree import make_tree
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "hugeplan/nspawn"
 
 
@@ -98,10 +100,7 @@ def made(tree: Tree) -> Path:
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             root = Path(folder) / "root"
-            words = ["debootstrap", "--variant=minbase", f"--include={tree.packages}", tree.suite, str(root), mirror()]
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise NotAvailableError(f"debootstrap failed: {done.stdout.splitlines()[-1:]}")
+            make_tree(tree.suite, root, packages=tree.packages, mirror=mirror())
             for unit in (*QUIET_UNITS, *tree.masked):
                 (root / "etc/systemd/system" / unit).symlink_to("/dev/null")
             root.replace(tree.folder)

@@ -14,6 +14,14 @@ from rig.binaries import NotAvailableError
 _POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 _CGROUP = Path("/sys/fs/cgroup")
 
+# $0 the folder, $1 whether it was made here. Groups with processes stay: they are somebody's.
+_GIVE_BACK = """
+cat
+find "$0" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null
+umount "$0" || umount --lazy "$0"
+test -z "$1" || rmdir "$0"
+"""
+
 
 def count(name: str = "nr_hugepages") -> int:
     """A count of the pool of 2M pages."""
@@ -75,18 +83,14 @@ def controller() -> Iterator[None]:
     )
     if mounted.returncode != 0:
         raise NotAvailableError(f"the hugetlb controller cannot be mounted: {mounted.stderr.strip()}")
+    # A child gives it back, which sees the end of this process too when it is killed: kubelet's groups, and those that
+    # container engines made meanwhile, keep a hierarchy alive that nothing is mounted to.
+    keeper = subprocess.Popen(
+        ["sh", "-c", _GIVE_BACK, str(place), "made" if made else ""],
+        stdin=subprocess.PIPE, env={"PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"},
+        start_new_session=True,
+    )  # fmt: skip
     try:
         yield
     finally:
-        for group in sorted(place.rglob("kubepods*"), key=lambda path: -len(path.parts)):
-            if group.is_dir():
-                _remove_group(group)
-        subprocess.run(["umount", str(place)], check=False, capture_output=True)
-        if made:
-            place.rmdir()
-
-
-def _remove_group(group: Path) -> None:
-    for inner in sorted((path for path in group.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts)):
-        inner.rmdir()
-    group.rmdir()
+        keeper.communicate()

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
+from hugeplan_agent.pool_reservation import ReservationError, reservation
 from rig.control_plane import ApiError, ControlPlane
 
 POD = {
@@ -56,3 +61,39 @@ def test_a_killed_api_server_comes_back_with_its_data(control_plane: ControlPlan
     assert not control_plane.ready()
     control_plane.start_api()
     assert control_plane.get("/api/v1/namespaces/rig-kept")["metadata"]["name"] == "rig-kept"
+
+
+HOLDER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from rig import hugetlb
+with hugetlb.controller():
+    print("mounted", flush=True)
+    input()
+"""
+
+
+@pytest.mark.parametrize("end", ["in order", "killed"])
+def test_the_hugetlb_controller_is_given_back_however_a_run_ends(end: str) -> None:
+    place = Path("/sys/fs/cgroup/hugetlb")
+    try:
+        with reservation():  # others that mount it hold this
+            if Path("/sys/fs/cgroup/cgroup.controllers").exists() or place.is_mount():
+                pytest.skip("SKIP: the machine has its hugetlb controller mounted by itself")
+            here = str(Path(__file__).resolve().parents[1])
+            holder = subprocess.Popen(
+                [sys.executable, "-c", HOLDER, here], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            assert holder.stdout is not None
+            if holder.stdout.readline() != "mounted\n":
+                pytest.skip("SKIP: the hugetlb controller cannot be mounted here")
+            (place / "kubepods-of-a-test/inner").mkdir(parents=True)
+            if end == "killed":
+                holder.kill()
+            holder.communicate("\n" if end == "in order" else None)
+            deadline = time.monotonic() + 20
+            while place.exists():
+                assert time.monotonic() < deadline, "it is still there"
+                time.sleep(0.05)
+    except ReservationError as error:
+        pytest.skip(f"SKIP: {error}")
