@@ -374,6 +374,100 @@ def test_a_fault_while_it_enrols_mends_itself(
         line.close()
 
 
+def enrolled_without_a_token_for_more(api: Api, pods: Callable[..., Pod]) -> tuple[Pod, dict[str, str]]:
+    """A daemon that runs with a token of its own and nothing to ask for another with; and what ``enrol`` is given."""
+    pod = pods().start()
+    goes_on(api, pod)
+    pod.end()
+    given = dict(pod.environment)
+    del pod.environment["HUGEPLAN_AGENT_ENROLMENT_TOKEN"]
+    pod.start()
+    goes_on(api, pod)
+    return pod, given
+
+
+def enrol(environment: dict[str, str]) -> subprocess.Popen[str]:
+    """``hugeplan-agent enrol`` as docs/agent.md types it to take a new token."""
+    words = [sys.executable, "-m", "hugeplan_agent", "enrol"]
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def takes_a_new_token(api: Api, pod: Pod, given: dict[str, str]) -> None:
+    """The same command again ends well; the daemon goes on with the new token, and nothing is left to be cleaned up."""
+    before = (pod.state / "token").read_text()
+    again = enrol(given)
+    said = again.communicate(timeout=WAIT_SECONDS)[0]
+    assert again.returncode == 0, said
+    assert (pod.state / "token").read_text() != before
+    goes_on(api, pod)
+    assert len(api.nodes(pod.machine.name)) == 1
+    assert api.asked(pod.machine.name) == []
+    pod.end()
+    assert list(pod.state.rglob(".*.tmp")) == []
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("fault", ["kill -9", "the line breaks"])
+def test_a_fault_while_a_node_takes_a_new_token_costs_no_report(
+    service: Server, api: Api, pods: Callable[..., Pod], moment: str, fault: str
+) -> None:
+    pod, given = enrolled_without_a_token_for_more(api, pods)
+    line = Line(service, moment, fault)
+    try:
+        line.pod = Pod(pod.machine, line.url, "")  # its process is the command
+        line.pod.process = asking = enrol({**given, "HUGEPLAN_AGENT_SERVER": line.url})  # type: ignore[assignment]
+        assert line.killed.wait(WAIT_SECONDS)
+        said = asking.communicate(timeout=WAIT_SECONDS)[0]
+        assert asking.returncode != 0
+        assert fault == "kill -9" or said.count("\n") == 1, said
+    finally:
+        line.close()
+    if moment == MOMENTS[0]:
+        goes_on(api, pod)  # the former token is as good as before
+    waiting = {path.name for path in (pod.state / "pending").glob("*.json")}
+    takes_a_new_token(api, pod, given)
+    assert not waiting & {path.name for path in (pod.state / "pending").glob("*.json")}, "what waited has arrived"
+    assert not list((pod.state / "rejected").iterdir())
+
+
+def test_a_server_that_is_not_reached_while_a_node_takes_a_new_token(api: Api, pods: Callable[..., Pod]) -> None:
+    pod, given = enrolled_without_a_token_for_more(api, pods)
+    asking = enrol({**given, "HUGEPLAN_AGENT_SERVER": "http://127.0.0.1:1"})
+    said = asking.communicate(timeout=WAIT_SECONDS)[0]
+    assert asking.returncode == 1
+    assert said.count("\n") == 1, said
+    goes_on(api, pod)
+    takes_a_new_token(api, pod, given)
+
+
+@pytest.mark.parametrize("days", [-3, 3])
+def test_a_wrong_clock_while_a_node_takes_a_new_token(
+    api: Api, pods: Callable[..., Pod], clock_shim: Path, days: int
+) -> None:
+    pod, given = enrolled_without_a_token_for_more(api, pods)
+    offset = pod.machine.folder / "offset"
+    offset.write_bytes(struct.pack("=q", days * 86400))
+    takes_a_new_token(api, pod, {**given, "LD_PRELOAD": str(clock_shim), "CLOCK_OFFSET_FILE": str(offset)})
+
+
+def test_a_full_disk_while_a_node_takes_a_new_token(api: Api, pods: Callable[..., Pod], small_disk: Path) -> None:
+    pod = pods()
+    pod.state = small_disk
+    pod.environment["HUGEPLAN_AGENT_SPOOL_DIR"] = str(small_disk)
+    given = dict(pod.environment)
+    pod.start()
+    goes_on(api, pod)
+    before = (small_disk / "token").read_text()
+    fill(small_disk)
+    asking = enrol(given)
+    said = asking.communicate(timeout=WAIT_SECONDS)[0]
+    assert asking.returncode == 1
+    assert "No space left on device" in said
+    assert (small_disk / "token").read_text() == before
+    (small_disk / "filler").unlink()
+    takes_a_new_token(api, pod, given)
+
+
 def test_a_rotated_token_is_taken_up_from_the_file(api: Api, pods: Callable[..., Pod]) -> None:
     pod = pods().start()
     goes_on(api, pod)
