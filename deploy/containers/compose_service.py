@@ -103,7 +103,8 @@ def walk_the_guide(service: Service, folder: Path) -> None:
     # What a reader may write into .env, so that nobody waits for minutes.
     quick = {"HUGEPLAN_AGENT_INTERVAL": "5s", "HUGEPLAN_REENROLMENT_SILENCE_SECONDS": "8"}
     with (
-        reservation(wait_seconds=900),  # the agent measures, and would take pages that another suite's test has reserved
+        # The agent measures, and would take pages that another suite's test has reserved.
+        reservation(wait_seconds=900),
         Session((), folder, str(folder), environment={**engine.environment, **quick}) as shell,
     ):
         shell.type(f"cd {shlex.quote(str(service.project.clone))}")
