@@ -4,6 +4,7 @@
 #include "base/verdict.h"
 #include "engine/chase.h"
 #include "engine/guard.h"
+#include "engine/tlb_flush.h"
 #include "engine/window.h"
 #include "harness.h"
 #include "latency/result.h"
@@ -16,6 +17,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#if defined(__x86_64__)
+#define COUNTS_FLUSHED_PAGES true
+#else
+#define COUNTS_FLUSHED_PAGES false
+#endif
 
 static void shuffle_is_a_permutation(struct harness *h)
 {
@@ -239,7 +246,32 @@ static void a_fault_disturbs_a_batch(struct harness *h)
     (void)munmap((void *)pages, TRIES * page);
 }
 
+/* Armv8.4's range instructions invalidate up to 2^21 pages by themselves; only past that does the kernel drop all of
+ * the process. Elsewhere than on x86-64 the range that is flushed has to be longer. */
+static void a_flush_spans_more_than_a_range_instruction(struct harness *h)
+{
+    unsigned long long start, end, longest = 0;
+    char line[512], permissions[8];
+
+    if (COUNTS_FLUSHED_PAGES) {
+        harness_skip(h, "x86-64 kernels drop everything past 33 pages");
+        return;
+    }
+    tlb_flush();
+    tlb_flush();
+    FILE *maps = fopen("/proc/self/maps", "re");
+
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+        if (sscanf(line, "%llx-%llx %7s", &start, &end, permissions) == 3 && strcmp(permissions, "r--p") == 0)
+            longest = end - start > longest ? end - start : longest;
+    if (maps != NULL)
+        (void)fclose(maps);
+    if (longest <= (1ull << 21) * (unsigned long long)sysconf(_SC_PAGESIZE))
+        harness_fail(h, __FILE__, __LINE__, "the longest readable range has %llu bytes", longest);
+}
+
 static const struct harness_case CASES[] = {
+    {"a flush spans more than a range instruction", a_flush_spans_more_than_a_range_instruction},
     {"a page fault disturbs a batch", a_fault_disturbs_a_batch},
     {"a shuffle is a permutation", shuffle_is_a_permutation},
     {"a permutation without a table is one", tableless_permutation_is_one},

@@ -212,9 +212,13 @@ static void pairs_become_points(struct harness *h)
     struct pressure_series *series = two_megabytes();
     struct pressure_result result = {.verdict = {.status = STATUS_STOPPED}};
 
-    series->cells[2][0] = (struct pressure_cell){
-        .base_ns = {100, 101, 102, 103, 184}, .ns = {90, 91, 92, 93, 174}, .period_ns = {7, 8, 9, 9, 99}, .pairs = 5};
-    series->cells[5][4] = (struct pressure_cell){.base_ns = {500, 510, 520}, .ns = {400, 400, 400}, .pairs = 3};
+    series->cells[2][0] = (struct pressure_cell){.base_ns = {100, 101, 102, 103, 184},
+                                                 .ns = {90, 91, 92, 93, 174},
+                                                 .period_ns = {7, 8, 9, 9, 99},
+                                                 .mapping = {0, 0, 1, 1, 2},
+                                                 .pairs = 5};
+    series->cells[5][4] =
+        (struct pressure_cell){.base_ns = {500, 510, 520}, .ns = {400, 400, 400}, .mapping = {0, 1, 2}, .pairs = 3};
     series->cells[5][0] = (struct pressure_cell){.base_ns = {1, 2}, .ns = {1, 2}, .pairs = 2};
     CHECK_I64(pressure_collect(&plan, series, 1, &result), 0);
     CHECK_U64(result.point_count, 2);
@@ -233,6 +237,35 @@ static void pairs_become_points(struct harness *h)
         /* Three differences of standard deviation 10: 4.303 * 10 / sqrt(3) = 24.84. */
         CHECK(fabs(large->ci95_low_ns - -134.84) < 0.01 && fabs(large->ci95_high_ns - -85.16) < 0.01);
     }
+    pressure_result_free(&result);
+    free(series);
+}
+
+/* Pairs of a mapping share its frames: however well they agree, two mappings are two values, and one has no interval.
+ */
+static void mappings_are_what_repeats(struct harness *h)
+{
+    struct pressure_plan plan = pressure_make_plan(false, 5500 * MIB, 32 * MIB);
+    struct pressure_series *series = two_megabytes();
+    struct pressure_result result = {.verdict = {.status = STATUS_STOPPED}};
+
+    series->cells[2][0] = (struct pressure_cell){
+        .base_ns = {100, 100, 100, 100, 100}, .ns = {90, 90, 90, 80, 80}, .mapping = {0, 0, 0, 1, 1}, .pairs = 5};
+    series->cells[5][4] =
+        (struct pressure_cell){.base_ns = {500, 510, 520}, .ns = {400, 410, 420}, .mapping = {1, 1, 1}, .pairs = 3};
+    CHECK_I64(pressure_collect(&plan, series, 1, &result), 0);
+    const struct pressure_point *two = find(&result, 64 * MIB, 0);
+    const struct pressure_point *one = find(&result, 512 * MIB, 1024);
+
+    CHECK(two != NULL && one != NULL);
+    if (two != NULL && one != NULL) {
+        CHECK(two->delta_ns == -15);
+        /* 12.706 * 7.071 / sqrt(2) = 63.53 */
+        CHECK(fabs(two->ci95_low_ns - -78.53) < 0.01 && fabs(two->ci95_high_ns - 48.53) < 0.01);
+        CHECK(one->delta_ns == -100);
+        CHECK(isnan(one->ci95_low_ns) && isnan(one->ci95_high_ns));
+    }
+    CHECK(plan.mappings >= 3);
     pressure_result_free(&result);
     free(series);
 }
@@ -319,6 +352,7 @@ static const struct harness_case CASES[] = {
     {"far accesses take longer", far_accesses_take_longer},
     {"the plan keeps the memory limit", the_plan_keeps_the_memory_limit},
     {"pairs become points", pairs_become_points},
+    {"mappings are what repeats", mappings_are_what_repeats},
     {"the status says what is missing", the_status_says_what_is_missing},
     {"the table shows savings", the_table_shows_savings},
 };

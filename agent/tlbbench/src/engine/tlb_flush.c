@@ -5,11 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Kernels flush page by page up to a limit (33 pages on x86-64, 512 on arm64) and all of the process beyond it. */
+/* Kernels flush page by page, or range by range, up to a limit and all of the process beyond it: 33 pages on x86-64,
+ * 512 on arm64 before Armv8.4, and what its longest range instruction covers (2^21 pages) from there on. What counts is
+ * the distance of the first changed page from the last one, so that a few pages of a wide range are enough. */
 #if defined(__x86_64__)
-enum { RANGE_PAGES = 64 };
+enum { RANGE_PAGES = 64, TOUCHED_PAGES = 64 };
 #else
-enum { RANGE_PAGES = 1024 };
+enum { RANGE_PAGES = (1 << 21) + 1024, TOUCHED_PAGES = 2 };
 #endif
 
 enum { FOREIGN_SWEEP_PAGES = 16384 }; /* four times the largest second level known */
@@ -32,12 +34,13 @@ static char *map_zeroes(size_t bytes)
 void tlb_flush(void)
 {
     static char *range;
-    size_t bytes = (size_t)RANGE_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = (size_t)RANGE_PAGES * page_bytes;
 
     if (range == NULL && (range = map_zeroes(bytes)) == NULL)
         return; /* a measurement with old entries is better than none */
-    for (size_t offset = 0; offset < bytes; offset += bytes / RANGE_PAGES)
-        (void)*(volatile char *)(range + offset);
+    for (size_t page = 0; page < TOUCHED_PAGES; page++)
+        (void)*(volatile char *)(range + page * (RANGE_PAGES - 1) / (TOUCHED_PAGES - 1) * page_bytes);
     (void)mprotect(range, bytes, PROT_NONE);
     if (mprotect(range, bytes, PROT_READ) != 0) {
         (void)munmap(range, bytes); /* not readable any more */

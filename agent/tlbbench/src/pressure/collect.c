@@ -8,15 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Which frames a mapping got shifts all of its pairs together, so that it is what repeats, not the pair: the interval
+ * is that of the mappings' mean differences. */
+static struct mean_interval interval_over_mappings(const struct pressure_cell *cell)
+{
+    double means[PRESSURE_PAIRS_MAX];
+    size_t count = 0;
+
+    for (unsigned pair = 0; pair < cell->pairs;) {
+        unsigned first = pair;
+        double sum = 0;
+
+        for (; pair < cell->pairs && cell->mapping[pair] == cell->mapping[first]; pair++)
+            sum += cell->ns[pair] - cell->base_ns[pair];
+        means[count++] = sum / (pair - first);
+    }
+    struct mean_interval interval = statistics_mean_interval(means, count);
+
+    if (count == 1)
+        interval.mean = means[0];
+    return interval;
+}
+
 /* The medians sort the cell, so the pairs' differences are taken before. */
 static void add_point(struct pressure_series *series, size_t footprint, size_t depth, struct pressure_result *result)
 {
     struct pressure_cell *cell = &series->cells[footprint][depth];
-    double differences[PRESSURE_PAIRS_MAX];
-
-    for (unsigned pair = 0; pair < cell->pairs; pair++)
-        differences[pair] = cell->ns[pair] - cell->base_ns[pair];
-    struct mean_interval interval = statistics_mean_interval(differences, cell->pairs);
+    struct mean_interval interval = interval_over_mappings(cell);
 
     result->points[result->point_count++] =
         (struct pressure_point){.backing = series->backing,

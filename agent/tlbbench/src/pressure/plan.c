@@ -51,8 +51,8 @@ struct pressure_plan pressure_make_plan(bool full, uint64_t memory_bytes, uint64
         .region_bytes = region_bytes(memory_bytes, last_cache_bytes),
         .footprint_mask = full ? FULL_FOOTPRINTS : QUICK_FOOTPRINTS,
         .depth_mask = full ? FULL_DEPTHS : QUICK_DEPTHS,
-        .mappings = full ? 3 : 1,
-        .passes = full ? 4 : 6,
+        .mappings = full ? 6 : 3,
+        .passes = 2,
         .accesses = full ? 8000 : 5000,
         .warm_lines = (uint64_t)(WARM_CACHES * (double)last_cache_bytes) / CACHE_LINE_BYTES,
     };

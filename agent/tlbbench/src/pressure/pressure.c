@@ -151,6 +151,7 @@ static int measure_pair(struct pressure_run *run, struct pressure_series *series
         quiet = measure_batch(run, side == 0 ? &run->base_arena : arena, point, seed, step + 1, &times[side]) && quiet;
     }
     if (quiet && cell->pairs < PRESSURE_PAIRS_MAX) {
+        cell->mapping[cell->pairs] = (unsigned char)(turn / run->plan.passes);
         cell->base_ns[cell->pairs] = times[0].ns;
         cell->ns[cell->pairs] = times[1].ns;
         cell->period_ns[cell->pairs++] = (times[0].period_ns + times[1].period_ns) / 2;

@@ -54,6 +54,7 @@ struct pressure_cell {
     double base_ns[PRESSURE_PAIRS_MAX];
     double ns[PRESSURE_PAIRS_MAX];
     double period_ns[PRESSURE_PAIRS_MAX];
+    unsigned char mapping[PRESSURE_PAIRS_MAX]; /* that a pair was measured in */
     unsigned pairs;
     unsigned dropped;
 };
