@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/stat, read before and during every measurement. */
 #include "base/parse.h"
-#include "engine/cpus.h"
-#include "engine/guard.h"
 #include "fuzz.h"
+#include "timing/cpus.h"
+#include "timing/guard.h"
 
 #include <stdio.h>
 

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 LAYERS = (
-    "base", "machine", "memory", "engine", "geometry", "latency", "pressure", "rows", "scatter", "output", "cli",
+    "base", "machine", "memory", "timing", "geometry", "latency", "pressure", "rows", "scatter", "output", "cli",
 )  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 

@@ -4,12 +4,12 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/rng.h"
-#include "engine/chase.h"
-#include "engine/cpus.h"
-#include "engine/session.h"
-#include "engine/window.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
+#include "timing/chase.h"
+#include "timing/cpus.h"
+#include "timing/session.h"
+#include "timing/window.h"
 #include "tlb_simulator.h"
 
 #include <math.h>

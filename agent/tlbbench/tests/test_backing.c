@@ -4,9 +4,6 @@
 #include "base/rng.h"
 #include "base/signals.h"
 #include "base/verdict.h"
-#include "engine/cpus.h"
-#include "engine/session.h"
-#include "engine/window.h"
 #include "harness.h"
 #include "machine/environment.h"
 #include "machine/processes.h"
@@ -15,6 +12,9 @@
 #include "rows/parts.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
+#include "timing/cpus.h"
+#include "timing/session.h"
+#include "timing/window.h"
 
 #include <math.h>
 #include <signal.h>

@@ -2,14 +2,14 @@
 #include "base/permutation.h"
 #include "base/rng.h"
 #include "base/verdict.h"
-#include "engine/chase.h"
-#include "engine/guard.h"
-#include "engine/tlb_flush.h"
-#include "engine/window.h"
 #include "harness.h"
 #include "latency/result.h"
 #include "latency/series.h"
 #include "rows/parts.h"
+#include "timing/chase.h"
+#include "timing/guard.h"
+#include "timing/tlb_flush.h"
+#include "timing/window.h"
 
 #include <math.h>
 #include <stdio.h>

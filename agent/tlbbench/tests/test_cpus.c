@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc/stat says of idle and stolen time, also while CPUs go offline. */
 #include "base/parse.h"
-#include "engine/cpus.h"
-#include "engine/guard.h"
 #include "harness.h"
+#include "timing/cpus.h"
+#include "timing/guard.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole of geometry_measure() on simulated processors: quiet, noisy, and where others have most of the core. */
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "geometry/result.h"
 #include "harness.h"
 #include "machine/environment.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
 #include "simulated_machine.h"
+#include "timing/session.h"
 #include "tlb_simulator.h"
 
 #include <math.h>

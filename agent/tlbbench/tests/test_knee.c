@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads simulated processors and sweeps recorded on real ones. */
 #include "base/rng.h"
-#include "engine/knee.h"
 #include "harness.h"
+#include "timing/knee.h"
 #include "tlb_simulator.h"
 
 #include <math.h>

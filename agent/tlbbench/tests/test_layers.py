@@ -9,7 +9,7 @@ from pathlib import Path
 
 import suite
 
-KNEE = {"engine/knee.h": "int knee(void);\n", "engine/knee.c": '#include "engine/knee.h"\n\nint knee(void)\n{\n}\n'}
+KNEE = {"timing/knee.h": "int knee(void);\n", "timing/knee.c": '#include "timing/knee.h"\n\nint knee(void)\n{\n}\n'}
 
 
 def check(files: dict[str, str]) -> str:
@@ -35,28 +35,28 @@ def these_sources_keep_the_layers() -> None:
 
 
 def an_allowed_tree_passes() -> None:
-    assert check({**KNEE, "geometry/ways.c": '#include "engine/knee.h"\n'}) == ""
+    assert check({**KNEE, "geometry/ways.c": '#include "timing/knee.h"\n'}) == ""
 
 
 def an_inner_layer_that_looks_out_is_found() -> None:
-    assert "engine comes before cli" in check({**KNEE, "cli/options.h": "", "engine/a.c": '#include "cli/options.h"\n'})
+    assert "timing comes before cli" in check({**KNEE, "cli/options.h": "", "timing/a.c": '#include "cli/options.h"\n'})
 
 
 def a_ring_of_includes_is_found() -> None:
     assert "modules use each other" in check(
-        {"engine/a.h": '#include "engine/b.h"\n', "engine/b.h": '#include "engine/a.h"\n'}
+        {"timing/a.h": '#include "timing/b.h"\n', "timing/b.h": '#include "timing/a.h"\n'}
     )
 
 
 def a_ring_of_calls_behind_one_header_is_found() -> None:
     """Two files that call each other, both declared in a third one's header."""
     files = {
-        "engine/steps.h": "int a(void);\nint b(void);\n",
-        "engine/a.c": '#include "engine/steps.h"\n\nint a(void)\n{\n    return b();\n}\n',
-        "engine/b.c": '#include "engine/steps.h"\n\nint b(void)\n{\n    return a();\n}\n',
+        "timing/steps.h": "int a(void);\nint b(void);\n",
+        "timing/a.c": '#include "timing/steps.h"\n\nint a(void)\n{\n    return b();\n}\n',
+        "timing/b.c": '#include "timing/steps.h"\n\nint b(void)\n{\n    return a();\n}\n',
     }
-    assert "engine/a -> engine/b -> engine/a" in check(files)
-    files["engine/b.c"] = '#include "engine/steps.h"\n\n/* not a() */\nint b(void)\n{\n    return 0;\n}\n'
+    assert "timing/a -> timing/b -> timing/a" in check(files)
+    files["timing/b.c"] = '#include "timing/steps.h"\n\n/* not a() */\nint b(void)\n{\n    return 0;\n}\n'
     assert check(files) == ""
 
 

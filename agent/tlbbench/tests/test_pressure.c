@@ -2,13 +2,13 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "base/verdict.h"
-#include "engine/counter.h"
 #include "harness.h"
 #include "memory/backing.h"
 #include "output/report.h"
 #include "pressure/probe.h"
 #include "pressure/result.h"
 #include "pressure/series.h"
+#include "timing/counter.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/verdict.h"
-#include "engine/curve.h"
 #include "geometry/result.h"
 #include "harness.h"
 #include "latency/result.h"
@@ -12,6 +11,7 @@
 #include "output/run_result.h"
 #include "pressure/result.h"
 #include "rows/result.h"
+#include "timing/curve.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,13 +4,13 @@
 #include "base/verdict.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "engine/session.h"
 #include "geometry/result.h"
 #include "harness.h"
 #include "machine/environment.h"
 #include "output/run_result.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
+#include "timing/session.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a core counts as shared with a SMT sibling. The probe's figures are scripted: issue_throughput_probe() is
  * replaced by the linker (meson.build). */
-#include "engine/smt_watch.h"
 #include "harness.h"
+#include "timing/smt_watch.h"
 
 #include <math.h>
 

@@ -3,10 +3,10 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/verdict.h"
-#include "engine/chase.h"
-#include "engine/session.h"
-#include "engine/sweep.h"
 #include "harness.h"
+#include "timing/chase.h"
+#include "timing/session.h"
+#include "timing/sweep.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one sentence on each page size, in every case that a machine can bring about. */
 #include "base/verdict.h"
-#include "engine/curve.h"
 #include "geometry/result.h"
 #include "harness.h"
 #include "latency/result.h"
@@ -10,6 +9,7 @@
 #include "memory/backing.h"
 #include "output/report.h"
 #include "output/run_result.h"
+#include "timing/curve.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/permutation.h"
 #include "base/rng.h"
-#include "engine/knee.h"
+#include "timing/knee.h"
 
 #include <assert.h>
 #include <math.h>

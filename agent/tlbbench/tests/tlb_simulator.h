@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/rng.h"
-#include "engine/knee.h"
+#include "timing/knee.h"
 
 #include <stdbool.h>
 #include <stddef.h>

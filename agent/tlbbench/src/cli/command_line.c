@@ -3,10 +3,10 @@
 #include "base/text.h"
 #include "cli/option_spec.h"
 #include "cli/options.h"
-#include "engine/cpus.h"
 #include "latency/result.h"
 #include "machine/environment.h"
 #include "rows/result.h"
+#include "timing/cpus.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cli/options.h"
-#include "engine/session.h"
 #include "output/run_result.h"
+#include "timing/session.h"
 
 /* Fills result->latency and result->pressure. Returns 0, or -1 when memory for the result ran out. */
 int latency_section_measure(struct session *session, const struct options *options, struct run_result *result);

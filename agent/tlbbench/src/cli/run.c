@@ -8,8 +8,6 @@
 #include "base/verdict.h"
 #include "cli/progress.h"
 #include "cli/sections.h"
-#include "engine/cpus.h"
-#include "engine/session.h"
 #include "geometry/result.h"
 #include "latency/result.h"
 #include "machine/environment.h"
@@ -20,6 +18,8 @@
 #include "pressure/result.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
+#include "timing/cpus.h"
+#include "timing/session.h"
 
 #include <math.h>
 #include <sched.h>

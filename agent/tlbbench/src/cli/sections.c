@@ -2,10 +2,10 @@
 #include "cli/sections.h"
 
 #include "cli/latency_section.h"
-#include "engine/curve.h"
 #include "geometry/result.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
+#include "timing/curve.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 
 #include "base/verdict.h"
 #include "cli/options.h"
-#include "engine/session.h"
 #include "machine/environment.h"
 #include "output/run_result.h"
+#include "timing/session.h"
 
 #include <stdbool.h>
 #include <stddef.h>

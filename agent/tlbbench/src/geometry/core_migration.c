@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sweep may cost. On a quiet core the plan is met with time to spare; where the CPU is contended, every
  * part gets its share of the time that is left, so that all end with something, if coarser. */
-#include "engine/cpus.h"
-#include "engine/smt_watch.h"
 #include "geometry/work.h"
+#include "timing/cpus.h"
+#include "timing/smt_watch.h"
 
 #include <math.h>
 
-/* Constants that name no source: as in engine/knee.c. */
+/* Constants that name no source: as in timing/knee.c. */
 
 /* A CPU is contended when a sweep got less than this share of it; shorter ones say too little. */
 #define CONTENDED_CPU_SHARE 0.9

@@ -9,15 +9,15 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "engine/chase.h"
-#include "engine/curve.h"
-#include "engine/knee.h"
-#include "engine/session.h"
-#include "engine/sweep.h"
 #include "geometry/work.h"
 #include "machine/environment.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
+#include "timing/chase.h"
+#include "timing/curve.h"
+#include "timing/knee.h"
+#include "timing/session.h"
+#include "timing/sweep.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,12 +6,12 @@
  * are no more entries takes figures behind the knee that nothing disturbed, and two passes that say the same.
  */
 #include "base/clock.h"
-#include "engine/curve.h"
-#include "engine/knee.h"
-#include "engine/sweep.h"
-#include "engine/window.h"
 #include "geometry/work.h"
 #include "machine/tlb_levels.h"
+#include "timing/curve.h"
+#include "timing/knee.h"
+#include "timing/sweep.h"
+#include "timing/window.h"
 
 #include <math.h>
 #include <stdio.h>

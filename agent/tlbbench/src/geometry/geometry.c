@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 #include "base/verdict.h"
-#include "engine/cpus.h"
-#include "engine/smt_watch.h"
-#include "engine/sweep.h"
 #include "geometry/work.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
+#include "timing/cpus.h"
+#include "timing/smt_watch.h"
+#include "timing/sweep.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,12 +7,12 @@
  */
 #include "base/permutation.h"
 #include "base/units.h"
-#include "engine/chase.h"
-#include "engine/curve.h"
-#include "engine/knee.h"
-#include "engine/sweep.h"
-#include "engine/window.h"
 #include "geometry/work.h"
+#include "timing/chase.h"
+#include "timing/curve.h"
+#include "timing/knee.h"
+#include "timing/sweep.h"
+#include "timing/window.h"
 
 #include <math.h>
 #include <stdio.h>

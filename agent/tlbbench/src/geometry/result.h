@@ -3,10 +3,10 @@
 #pragma once
 
 #include "base/verdict.h"
-#include "engine/curve.h"
-#include "engine/session.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
+#include "timing/curve.h"
+#include "timing/session.h"
 
 #include <stdbool.h>
 #include <stddef.h>

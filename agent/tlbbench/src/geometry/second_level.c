@@ -2,20 +2,20 @@
 /* The second level: a soft rise, read as an interval over several fresh mappings; and what misses cost. */
 #include "base/clock.h"
 #include "base/statistics.h"
-#include "engine/curve.h"
-#include "engine/knee.h"
-#include "engine/session.h"
-#include "engine/sweep.h"
-#include "engine/window.h"
 #include "geometry/result.h"
 #include "geometry/work.h"
 #include "machine/tlb_levels.h"
+#include "timing/curve.h"
+#include "timing/knee.h"
+#include "timing/session.h"
+#include "timing/sweep.h"
+#include "timing/window.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Constants that name no source: as in engine/knee.c. */
+/* Constants that name no source: as in timing/knee.c. */
 enum {
     SHORT_SWEEP_PAGES = 3072, /* shows a second level of 2048 entries whole */
     HIT_SWEEP_PAGES = 1100,   /* six steps past twice the largest first level; as a window 4.3 MiB of aliases */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways of the first level, from the knees at page strides that are powers of two. */
 #include "base/clock.h"
-#include "engine/curve.h"
-#include "engine/knee.h"
-#include "engine/sweep.h"
-#include "engine/window.h"
 #include "geometry/result.h"
 #include "geometry/work.h"
 #include "machine/tlb_levels.h"
 #include "memory/backing.h"
+#include "timing/curve.h"
+#include "timing/knee.h"
+#include "timing/sweep.h"
+#include "timing/window.h"
 
 #include <math.h>
 #include <stdio.h>

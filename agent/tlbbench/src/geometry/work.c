@@ -2,8 +2,8 @@
 #include "geometry/work.h"
 
 #include "base/tree.h"
-#include "engine/core_probe.h"
-#include "engine/curve.h"
+#include "timing/core_probe.h"
+#include "timing/curve.h"
 
 #include <math.h>
 #include <stdio.h>

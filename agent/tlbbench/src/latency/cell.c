@@ -5,9 +5,9 @@
 #include "base/signals.h"
 #include "base/statistics.h"
 #include "base/units.h"
-#include "engine/chase.h"
 #include "latency/result.h"
 #include "latency/series.h"
+#include "timing/chase.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -6,10 +6,10 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "base/verdict.h"
-#include "engine/tlb_flush.h"
 #include "latency/series.h"
 #include "machine/environment.h"
 #include "memory/arena.h"
+#include "timing/tlb_flush.h"
 
 #include <math.h>
 #include <stdio.h>

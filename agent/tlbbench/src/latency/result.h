@@ -4,8 +4,8 @@
 
 #include "base/parse.h"
 #include "base/verdict.h"
-#include "engine/curve.h"
-#include "engine/session.h"
+#include "timing/curve.h"
+#include "timing/session.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "latency/result.h"
 #include "memory/backing.h"
+#include "timing/session.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/verdict.h"
-#include "engine/curve.h"
 #include "geometry/result.h"
 #include "machine/environment.h"
 #include "machine/processes.h"
@@ -11,6 +10,7 @@
 #include "output/run_result.h"
 #include "pressure/result.h"
 #include "rows/result.h"
+#include "timing/curve.h"
 
 #include <stdio.h>
 

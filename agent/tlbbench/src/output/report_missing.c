@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was skipped or cut short, and why. */
 #include "base/text.h"
-#include "engine/curve.h"
 #include "output/report.h"
 #include "output/report_text.h"
+#include "timing/curve.h"
 
 #include <string.h>
 

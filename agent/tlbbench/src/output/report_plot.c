@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "engine/curve.h"
 #include "output/report.h"
 #include "output/report_text.h"
+#include "timing/curve.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "base/verdict.h"
-#include "engine/curve.h"
 #include "geometry/result.h"
 #include "latency/result.h"
 #include "machine/environment.h"
@@ -11,6 +10,7 @@
 #include "output/table.h"
 #include "pressure/result.h"
 #include "scatter/scatter.h"
+#include "timing/curve.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The document's results: a member per section that ran. */
 #include "base/verdict.h"
-#include "engine/curve.h"
 #include "geometry/result.h"
 #include "latency/result.h"
 #include "memory/backing.h"
@@ -13,6 +12,7 @@
 #include "pressure/result.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
+#include "timing/curve.h"
 
 static void backing_to_json(struct json *j, const struct backing *backing)
 {

@@ -6,12 +6,12 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "base/verdict.h"
-#include "engine/counter.h"
 #include "machine/environment.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
 #include "pressure/probe.h"
 #include "pressure/series.h"
+#include "timing/counter.h"
 
 #include <math.h>
 #include <stdlib.h>

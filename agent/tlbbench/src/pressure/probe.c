@@ -5,7 +5,7 @@
 #include "base/signals.h"
 #include "base/statistics.h"
 #include "base/units.h"
-#include "engine/guard.h"
+#include "timing/guard.h"
 
 enum {
     LINES_IN_PIECE = PROBE_PIECE_BYTES / CACHE_LINE_BYTES,

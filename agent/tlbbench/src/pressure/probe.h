@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/rng.h"
-#include "engine/counter.h"
+#include "timing/counter.h"
 
 #include <stdbool.h>
 #include <stddef.h>

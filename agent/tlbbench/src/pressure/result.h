@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "memory/backing.h"
+#include "timing/session.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,17 +4,17 @@
 
 #include "base/rng.h"
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
 #include "rows/result.h"
+#include "timing/session.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- plan.c: which rows are read how, from the request and the profile --- */
+/* --- specs.c: which rows are read how, from the request and the profile --- */
 
 enum { ROWS_COMBINATIONS = ROW_MODE_COUNT * ROW_KEYS_COUNT * ROW_READ_COUNT }; /* of a width and number of workers */
 

@@ -5,8 +5,8 @@
 
 #include "base/parse.h"
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "memory/backing.h"
+#include "timing/session.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,9 +6,9 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "base/verdict.h"
-#include "engine/guard.h"
 #include "memory/backing.h"
 #include "rows/parts.h"
+#include "timing/guard.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,10 +5,10 @@
 #include "base/parse.h"
 #include "base/signals.h"
 #include "base/verdict.h"
-#include "engine/cpus.h"
 #include "machine/processes.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
+#include "timing/cpus.h"
 
 #include <errno.h>
 #include <math.h>

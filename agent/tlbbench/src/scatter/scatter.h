@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/verdict.h"
-#include "engine/curve.h"
-#include "engine/session.h"
+#include "timing/curve.h"
+#include "timing/session.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,11 +4,11 @@
 #include "base/parse.h"
 #include "base/units.h"
 #include "base/verdict.h"
-#include "engine/session.h"
 #include "latency/result.h"
 #include "latency/series.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
+#include "timing/session.h"
 
 #include <math.h>
 #include <stdio.h>

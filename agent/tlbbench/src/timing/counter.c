@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/counter.h"
+#include "timing/counter.h"
 
 #include "base/clock.h"
 #include "base/statistics.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/guard.h"
+#include "timing/guard.h"
 
 #include "base/clock.h"
+#include "base/proc_stat.h"
 
 #include <stdbool.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -60,19 +60,11 @@ bool guard_end(const struct noise_guard *guard, double *wall_ns)
 
 int64_t steal_parse(FILE *file, int cpu)
 {
-    unsigned long long ticks;
-    char line[512];
-    char name[16] = "cpu ";
+    struct proc_stat_cpu found;
 
-    if (cpu >= 0)
-        (void)snprintf(name, sizeof(name), "cpu%d ", cpu);
-    while (fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0)
-        if (strncmp(line, name, strlen(name)) == 0) {
-            /* cpu: user nice system idle iowait irq softirq steal */
-            int found = sscanf(line + strlen(name), "%*u %*u %*u %*u %*u %*u %*u %llu", &ticks);
-
-            return found == 1 && ticks <= INT64_MAX ? (int64_t)ticks : -1;
-        }
+    while (proc_stat_next(file, &found))
+        if (found.cpu == (cpu >= 0 ? cpu : -1))
+            return found.ticks[PROC_STAT_STEAL];
     return -1;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "base/verdict.h"
-#include "engine/chase.h"
+#include "timing/chase.h"
 
 #include <stdbool.h>
 #include <stddef.h>

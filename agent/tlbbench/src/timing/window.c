@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/window.h"
+#include "timing/window.h"
 
 #include "base/permutation.h"
 #include "base/signals.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/curve.h"
+#include "timing/curve.h"
 
 #include <math.h>
 #include <stdlib.h>

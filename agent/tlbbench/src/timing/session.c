@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/session.h"
+#include "timing/session.h"
 
 #include "base/signals.h"
 #include "base/units.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/sweep_samples.h"
+#include "timing/sweep_samples.h"
 
 #include <math.h>
 #include <string.h>

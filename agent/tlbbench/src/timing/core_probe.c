@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/core_probe.h"
+#include "timing/core_probe.h"
 
 #include "base/clock.h"
 #include "base/statistics.h"
-#include "engine/guard.h"
+#include "timing/guard.h"
 
 #include <math.h>
 #include <stdbool.h>

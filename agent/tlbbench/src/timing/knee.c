@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/knee.h"
+#include "timing/knee.h"
 
 #include "base/statistics.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/tlb_flush.h"
+#include "timing/tlb_flush.h"
 
 #include <stddef.h>
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/sweep.h"
+#include "timing/sweep.h"
 
 #include "base/permutation.h"
-#include "engine/guard.h"
-#include "engine/tlb_flush.h"
+#include "timing/guard.h"
+#include "timing/tlb_flush.h"
 
 #include <math.h>
 #include <stdlib.h>

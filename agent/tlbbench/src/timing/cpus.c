@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/cpus.h"
+#include "timing/cpus.h"
 
 #include "base/clock.h"
+#include "base/proc_stat.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -12,18 +13,13 @@
 
 void cpus_parse_idle(FILE *file, struct idle_sample *sample)
 {
-    char line[512];
+    struct proc_stat_cpu found;
 
     for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++)
         sample->ticks[cpu] = -1;
-    while (fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0) {
-        unsigned long long ticks;
-        int cpu;
-
-        if (sscanf(line, "cpu%d %*u %*u %*u %llu", &cpu, &ticks) == 2 && cpu >= 0 && cpu < CPU_LIST_MAX &&
-            ticks <= INT64_MAX)
-            sample->ticks[cpu] = (int64_t)ticks;
-    }
+    while (proc_stat_next(file, &found))
+        if (found.cpu >= 0 && found.cpu < CPU_LIST_MAX)
+            sample->ticks[found.cpu] = found.ticks[PROC_STAT_IDLE];
 }
 
 void cpus_sample_idle(struct idle_sample *sample)

@@ -6,11 +6,11 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/verdict.h"
-#include "engine/chase.h"
-#include "engine/session.h"
-#include "engine/smt_watch.h"
-#include "engine/sweep_samples.h"
-#include "engine/window.h"
+#include "timing/chase.h"
+#include "timing/session.h"
+#include "timing/smt_watch.h"
+#include "timing/sweep_samples.h"
+#include "timing/window.h"
 
 #include <stdbool.h>
 #include <stddef.h>

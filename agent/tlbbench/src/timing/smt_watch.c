@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/smt_watch.h"
+#include "timing/smt_watch.h"
 
 #include "base/clock.h"
-#include "engine/core_probe.h"
+#include "timing/core_probe.h"
 
 #include <math.h>
 

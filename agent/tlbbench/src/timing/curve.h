@@ -4,9 +4,9 @@
 
 #include "base/statistics.h"
 #include "base/verdict.h"
-#include "engine/knee.h"
-#include "engine/sweep.h"
 #include "memory/backing.h"
+#include "timing/knee.h"
+#include "timing/sweep.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/chase.h"
+#include "timing/chase.h"
 
-#include "engine/guard.h"
+#include "timing/guard.h"
 
 #include <string.h>
 
