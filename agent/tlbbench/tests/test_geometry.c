@@ -365,7 +365,7 @@ static void check_large(struct harness *h, const char *name, const struct large_
                 environment.pools[environment.pool_count++].page_bytes = large->pages[count].page_bytes;
         }
         session.backing_count = count + 1;
-        sim_machine_start(&core, &LIVELY, seed);
+        sim_machine_start(&core, &QUIET, seed);
         sim_machine_set_memory(large->base_page_bytes, large->pool_pages, large->pages);
         (void)geometry_measure(&session, &result);
         for (unsigned index = 0; index < count; index++)
