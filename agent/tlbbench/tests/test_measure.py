@@ -208,7 +208,7 @@ def children(process: int) -> list[int]:
 
 def workers_take_what_is_idle() -> None:
     """Workers are of the idle class, and the program is the first that goes when memory runs out."""
-    arguments = ["rows", "--mode", "processes", "--workers", "4", "--time-limit", "20", "--json"]
+    arguments = ["rows", "--mode", "processes", "--workers", "4", "--time-limit", "60", "--json"]
     running = subprocess.Popen([*suite.tlbbench(), *arguments], stdout=subprocess.DEVNULL)
     try:
         policies: set[int] = set()
