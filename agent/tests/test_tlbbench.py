@@ -41,6 +41,14 @@ def test_a_partial_document_is_taken_with_its_reason(tmp_path: Path) -> None:
     assert result.note == "partial; rows stopped: time limit"
 
 
+def test_a_level_that_no_sweep_showed_is_said(tmp_path: Path) -> None:
+    reason = "no second level of 4K ended within 16384 pages"
+    sections = [{"name": "geometry", "status": "cannot_tell", "reason": reason}, {"name": "rows", "status": "ok"}]
+    document = {"schema_version": 1, "sections": sections}
+    result = tlbbench.measure(program(tmp_path, f"echo '{json.dumps(document)}'; exit 3"), "quick", 10)
+    assert result.note == f"partial; geometry cannot_tell: {reason}"
+
+
 def test_the_limit_ends_it_and_takes_what_it_has(tmp_path: Path) -> None:
     script = f"trap 'echo \"$DOCUMENT\"; exit 3' TERM\nDOCUMENT='{json.dumps(DOCUMENT)}'\nwhile :; do sleep 0.05; done"
     result = tlbbench.measure(program(tmp_path, script), "quick", 0.5)
