@@ -238,6 +238,26 @@ test.describe("the planner", () => {
     await expect(live.filter({ has: page.locator("table, figure, section, h2") })).toHaveCount(0);
   });
 
+  test("is edited by an edit alone, and keeps its node in the address without one", async ({
+    signedIn: page,
+    fleet,
+  }) => {
+    await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
+    await expect(page.getByTestId("plan-headline")).toBeVisible();
+    const edited = page.getByText("Edited; the address keeps it.");
+    await expect(edited).toBeHidden();
+    await page.getByRole("textbox", { name: "Slack per pool" }).fill("3%");
+    await expect(edited).toBeVisible();
+    await expect.poll(() => new URL(page.url()).hash).toContain("draft=");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await expect(edited).toBeHidden();
+    await expect.poll(() => new URL(page.url()).hash).toBe("");
+    expect(new URL(page.url()).searchParams.get("node")).toBe(fleet.numaId);
+    await page.reload();
+    await expect(page.getByTestId("plan-headline")).toBeVisible();
+    expect(new URL(page.url()).searchParams.get("node")).toBe(fleet.numaId);
+  });
+
   test("never shows the plan of one node beside another", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner?node=${fleet.guestId}`);
     const planned = page.getByRole("group", { name: /^Planned memory of/ });

@@ -76,6 +76,10 @@ test.describe("signing a plan", () => {
     await expect(sheet).toHaveText(text ?? "");
     await page.getByRole("button", { name: "Put in force" }).click();
     await expect(page.getByText(/^The node is meant to follow it|newest report says/)).toBeVisible();
+    // Meant is not done: the last step is the node's own.
+    const steps = page.getByRole("list", { name: "What was decided" }).getByRole("listitem");
+    await expect(steps.filter({ hasText: "Put in force" })).toHaveAttribute("data-done", "true");
+    await expect(steps.filter({ hasText: "Verified in force" })).toHaveAttribute("data-done", "false");
     await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Nodes" }).click();
     await page.goto(`${server.url}/nodes/${document.node_id}`);
     await expect(page.getByText(`The node is meant to follow plan ${digest}.`)).toBeVisible();

@@ -26,6 +26,30 @@ test.describe("states", () => {
     await expect(page.getByRole("heading", { level: 1, name: "Nodes" })).toBeVisible();
   });
 
+  test("an address that names nothing says so, and asks once", async ({ signedIn: page, fleet, watch }) => {
+    watch.expectErrors(/status of 4\d\d/);
+    const nobody = "00000000-0000-4000-8000-000000000000";
+    let asked = 0;
+    page.on("request", (request) => {
+      if (request.url().includes("/api/v1/nodes/")) asked += 1;
+    });
+    const pages = {
+      [`/planner?node=${nobody}`]: "No such node",
+      "/planner?node=nonsense": "No such node",
+      [`/planner?saved=${nobody}`]: "No such scenario",
+      [`/plans/${nobody}`]: "No such plan",
+      "/plans/nonsense": "No such plan",
+      [`/fleet-plans/${nobody}`]: "No such fleet plan",
+    };
+    for (const [address, title] of Object.entries(pages)) {
+      await page.goto(`${fleet.server.url}${address}`);
+      await expect(page.getByRole("heading", { level: 1, name: title })).toBeVisible();
+      await expect(page.getByRole("button", { name: "Try again" })).toHaveCount(0);
+    }
+    // Two planner pages: what the node is and what it runs, each once with one more by the page itself.
+    expect(asked).toBeLessThanOrEqual(8);
+  });
+
   test("a server that does not answer is said to be away, and found again", async ({
     signedIn: page,
     fleet,

@@ -7,10 +7,13 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
+import { enginesQuery } from "./api/engines";
 import { fleetPlanQuery, fleetPlansQuery, fleetSummaryQuery } from "./api/fleet";
 import { loadPage } from "./api/load-part";
-import { nodeListQuery, nodeQuery, selectedNodesQuery } from "./api/nodes";
+import { nodeListQuery, nodeQuery, nodeScenarioQuery, selectedNodesQuery } from "./api/nodes";
+import { plansQuery, savedPlanQuery } from "./api/plans";
 import { asApiError } from "./api/problem";
+import { scenarioQuery } from "./api/scenarios";
 import { sessionQuery } from "./api/session";
 import { AppError, AppLayout, AppNotFound } from "./components/shell/app-layout";
 import { PageError } from "./components/shell/page-error";
@@ -108,6 +111,15 @@ const plannerRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/planner",
   validateSearch: plannerSearch,
+  loaderDeps: ({ search: { node, saved } }) => ({ node, saved }),
+  loader: ({ context: { queryClient }, deps: { node, saved } }) => {
+    void queryClient.prefetchQuery(enginesQuery());
+    if (saved !== undefined) void queryClient.prefetchQuery(scenarioQuery(saved));
+    else if (node !== undefined) {
+      void queryClient.prefetchQuery(nodeQuery(node));
+      void queryClient.prefetchQuery(nodeScenarioQuery(node));
+    }
+  },
   component: lazyRouteComponent(() => loadPage(() => import("./pages/planner/planner-page")), "PlannerPage"),
 });
 
@@ -115,12 +127,17 @@ const plansRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/plans",
   validateSearch: plansSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ context: { queryClient }, deps }) =>
+    void queryClient.prefetchInfiniteQuery(plansQuery({ state: deps.state })),
   component: lazyRouteComponent(() => loadPage(() => import("./pages/planner/kept/plans-page")), "PlansPage"),
 });
 
 const keptPlanRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/plans/$planId",
+  loader: ({ context: { queryClient }, params }) =>
+    void queryClient.prefetchQuery(savedPlanQuery(params.planId)),
   component: lazyRouteComponent(
     () => loadPage(() => import("./pages/planner/kept/kept-plan-page")),
     "KeptPlanPage",

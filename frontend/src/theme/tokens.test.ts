@@ -14,6 +14,13 @@ function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
+/** `share` of one colour with the rest of another, as color-mix does in sRGB. */
+function mixed(of: string, rest: string, share: number): string {
+  const channel = (hex: string, at: number) => Number.parseInt(hex.slice(at, at + 2), 16);
+  const parts = [1, 3, 5].map((at) => Math.round(share * channel(of, at) + (1 - share) * channel(rest, at)));
+  return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+}
+
 const LEDGER: TokenName[] = [
   "ledger-kernel",
   "ledger-system-reserved",
@@ -47,6 +54,17 @@ describe.each(["light", "dark"] as const)("%s", (scheme) => {
     "a line in %s stands out from the card",
     (name) => {
       expect(contrast(value(name), value("surface"))).toBeGreaterThanOrEqual(3);
+    },
+  );
+  // As in global.css: the darkest stripe of each hatching, behind the text that stands on it.
+  it.each([
+    ["text", "border-strong", 0.28, "state-unknown-soft"],
+    ["text", "border", 0.4, "surface"],
+    ["text-dim", "border", 0.4, "surface"],
+  ] as [TokenName, TokenName, number, TokenName][])(
+    "%s is readable on stripes of %s",
+    (ink, stripe, share, ground) => {
+      expect(contrast(value(ink), mixed(value(stripe), value(ground), share))).toBeGreaterThanOrEqual(4.5);
     },
   );
   it("neighbours in the ledger differ in lightness", () => {

@@ -9,6 +9,7 @@ import {
   log2Ticks,
   placeReferences,
   smallestValue,
+  timeTicks,
   valueTicks,
   xDomain,
 } from "./chart-layout";
@@ -23,6 +24,22 @@ const series = (key: string): ChartSeries => ({
 });
 
 describe("axes", () => {
+  it("puts the labels of a time axis at round times, however long the span", () => {
+    const begin = Date.UTC(2026, 10, 17, 11, 58, 7);
+    const ticks = (hours: number, width = 640) => timeTicks([begin, begin + hours * 3_600_000], width);
+    const texts = (hours: number) => ticks(hours).map((at) => new Date(at).toISOString().slice(5, 16));
+    expect(texts(7 * 24)).toEqual(["11-19T00:00", "11-21T00:00", "11-23T00:00"]);
+    expect(texts(24)).toEqual(["11-17T12:00", "11-17T18:00", "11-18T00:00", "11-18T06:00"]);
+    expect(texts(1)).toEqual(["11-17T12:00", "11-17T12:15", "11-17T12:30", "11-17T12:45"]);
+    // A year has labels at Mondays.
+    expect(new Set(ticks(400 * 24).map((at) => new Date(at).getUTCDay()))).toEqual(new Set([1]));
+    for (const hours of [0.01, 0.5, 5, 50, 500, 5000, 50_000])
+      for (const width of [200, 640, 1400]) {
+        expect(ticks(hours, width).length).toBeLessThanOrEqual(width / 110 + 1);
+      }
+    expect(timeTicks([begin, begin], 640)).toEqual([]);
+  });
+
   it("puts footprints on their logarithm", () => {
     const rows: ChartRow[] = [65536, 2 ** 30].map((x) => ({ x, values: {} }));
     expect(xDomain(rows, { scale: "log2" })).toEqual([16, 30]);

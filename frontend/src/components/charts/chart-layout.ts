@@ -75,6 +75,28 @@ export function linearTicks(domain: readonly [number, number], width: number, mi
   return ticks;
 }
 
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Steps of a time axis that a reader knows: minutes, hours, days, weeks. Longer ones are whole weeks, too. */
+const TIME_STEPS_MS: readonly number[] = [
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => (minutes * HOUR_MS) / 60),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * HOUR_MS),
+  ...[1, 2, 7, 14, 28, 56, 112].map((days) => days * DAY_MS),
+];
+
+/** Labels at whole minutes, hours, midnights or Mondays (UTC), thinned so that neighbours keep `minGap` pixels. */
+export function timeTicks(domain: readonly [number, number], width: number, minGap = 110): number[] {
+  const count = Math.max(1, Math.floor(width / minGap));
+  const rough = (domain[1] - domain[0]) / count;
+  const step = TIME_STEPS_MS.find((candidate) => candidate >= rough) ?? rough;
+  // 1970 began on a Thursday.
+  const origin = step >= 7 * DAY_MS ? 4 * DAY_MS : 0;
+  const ticks: number[] = [];
+  for (let at = Math.ceil((domain[0] - origin) / step) * step + origin; at <= domain[1]; at += step)
+    ticks.push(at);
+  return ticks;
+}
+
 /**
  * Ticks of a value axis, zero always among them. The last one is the axis' upper end; below zero there are ticks only
  * as far as values go, so that an interval that just crosses zero takes no room.

@@ -16,6 +16,7 @@ import {
   type PlacedReference,
   placeReferences,
   smallestValue,
+  timeTicks,
   valueTicks,
   xDomain,
 } from "./chart-layout";
@@ -167,11 +168,12 @@ function usePlotLayout({ rows, series, xAxis, references, width, height }: PlotP
   }, [rows, series, xAxis, references, width, height]);
 }
 
-/** Ticks at powers of two, at steps of one, or where something was measured; a time axis leaves it to the chart. */
+/** Ticks at powers of two, at steps of one, at round times, or where something was measured. */
 function xTicks(rows: readonly ChartRow[], xAxis: ChartAxis, plotWidth: number): number[] | undefined {
   if (xAxis.scale === "log2") return log2Ticks(xDomain(rows, xAxis), plotWidth);
   if (xAxis.scale === "linear") return linearTicks(xDomain(rows, xAxis), plotWidth);
   if (xAxis.scale === "symlog") return rows.map((row) => axisPosition(row.x, xAxis));
+  if (xAxis.scale === "time") return timeTicks(xDomain(rows, xAxis), plotWidth);
   return undefined;
 }
 

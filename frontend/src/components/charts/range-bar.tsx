@@ -17,7 +17,11 @@ export function RangeBar({ range, format }: RangeBarProps) {
           className={classes.band}
           style={{ left: at(range.low), width: `${(100 * (range.high - range.low)) / (high - low)}%` }}
         />
+        <span className={classes.zero} style={{ left: at(0) }} />
         <span className={classes.likely} style={{ left: at(range.likely) }} />
+      </span>
+      <span className={classes.axis} aria-hidden="true">
+        <span style={{ left: at(0) }}>0</span>
       </span>
       <span className={classes.ends}>
         {format(range.low)} to {format(range.high)}

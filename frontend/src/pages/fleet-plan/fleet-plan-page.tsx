@@ -17,11 +17,12 @@ import type { FleetPlanDetail, FleetPlanSummary } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
 import { CsvButton } from "@/components/ui/csv-button";
 import { SearchIcon } from "@/components/ui/icons";
+import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
 import { PageSkeleton } from "@/components/ui/skeletons";
 import { Stat, Stats } from "@/components/ui/stat";
-import { ErrorState, StateText } from "@/components/ui/states";
+import { ErrorState, isMissing, NotThere, StateText } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes, When } from "@/components/ui/values";
 import { formatBytes, formatCount, formatDuration, formatShare } from "@/lib/units";
@@ -43,6 +44,12 @@ export function FleetPlanPage() {
     ...fleetSummaryQuery(job ? fromSelector(job.selector) : {}),
     enabled: job !== undefined,
   });
+  if (isMissing(query.error))
+    return (
+      <NotThere title="No such fleet plan">
+        <LinkButton to="/fleet-plans">All fleet plans</LinkButton>
+      </NotThere>
+    );
   if (!job)
     return query.isError ? (
       <ErrorState error={query.error} onRetry={() => void query.refetch()} />

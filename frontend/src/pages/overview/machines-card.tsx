@@ -23,7 +23,7 @@ export default function MachinesCard({
     <QuestionCard title="Which machines are these?" description="By processor and hypervisor.">
       <TableScroll label="Machine types" minWidth={640}>
         <DenseValues>
-          <Table verticalSpacing={6}>
+          <Table verticalSpacing={6} stacks>
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>Machine type</Table.Th>
@@ -53,20 +53,24 @@ export default function MachinesCard({
                       <Unknown />
                     )}
                   </Table.Th>
-                  <Table.Td className="hp-num">{formatCount(part.nodes)}</Table.Td>
-                  <Table.Td className="hp-num">
+                  <Table.Td className="hp-num" label="Nodes">
+                    {formatCount(part.nodes)}
+                  </Table.Td>
+                  <Table.Td className="hp-num" label="Memory">
                     <Bytes value={part.mem_total_bytes} />
                   </Table.Td>
-                  <Table.Td className="hp-num">
+                  <Table.Td className="hp-num" label="In pools">
                     <Bytes value={part.pool_bytes} />
                   </Table.Td>
-                  <Table.Td className="hp-num">
+                  <Table.Td className="hp-num" label="Idle">
                     <Bytes value={part.pool_idle_bytes} />
                   </Table.Td>
-                  <Table.Td className="hp-num">
+                  <Table.Td className="hp-num" label="With problems">
                     {formatCount(part.nodes_wrong)} wrong, {formatCount(part.nodes_attention)} attention
                   </Table.Td>
-                  <Table.Td className="hp-num">{formatCount(part.nodes_short)}</Table.Td>
+                  <Table.Td className="hp-num" label="Short of plan">
+                    {formatCount(part.nodes_short)}
+                  </Table.Td>
                 </Table.Tr>
               ))}
             </Table.Tbody>

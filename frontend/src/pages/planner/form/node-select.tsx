@@ -58,7 +58,11 @@ export function NodeSelect({ nodeId, node, onNode }: NodeSelectProps) {
         error={query.isError ? asApiError(query.error).title : undefined}
         nothingFoundMessage="No node has such a name"
       />
-      {node?.synthetic && <SyntheticBadge />}
+      {node?.synthetic && (
+        <div>
+          <SyntheticBadge />
+        </div>
+      )}
     </>
   );
 }
