@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         PROMISE(reserve_parse_line(line, &again));
         PROMISE(again.page_bytes == pool.page_bytes && again.node == pool.node && again.previous == pool.previous &&
                 again.target == pool.target);
-        PROMISE(reserve_restored_count(pool.previous, pool.target, pool.target) == pool.previous);
+        PROMISE(reserve_restored_count(&pool, pool.held) == pool.previous);
     }
     free(text);
     return 0;
