@@ -23,9 +23,13 @@ _TEXT_MAX: Final = 64
 _VALUE_MAX: Final = 2**63 - 1
 
 
-@lru_cache(maxsize=65536)
-def parse_quantity(value: str | int | float) -> int | None:
+def parse_quantity(value: object) -> int | None:
     """Whole units of a quantity, rounded up; None for what is not a quantity or is negative."""
+    return None if isinstance(value, bool) or not isinstance(value, str | int | float) else _parsed(value)
+
+
+@lru_cache(maxsize=65536)
+def _parsed(value: str | int | float) -> int | None:
     text = str(value)
     found = _QUANTITY.match(text.strip()) if len(text) <= _TEXT_MAX else None
     if found is None:

@@ -161,7 +161,7 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     request = request_of(node, policy)
     answered = plan_node(request) if request.databases else None
     found = None if answered is None else answered.plan
-    now = replace(node_now(node), planned_bytes=_taken_by_databases(found))
+    now = replace(node_now(node), planned_bytes=_taken_by_databases(node, found))
     today = (*what_is_wrong(findings_by(Facts(claims=claims(now)))), *findings_of_node(now))
     present = node.pool_bytes
     if answered is None:
@@ -192,9 +192,16 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     )
 
 
-def _taken_by_databases(found: Plan | None) -> dict[int, int]:
-    """Bytes of each page size that a plan's databases take, without slack and pages that others may hold."""
+def _taken_by_databases(node: FoundNode, found: Plan | None) -> dict[int, int]:
+    """Bytes of each page size that a plan's databases take, without slack and pages that others may hold.
+
+    A database that the plan gives none goes on asking for its limit, and the scheduler counts that.
+    """
     taken: dict[int, int] = {}
+    without = {one.name for one in (() if found is None else found.instances) if not one.page_bytes}
+    for database in node.databases:
+        for size, held in (database.huge_pages_limit_bytes or {}).items() if database.instance.name in without else ():
+            taken[size] = taken.get(size, 0) + held
     for instance in () if found is None else found.instances:
         demand = instance.demand
         for size, pages in ((demand.page_bytes, demand.pages), *demand.also_pages) if instance.page_bytes else ():

@@ -36,7 +36,8 @@ class DatabaseNow:
 class NodeNow:
     """A node with its databases as they are set today.
 
-    ``planned_bytes`` is what the databases take under the node's own plan, by page size.
+    ``planned_bytes`` is what the databases take under the node's own plan, by page size, and the limits of those that
+    take none: the scheduler counts a limit whether its pages are used or not.
     """
 
     node: FoundNode
@@ -112,6 +113,8 @@ def idle_pool(now: NodeNow) -> Iterable[Finding]:
 
     One finding per pool whose pages exceed the limits of all pods on the node.
     """
+    if not now.node.pods_are_known:
+        return
     for size, held in now.pool_bytes.items():
         limited = now.limited_bytes(size)
         # Databases that ask for them and lack the limit have a finding of their own, which tells them to take it.
@@ -264,6 +267,12 @@ def requests_after_plan(node: FoundNode, plan: Plan) -> Iterable[Finding]:
     offered = plan.kubernetes.allocatable["memory"]
     if left <= offered:
         return
+    mend = "Move pods or a database to another node, or make a buffer pool smaller."
+    spare = _spare_bytes(node, plan)
+    if spare >= left - offered:
+        mend = (
+            f"Release {format_bytes(spare)} of pages that no pod can use: it is enough. Else move pods to another node."
+        )
     yield finding(
         "requests_exceed_allocatable",
         State.WRONG,
@@ -271,10 +280,20 @@ def requests_after_plan(node: FoundNode, plan: Plan) -> Iterable[Finding]:
         f"Its pods' memory requests exceed what is left by {format_bytes(left - offered)}",
         f"Requests of {format_bytes(left)} remain after the databases' requests fall by {format_bytes(moved)} that move"
         f" into the pool; allocatable memory becomes {format_bytes(offered)}. Some pods would have to leave.",
-        fix="Move pods or a database to another node, or make a buffer pool smaller.",
+        fix=mend,
         requests=format_bytes(left),
         allocatable=format_bytes(offered),
     )
+
+
+def _spare_bytes(node: FoundNode, plan: Plan) -> int:
+    """What the pools hold beyond all limits of pods and beyond what the plan gives to databases."""
+    spare = 0
+    for size, held in (node.pool_bytes or {}).items():
+        limited = sum(user.limit_bytes.get(size, 0) for user in node.huge_page_users)
+        planned = sum(one.demand.pages * size for one in plan.instances if one.page_bytes == size)
+        spare += max(0, held - limited - planned)
+    return spare
 
 
 def _pending(node: FoundNode, plan: Plan) -> Iterable[Finding]:

@@ -55,6 +55,7 @@ class FoundNode:
     """A node as a source describes it. ``unknown`` are facts that the source cannot tell, one sentence each.
 
     ``pool_bytes`` is what the kubelet counted at its start, by page size; None where the source does not say.
+    ``pods_are_known`` is False where the source has no pod at all, of any node: then none here says nothing.
     ``requested_bytes`` is the sum of memory requests, ``allocatable_bytes`` what the scheduler may give out.
     """
 
@@ -64,6 +65,7 @@ class FoundNode:
     tenants: tuple[Tenant, ...] = ()
     huge_page_users: tuple[HugePageUser, ...] = ()
     pods: int = 0
+    pods_are_known: bool = True
     pods_without_memory_request: int = 0
     requested_bytes: int | None = None
     allocatable_bytes: int | None = None

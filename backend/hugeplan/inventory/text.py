@@ -71,7 +71,11 @@ def _headline(answer: FleetAnswer) -> list[str]:
         pages * size for node in answer.nodes if node.present_bytes for size, pages in _outside_limits(node).items()
     )
     fallen = sum(sum(left_idle_bytes(node_now(node.node)).values()) for node in answer.nodes)
-    if present and fallen:
+    if present and not all(node.node.pods_are_known for node in answer.nodes):
+        lines.append(
+            f"Reserved today: {format_bytes(present)}; without pods in the input whether they are used is unknown."
+        )
+    elif present and fallen:
         lines.append(
             f"Reserved today: {format_bytes(present)}, of which {format_bytes(idle + fallen)} lie idle: no pod may use"
             f" {format_bytes(idle)}, and databases whose limit is too small leave {format_bytes(fallen)}."

@@ -138,7 +138,8 @@ class TestIdlePool:
     CODE = "pool_idle"
 
     def test_pages_that_no_pod_may_use(self) -> None:
-        (one,) = named(answered(node("a", pools={"2Mi": "4Gi", "1Gi": "0"})), self.CODE)
+        elsewhere = pod("web", "b", container(requests={"memory": "1Gi"}))
+        (one,) = named(answered(node("a", pools={"2Mi": "4Gi", "1Gi": "0"}), elsewhere), self.CODE)
         assert (one.state, one.subject) == (State.ATTENTION, "a")
         assert "2,048 reserved pages of 2M" in one.title
 
@@ -276,3 +277,33 @@ def test_a_node_that_does_not_fit_names_another_one_that_takes_the_database() ->
     assert [option.node for option in misfit.plan.shortfall.options if option.kind == "node"] == ["c"]
     foreign = [node("a"), node("c", memory_kib=260 * 2**20, arch="arm64")]
     assert " fits on " not in inventory_text(answered(*foreign, huge), verbose=False)
+
+
+def test_a_pool_is_not_called_idle_where_no_pod_is_in_the_input() -> None:
+    """``kubectl get nodes`` alone: no pod was seen, which says nothing of who uses the pages."""
+    alone = answered(node("a", pools={"2Mi": "4Gi"}))
+    assert named(alone, "pool_idle") == []
+    assert any(text.startswith("pods: none are in the input") for text in alone.inventory.unknown)
+    assert "whether they are used is unknown" in inventory_text(alone)
+    elsewhere = answered(node("a", pools={"2Mi": "4Gi"}), pod("web", "b", container(requests={"memory": "1Gi"})))
+    assert len(named(elsewhere, "pool_idle")) == 1
+
+
+def test_pages_that_a_pod_asks_for_and_its_engine_does_not_use_stay() -> None:
+    """The scheduler counts the request: with the pool released down to what engines map, that pod stays Pending."""
+    off = postgres("off-0", "a", {**SETTINGS, "huge_pages": "off"}, limits={"memory": "4Gi", "hugepages-2Mi": "3Gi"})
+    on = postgres("on-0", "a", SETTINGS)
+    needed = needed_mib(node("a"), on)
+    enough = (needed + 3 * 1024) * MIB
+    held = enough + 100 * 2 * MIB
+    (one,) = named(answered(node("a", pools={"2Mi": f"{held // MIB}Mi"}), off, on), "pool_idle")
+    assert f"reserve {enough // (2 * MIB):,} of {held // (2 * MIB):,} pages" in (one.fix or "")
+    assert named(answered(node("a", pools={"2Mi": f"{enough // MIB}Mi"}), off, on), "pool_idle") == []
+
+
+def test_requests_that_a_release_would_mend_say_so() -> None:
+    big = node("a", memory_kib=32 << 20, pools={"2Mi": "20Gi"})
+    database = postgres("pg-0", "a", SETTINGS, requests={"memory": "14Gi"}, limits={"memory": "14Gi"})
+    (one,) = [f for f in answered(big, database).all_findings if f.code == "requests_exceed_allocatable"]
+    assert (one.fix or "").startswith("Release "), one
+    assert "it is enough" in (one.fix or "")

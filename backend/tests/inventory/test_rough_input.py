@@ -170,3 +170,34 @@ def test_a_quantity_that_is_none_is_unknown_and_the_rest_is_planned(value: objec
     is_left_out = any("Pod odd" in note for note in found.notes)
     assert is_left_out or app.pods_without_memory_request == 1
     assert app.requested_bytes == 4 << 30, "the others' requests stay"
+
+
+@pytest.mark.parametrize("value", [None, True, ["1Gi"], {"a": 1}, "16GiB"])
+def test_a_quantity_that_is_none_takes_no_pod_away(value: object) -> None:
+    """The pod was left out, and the answer said that there is no database."""
+    given = postgres("pg-0", "db-1", {"shared_buffers": "4GB"})
+    given["spec"]["containers"][0]["resources"] = {"requests": {"memory": value}}
+    found = read(node("db-1"), given)
+    assert [one.instance.name for one in found.nodes[0].databases] == ["pg-0"]
+    assert any("no Kubernetes quantity" in note for note in found.notes) is (value is not None)
+
+
+@pytest.mark.parametrize("value", ["64GiB", "-2Mi", None, [1]])
+def test_a_pool_that_is_no_quantity_is_unknown_and_its_size_stays(value: object) -> None:
+    """The size vanished with it, and pages of another size were planned."""
+    given = node("db-1", pools={"2Mi": "0", "1Gi": "0"})
+    given["status"]["capacity"]["hugepages-2Mi"] = value
+    (found,) = read(given, postgres("pg-0", "db-1", {"shared_buffers": "4GB"})).nodes
+    assert found.facts.huge_page_sizes_bytes == (2 << 20, 1 << 30)
+    assert (found.facts.numa[0].pools, found.pool_bytes) == (None, None)
+    assert any(text.startswith(f"hugepages-2Mi: {value} is no") for text in found.unknown)
+
+
+def test_what_has_no_limit_of_its_own_ends_at_the_pods() -> None:
+    given = postgres("pg-0", "db-1", {"shared_buffers": "4GB"})
+    given["spec"]["containers"].append({"name": "exporter", "image": "exporter", "resources": {}})
+    given["spec"]["resources"] = {"requests": {"memory": "8Gi"}, "limits": {"memory": "10Gi"}}
+    (found,) = read(node("db-1"), given).nodes
+    assert [one.limit_bytes for one in found.tenants] == [10 << 30]
+    whole = answer(read(node("db-1"), given))
+    assert not [one for one in whole.all_findings if one.title == "A pod has no memory limit"]

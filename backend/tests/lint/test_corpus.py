@@ -206,3 +206,43 @@ def test_options_of_tuned_are_joined_by_their_names() -> None:
     (report,) = lint([Source("tuned.conf", text)])
     assert report.problems == ()
     assert "the kernel reserves 8 pages of 1G (8 GiB) at boot" in report.readings[0].effects
+
+
+def found(text: str, name: str = "x") -> list[tuple[str, str]]:
+    """Rule and message of every problem of one text."""
+    return [(p.rule.id, p.message) for report in lint([Source(name, text)], Context()) for p in report.problems]
+
+
+def test_a_count_that_the_kernel_refuses_replaces_nothing() -> None:
+    """``= lots`` after ``= 1000`` was said to replace it; the kernel keeps 1000, and 500 replaces that."""
+    rules = found("vm.nr_hugepages = 1000\nvm.nr_hugepages = lots\n")
+    assert [rule for rule, _ in rules] == ["sysctl-not-a-count"]
+    assert any(
+        "500 replaces 1000" in message
+        for _, message in found("vm.nr_hugepages = 1000\nvm.nr_hugepages = lots\nvm.nr_hugepages = 500\n")
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hugepagesz=32M hugepages=64 hugepagesz=2M hugepages=100",
+        "hugepagesz=2M hugepages=100 hugepagesz=16G hugepages=1",
+        "hugepages=1024 default_hugepagesz=1G hugepagesz=1G hugepages=16",
+    ],
+)
+def test_no_count_is_dropped_or_made_absurd_by_a_fix(line: str) -> None:
+    """Pages of a size that the machine lacks, and 1,024 pages of 1G for 16: what was meant is not told."""
+    (report,) = lint([Source("cmdline", line)], Context())
+    assert report.problems
+    assert [p for p in report.problems if p.edits] == []
+
+
+def test_a_size_that_is_absent_and_not_counted_is_left_out() -> None:
+    (report,) = lint([Source("cmdline", "hugepagesz=32M hugepages=0 hugepagesz=2M hugepages=100")], Context())
+    assert {edit.text for p in report.problems for edit in p.edits} >= {"hugepagesz=2M hugepages=100"}
+
+
+def test_the_type_of_a_mount_unit_is_no_type_of_a_service() -> None:
+    unit = "[Unit]\nDescription=x\n[Mount]\nWhat=hugetlbfs\nWhere=/dev/hugepages\nType=hugetlbfs\n"
+    assert found(unit, "x.mount") == []

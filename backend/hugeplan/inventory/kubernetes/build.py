@@ -78,12 +78,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
         if not holds_memory(pod):
             waiting += _ended_for_pages(pod, nodes.get(pod.spec.nodeName or ""), given)
             continue
-        for text in unreadable_quantities(pod):
-            if len(notes) < MAX_NOTES:
-                notes.append(
-                    f"pod {pod.metadata.namespace or 'default'}/{pod.metadata.name}, {text} is no Kubernetes quantity"
-                    " (512Mi, 2Gi): it counts as not given, and the API server refuses the pod"
-                )
+        notes += _unreadable(pod)[: max(0, MAX_NOTES - len(notes))]
         home = pod.spec.nodeName
         if home is None:
             waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())
@@ -100,6 +95,8 @@ def build_inventory(read: Read, source: str) -> Inventory:
             notes.append(f"node {name} is left out: {built}")
         else:
             found.append(built)
+    if not pods:
+        found = [replace(node, pods_are_known=False) for node in found]
     return Inventory(
         source=source,
         nodes=tuple(found),
@@ -108,6 +105,15 @@ def build_inventory(read: Read, source: str) -> Inventory:
         notes=tuple(notes),
         unknown=_unknown_of_source(read, given),
     )
+
+
+def _unreadable(pod: Pod) -> list[str]:
+    name = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
+    return [
+        f"pod {name}, {text} is no Kubernetes quantity (512Mi, 2Gi): it counts as not given, and the API server refuses"
+        " the pod"
+        for text in unreadable_quantities(pod)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +391,7 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
         pods_without_memory_request=parts.without_request,
         requested_bytes=parts.requested,
         allocatable_bytes=allocatable.get("memory"),
-        pool_bytes=pools_of(capacity) or None,
+        pool_bytes=None if base.numa[0].pools is None else pools_of(capacity) or None,
         kubelet_version=info.kubeletVersion if info is not None else None,
         labels=node.metadata.labels or {},
         machine_id=info.machineID if info is not None else None,
@@ -418,6 +424,8 @@ def _tenant_name(request: int | None, limit: int | None) -> str:
 def _unknown_of_source(read: Read, given: _Input) -> tuple[str, ...]:
     """What the input as a whole does not say; facts that no Node object has come last."""
     found = []
+    if not read.of("Pod"):
+        found.append("pods: none are in the input, so whether a pool is used is not known (add pods to kubectl get)")
     if not given.usage:
         found.append("memory in use: requests and limits are all that pods say (add PodMetrics, or use --prometheus)")
     if not given.config_maps:

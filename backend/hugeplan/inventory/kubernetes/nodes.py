@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from hugeplan.formats.providers import provider_of
@@ -76,6 +77,7 @@ def node_facts(node: Node) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | 
         kernel_release=info.kernelVersion if info is not None else None,
         labels=node.metadata.labels or {},
         kubelet_version=info.kubeletVersion if info is not None else None,
+        unreadable={n: str(v) for n, v in status.capacity.items() if huge_page_size(n) and parse_quantity(v) is None},
     )
 
 
@@ -88,8 +90,12 @@ def facts_of_resources(
     kernel_release: str | None,
     labels: Mapping[str, str],
     kubelet_version: str | None = None,
+    unreadable: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | str:
-    """The same from the two lists of resources, as kube-state-metrics has them too."""
+    """The same from the two lists of resources, as kube-state-metrics has them too.
+
+    ``unreadable`` are pools whose size is no quantity: the node has the page size, how many pages is not known.
+    """
     memory = capacity.get("memory")
     if not memory:
         return "its memory capacity is missing or is not a quantity"
@@ -101,7 +107,10 @@ def facts_of_resources(
     if not architecture:
         unknown.append("architecture: not reported, x86_64 is assumed")
     pools = pools_of(capacity)
-    sizes = tuple(pools)
+    sizes = tuple(sorted({*pools, *(size for name in unreadable if (size := huge_page_size(name)))}))
+    unknown += [
+        f"{name}: {value} is no Kubernetes quantity, so the pool is not known" for name, value in unreadable.items()
+    ]
     base, certain = base_page_of(arch, sizes)
     if not certain:
         unknown.append(f"base page size: {base // KIB} KiB is assumed on {arch}")
@@ -119,7 +128,7 @@ def facts_of_resources(
                 id=0,
                 mem_total_bytes=memory,
                 pools=tuple(Pool(page_bytes=size, nr_hugepages=held // size) for size, held in pools.items())
-                if pools
+                if pools and not unreadable
                 else None,
             ),
         ),

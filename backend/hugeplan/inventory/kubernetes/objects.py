@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 Scalar = str | int | float
-Resources = dict[str, Scalar]
+#: Quantities by resource. What is none (null, a list) is said to be none; the object around it counts all the same.
+Resources = dict[str, Any]
 
 
 class Part(msgspec.Struct, gc=False):

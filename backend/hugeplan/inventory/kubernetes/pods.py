@@ -84,7 +84,7 @@ def unreadable_quantities(pod: Pod) -> list[str]:
             found += [
                 f"{holder}, {field}: {name}: {value}"
                 for name, value in (values or {}).items()
-                if (name == "memory" or _IS_HUGE_PAGES(name)) and parse_quantity(value) is None
+                if value is not None and (name == "memory" or _IS_HUGE_PAGES(name)) and parse_quantity(value) is None
             ]
     return found
 
@@ -162,6 +162,8 @@ def pod_memory(pod: Pod, excluded: frozenset[str] = frozenset()) -> PodMemory:
             request = own_request
         elif own_limit is not None:
             request = said or own_limit
+    if excluded and limit is None and spec.resources is not None:
+        limit = _quantity(spec.resources.limits, "memory")  # what has no limit of its own ends at the pod's
     overhead = _quantity(spec.overhead, "memory") or 0
     held = [huge_pages_of(container.resources) for container in running]
     held_before = [(one.restartPolicy == "Always", huge_pages_of(one.resources)) for one in before]

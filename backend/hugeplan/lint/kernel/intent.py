@@ -26,6 +26,8 @@ class _Reader:
     order: list[int | None] = field(default_factory=list)
     lone_sizes: set[int] = field(default_factory=set)
     has_lost_count: bool = False
+    #: The default size whose count was written in front of every size.
+    led: int | None = None
 
     def size(self, value: str) -> int | None:
         """A supported size; a bare number is tried as kB, the way sysfs names its directories."""
@@ -55,7 +57,7 @@ def intended_words(
 ) -> str | None:
     """The huge page words that were meant, in order; None where that cannot be told.
 
-    Of two counts for one size the one stays that the kernel uses today. ``pmd_bytes`` is the usual default size.
+    Of two counts behind one size the one stays that the kernel uses today. ``pmd_bytes`` is the usual default size.
     """
     own = [word for word in words if word.name in HUGETLB_NAMES and word.value]
     reader = _Reader(sizes=sizes, online=online)
@@ -104,7 +106,7 @@ def _read(reader: _Reader, word: Word) -> bool:
         reader.lone_sizes.discard(reader.current or 0)
         if reader.bad_size:
             reader.bad_size = False
-            return True  # pages of a size that does not exist: nothing to keep
+            return value == "0"  # pages that somebody counted on: of which other size is not told
         count = reader.count(value, reader.current)
         if count is None:
             return False
@@ -113,6 +115,8 @@ def _read(reader: _Reader, word: Word) -> bool:
             reader.order.append(reader.current)
         else:
             reader.has_lost_count = True
+            # Without a size in front of the one, and with it in front of the other: which was meant is not told.
+            return reader.current != reader.led or reader.pairs[reader.current] == count
         return True
     size = reader.size(value)
     reader.bad_size = size is None
@@ -122,6 +126,7 @@ def _read(reader: _Reader, word: Word) -> bool:
             reader.default = size
             if None in reader.pairs:  # a leading count belongs to the default size
                 reader.pairs[size] = reader.pairs.pop(None)
+                reader.led = size
                 reader.order = [size if s is None else s for s in reader.order]
     return True
 

@@ -17,6 +17,9 @@ THP: Final = attention(
 FOREIGN: Final = wrong(
     "redis-unknown-setting", "A directive that Redis does not have keeps it from starting.", "redis.conf"
 )
+VALUE: Final = wrong(
+    "redis-thp-value", "disable-thp takes yes or no; another word keeps Redis from starting.", "redis.conf"
+)
 _WORDS: Final = re.compile(
     r"^[ \t]*+(maxmemory|appendonly|disable-thp|save|maxmemory-policy|tcp-backlog|appendfsync|dbfilename)\s", re.M
 )
@@ -32,7 +35,21 @@ def read(source: Source, _: Context) -> Reading:
     notes = Notes()
     notes.effects.append("Redis uses no huge page pool")
     for found in directives(source.text):
-        if found.name == "disable-thp" and found.value.lower() != "yes":
+        value = found.value.lower()
+        if found.name in {"disable_thp", "disablethp", "thp-disable"} or (
+            found.name == "disable-thp" and value not in {"yes", "no"}
+        ):
+            is_known = found.name == "disable-thp"
+            lacks = f"does not know {value or 'an empty value'}" if is_known else f"has no directive {found.name}"
+            notes.problem(
+                VALUE if is_known else FOREIGN,
+                found.start,
+                found.text,
+                f"Redis {lacks} and does not start.",
+                "Write disable-thp yes.",
+                Edit(found.start, found.end, "disable-thp yes"),
+            )
+        elif found.name == "disable-thp" and value == "no":
             notes.problem(
                 THP,
                 found.start,

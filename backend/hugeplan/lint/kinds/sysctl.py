@@ -87,7 +87,10 @@ def read(source: Source, context: Context) -> Reading:
             continue
         name = pair.key.lstrip("-").replace("/", ".")
         if "hugep" in name or "huge_p" in name or "hugetlb" in name or name.startswith("kernel.shm"):
+            before = len(notes.problems)
             value = _check(pair, name, notes, context)
+            if any(problem.rule is NOT_A_COUNT for problem in notes.problems[before:]):
+                continue  # the kernel refuses it, so what was set before stays
             if name in last and last[name][0].value != pair.value:
                 earlier, later = last[name][0].value or "", pair.value
                 less = earlier.isdecimal() and later.isdecimal() and 2 * int(later) <= int(earlier)

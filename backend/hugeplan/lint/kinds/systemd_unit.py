@@ -32,6 +32,30 @@ NO_PATH: Final = wrong(
     "A command cannot write to a file that the kernel does not have: it fails, and the setting stays as it is.",
     "Documentation/admin-guide/mm/hugetlbpage.rst, transhuge.rst",
 )
+TYPE: Final = wrong("unit-type", "Type= takes one of systemd's words; another is ignored.", "systemd.service(5)")
+_TYPES: Final = frozenset({"simple", "exec", "forking", "oneshot", "dbus", "notify", "notify-reload", "idle"})
+#: Keys of units that reserve pages or lock memory, by what is left of them without case and dashes.
+_KEYS: Final = {
+    name.lower(): name
+    for name in (
+        *("Description", "Documentation", "DefaultDependencies", "After", "Before", "Requires", "Wants", "Conflicts"),
+        *("ConditionPathExists", "Type", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecStop", "ExecReload"),
+        *("RemainAfterExit", "Environment", "User", "Group", "LimitMEMLOCK", "LimitNOFILE"),
+        *("WantedBy", "RequiredBy", "Also", "Alias"),
+    )
+}
+#: What a unit lacks without the key.
+_WITHOUT: Final = {
+    "LimitMEMLOCK": "the service keeps its limit",
+    "WantedBy": "nothing starts the unit at boot",
+    "RequiredBy": "nothing starts the unit at boot",
+    "ExecStart": "nothing is run",
+    "Type": "the service is a simple one, and others do not wait for it",
+    "RemainAfterExit": "the unit counts as stopped when its command ends",
+    "DefaultDependencies": "it starts after basic.target, perhaps after what needs the pages",
+    "Before": "what needs the pages may start first",
+    "After": "it may start before what it needs",
+}
 _WRITE: Final = re.compile(
     r"echo\s+[\"']?(?P<count>\S+?)[\"']?\s*>\s*(?P<path>/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/\s]+)/nr_hugepages)"
 )
@@ -55,16 +79,18 @@ def read(source: Source, context: Context) -> Reading:
             _exec(pair, notes, context)
         elif pair.key == "LimitMEMLOCK":
             _limit(pair, notes)
-        elif _is_misspelt(pair.key):
+        elif (meant := _meant(pair.key)) is not None:
             end = pair.key_start + len(pair.key)
             notes.problem(
                 UNKNOWN,
                 pair.key_start,
                 pair.key,
-                f"systemd has no {pair.key}= and ignores the line: the service keeps its limit.",
-                "Write LimitMEMLOCK.",
-                Edit(pair.key_start, end, "LimitMEMLOCK"),
+                f"systemd has no {pair.key}= and ignores the line: {_WITHOUT.get(meant, 'it has no effect')}.",
+                f"Write {meant}.",
+                Edit(pair.key_start, end, meant),
             )
+        elif pair.section == "Service" and pair.key == "Type" and pair.value and pair.value not in _TYPES:
+            _type(pair, notes)
     writes = [p for p in pairs if p.key == "ExecStart" and "hugepages" in (p.value or "")]
     if writes and kind == "simple":
         at = writes[0].line.start
@@ -79,10 +105,28 @@ def read(source: Source, context: Context) -> Reading:
     return notes.reading(KIND, "systemd unit")
 
 
-def _is_misspelt(key: str) -> bool:
-    """Whether a key can only mean LimitMEMLOCK; systemd tells upper from lower case."""
+def _meant(key: str) -> str | None:
+    """The key that was meant by one that systemd does not have: it tells upper from lower case. None: it is right."""
+    if key in _KEYS.values():
+        return None
     plain = key.lower().replace("_", "").replace("-", "")
-    return bool(difflib.get_close_matches(plain, ["limitmemlock"], n=1, cutoff=0.85)) or plain == "memlock"
+    if plain in _KEYS:
+        return _KEYS[plain]
+    is_limit = bool(difflib.get_close_matches(plain, ["limitmemlock"], n=1, cutoff=0.85)) or plain == "memlock"
+    return "LimitMEMLOCK" if is_limit else None
+
+
+def _type(pair: Pair, notes: Notes) -> None:
+    plain = (pair.value or "").lower().replace("_", "").replace("-", "")
+    edits = (Edit(pair.value_start, pair.value_end, plain),) if plain in _TYPES else ()
+    notes.problem(
+        TYPE,
+        pair.value_start,
+        f"Type={pair.value}",
+        f"{pair.value!r} is ignored with a warning: the service is a simple one.",
+        f"Write Type={plain if edits else 'oneshot'}.",
+        *edits,
+    )
 
 
 def _exec(pair: Pair, notes: Notes, context: Context) -> None:
