@@ -90,6 +90,26 @@ class TestBackup:
                 connection.execute("DELETE FROM audit_events")
         assert made.encode() not in file.read_bytes()
 
+    def test_sealed_rows_come_back(
+        self, hugeplan: Command, database_url: str, own_database_url: str, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "backup"
+        kept = "SELECT * FROM sealed_documents ORDER BY 1, 2, 3", "SELECT * FROM sealed_samples ORDER BY 1, 2, 3"
+        with psycopg.connect(database_url) as connection:
+            connection.execute(
+                "INSERT INTO sealed_documents SELECT gen_random_uuid(), now(), gen_random_uuid(), now(),"
+                " ARRAY[gen_random_uuid()], ARRAY[7], sha256('d'), now(), now(), 1"
+            )
+            connection.execute(
+                "INSERT INTO sealed_samples SELECT gen_random_uuid(), now() - n * interval '1 day', gen_random_uuid(),"
+                " now(), ARRAY[gen_random_uuid()], sha256('n'), sha256('d') FROM generate_series(0, 9) n"
+            )
+            before = [connection.execute(statement).fetchall() for statement in kept]
+        assert hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        assert hugeplan("restore", str(file), HUGEPLAN_DATABASE_URL=own_database_url).returncode == 0
+        with psycopg.connect(own_database_url) as connection:
+            assert [connection.execute(statement).fetchall() for statement in kept] == before
+
     def test_nothing_is_overwritten(self, hugeplan: Command, database_url: str, tmp_path: Path) -> None:
         file = tmp_path / "backup"
         file.write_text("mine")
