@@ -123,7 +123,7 @@ async def decide(
             break
         try:
             made[row.node_id] = await _prepared(session, beside, job, row, body)
-            work += ROW_WORK + made[row.node_id].databases
+            work += made[row.node_id].work
         except ProblemError as error:
             failed[row.node_id] = str(error)
             # One that takes too long to plan has cost as much as a request may.
@@ -151,7 +151,8 @@ class _Prepared:
 
     made: saved_plans.Computed | None = None
     looked: service.Looked | None = None
-    databases: int = 0
+    work: int = 1
+    """See WORK_PER_CALL; a row that is there already costs next to nothing."""
 
 
 async def _prepared(
@@ -160,18 +161,25 @@ async def _prepared(
     found = await repository.plan_of_row(session, job.id, row.node_id)
     if found is not None:
         is_asked = found.state == {"propose": "draft", "approve": "proposed"}.get(body.to)
+        if _is_there(found.state, body):
+            return _Prepared()
         looked = await service.look(session, beside, found) if is_asked else None
-        return _Prepared(looked=looked, databases=_databases_of(found.plan))
+        return _Prepared(looked=looked, work=_work_of(found.plan))
     if body.to != "propose":
         return _Prepared()
     if row.fits is False:
         raise ConflictError(f"The plan of {row.name} does not fit.")
     made = await _computed(session, beside, job, row)
-    return _Prepared(made=made, databases=_databases_of(made.plan))
+    return _Prepared(made=made, work=_work_of(made.plan))
 
 
-def _databases_of(plan: JsonObject) -> int:
-    return len(plan.get("instances") or ())
+def _work_of(plan: JsonObject) -> int:
+    return ROW_WORK + len(plan.get("instances") or ())
+
+
+def _is_there(state: str, body: FleetRowsDecision) -> bool:
+    """Whether a plan in this state is where it is to be, or further."""
+    return state in _ORDER[_ORDER.index(_STATES[body.to]) :]
 
 
 async def _advance(
@@ -191,7 +199,7 @@ async def _advance(
             raise ConflictError(f"The plan of {row.name} is not proposed.")
         found = await saved_plans.keep(session, prepared.made, by=by)
     plan = await service.locked(session, found.id, etag(found.version))
-    if plan.state in _ORDER[_ORDER.index(_STATES[body.to]) :]:
+    if _is_there(plan.state, body):
         return False
     if body.to == "propose":
         await service.propose(session, plan, prepared.looked, by=by)

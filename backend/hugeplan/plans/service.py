@@ -120,6 +120,8 @@ async def approve(
     if second_person and _is_same_person(row, by):
         who = "Somebody else than who kept or proposed a plan approves it"
         raise ForbiddenError(f"{who} (HUGEPLAN_APPROVAL_BY_SECOND_PERSON is set).")
+    if looked is None and row.node_id is not None:  # another request proposed it while this one was on its way
+        raise ConflictError(f"The {name_of(row)} was proposed at this moment. Read it again, then approve it.")
     await note_look(session, row, looked)
     stale = () if looked is None else looked.found
     if stale:

@@ -34,6 +34,7 @@ ROLES = (Role.VIEWER, Role.PLANNER, Role.ADMIN, Role.AGENT)
 MACHINE_ID = "a" * 32
 FLEET = 60
 TIMEOUT_SECONDS = 60.0
+BEHIND_A_PROXY: Mapping[str, str] = MappingProxyType({"HUGEPLAN_TRUSTED_PROXIES": '["127.0.0.1/32"]'})
 STOP_SECONDS = 15.0
 # No certificates are needed on loopback, and loading those of the world takes a while.
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -133,7 +134,7 @@ async def _make_tokens(database_url: str) -> tuple[dict[Role, str], str]:
 
 
 @contextmanager
-def target(folder: Path, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[Target]:
+def target(folder: Path, environment: Mapping[str, str] = BEHIND_A_PROXY) -> Iterator[Target]:
     """A migrated service with a small synthetic fleet, ended with the block."""
     postgres = embedded.EmbeddedPostgres(folder / "postgresql", embedded.TEST_SETTINGS)
     servers: list[Server] = []

@@ -2,6 +2,7 @@ import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@ta
 import { useEffect } from "react";
 import type { NodeSelection } from "@/search";
 import { client, unwrap } from "../client";
+import { ApiError } from "../problem";
 import type {
   FleetPlanJob,
   FleetPlanRequest,
@@ -120,6 +121,21 @@ export function useOpenRow(jobId: string) {
   });
 }
 
+const LIMIT_PAUSE_MS = 2000;
+const LIMIT_PAUSES = 60;
+
+/** Ask again while the service says that too much was changed within a minute: a large fleet has many parts. */
+async function withinLimit<T>(ask: () => Promise<T>): Promise<T> {
+  for (let pauses = 0; ; pauses++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 429 || pauses >= LIMIT_PAUSES) throw error;
+      await new Promise((resolve) => setTimeout(resolve, LIMIT_PAUSE_MS));
+    }
+  }
+}
+
 /** One decision about all rows or a group's, a part of them per request. `onPart` hears how far it is. */
 export function useDecideRows(
   jobId: string,
@@ -131,11 +147,13 @@ export function useDecideRows(
     mutationFn: async (to: FleetRowsDecision["to"]) => {
       const sum: FleetRowsDecided = { done: 0, already: 0, skipped: [], next: null };
       do {
-        const part: FleetRowsDecided = await unwrap(
-          client.POST("/api/v1/fleet/plans/{job_id}/decisions", {
-            params: { path: { job_id: jobId } },
-            body: { to, after: sum.next, group_number: group ?? null },
-          }),
+        const part = await withinLimit(() =>
+          unwrap(
+            client.POST("/api/v1/fleet/plans/{job_id}/decisions", {
+              params: { path: { job_id: jobId } },
+              body: { to, after: sum.next, group_number: group ?? null },
+            }),
+          ),
         );
         sum.done += part.done;
         sum.already += part.already;
