@@ -65,6 +65,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     server.add_argument("--script", metavar="FILE.sql", help="your pgbench script instead of lookups by key")
     server.add_argument("--schema", metavar="FILE.sql", help="tables for --script (default: pgbench's own)")
     _common(server, page_sizes="2M,4K")
+    maria = kinds.add_parser("mariadb", help="a private MariaDB of this node's own program, asked by sysbench")
+    maria.add_argument("--from", dest="plan", metavar="PLAN", help="measure like a database of this plan")
+    maria.add_argument("--instance", metavar="NAME", help="which one; without --from, a server that runs here")
+    maria.add_argument("--bin-dir", metavar="DIR", help="where mariadbd is (default: the running server's, else PATH)")
+    maria.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of both servers")
+    maria.add_argument("--data-gib", type=float, metavar="N", help="data of each server (default: up to 2, as fits)")
+    maria.add_argument("--row-bytes", type=int, metavar="N", help="payload of a row (default: the workload's, or 128)")
+    maria.add_argument("--clients", type=int, metavar="N", help="connections (default: the workload's, or 8)")
+    _common(maria, page_sizes="2M,4K")
     command = kinds.add_parser("command", help="any program")
     command.add_argument("--base", required=True, metavar="CMD", help="the program on base pages")
     command.add_argument("--huge", metavar="CMD", help="the same on huge pages; without it, by --page-sizes and glibc")
@@ -147,7 +156,7 @@ def _measured(arguments: argparse.Namespace, arms: tuple[str, ...]) -> tuple[Mea
     parent = Path(arguments.work_dir) if arguments.work_dir else DEFAULT_PARENT
     say, started = _say(arguments), datetime.now(UTC)
     seed = arguments.seed if arguments.seed is not None else int(started.timestamp())
-    make = {"postgresql": _postgresql, "command": _command, "jvm": _jvm}[arguments.kind]
+    make = {"postgresql": _postgresql, "mariadb": _mariadb, "command": _command, "jvm": _jvm}[arguments.kind]
     prepared = make(arguments, arms)  # wrong input is said before anything is made
     with _signals(), workplace(parent, say) as folder, _priority(arguments.priority):
         subject, about = prepared(folder, say)
@@ -160,14 +169,14 @@ Prepared = Callable[[Path, Callable[[str], None]], tuple["Subject", Callable[[da
 
 def _postgresql(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
     from hugeplan.cli.trial_document import About  # noqa: PLC0415
-    from hugeplan.cli.trial_shape import settings_of, wanted  # noqa: PLC0415
+    from hugeplan.cli.trial_shape import settings_of, wanted, whole  # noqa: PLC0415
     from hugeplan.documents.trial import TrialShape  # noqa: PLC0415
     from hugeplan.measuring import postgresql, room  # noqa: PLC0415
     from hugeplan.measuring.postgresql_server import ServerError, find_programs  # noqa: PLC0415
 
     like = wanted(arguments, "postgresql")
-    clients = _whole(arguments.clients, like.clients, "--clients", 1, 1000)
-    row_bytes = _whole(arguments.row_bytes, like.row_bytes, "--row-bytes", 1, MIB)
+    clients = whole(arguments.clients, like.clients, "--clients", 1, 1000)
+    row_bytes = whole(arguments.row_bytes, like.row_bytes, "--row-bytes", 1, MIB)
     fits = postgresql.largest_data_bytes(clients, room.headroom_bytes()[0])
     if arguments.data_gib is not None and not 0.01 <= arguments.data_gib <= 4096:
         raise InputError(f"--data-gib {arguments.data_gib:g}: give 0.01 to 4096")
@@ -204,6 +213,12 @@ def _postgresql(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepare
         return subject, lambda started, seed: About("postgresql", subject.release, shape, started, seed)
 
     return prepared
+
+
+def _mariadb(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
+    from hugeplan.cli.trial_mariadb import prepared  # noqa: PLC0415 - needs the agent's distribution
+
+    return prepared(arguments, arms)
 
 
 def _command(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
@@ -267,6 +282,7 @@ def _java_pages(words: Sequence[str], page_bytes: int) -> int:
 
 def _program_trial(arguments: argparse.Namespace, launches: Mapping[str, Launch], engine: str, shown: str) -> Prepared:
     from hugeplan.cli.trial_document import About  # noqa: PLC0415
+    from hugeplan.cli.trial_shape import whole  # noqa: PLC0415
     from hugeplan.documents.trial import TrialShape  # noqa: PLC0415
     from hugeplan.measuring.program import Metric, ProgramSubject  # noqa: PLC0415
 
@@ -279,7 +295,7 @@ def _program_trial(arguments: argparse.Namespace, launches: Mapping[str, Launch]
         if pattern.groups != 1:
             raise InputError(f"--metric {arguments.metric}: give one group, around the number: 'score: ([0-9.]+)'")
         metric = Metric(pattern=pattern, lower_is_better=arguments.lower_is_better)
-    runs = _whole(arguments.runs, 2, "--runs", 1, 200)
+    runs = whole(arguments.runs, 2, "--runs", 1, 200)
 
     def prepared(folder: Path, _: Callable[[str], None]) -> tuple[Subject, Callable[[datetime, int], About]]:
         subject = ProgramSubject(launches, folder, metric, pairs_per_block=runs)
@@ -302,13 +318,6 @@ def _words(text: str, option: str) -> tuple[dict[str, str], tuple[str, ...]]:
     if not words:
         raise InputError(f"{option} {text!r}: give a program")
     return environment, tuple(words)
-
-
-def _whole(given: int | None, default: int, option: str, low: int, high: int) -> int:
-    value = default if given is None else given
-    if not low <= value <= high:
-        raise InputError(f"{option} {value}: give {low} to {high}")
-    return value
 
 
 def _text(path: str | None) -> str | None:

@@ -16,7 +16,13 @@ from hugeplan.planner.observation.databases import as_instance, canonical_engine
 
 DEFAULT_ROW_BYTES = 128
 DEFAULT_CLIENTS = 8
-SET_BY_THE_TRIAL = frozenset({"shared_buffers", "huge_pages", "huge_page_size", "listen_addresses", "port"})
+SET_BY_THE_TRIAL = frozenset(
+    {
+        *("shared_buffers", "huge_pages", "huge_page_size", "listen_addresses", "port"),
+        *("innodb_buffer_pool_size", "innodb_buffer_pool_chunk_size", "large_pages", "super_large_pages"),
+        *("datadir", "socket", "pid_file", "skip_networking", "bootstrap"),
+    }
+)
 """A running server's other settings are not taken over: some of them name its files."""
 
 
@@ -103,3 +109,11 @@ def settings_of(words: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--set {word}: the trial sets {name} itself")
         found[name] = value
     return found
+
+
+def whole(given: int | None, default: int, option: str, low: int, high: int) -> int:
+    """The given number, else the default. InputError names the option where it is out of range."""
+    value = default if given is None else given
+    if not low <= value <= high:
+        raise InputError(f"{option} {value}: give {low} to {high}")
+    return value

@@ -40,6 +40,13 @@ test("large data is cut to what still matches", () => {
   ).toContain("--data-gib 2 ");
 });
 
+test("an engine of one process does not count clients by page tables", () => {
+  const one = gainWith({ ...INPUTS, "private page tables in use": "1" });
+  expect(trialCommand(one, "mariadb", "https://p")).toBe(
+    "hugeplan trial mariadb --row-bytes 128 --data-gib 1 --page-sizes 2M,4K --to https://p",
+  );
+});
+
 test("no command where no trial would match", () => {
   expect(trialCommand(gainWith(INPUTS), "oracle", "https://p")).toBeNull();
   expect(trialCommand(gainWith({ row_bytes: "128" }), "postgresql", "https://p")).toBeNull();

@@ -2,7 +2,7 @@ import type { Gain } from "@/api/types";
 import { GIB } from "@/lib/units";
 
 /** Engines that `hugeplan trial` can measure by itself. */
-const TRIED = new Set(["postgresql"]);
+const TRIED = new Set(["postgresql", "mariadb"]);
 /** A trial matches a plan within a factor of four of the data; two servers hold it. */
 const MOST_WITHOUT_CUT = 2 * GIB;
 const DATA_FACTOR = 4;
@@ -18,5 +18,7 @@ export function trialCommand(gain: Gain, engine: string, service: string): strin
   const share = data > MOST_WITHOUT_CUT ? Math.max(MOST_WITHOUT_CUT, data / DATA_FACTOR) : data;
   const gib = Math.max(0.1, Math.ceil((10 * share) / GIB) / 10);
   const pages = gain.backing_kind === "thp" ? "thp" : gain.backing;
-  return `hugeplan trial ${engine} --row-bytes ${rows} --clients ${clients} --data-gib ${gib} --page-sizes ${pages},4K --to ${service}`;
+  // Only an engine of one process per connection counts its clients by their page tables.
+  const asked = engine === "postgresql" ? ` --clients ${clients}` : "";
+  return `hugeplan trial ${engine} --row-bytes ${rows}${asked} --data-gib ${gib} --page-sizes ${pages},4K --to ${service}`;
 }

@@ -1,0 +1,283 @@
+"""A private MariaDB for a trial: loaded by its own bootstrap, started with and without huge pages, asked by sysbench.
+
+Nobody else can reach it: no network, and a socket in a folder of the server's own user.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from hugeplan.measuring.batches import Batch
+
+LAUNCHER: Final = Path(__file__).with_name("launch.py")
+PROGRAM_NAMES: Final = ("mariadbd", "mysqld")
+_FOLDERS: Final = ("/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/mysql/bin", "/opt/mariadb/bin")
+_PAGE_BYTES, _PAGE_FILLED = 16384, 15236
+_ROW_OVERHEAD_BYTES: Final = 25
+"""InnoDB's record header, key, transaction id, roll pointer, length and its share of the page directory."""
+
+LARGEST_ROW_BYTES: Final = 8000
+"""Longer rows leave their page, which the lookup here does not mean to measure."""
+
+_START_SECONDS, _STOP_SECONDS = 300.0, 300.0
+_CPUCLOCK_SCHED: Final = 2
+
+_LOOKUPS: Final = """\
+sysbench.cmdline.options = { rows = {"rows", 1000}, scan = {"read all rows instead", "off"} }
+function thread_init()
+  con = sysbench.sql.driver():connect()
+  stmt = con:prepare("SELECT payload FROM `rows` WHERE id = ?")
+  id = stmt:bind_create(sysbench.sql.type.INT)
+  stmt:bind_param(id)
+end
+function event()
+  if sysbench.opt.scan == "on" then
+    con:query("SELECT SUM(LENGTH(payload)) FROM `rows`")
+  else
+    id:set(sysbench.rand.uniform(1, sysbench.opt.rows))
+    stmt:execute()
+  end
+end
+function thread_done()
+  stmt:close()
+  con:disconnect()
+end
+"""
+
+
+class MariadbError(Exception):
+    """The server or its client cannot be used; the message says what failed."""
+
+
+def find_server(given: Path | None) -> Path:
+    """The server's program: in the given folder and no other, else on PATH or where packages put it."""
+    path = os.environ.get("PATH", "").split(os.pathsep)
+    folders = [given] if given else [Path(folder) for folder in (*path, *_FOLDERS) if folder]
+    for name in PROGRAM_NAMES:
+        for folder in folders:
+            if (folder / name).exists():
+                return folder / name
+    where = f"{given} has" if given else "there is"
+    raise MariadbError(f"{where} no {' or '.join(PROGRAM_NAMES)}; name its folder with --bin-dir")
+
+
+def find_sysbench() -> str:
+    """The client. MariadbError where it is not installed."""
+    found = shutil.which("sysbench")
+    if found is None:
+        raise MariadbError("sysbench is not installed; it is in Debian's, Ubuntu's and EPEL's packages")
+    return found
+
+
+def release_of(program: Path) -> str:
+    """``10.11.19``. MariadbError where the program is no MariaDB."""
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as problem:
+        raise MariadbError(f"{program} cannot be run: {problem.strerror}") from problem
+    match = re.search(r"Ver (\d+\.\d+\.\d+)-MariaDB", done.stdout)
+    if match is None:
+        raise MariadbError(f"{program} --version does not tell a MariaDB version: {done.stdout.strip()[:100]}")
+    return match[1]
+
+
+def rows_of(data_bytes: int, row_bytes: int) -> int:
+    """Rows that fill so many bytes of InnoDB's clustered index."""
+    per_row = (row_bytes + _ROW_OVERHEAD_BYTES) * _PAGE_BYTES / _PAGE_FILLED
+    return max(1000, int(data_bytes / per_row))
+
+
+class MariadbServer:
+    """One data folder and the server on it."""
+
+    def __init__(
+        self, program: Path, folder: Path, *, rows: int, row_bytes: int, pool_bytes: int, settings: Mapping[str, str]
+    ) -> None:
+        self.program, self.folder, self.rows, self.row_bytes = program, folder, rows, row_bytes
+        self.pool_bytes, self.settings = pool_bytes, settings
+        self.user = _server_user()
+        self.pid = 0
+
+    def _command(self, *words: str) -> list[str]:
+        group = str(pwd.getpwnam(self.user).pw_gid) if self.user else ""
+        as_user = ["setpriv", "--reuid", self.user, "--regid", group, "--clear-groups"] if self.user else []
+        return [*as_user, *words]
+
+    def _server(self, *options: str) -> list[str]:
+        return [
+            str(self.program),
+            "--no-defaults",
+            f"--datadir={self.folder / 'data'}",
+            "--skip-grant-tables",
+            "--skip-networking",
+            "--skip-log-bin",
+            "--innodb-flush-method=nosync",  # nothing here is to outlive a crash
+            "--innodb-doublewrite=0",
+            f"--innodb-buffer-pool-size={self.pool_bytes}",
+            f"--innodb-buffer-pool-chunk-size={self.pool_bytes}",  # one mapping, whose page size can be read
+            "--innodb-buffer-pool-load-at-startup=0",
+            "--innodb-buffer-pool-dump-at-shutdown=0",
+            *(f"--{name.replace('_', '-')}={value}" for name, value in self.settings.items()),
+            *options,
+        ]
+
+    def load(self) -> None:
+        """Make the data folder and fill the table, by the server's own bootstrap."""
+        (self.folder / "data").mkdir(parents=True)
+        (self.folder / "lookups.lua").write_text(_LOOKUPS, encoding="utf-8")
+        if self.user:
+            group = pwd.getpwnam(self.user).pw_gid
+            for path in (self.folder, self.folder / "data"):
+                shutil.chown(path, self.user, group)
+        statements = (
+            "create database trial;\nuse trial;\n"  # noqa: S608 - our own integers
+            f"create table `rows` (id int not null primary key, payload varchar({self.row_bytes}) not null)"
+            " engine=innodb character set latin1;\n"
+            f"insert into `rows` select seq, repeat('x', {self.row_bytes}) from seq_1_to_{self.rows};\n"
+        )
+        done = subprocess.run(  # noqa: S603 - our own command line
+            self._command(*self._server("--bootstrap")),
+            input=statements,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            check=False,
+            start_new_session=True,
+        )
+        if done.returncode != 0:
+            raise MariadbError(f"the table could not be loaded: {_last_error(done.stdout + done.stderr)}")
+
+    def copy_of(self, other: MariadbServer) -> None:
+        """The same data as another server's that is stopped."""
+        copy = ["cp", "-a", "--reflink=auto", str(other.folder), str(self.folder)]
+        if subprocess.run(copy, check=False).returncode != 0:  # noqa: S603 - our own command line
+            raise MariadbError(f"{other.folder} could not be copied to {self.folder}")
+
+    def data_bytes(self) -> int:
+        """Bytes of the table as it is."""
+        return (self.folder / "data" / "trial" / "rows.ibd").stat().st_size
+
+    @contextmanager
+    def running(self, *, large_pages: bool, thp: bool) -> Iterator[None]:
+        """The server, up for the time of the block. ``thp``: whether it may have transparent huge pages."""
+        own = (
+            f"--socket={self.socket}",
+            f"--pid-file={self.folder / 'pid'}",
+            "--max-connections=2000",
+            "--thread-cache-size=1000",
+            f"--large-pages={int(large_pages)}",
+        )
+        words = self._command(sys.executable, "-I", "-S", str(LAUNCHER), "on" if thp else "off", *self._server(*own))
+        log = self.folder / "log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(  # noqa: S603 - our own command line
+                words, stdout=output, stderr=output, cwd=self.folder, start_new_session=True
+            )
+        self.pid = process.pid
+        try:
+            self._wait_for_start(process, log)
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_STOP_SECONDS)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self.folder / "s"
+
+    def _wait_for_start(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        end = time.monotonic() + _START_SECONDS
+        while "ready for connections" not in (said := log.read_text(encoding="utf-8", errors="replace")):
+            if process.poll() is not None or time.monotonic() > end:
+                raise MariadbError(f"the server did not start: {_last_error(said)}")
+            time.sleep(0.05)
+
+    def cpu_ns(self) -> int:
+        """CPU time of the server with all its threads, also those that ended (clock_getcpuclockid(3) by its id)."""
+        try:
+            return time.clock_gettime_ns((~self.pid << 3) | _CPUCLOCK_SCHED)
+        except OSError as problem:
+            raise MariadbError("the server ended while it was measured") from problem
+
+
+class Sysbench:
+    """Lookups of random keys by sysbench, a run of it per batch."""
+
+    def __init__(self, server: MariadbServer, clients: int, sysbench: str) -> None:
+        self.server, self.clients, self.sysbench = server, clients, sysbench
+        self.events = 0
+
+    def read_all(self) -> None:
+        """Read the whole table into the buffer pool."""
+        self._run(1, 1, "--scan=on")
+
+    def batch(self) -> Batch:
+        before = self.server.cpu_ns()
+        seconds, client_ns = self._run(self.clients, self.events)
+        used = self.server.cpu_ns() - before + client_ns
+        return Batch(self.events / seconds, used / self.events)
+
+    def _run(self, threads: int, events: int, *more: str) -> tuple[float, int]:
+        """Seconds of one run by its own account, and the client's CPU time in ns."""
+        folder = self.server.folder
+        words = [
+            self.sysbench,
+            str(folder / "lookups.lua"),
+            "--db-driver=mysql",
+            f"--mysql-socket={self.server.socket}",
+            "--mysql-user=root",
+            "--mysql-db=trial",
+            f"--threads={threads}",
+            f"--events={events}",
+            "--time=0",
+            f"--rows={self.server.rows}",
+            *more,
+            "run",
+        ]
+        # Its own CPU time comes with its status: of this child alone, whatever else ends meanwhile.
+        with (folder / "sysbench.log").open("w+b") as output:
+            process = subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True)  # noqa: S603
+            try:
+                _, status, usage = os.wait4(process.pid, 0)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+            process.returncode = os.waitstatus_to_exitcode(status)
+            output.seek(0)
+            said = output.read().decode("utf-8", "replace")
+        took = re.search(r"total time:\s+([\d.]+)s", said)
+        done = re.search(r"total number of events:\s+(\d+)", said)
+        if process.returncode != 0 or took is None or done is None or int(done[1]) != events:
+            raise MariadbError(f"sysbench: {_last_error(said)}")
+        return max(float(took[1]), 1e-4), int(1e9 * (usage.ru_utime + usage.ru_stime))
+
+
+def _last_error(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"ERROR|FATAL", line) and not line.endswith("Aborting")]
+    return (errors or lines or ["it said nothing"])[-1][:300]
+
+
+def _server_user() -> str:
+    """The user to run as: ourselves, or when root ``mysql`` if there is one, else ``nobody``."""
+    if os.geteuid() != 0:
+        return ""
+    return "mysql" if any(entry.pw_name == "mysql" for entry in pwd.getpwall()) else "nobody"

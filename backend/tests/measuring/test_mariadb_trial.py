@@ -1,0 +1,182 @@
+"""A private MariaDB as the subject: refusals, what is started, the pages it is on, and one small real trial."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hugeplan.cli import main
+from hugeplan.measuring import mariadb
+from hugeplan.measuring.mariadb import MariadbSubject, Plan, largest_data_bytes
+from hugeplan.measuring.mariadb_server import (
+    MariadbError,
+    MariadbServer,
+    Sysbench,
+    find_server,
+    find_sysbench,
+    release_of,
+    rows_of,
+)
+from hugeplan.measuring.postgresql_server import kernel_page_bytes
+from hugeplan.measuring.trial import ArmError, TrialError
+from hugeplan.measuring.workplace import programs_of, workplace
+from hugeplan.planner.model import GIB, MIB
+
+SHORT = Path("/var/tmp")  # noqa: S108 - a socket's path has at most 107 bytes, and the server's user enters it
+
+
+def programs() -> tuple[Path, str]:
+    try:
+        found = find_server(None), find_sysbench()
+        release_of(found[0])
+    except MariadbError as problem:
+        pytest.skip(str(problem))
+    return found
+
+
+def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MariadbError, match=r"has no mariadbd or mysqld; name its folder with --bin-dir"):
+        find_server(tmp_path)
+    (tmp_path / "mysqld").write_text("#!/bin/sh\necho 'mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community)'\n")
+    (tmp_path / "mysqld").chmod(0o755)
+    assert find_server(tmp_path) == tmp_path / "mysqld"
+    with pytest.raises(MariadbError, match=r"does not tell a MariaDB version: mysqld  Ver 8\.4\.3"):
+        release_of(tmp_path / "mysqld")
+    (tmp_path / "mariadbd").write_text("#!/bin/sh\necho 'mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64 (Source)'\n")
+    (tmp_path / "mariadbd").chmod(0o755)
+    assert release_of(find_server(tmp_path)) == "11.4.2"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MariadbError, match="sysbench is not installed"):
+        find_sysbench()
+
+
+def test_data_that_fit_are_never_refused() -> None:
+    for clients in (1, 8, 64, 500):
+        for room in (2 * GIB, 20 * GIB, 500 * GIB):
+            data = largest_data_bytes(clients, room)
+            plan = Plan(program=Path("/x"), sysbench="x", data_bytes=data, row_bytes=128, clients=clients)
+            assert data == 0 or plan.needed_bytes(()) <= room + 8 * MIB, "two pools are rounded up"
+
+
+def test_a_trial_that_does_not_fit_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    programs()
+    work, out = tmp_path / "work", tmp_path / "out"
+    words = ["trial", "mariadb", "--data-gib", "4000", "--work-dir", str(work), "--output", str(out)]
+    assert main(words) == 1
+    assert "the memory does not suffice: two servers with a buffer pool of" in capsys.readouterr().err
+    assert not work.exists()
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--row-bytes 9000", "--row-bytes 9000: give 1 to 8000"),
+        ("--clients 0", "--clients 0: give 1 to 1000"),
+        ("--set datadir=/var/lib/mysql", "the trial sets datadir itself"),
+        ("--set large_pages=1", "the trial sets large_pages itself"),
+        ("--data-gib 0", "--data-gib 0: give 0.01 to 4096"),
+    ],
+)
+def test_wrong_input_is_named(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    programs()
+    assert main(["trial", "mariadb", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_free_larger_pages_of_others_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MariaDB has no setting for the size: it takes the largest that fits."""
+    for kib, free in ((2048, 9), (1048576, 1)):
+        (tmp_path / f"hugepages/hugepages-{kib}kB").mkdir(parents=True)
+        (tmp_path / f"hugepages/hugepages-{kib}kB/free_hugepages").write_text(f"{free}\n")
+    monkeypatch.setattr(mariadb, "_SYSFS", tmp_path)
+    with pytest.raises(ArmError, match="free pages of 1 GiB are there"):
+        mariadb._check_larger_pools(2 * MIB)
+    mariadb._check_larger_pools(GIB)
+    (tmp_path / "hugepages/hugepages-1048576kB/free_hugepages").write_text("0\n")
+    mariadb._check_larger_pools(2 * MIB)
+
+
+def test_a_server_answers_lookups_and_is_gone_afterwards(tmp_path: Path) -> None:
+    program, sysbench = programs()
+    with workplace(SHORT / tmp_path.name) as folder:
+        rows = rows_of(64 * MIB, 200)
+        server = MariadbServer(
+            program, folder / "a", rows=rows, row_bytes=200, pool_bytes=96 * MIB, settings={"sort_buffer_size": "1M"}
+        )
+        server.load()
+        assert 0.8 < server.data_bytes() / (64 * MIB) < 1.3, "the data are as large as they were asked for"
+        with server.running(large_pages=False, thp=False):
+            clients = Sysbench(server, 2, sysbench)
+            clients.read_all()
+            clients.events = 500
+            before = server.cpu_ns()
+            batch = clients.batch()
+            assert kernel_page_bytes(server.pid) == os.sysconf("SC_PAGE_SIZE")
+            assert mariadb.anonymous_huge_bytes(server.pid) == 0
+            assert server.cpu_ns() > before
+            assert 1_000 < batch.cpu_ns < 1e8
+            assert batch.rate > 10
+            assert programs_of(folder), "a guard finds the server by its folder"
+        assert programs_of(folder) == []
+        with pytest.raises(MariadbError, match="the server ended while it was measured"):
+            clients.batch()
+    assert not folder.exists()
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    program, sysbench = programs()
+    plan = Plan(
+        program=program, sysbench=sysbench, data_bytes=16 * MIB, row_bytes=100, clients=1, settings={"no_such": "1"}
+    )
+    with workplace(SHORT / tmp_path.name) as folder:
+        subject = MariadbSubject(plan, folder, lambda _: None)
+        with pytest.raises(TrialError, match=r"no.such"):
+            subject.prepare(("2M",))
+        assert programs_of(folder) == []
+
+
+def test_a_small_trial_writes_its_document(tmp_path: Path) -> None:
+    """The whole way, base pages against base pages: a document of the published shape, nothing left behind."""
+    programs()
+    work, out = SHORT / f"hugeplan-{tmp_path.name}", tmp_path / "out"
+    words = f"trial mariadb --clients 2 --row-bytes 64 --data-gib 0.02 --minutes 0.05 --page-sizes 4K --output {out}"
+    done = subprocess.run(
+        [sys.executable, "-m", "hugeplan.cli", *words.split(), "--priority", "normal", "--work-dir", str(work)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode in {0, 3}, done.stderr
+    document = json.loads((out / "trial.json").read_text(encoding="utf-8"))
+    assert document["engine"] == "mariadb"
+    assert document["shape"]["row_bytes"] == 64
+    assert document["shape"]["clients"] == 2
+    assert document["measure"] == "cpu_per_operation"
+    assert not work.exists()
+
+
+def test_huge_pages_are_proven(tmp_path: Path) -> None:
+    """A pool of 2M pages beside one of base pages; the pages are given back."""
+    program, sysbench = programs()
+    if os.geteuid() != 0:
+        pytest.skip("reserving 2M huge pages needs root")
+    plan = Plan(program=program, sysbench=sysbench, data_bytes=16 * MIB, row_bytes=100, clients=1)
+    with workplace(SHORT / tmp_path.name) as folder:
+        subject = MariadbSubject(plan, folder, lambda _: None)
+        subject.prepare(("2M",))
+        try:
+            with subject.sides("2M", swapped=False) as (base, other):
+                assert isinstance(base, Sysbench)
+                assert isinstance(other, Sysbench)
+                found = [kernel_page_bytes(side.server.pid) for side in (base, other)]
+                assert found == [os.sysconf("SC_PAGE_SIZE"), 2 * MIB]
+        except ArmError as problem:
+            pytest.skip(f"SKIP: {problem}")
+        assert programs_of(folder) == []
