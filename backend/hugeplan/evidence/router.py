@@ -10,7 +10,7 @@ from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.documents.bounds import MAX_BYTES
 from hugeplan.evidence import service
-from hugeplan.evidence.schemas import Backtest, Evidence, PublishedPoolShape, Validation
+from hugeplan.evidence.schemas import Backtest, Evidence, ModelErrors, PublishedPoolShape, Validation
 
 router = APIRouter(tags=["evidence"], route_class=GuardedRoute)
 
@@ -35,6 +35,12 @@ async def pool_shape_get(
 async def backtest_get(_: Viewer) -> Backtest:
     """The model against every published result it has inputs for."""
     return await service.backtest()
+
+
+@router.get("/evidence/model-error")
+async def model_error_get(_: Viewer) -> ModelErrors:
+    """How far the model's likely gains were off where they were measured, by class, with the noise taken out."""
+    return service.model_errors()
 
 
 @router.get("/evidence/validation")

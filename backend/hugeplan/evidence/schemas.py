@@ -130,6 +130,53 @@ class ValidationRun(ResponseModel):
     note: str | None
 
 
+class PointsAround(ResponseModel):
+    """Ends of a range in points of throughput around the likely gain."""
+
+    low: float
+    high: float
+
+
+class LeftOutMachine(ResponseModel):
+    """A machine's cells inside the range that all other machines' cells give; null where those are too few."""
+
+    machine: str
+    cells: int
+    inside: int | None
+    why: str | None = None
+
+
+class ModelErrorClass(ResponseModel):
+    """One class of operations: how far the likely gain was off, with the measuring noise taken out.
+
+    ``gained_points``: where nine of ten true gains lie; ``one_measurement_points``: where one measurement of them does.
+    ``inside``: of the fitted cells. ``coverage``: whether a machine that was left out has nine tenths inside.
+    """
+
+    name: str
+    about: str
+    cells: int
+    machines: int
+    differences_sd_points: float
+    bias_points: float
+    model_sd_points: float
+    gained_points: PointsAround
+    one_measurement_points: PointsAround
+    inside: int
+    leave_one_machine_out: list[LeftOutMachine]
+    coverage: Literal["shown", "not shown"]
+
+
+class ModelErrors(ResponseModel):
+    """The classes of the model's error, as fitted to the project's own cells."""
+
+    about: str
+    bound: str
+    command: str
+    one_measurement_noise_sd_points: float
+    classes: list[ModelErrorClass]
+
+
 class Validation(ResponseModel):
     """The project's own validation runs, those that miss too."""
 

@@ -12,11 +12,14 @@ from hugeplan.evidence.schemas import (
     Backtest,
     BacktestRow,
     Evidence,
+    ModelErrorClass,
+    ModelErrors,
     PoolShapePoint,
     PublishedPoolShape,
     PublishedResult,
     Validation,
 )
+from hugeplan.planner.demand.model_error import document as model_error_document
 from hugeplan.planner.evaluation.backtest import counts, counts_by_group
 from hugeplan.planner.evaluation.pool_shapes import PoolSeries, PoolShape, pool_shape
 from hugeplan.planner.units import parse_iec_bytes
@@ -70,6 +73,15 @@ async def backtest() -> Backtest:
         counts=counts(rows),
         counts_by_group=counts_by_group(rows),
     )
+
+
+@cache
+def model_errors() -> ModelErrors:
+    """How far the model errs, by class."""
+    kept = model_error_document()
+    classes = [{name: row[name] for name in ModelErrorClass.model_fields} for row in kept["classes"]]
+    fields = {name: kept[name] for name in ModelErrors.model_fields if name != "classes"}
+    return ModelErrors.model_validate({**fields, "classes": classes})
 
 
 @cache

@@ -108,6 +108,7 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("GET", "/api/v1/plans/{plan_id}/artifacts/{kind}"): READERS,
     ("GET", "/api/v1/evidence"): READERS,
     ("GET", "/api/v1/evidence/backtest"): READERS,
+    ("GET", "/api/v1/evidence/model-error"): READERS,
     ("GET", "/api/v1/evidence/pool-shape"): READERS,
     ("GET", "/api/v1/evidence/validation"): READERS,
     ("GET", "/api/v1/catalogue/tlb"): READERS,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
+import pytest
 
+from hugeplan.planner.demand.model_error import error_of_clients, error_of_rows
 from hugeplan.planner.model import GIB
 from validate import runs_table
 
@@ -62,3 +64,16 @@ def test_own_validation_runs_are_those_of_the_results_page() -> None:
     page = RESULTS.read_text(encoding="utf-8")
     shown = page.split("<!-- runs -->\n")[1].split("<!-- end of runs -->")[0]
     assert shown == runs_table.table(), "run: python -m validate.runs_table, and put it between the marks"
+
+
+async def test_the_models_error_is_what_the_planner_reads(viewer: httpx.AsyncClient) -> None:
+    found = (await viewer.get("/api/v1/evidence/model-error")).json()
+    by_name = {row["name"]: row for row in found["classes"]}
+    for name, error in (("clients", error_of_clients()), ("rows_inline", error_of_rows(inline=True))):
+        row = by_name[name]
+        assert row["gained_points"]["low"] == pytest.approx(100 * error.gained[0])
+        assert row["one_measurement_points"]["high"] == pytest.approx(100 * error.one_measurement[1])
+        assert row["inside"] <= row["cells"]
+        judged = [one for one in row["leave_one_machine_out"] if one["inside"] is not None]
+        share = sum(one["inside"] for one in judged) / sum(one["cells"] for one in judged)
+        assert (row["coverage"] == "shown") is (share >= 0.9), "what is printed is what was counted"

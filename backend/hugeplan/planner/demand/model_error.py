@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 
 from hugeplan.planner.model import Source, Term
 
@@ -43,10 +44,16 @@ class ModelError:
 
 
 @lru_cache(maxsize=1)
-def _classes() -> Mapping[str, ModelError]:
+def document() -> Mapping[str, Any]:
+    """The whole file: classes, cells left out, checks."""
     text = files("hugeplan.planner.demand").joinpath("model_error.json").read_text(encoding="utf-8")
+    return MappingProxyType(json.loads(text))
+
+
+@lru_cache(maxsize=1)
+def _classes() -> Mapping[str, ModelError]:
     made = {}
-    for row in json.loads(text)["classes"]:
+    for row in document()["classes"]:
         gained, shown = row["gained_points"], row["one_measurement_points"]
         made[row["name"]] = ModelError(
             name=row["name"],

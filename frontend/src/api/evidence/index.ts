@@ -7,6 +7,7 @@ export const evidenceKeys = {
   poolShape: ["evidence", "pool-shape"] as const,
   validation: ["evidence", "validation"] as const,
   trials: ["evidence", "trials"] as const,
+  modelError: ["evidence", "model-error"] as const,
 };
 
 export function evidenceQuery() {
@@ -32,6 +33,15 @@ export function backtestQuery() {
   return queryOptions({
     queryKey: evidenceKeys.backtest,
     queryFn: () => unwrap(client.GET("/api/v1/evidence/backtest")),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** How far the model errs, by class, with the measuring noise taken out. */
+export function modelErrorsQuery() {
+  return queryOptions({
+    queryKey: evidenceKeys.modelError,
+    queryFn: () => unwrap(client.GET("/api/v1/evidence/model-error")),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }

@@ -1,11 +1,12 @@
 import "@/theme/mantine-pages.css";
 import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { backtestQuery, evidenceQuery, fleetTrialsQuery, validationQuery } from "@/api/evidence";
+import { backtestQuery, evidenceQuery, fleetTrialsQuery, modelErrorsQuery, validationQuery } from "@/api/evidence";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { BacktestCards } from "./backtest-card";
+import { ModelErrorCard } from "./model-error-card";
 import { PublishedCard } from "./published-card";
 import { TrialsOfFleetCard } from "./trials-card";
 import { ValidationCard } from "./validation-card";
@@ -16,6 +17,7 @@ export function EvidencePage() {
   const backtest = useQuery(backtestQuery());
   const validation = useQuery(validationQuery());
   const trials = useQuery(fleetTrialsQuery());
+  const errors = useQuery(modelErrorsQuery());
   return (
     <>
       <PageHeader
@@ -25,6 +27,9 @@ export function EvidencePage() {
       <Stack gap="md">
         <QueryView query={trials} skeleton={<TableSkeleton rows={3} />}>
           {(data) => <TrialsOfFleetCard trials={data.items} />}
+        </QueryView>
+        <QueryView query={errors} skeleton={<TableSkeleton rows={3} />}>
+          {(data) => <ModelErrorCard errors={data} />}
         </QueryView>
         <QueryView query={validation} skeleton={<TableSkeleton />}>
           {(data) => <ValidationCard validation={data} />}
