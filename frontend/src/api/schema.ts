@@ -1432,6 +1432,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/evidence/model-error": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Model Error Get
+         * @description How far the model's likely gains were off where they were measured, by class, with the noise taken out.
+         */
+        get: operations["model_error_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/evidence/validation": {
         parameters: {
             query?: never;
@@ -4031,6 +4051,20 @@ export interface components {
             explanation: components["schemas"]["Explanation"] | null;
         };
         /**
+         * LeftOutMachine
+         * @description A machine's cells inside the range that all other machines' cells give; null where those are too few.
+         */
+        LeftOutMachine: {
+            /** Machine */
+            machine: string;
+            /** Cells */
+            cells: number;
+            /** Inside */
+            inside: number | null;
+            /** Why */
+            why?: string | null;
+        };
+        /**
          * LintFile
          * @description One file: the name to show, and its text.
          */
@@ -4244,6 +4278,56 @@ export interface components {
             now_bytes: number;
             /** Planned Bytes */
             planned_bytes: number;
+        };
+        /**
+         * ModelErrorClass
+         * @description One class of operations: how far the likely gain was off, with the measuring noise taken out.
+         *
+         *     ``gained_points``: where nine of ten true gains lie; ``one_measurement_points``: where one measurement of them does.
+         *     ``inside``: of the fitted cells. ``coverage``: whether a machine that was left out has nine tenths inside.
+         */
+        ModelErrorClass: {
+            /** Name */
+            name: string;
+            /** About */
+            about: string;
+            /** Cells */
+            cells: number;
+            /** Machines */
+            machines: number;
+            /** Differences Sd Points */
+            differences_sd_points: number;
+            /** Bias Points */
+            bias_points: number;
+            /** Model Sd Points */
+            model_sd_points: number;
+            gained_points: components["schemas"]["PointsAround"];
+            one_measurement_points: components["schemas"]["PointsAround"];
+            /** Inside */
+            inside: number;
+            /** Leave One Machine Out */
+            leave_one_machine_out: components["schemas"]["LeftOutMachine"][];
+            /**
+             * Coverage
+             * @enum {string}
+             */
+            coverage: "shown" | "not shown";
+        };
+        /**
+         * ModelErrors
+         * @description The classes of the model's error, as fitted to the project's own cells.
+         */
+        ModelErrors: {
+            /** About */
+            about: string;
+            /** Bound */
+            bound: string;
+            /** Command */
+            command: string;
+            /** One Measurement Noise Sd Points */
+            one_measurement_noise_sd_points: number;
+            /** Classes */
+            classes: components["schemas"]["ModelErrorClass"][];
         };
         /**
          * NetMemory
@@ -5541,6 +5625,16 @@ export interface components {
             ended: number;
             /** Notes */
             notes: string[];
+        };
+        /**
+         * PointsAround
+         * @description Ends of a range in points of throughput around the likely gain.
+         */
+        PointsAround: {
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
         };
         /**
          * PolicyDocument
@@ -12730,6 +12824,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Backtest"];
+                };
+            };
+            /** @description An error, as problem+json */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    model_error_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelErrors"];
                 };
             };
             /** @description An error, as problem+json */

@@ -1,7 +1,13 @@
 import "@/theme/mantine-pages.css";
 import { Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { backtestQuery, evidenceQuery, fleetTrialsQuery, modelErrorsQuery, validationQuery } from "@/api/evidence";
+import {
+  backtestQuery,
+  evidenceQuery,
+  fleetTrialsQuery,
+  modelErrorsQuery,
+  validationQuery,
+} from "@/api/evidence";
 import { PageHeader } from "@/components/ui/page-header";
 import { QueryView } from "@/components/ui/query-view";
 import { TableSkeleton } from "@/components/ui/skeletons";

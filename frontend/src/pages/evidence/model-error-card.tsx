@@ -20,8 +20,8 @@ export function ModelErrorCard({ errors }: { errors: ModelErrors }) {
       title={`How far is the likely gain off? By ${Math.min(...sds).toFixed(1)} to ${Math.max(...sds).toFixed(1)} points (one standard deviation), by class.`}
     >
       <StateText>
-        Points of throughput around the likely gain, for nine of ten cells. A cell counts where {errors.bound}.
-        One measurement has noise of its own: {errors.one_measurement_noise_sd_points} points.
+        Points of throughput around the likely gain, for nine of ten cells. A cell counts where {errors.bound}
+        . One measurement has noise of its own: {errors.one_measurement_noise_sd_points} points.
       </StateText>
       <TableScroll label="The model's error by class" minWidth={760}>
         <Table verticalSpacing={6}>
@@ -52,7 +52,9 @@ export function ModelErrorCard({ errors }: { errors: ModelErrors }) {
                     state={row.coverage === "shown" ? "ok" : "unknown"}
                     text={row.coverage === "shown" ? "Nine in ten shown" : "Nine in ten not shown"}
                   />
-                  <div className="hp-dim hp-small">{row.leave_one_machine_out.map(leftOutText).join("; ")}</div>
+                  <div className="hp-dim hp-small">
+                    {row.leave_one_machine_out.map(leftOutText).join("; ")}
+                  </div>
                 </Table.Td>
               </Table.Tr>
             ))}
