@@ -135,9 +135,20 @@ def must_enrol(config: Config, refused_token: str | None) -> bool:
     """Whether to ask for a token: one can be asked for, and there is none, or it is the one that the server refused."""
     if not has_enrolment_token(config):
         return False
-    if not config.token_file.exists():
+    if not _holds_anything(config.token_file):
         return True
     return refused_token is not None and refused_token == read_token(config.token_file)
+
+
+def _holds_anything(path: Path) -> bool:
+    """Whether a file is there with anything but space in it: what a crash of the machine emptied is no token."""
+    try:
+        with path.open("rb") as file:
+            return bool(file.read(4096).strip())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # whoever reads it says why
 
 
 def _sender(config: Config, server: str, token: str) -> Sender:

@@ -68,19 +68,25 @@ class Spool:
         self.bounds = bounds
         self.pending = folder / "pending"
         self.rejected = folder / "rejected"
+        self._make_folders()
+
+    def _make_folders(self) -> None:
+        """The folders, where they are not there: at the start, and when somebody removed them meanwhile. SpoolError."""
         try:
-            for place in (folder, self.pending, self.rejected):
+            for place in (self.folder, self.pending, self.rejected):
                 if not place.is_dir():
                     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    (adopt if place is folder else inherit)(place)
+                    (adopt if place is self.folder else inherit)(place)
             if not os.access(self.pending, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
-            raise SpoolError(f"the spool folder {folder} cannot be used: {error.strerror}") from error
+            raise SpoolError(f"the spool folder {self.folder} cannot be used: {error.strerror}") from error
 
     def entries(self) -> list[Entry]:
-        """Waiting reports, the oldest first."""
+        """Waiting reports, the oldest first. Raises SpoolError."""
         found = []
+        if not (self.pending.is_dir() and self.rejected.is_dir()):
+            self._make_folders()
         for path in sorted(self.pending.iterdir()):
             match = NAME.fullmatch(path.name)
             if match is None:

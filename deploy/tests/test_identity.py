@@ -374,6 +374,25 @@ def test_a_fault_while_it_enrols_mends_itself(
         line.close()
 
 
+@pytest.mark.parametrize("what", ["the state folder", "the reports", "what the token file holds"])
+def test_what_is_removed_under_a_running_agent_comes_back(api: Api, pods: Callable[..., Pod], what: str) -> None:
+    """By a cleaning job, or by a machine that crashed with the file's contents not on its disk."""
+    pod = pods().start()
+    goes_on(api, pod)
+    if what == "the state folder":
+        pod.state.rename(pod.machine.folder / "aside")  # at once: the agent writes into it meanwhile
+    elif what == "the reports":
+        (pod.state / "pending").rename(pod.machine.folder / "aside")
+    else:
+        (pod.state / "token").write_text("")
+    goes_on(api, pod)
+    assert pod.process is not None
+    assert pod.process.poll() is None
+    assert "Traceback" not in pod.said()
+    assert len(api.nodes(pod.machine.name)) == 1
+    assert (pod.state / "token").stat().st_mode & 0o777 == 0o600
+
+
 def enrolled_without_a_token_for_more(api: Api, pods: Callable[..., Pod]) -> tuple[Pod, dict[str, str]]:
     """A daemon that runs with a token of its own and nothing to ask for another with; and what ``enrol`` is given."""
     pod = pods().start()
