@@ -112,8 +112,8 @@ class Release:
             return json.load(answer)
 
     def is_whole(self, without: Collection[str] = ()) -> bool:
-        """Every pod runs and is ready, none is on its way out, and none of these is left."""
-        pods = self.pods()
+        """Every pod runs and is ready, none is on its way out, and none of these uids is left."""
+        pods = {pod["metadata"]["uid"]: pod for pod in self.pods().values()}
         components = sorted(map(labelled, pods.values()))
         return (
             components == ["agent", "postgres", "server", "server"]
@@ -270,6 +270,8 @@ def values_for(images: dict[str, str]) -> Json:
 
 
 def test_every_pod_of_the_release_runs_and_is_ready(release: Release) -> None:
+    # Helm waits for a daemon set but for as many pods as may be unavailable: here for none.
+    release.node.wait_for("a whole release", release.is_whole, 120)
     pods = release.pods()
     components = sorted(map(labelled, pods.values()))
     assert components == ["agent", "postgres", "server", "server"]
@@ -371,7 +373,7 @@ def test_the_services_plan_is_what_the_kernel_and_the_kubelet_give(service: Rele
 
 def with_buffers(databases: list[Json]) -> list[Json]:
     """The user's PostgreSQL among a scenario's databases, by its settings."""
-    return [one for one in databases if one["settings"].get("shared_buffers") == SHARED_BUFFERS]
+    return [one for one in databases if one.get("settings", {}).get("shared_buffers") == SHARED_BUFFERS]
 
 
 def reports_go_on(service: Release) -> None:
@@ -396,11 +398,12 @@ def reports_go_on(service: Release) -> None:
 def test_every_pod_is_replaced_once_and_reports_go_on(service: Release, component: str) -> None:
     """A new agent has nothing of the former one's; the database's new pod finds its volume."""
     reports_go_on(service)
-    chosen = {name for name, pod in service.pods().items() if labelled(pod) == component}
+    # A stateful set's new pod has the name of the former one, and another uid.
+    chosen = {name: pod["metadata"]["uid"] for name, pod in service.pods().items() if labelled(pod) == component}
     assert chosen
-    for name in sorted(chosen):
+    for name, uid in chosen.items():
         service.kubectl("delete", "pod", name, "--wait=true")
-        service.node.wait_for(f"another pod than {name}", lambda name=name: service.is_whole(without={name}), 180)  # type: ignore[misc]
+        service.node.wait_for(f"another pod than {name}", lambda uid=uid: service.is_whole(without={uid}), 180)  # type: ignore[misc]
         reports_go_on(service)
 
 
