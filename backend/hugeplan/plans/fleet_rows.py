@@ -24,7 +24,7 @@ from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios.schemas import SavedPlan
 
 ROWS_PER_CALL: Final = 20
-WORK_PER_CALL: Final = 56
+WORK_PER_CALL: Final = 32
 """After rows of so much work no further row is begun: it takes 0.2 s of processor time. A row is ROW_WORK, and one more
 per database."""
 ROW_WORK: Final = 7
