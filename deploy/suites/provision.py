@@ -70,6 +70,8 @@ WANTS = (
     Want(frozenset({"browser"}), lambda: find_browser() is not None, ("chromium",)),
     Want(frozenset({"browser"}), lambda: Path("/usr/share/fonts/truetype/dejavu").exists(), ("fonts-dejavu-core",)),
     Want(frozenset({"agent"}), _has("rpmbuild"), ("rpm",)),
+    Want(frozenset({"backend"}), _has("mariadbd"), ("mariadb-server-core",)),
+    Want(frozenset({"backend"}), _has("sysbench"), ("sysbench",)),
     Want(frozenset({"guides"}), _has_container_engine, CONTAINER_PACKAGES),
     Want(frozenset({"guides"}), _has("dockerd"), ("docker.io",)),
     Want(frozenset({"guides"}), Path("/usr/lib/cni/ptp").exists, ("containerd", "runc", "containernetworking-plugins")),

@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import IO, Final
 
+import psycopg
+
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate
@@ -45,21 +47,43 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+_BEFORE = "hugeplan_before"
+"""The schema that holds what is being replaced until the backup stands whole in its place."""
+
+
 def _restore(settings: Settings, backup: IO[bytes], *, replace: bool) -> None:
-    """One transaction of pg_restore; with ``replace`` the tables of before are gone when it begins."""
+    """One transaction of pg_restore. With ``replace`` the tables of before are put aside, and come back if it fails.
+
+    A restore that was killed leaves them aside: the next one puts them back before it begins.
+    """
     database = postgres_programs.database_name(settings)
-    # Read it whole once before anything is dropped: a backup that was cut off fails here.
+    # Read it whole once before anything is replaced: a backup that was cut off fails here.
     backup.seek(0)
     postgres_programs.run(settings, "pg_restore", "--file=/dev/null", given=backup)
     with postgres_programs.connect(settings) as connection:
+        _put_back(connection)
         row = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
         if row is None or (row[0] != 0 and not replace):
             raise InputError(
                 "HUGEPLAN_DATABASE_URL: the database has tables; expected an empty one to restore into, or --replace"
             )
         if replace:
-            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute(f"ALTER SCHEMA public RENAME TO {_BEFORE}")
             connection.execute("CREATE SCHEMA public")
     backup.seek(0)
     options = ("--no-owner", "--single-transaction", "--exit-on-error")
-    postgres_programs.run(settings, "pg_restore", *options, f"--dbname={database}", given=backup)
+    try:
+        postgres_programs.run(settings, "pg_restore", *options, f"--dbname={database}", given=backup)
+    except BaseException:
+        with postgres_programs.connect(settings) as connection:
+            _put_back(connection)
+        raise
+    with postgres_programs.connect(settings) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {_BEFORE} CASCADE")
+
+
+def _put_back(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """What a restore put aside stands where it was; nothing where none is aside."""
+    if connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (_BEFORE,)).fetchone() is not None:
+        connection.execute("DROP SCHEMA IF EXISTS public CASCADE")
+        connection.execute(f"ALTER SCHEMA {_BEFORE} RENAME TO public")

@@ -141,6 +141,34 @@ class TestBackup:
             with psycopg.connect(database_url) as connection:
                 assert connection.execute("SELECT name FROM tokens").fetchall() == [("kept",)]
 
+    @pytest.mark.parametrize("is_killed", [False, True])
+    def test_a_restore_that_fails_or_is_killed_loses_nothing_of_before(
+        self, hugeplan: Command, database_url: str, tmp_path: Path, *, is_killed: bool
+    ) -> None:
+        with psycopg.connect(database_url) as connection:
+            connection.execute("CREATE SCHEMA beside")
+        file = tmp_path / "backup"
+        assert hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        token(hugeplan, database_url, "viewer", "later")
+        if is_killed:
+            # Where a kill leaves it: the tables aside, and an empty schema in their place.
+            with psycopg.connect(database_url) as connection:
+                connection.execute("ALTER SCHEMA public RENAME TO hugeplan_before")
+                connection.execute("CREATE SCHEMA public")
+        # The backup makes this schema, too, and it is there already: pg_restore ends.
+        done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
+        assert done.returncode == 2
+        assert "pg_restore failed" in done.stderr
+        with psycopg.connect(database_url) as connection:
+            assert connection.execute("SELECT count(*) FROM tokens WHERE name = 'later'").fetchone() == (1,)
+            connection.execute("DROP SCHEMA beside")
+        done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
+        assert done.returncode == 0, done.stderr
+        with psycopg.connect(database_url) as connection:
+            assert connection.execute("SELECT count(*) FROM tokens WHERE name = 'later'").fetchone() == (0,)
+            aside = "SELECT count(*) FROM pg_namespace WHERE nspname = 'hugeplan_before'"
+            assert connection.execute(aside).fetchone() == (0,)
+
     def test_a_backup_that_was_cut_off_replaces_nothing(
         self, hugeplan: Command, database_url: str, tmp_path: Path
     ) -> None:
