@@ -41,6 +41,7 @@ from hugeplan.planner.model import (
     Tenant,
 )
 from hugeplan.planner.observation.start import started
+from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.pool_benefit.benefit_of_size import table_says
 from hugeplan.planner.risk.forecast import forecasts
 from hugeplan.planner.risk.probability import risk_of
@@ -247,7 +248,14 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
     now = None if inputs.start is None else starting_point(node, inputs.start, inputs.in_use.pools)
     return Plan(
         node=node.name,
-        headline=headline(node, pools, instances, verdict, shortfall),
+        headline=headline(
+            node,
+            pools,
+            instances,
+            verdict,
+            shortfall,
+            perhaps_twice=perhaps_twice(request, instances, ledger) if shortfall else None,
+        ),
         pools=pools,
         instances=instances,
         ledger=ledger,

@@ -19,6 +19,8 @@ def headline(
     instances: Sequence[InstancePlan],
     risk: Risk,
     shortfall: Shortfall | None,
+    *,
+    perhaps_twice: Mapping[str, int] | None = None,
 ) -> str:
     """The first line of a plan: pages to reserve, or why none; a plan that does not fit or is too risky says so."""
     wanted = [pool for pool in pools if pool.pages]
@@ -26,7 +28,10 @@ def headline(
         where = "" if shortfall.numa_node is None else f" on NUMA node {shortfall.numa_node}"
         best = next((option for option in shortfall.options if option.kind == "pool"), None)
         fits = "" if best is None else f"; the largest {best.setting} that fits is {exact_bytes(best.pool_bytes or 0)}"
-        return f"Does not fit {node.name}: {format_bytes(shortfall.shortfall_bytes)} short{where}{fits}."
+        names = " and ".join(perhaps_twice or ())
+        doubt = sum((perhaps_twice or {}).values()) >= shortfall.shortfall_bytes
+        unless = f", unless what was observed there holds {names} already" if doubt else ""
+        return f"Does not fit {node.name}: {format_bytes(shortfall.shortfall_bytes)} short{where}{unless}{fits}."
     if wanted and risk.meets_policy is False and risk.probability is not None:
         chance = f"{format_chance(risk.probability.likely)}, above the accepted {format_chance(risk.policy)}"
         return f"{_reserve(node, wanted)} But the risk that ordinary memory runs out is then {chance}."

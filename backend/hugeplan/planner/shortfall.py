@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hugeplan.planner.choice.candidates import demand_at
 from hugeplan.planner.choice.pool_sizes import with_pool
+from hugeplan.planner.connection_options import connection_options
 from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kubernetes import huge_page_cap_bytes
@@ -91,7 +92,7 @@ def shortfall_of(
         shortfall_bytes=short,
         numa_node=numa_node,
         reason=reason,
-        options=tuple(_options(request, instances, numa_node, missing)),
+        options=tuple(_options(request, instances, short, numa_node, missing)),
     )
 
 
@@ -115,7 +116,7 @@ _OF_DATABASES = (
 
 
 def _options(
-    request: PlanRequest, instances: Sequence[InstancePlan], numa_node: int | None, missing: Missing
+    request: PlanRequest, instances: Sequence[InstancePlan], short: int, numa_node: int | None, missing: Missing
 ) -> Iterator[FitOption]:
     """Changes of one instance that make the plan fit."""
     pairs = list(zip(request.databases, instances, strict=True))
@@ -129,6 +130,8 @@ def _options(
         if instance.numa_node is not None and _fits(request, replace(instance, numa_node=None), missing):
             text = f"{instance.name} fits when it is not bound to NUMA node {instance.numa_node}."
             yield FitOption(kind="numa_node", text=text, instance=instance.name)
+    for instance, planned in largest_first[:_MOST_CHANGED]:
+        yield from connection_options(instance, planned.demand, short, lambda d: _fits(request, d, missing))
     chosen = _as_chosen(request, instances)
     for instance, planned in largest_first[:1]:
         option = _largest_pool(chosen, next(d for d in chosen.databases if d.name == instance.name), planned, missing)

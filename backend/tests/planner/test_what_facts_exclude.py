@@ -179,3 +179,27 @@ def test_idle_pages_of_a_fleet_are_unknown_without_the_reserved_count() -> None:
         return idle_pages_by_size(Sample.model_validate({**report, "global_pools": [pool]}))[2 * MIB]
 
     assert [idle(5, None), idle(5, 2), idle(0, None)] == [None, 3, 0]
+
+
+# --- page sizes that a JVM is told ----------------------------------------------------------------
+
+
+def jvm(heap: str, **settings: str) -> dict[str, Any]:
+    return {"name": "j", "engine": "jvm", "version": "17", "settings": {"Xmx": heap, **settings}}
+
+
+@pytest.mark.parametrize("version", ["8", "11", "17", "21", "25"])
+@pytest.mark.parametrize("heap", ["512m", "8g", "33g"])
+def test_a_page_size_that_a_jvm_is_told_is_kept_or_refused(version: str, heap: str) -> None:
+    told = {**jvm(heap, LargePageSizeInBytes="1g"), "version": version}
+    free = planned({"memory": "64GiB"}, told)
+    assert {pool.page_bytes for pool in free.pools if pool.pages} <= {GIB}
+    assert free.instances[0].page_bytes in {GIB, None}
+    asked = planned({"memory": "256GiB"}, {**told, "page_size": "1GiB"})
+    assert asked.instances[0].page_bytes == GIB
+    for parts in ({"page_size": "2MiB"}, {"settings": {"Xmx": heap, "LargePageSizeInBytes": "4m"}}):
+        with pytest.raises(PlannerError) as refused:
+            planned({"memory": "64GiB"}, {**told, **parts})
+        assert refused.value.field.endswith("settings.LargePageSizeInBytes")
+    with pytest.raises(PlannerError, match="LargePageSizeInBytes"):
+        planned({"memory": "64GiB"}, told, policy={"page_sizes": ["2MiB"]})

@@ -6,6 +6,7 @@ from hugeplan.planner.demand.base import (
     OnShortage,
     PageChoice,
     PoolUse,
+    PossibleMemory,
     SettingKind,
     SettingSpec,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "OnShortage",
     "PageChoice",
     "PoolUse",
+    "PossibleMemory",
     "SettingKind",
     "SettingSpec",
     "access_profile",

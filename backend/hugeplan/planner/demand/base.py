@@ -114,6 +114,14 @@ class PoolUse:
     within_mapping: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PossibleMemory:
+    """Ordinary memory that an instance may take beyond what is planned, in bytes, and the setting that allows it."""
+
+    setting: str
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """A database engine's entry in the registry: everything the planner knows of it hangs here.
@@ -126,6 +134,7 @@ class Engine:
         named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
         size_setting: the setting that names it.
         ruled_out: the sentence why an instance's settings exclude huge pages; None when they do not.
+        possible: memory that its settings allow beyond what is planned; None where they bound nothing.
         accesses: what one operation accesses in shared memory.
         published: published gains by operation class.
         refusal: the setting and the value with which a short pool is refused; None where no setting does that.
@@ -146,6 +155,7 @@ class Engine:
     size_setting: str = ""
     process_per_connection: bool = False
     ruled_out: Callable[[DatabaseInstance], str | None] = lambda _: None
+    possible: Callable[[DatabaseInstance], PossibleMemory | None] = lambda _: None
     accesses: Callable[[DatabaseInstance, Demand], AccessProfile] = generic_lookup
     published: Mapping[str, PublishedGain] = field(default_factory=dict)
     refusal: tuple[str, str] | None = None

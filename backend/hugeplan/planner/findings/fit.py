@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
+from hugeplan.planner.demand import PossibleMemory, engine_named
+from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, unknown, wrong
 from hugeplan.planner.memory.connections import connection_memory
 from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
 from hugeplan.planner.model import Finding
+from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.units import format_bytes
 
 CODE = "memory_fit"
@@ -16,9 +18,20 @@ CODE = "memory_fit"
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding per NUMA node that is short, else one for the node."""
     found = False
+    twice = perhaps_twice(inputs.request, inputs.instances, inputs.ledger)
     for numa_id, free in free_bytes_by_node(inputs.ledger).items():
         if free < 0:
             found = True
+            if -free <= sum(twice.values()):
+                yield unknown(
+                    CODE,
+                    f"NUMA node {numa_id}",
+                    "Whether the plan fits is not known: memory may be counted twice",
+                    f"{format_bytes(-free)} are missing if {' and '.join(twice)} come beside what runs there; it was"
+                    f" not read whether up to {format_bytes(sum(twice.values()))} of the observed memory are theirs.",
+                    "Report the node with the agent, or set runs_as and the settings that the server runs with.",
+                )
+                continue
             yield wrong(
                 CODE,
                 f"NUMA node {numa_id}",
@@ -50,13 +63,35 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             "Lower max_connections or the memory of one, or put a connection pool in front.",
             evidence=(computed("free", format_bytes(total)), computed("possible", format_bytes(more))),
         )
+    elif more + (allowed := sum(item.bytes for _, item in _allowed(inputs))) > total:
+        yield attention(
+            CODE,
+            inputs.node.name,
+            "The plan fits while no database takes all that its settings allow",
+            f"{format_bytes(total)} stay free; {_in_words(inputs)}.",
+            "Lower the setting, or leave that much of the node free.",
+            evidence=(computed("free", format_bytes(total)), computed("possible", format_bytes(more + allowed))),
+        )
     else:
+        room = f"; {_in_words(inputs)}, which fits" if allowed else ""
         yield ok(
             CODE,
             inputs.node.name,
             "The plan fits the node's memory",
-            f"{format_bytes(total)} stay free under the plan.",
+            f"{format_bytes(total)} stay free under the plan{room}.",
         )
+
+
+def _allowed(inputs: FindingInputs) -> list[tuple[str, PossibleMemory]]:
+    """By database what its settings allow beyond the ledger."""
+    found = ((d.name, engine_named(d.engine).possible(d)) for d in inputs.request.databases)
+    return [(name, item) for name, item in found if item is not None]
+
+
+def _in_words(inputs: FindingInputs) -> str:
+    return " and ".join(
+        f"{name} may take {format_bytes(item.bytes)} more, up to its {item.setting}" for name, item in _allowed(inputs)
+    )
 
 
 def _if_all_work(inputs: FindingInputs) -> int:

@@ -284,7 +284,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitOption:
-    """One change that makes a plan fit: ``kind`` is pool, page_size, numa_node or node. ``text`` is a whole sentence.
+    """One change that makes a plan fit: ``kind`` is pool, page_size, numa_node, connections or node.
+
+    ``text`` is a whole sentence.
 
     ``node``: the other node on which the instance fits.
     """

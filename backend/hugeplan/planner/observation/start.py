@@ -18,6 +18,7 @@ from hugeplan.planner.observation.databases import (
 )
 from hugeplan.planner.observation.parts import NodeParts, node_parts
 from hugeplan.planner.observation.pools import PoolKey, PoolState, pool_states
+from hugeplan.planner.observation.told_apart import with_estimates
 from hugeplan.planner.observation.workloads import workloads_of
 
 
@@ -63,7 +64,8 @@ def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
     if parts is None:
         return request, None
     matches = _matches(request, sample)
-    found = workloads_of(request, sample, parts.ordinary_bytes, matches.matched)
+    estimated = with_estimates(matches.matched, sample.memory, pools, DemandContext.of_node(node))
+    found = workloads_of(request, sample, parts.ordinary_bytes, estimated)
     own_tables = sum(match.database.page_tables_bytes or 0 for match in matches.matched)
     start = Start(
         sample=sample,

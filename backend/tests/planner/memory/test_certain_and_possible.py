@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -26,7 +27,7 @@ from hugeplan.planner.model import (
     Tenant,
     Workload,
 )
-from hugeplan.planner.model.words import IDLE_CONNECTION_BYTES
+from hugeplan.planner.model.words import IDLE_CONNECTION_BYTES, IDLE_THREAD_BYTES
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import parse_kubernetes_bytes
 
@@ -117,3 +118,84 @@ def test_the_databases_need_is_only_of_databases() -> None:
     own = instance.demand.segment_bytes + instance.page_tables_huge_bytes + part(found, "db: connections")
     assert float(said[1]) == pytest.approx(own / GIB, rel=0.03)
     assert float(said[2]) == pytest.approx(40, rel=0.01)
+
+
+def server(engine: str, version: str, pool: str, connections: int, active: int | None) -> DatabaseInstance:
+    settings = {"innodb_buffer_pool_size": pool, "large_pages": "ON", "max_connections": str(connections)}
+    workload = Workload(active_connections=active)
+    return DatabaseInstance(name="db", engine=engine, version=version, settings=settings, workload=workload)
+
+
+@pytest.mark.parametrize(("engine", "version"), [("mysql", "8.4"), ("mysql", "5.7"), ("mariadb", "10.11.8")])
+def test_idle_threads_are_not_working_ones(engine: str, version: str) -> None:
+    asked = PlanRequest(node=node(64), databases=(server(engine, version, "40G", 20_000, 20),))
+    found = plan(asked)
+    assert found.feasible
+    each = found.instances[0].demand.private_bytes_per_connection
+    assert each is not None
+    assert part(found, "db: connections") == 20 * each + 19_980 * IDLE_THREAD_BYTES
+    tight = plan(PlanRequest(node=node(64), databases=(server(engine, version, "54G", 20_000, 20),)))
+    assert tight.feasible
+    assert [f.state for f in tight.findings if f.code == "memory_fit"] == [State.ATTENTION]
+
+
+def oracle(**settings: str) -> DatabaseInstance:
+    return DatabaseInstance(
+        name="ora", engine="oracle", version="19", settings={"sga_target": "40G", "processes": "300", **settings}
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "gib", "state", "beyond"),
+    [
+        ({"pga_aggregate_target": "10G", "pga_aggregate_limit": "40G"}, 64, State.ATTENTION, "30 GiB"),
+        ({"pga_aggregate_target": "10G", "pga_aggregate_limit": "40G"}, 128, State.OK, "30 GiB"),
+        ({"pga_aggregate_limit": "40G"}, 64, State.ATTENTION, "40 GiB"),
+        ({"pga_aggregate_target": "10G", "pga_aggregate_limit": "10G"}, 64, State.OK, None),
+        ({"pga_aggregate_target": "10G"}, 64, State.OK, None),
+    ],
+)
+def test_what_a_limit_allows_beyond_the_target_is_said(
+    settings: dict[str, str], gib: int, state: State, beyond: str | None
+) -> None:
+    found = plan(PlanRequest(node=node(gib), databases=(oracle(**settings),)))
+    assert found.feasible
+    (fit,) = [f for f in found.findings if f.code == "memory_fit"]
+    assert fit.state is state
+    assert ("pga_aggregate_limit" in fit.reason) == (beyond is not None)
+    if beyond is not None:
+        assert beyond in fit.reason
+
+
+@pytest.mark.parametrize(
+    ("database", "named"),
+    [
+        (postgresql(1000, "64MB", None, "16GB"), {"active_connections", "max_connections", "work_mem"}),
+        (postgresql(2000, "64MB", 900, "8GB"), {"active_connections", "work_mem"}),
+        (server("mysql", "8.4", "40G", 20_000, None), {"active_connections", "max_connections"}),
+        (server("mariadb", "10.11.8", "40G", 60_000, None), {"active_connections", "max_connections"}),
+        (server("mysql", "8.4", "50G", 60_000, 20), {"max_connections"}),
+    ],
+)
+def test_a_plan_that_is_short_by_what_is_possible_names_what_to_change(
+    database: DatabaseInstance, named: set[str]
+) -> None:
+    request = PlanRequest(node=node(64), databases=(database,))
+    found = plan(request)
+    assert found.shortfall is not None
+    options = [option for option in found.shortfall.options if option.kind == "connections"]
+    assert {option.setting for option in options} == named
+    for option in options:
+        assert option.setting is not None
+        assert option.value is not None
+        assert option.value in option.text.replace(",", "")
+        changed = replace(database, settings={**database.settings, option.setting: option.value})
+        if option.setting == "active_connections":
+            changed = replace(database, workload=replace(database.workload, active_connections=int(option.value)))
+        assert plan(replace(request, databases=(changed,))).feasible, option.text
+
+
+def test_connections_are_not_named_where_they_are_not_what_is_missing() -> None:
+    found = plan(PlanRequest(node=node(64), databases=(postgresql(20, "4MB", None, "90GB"),)))
+    assert found.shortfall is not None
+    assert not [option for option in found.shortfall.options if option.kind == "connections"]

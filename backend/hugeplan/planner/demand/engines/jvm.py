@@ -268,6 +268,11 @@ def ruled_out(instance: DatabaseInstance) -> str | None:
     return "-XX:-UseLargePages: the JVM asks for no huge page" if off else None
 
 
+def named_size(instance: DatabaseInstance) -> int | None:
+    """LargePageSizeInBytes where it is set: the largest size that the JVM tries."""
+    return integer(_TABLE.read(instance.settings), "LargePageSizeInBytes", 0) or None
+
+
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """LargePageSizeInBytes is the largest size tried, by default the kernel's default size; smaller ones after it."""
     values = _TABLE.read(instance.settings)
@@ -305,6 +310,8 @@ ENGINE: Final = Engine(
     versions=VERSIONS,
     settings=SETTINGS,
     page_choice=PageChoice.NAMED,
+    named_size=named_size,
+    size_setting="LargePageSizeInBytes",
     demand=demand,
     pool_use=pool_use,
     pool_setting="Xmx",

@@ -18,6 +18,7 @@ from hugeplan.planner.demand.base import (
     OnShortage,
     PageChoice,
     PoolUse,
+    PossibleMemory,
     Remarks,
     build_demand,
     computed,
@@ -211,6 +212,15 @@ def ruled_out(instance: DatabaseInstance) -> str | None:
     return None
 
 
+def possible(instance: DatabaseInstance) -> PossibleMemory | None:
+    """What sessions may take beyond pga_aggregate_target, which is an aim: up to pga_aggregate_limit."""
+    values = _TABLE.read(instance.settings)
+    if integer(values, "memory_target", 0):  # all that SGA and PGA may take together is planned
+        return None
+    beyond = integer(values, "pga_aggregate_limit", 0) - integer(values, "pga_aggregate_target", 0)
+    return PossibleMemory("pga_aggregate_limit", beyond) if beyond > 0 else None
+
+
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
     """Only the default size (SHM_HUGETLB). ONLY refuses, TRUE takes what there is."""
     values = _TABLE.read(instance.settings)
@@ -245,6 +255,7 @@ ENGINE: Final = Engine(
     pool_maximum="sga_max_size",
     accesses=block_engine_key_lookup,
     ruled_out=ruled_out,
+    possible=possible,
     refusal=("use_large_pages", "ONLY"),
     locks_segment=True,
     process_per_connection=True,
