@@ -13,6 +13,7 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kubernetes import huge_page_cap_bytes
 from hugeplan.planner.memory.ledger import free_bytes_by_node
 from hugeplan.planner.memory.page_tables import instance_tables
+from hugeplan.planner.memory.pools import most_slack_pages
 from hugeplan.planner.model import (
     GIB,
     MIB,
@@ -31,7 +32,7 @@ from hugeplan.planner.units import exact_bytes, format_bytes
 #: Bytes that a plan of the request misses, 0 where it fits. Raises PlannerError for what cannot be planned.
 Missing = Callable[[PlanRequest], int]
 
-#: Steps in which a pool that fits is named, and those in which it is looked for first.
+#: Steps in which a pool that fits is looked for; it is named in its engine's own.
 _FINE_BYTES, _COARSE_BYTES = 64 * MIB, GIB // 2
 #: Instances of which a change is tried, the largest first: each is a plan or two.
 _MOST_CHANGED = 4
@@ -134,8 +135,9 @@ def _options(
         yield from connection_options(instance, planned.demand, short, lambda d: _fits(request, d, missing))
     chosen = _as_chosen(request, instances)
     for instance, planned in largest_first[:1]:
-        option = _largest_pool(chosen, next(d for d in chosen.databases if d.name == instance.name), planned, missing)
-        option = option or _largest_pool(request, instance, planned, missing)
+        as_chosen = next(d for d in chosen.databases if d.name == instance.name)
+        option = _largest_pool(chosen, as_chosen, planned, short, missing)
+        option = option or _largest_pool(request, instance, planned, short, missing)
         if option is not None:
             yield option
 
@@ -179,9 +181,13 @@ def _as_chosen(request: PlanRequest, instances: Sequence[InstancePlan]) -> PlanR
 
 
 def _largest_pool(
-    request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, missing: Missing
+    request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, short: int, missing: Missing
 ) -> FitOption | None:
-    """The largest buffer pool of one instance with which the plan fits, in whole 64 MiB; None where none does."""
+    """The largest buffer pool of one instance with which the plan fits, in its engine's step; None where none does.
+
+    What a pool takes beside its plan is known without planning it, so the size is worked out first; two plans show that
+    it fits and one step above does not. Only where they do not is every size on the way planned.
+    """
     engine = engine_named(instance.engine)
     setting, asked = engine.pool_setting, planned.demand.pool_bytes
     if setting is None or not asked:
@@ -196,13 +202,24 @@ def _largest_pool(
             demand = demand_at(with_pool(fixed, pool_bytes), planned.demand.page_bytes, context)
         except PlannerError:
             return request.node.mem_total_bytes
-        own = demand.pages * demand.page_bytes + sum(size * pages for size, pages in demand.also_pages)
+        pages = demand.pages + (most_slack_pages(demand, numa_nodes, request.policy) if planned.page_bytes else 0)
+        own = pages * demand.page_bytes if planned.page_bytes else demand.segment_bytes
+        own += sum(size * pages for size, pages in demand.also_pages)
         return own + instance_tables(request.node, demand, fixed.workload).bytes
 
+    def would_lack(pool_bytes: int) -> int:
+        return max(0, cost(pool_bytes) - room)
+
     context = DemandContext.of_node(request.node)
-    least = min(asked, request.node.mem_total_bytes)
-    coarse = _in_steps(lacks, cost, least, _COARSE_BYTES)
-    found = _in_steps(lacks, cost, min(least, coarse + _COARSE_BYTES), _FINE_BYTES)
+    numa_nodes = 1 if instance.numa_node is not None else len(request.node.numa)
+    least, step = min(asked, request.node.mem_total_bytes), engine.pool_step_bytes
+    room = cost(asked) - short
+    found = largest_that_fits(would_lack, least, step) if step < _FINE_BYTES else 0
+    if not found or lacks(found) or (found + step <= least and not lacks(found + step)):
+        found = _in_steps(lacks, cost, least, _COARSE_BYTES)
+        found = _in_steps(lacks, cost, min(least, found + _COARSE_BYTES), _FINE_BYTES)
+        if step < _FINE_BYTES:
+            found = largest_that_fits(lacks, min(least, found + _FINE_BYTES), step)
     if not found:
         return None
     value = with_pool(fixed, found).settings[setting]
@@ -210,7 +227,7 @@ def _largest_pool(
         kind="pool",
         text=(
             f"The largest {setting} of {instance.name} that fits is {exact_bytes(found)}"
-            f" (in steps of {exact_bytes(_FINE_BYTES)})."
+            f" (in steps of {exact_bytes(step)})."
         ),
         instance=instance.name,
         setting=setting,
@@ -245,14 +262,16 @@ def largest_that_fits(lacks: Callable[[int], int], asked: int, unit: int) -> int
     high = asked // unit + 1  # in units; does not fit, or is more than was asked
     low = 0
     at = high - 1
+    down = 1
     while at > low:
         short = lacks(at * unit)
         if not short:
             low = at
             break
         high = at
-        # At least one unit stays to be tried: pools in chunks shrink by more than a byte per byte.
-        at = min(at - 1, max(1, at - short // unit))
+        # Pools in larger units do not shrink by a byte per byte: steps double, and at least one unit stays to be tried.
+        at = min(max(at - down, int(at > 1)), max(1, at - short // unit))
+        down *= 2
     step = 1
     while low and high - low > 1:
         at = min(low + step, (low + high) // 2) if low + step >= high else low + step

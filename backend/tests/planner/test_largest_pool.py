@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 from support.seeds import SEEDS
 
+from hugeplan.planner import plan as plan_module
 from hugeplan.planner.choice.pool_sizes import with_pool
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance, FitOption, NodeFacts, NumaNode, PlanRequest, Policy
 from hugeplan.planner.plan import plan
@@ -59,10 +61,13 @@ def case(rng: random.Random) -> PlanRequest:
             ("mariadb", "10.11.8", mysql),
             ("oracle", "19", {"sga_target": f"{pool}G"}),
             ("jvm", "17", {"Xmx": f"{pool}g"}),
+            ("oracle", "19", {"sga_target": f"{pool}G", "use_large_pages": "FALSE", "processes": "300"}),
+            ("db2", "11.5", {"database_memory": f"{pool}G"}),
+            ("postgresql", "17", {"shared_buffers": f"{pool}GB", "max_connections": "200", "huge_pages": "off"}),
             ("postgresql", "16", {"shared_buffers": f"{pool}GB", "max_connections": "50"}),
         )
     )
-    size = default if engine == "mysql" else rng.choice((2 * MIB, GIB))
+    size = default if engine in {"mysql", "oracle", "db2"} else rng.choice((2 * MIB, GIB))
     database = DatabaseInstance(
         name="db", engine=engine, version=version, settings=settings, page_bytes=rng.choice((None, size, size))
     )
@@ -81,8 +86,36 @@ def test_one_step_above_does_not_fit(seed: int) -> None:
             continue
         named += 1
         found = option.pool_bytes
-        unit = 64 * MIB
+        step = engine_named(request.databases[0].engine).pool_step_bytes
         assert fits(request, found), (seed, number)
-        above = [found + unit, *(found + unit * rng.randrange(1, 640) for _ in range(6))]
+        unit = max(step, MIB)
+        above = [found + step, found + unit, *(found + unit * rng.randrange(1, 1_000) for _ in range(6))]
         assert not any(fits(request, size) for size in above), (seed, number, option.text)
     assert named > 20
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "settings"),
+    [
+        ("postgresql", "16", {"shared_buffers": "100GB", "max_connections": "50"}),
+        ("postgresql", "17", {"shared_buffers": "100GB", "max_connections": "200", "huge_pages": "off"}),
+        ("oracle", "19", {"sga_target": "100G"}),
+        ("db2", "11.5", {"database_memory": "100G"}),
+    ],
+)
+def test_the_size_is_worked_out_not_searched_by_plans(
+    engine: str, version: str, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that does not fit plans three more at most: the pool that fits, one step above, and no other."""
+    asked = 0
+
+    def counted(request: PlanRequest) -> int:
+        nonlocal asked
+        asked += 1
+        return missing(request)
+
+    missing = plan_module._missing
+    monkeypatch.setattr(plan_module, "_missing", counted)
+    database = DatabaseInstance(name="db", engine=engine, version=version, settings=settings)
+    assert option_of(PlanRequest(node=node(64), databases=(database,))) is not None
+    assert asked <= 3, asked
