@@ -2899,7 +2899,9 @@ export interface components {
         };
         /**
          * FitOption
-         * @description One change that makes a plan fit: ``kind`` is pool, page_size, numa_node or node. ``text`` is a whole sentence.
+         * @description One change that makes a plan fit: ``kind`` is pool, page_size, numa_node, connections or node.
+         *
+         *     ``text`` is a whole sentence.
          *
          *     ``node``: the other node on which the instance fits.
          */
