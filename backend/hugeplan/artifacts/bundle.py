@@ -24,6 +24,7 @@ from typing import Literal
 
 from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
 from hugeplan.artifacts.outside import markdown
+from hugeplan.artifacts.pod import SNIPPET
 from hugeplan.artifacts.provenance import Provenance
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -142,6 +143,7 @@ def _readme(
         "force. `roll-back.sh` lists the ways back with the counts that were there. Use one way to reserve the pages:",
         "the alternatives do the same elsewhere, and two of them contradict each other as soon as one is changed.",
         "",
+        *_left_to_you(artifacts),
         "## Recommended",
         "",
         "| step | file | what it does | goes to | restart |",
@@ -172,6 +174,12 @@ def _readme(
         for a in others:
             lines += ["", f"### {a.kind}", "", *_commands(a)]
     return "\n".join([*lines, ""])
+
+
+def _left_to_you(artifacts: Sequence[Artifact]) -> tuple[str, ...]:
+    """A paragraph per database whose pods no known object makes: no step patches anything for it."""
+    forms = (a for a in artifacts if a.kind.startswith(SNIPPET))
+    return tuple(f"**Left to you:** {markdown(a.summary)} See `{path_of(a)}`.\n" for a in forms)
 
 
 def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Patches of operators' objects: one per database that an operator may run, as the table of operators says."""
+"""Patches of operators' objects: one per object that is known to make the pods of a database, as the table says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from hugeplan.artifacts import pod
@@ -11,7 +11,6 @@ from hugeplan.artifacts.base import (
     Renderer,
     Restart,
     all_of,
-    object_name,
     slug,
     unique_kinds,
     with_pool,
@@ -19,8 +18,10 @@ from hugeplan.artifacts.base import (
 )
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.planner.model import InstancePlan, Plan, PlanRequest
-from hugeplan.recognition.base import CustomResource, Patch
+from hugeplan.artifacts.owners import patched
+from hugeplan.planner.memory.kubernetes import huge_page_limits
+from hugeplan.planner.model import DatabaseInstance, InstancePlan, OperatorObject, Plan, PlanRequest
+from hugeplan.recognition.base import CustomResource
 from hugeplan.recognition.operators import RESOURCES
 
 #: A server's section of an option file, by engine.
@@ -29,38 +30,60 @@ _SECTIONS: Final = {"mariadb": "mariadb", "mysql": "mysqld"}
 
 def renderers() -> dict[str, Renderer]:
     """A renderer per kind of patch."""
-    return {
-        row.patch.kind: _renderer(row, row.patch, operator.engine)
-        for row, operator in RESOURCES.values()
-        if row.patch is not None
-    }
+    kinds = dict.fromkeys(row.patch.kind for row, _ in RESOURCES.values() if row.patch is not None)
+    return {kind: _renderer(kind) for kind in kinds}
 
 
-def _renderer(row: CustomResource, patch: Patch, engine: str) -> Renderer:
-    return lambda plan, request: _patches(row, patch, engine, plan, request)
+def _renderer(kind: str) -> Renderer:
+    return lambda plan, request: _patches(kind, plan, request)
 
 
-def _patches(row: CustomResource, patch: Patch, engine: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """One patch per database of the operator's engine with a pool, on Kubernetes nodes."""
+def _patches(kind: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
+    """One patch per object (or instance set of it) with a pool on this node, however many of its pods run here."""
     if not request.reservations.kubernetes:
         return
-    found = [(i, p) for i, p in with_pool(plan, request) if p.engine == engine]
-    kinds = unique_kinds(patch.kind, (planned.name for _, planned in found))
-    for kind, (instance, planned) in zip(kinds, found, strict=True):
-        amounts, missing = pod.resources(plan, instance, planned)
-        settings = {item.name: item.value for item in settings_to_write(instance, planned)}
-        # An operator's check against the limit needs the buffer pool in the object; it is in the scenario's settings.
-        given = _given(instance.settings, engine)
-        missing += [f"{name}: left out, its value cannot be written here." for name, value in given.items()
-                    if not is_setting_value(value)]  # fmt: skip
-        settings = {**{name: value for name, value in given.items() if is_setting_value(value)}, **settings}
-        spec = _spec(row, engine, object_name(planned.name), amounts, settings)
-        limit = next(iter(amounts["limits"].items()))
-        yield _artifact(row, patch, kind, planned=planned, spec=spec, limit=limit, missing=missing)
+    members: dict[OperatorObject, list[tuple[DatabaseInstance, InstancePlan]]] = {}
+    for instance, planned in with_pool(plan, request):
+        found = patched(instance)
+        if found is not None and found[2].kind == kind:
+            members.setdefault(found[0], []).append((instance, planned))
+    names = ["-".join(filter(None, (one.namespace, one.name, one.instance_set))) for one in members]
+    for own_kind, name, (target, pairs) in zip(unique_kinds(kind, names), names, members.items(), strict=True):
+        yield _of_object(own_kind, name, target, _strictest(plan, pairs), plan)
+
+
+def _strictest(
+    plan: Plan, pairs: Sequence[tuple[DatabaseInstance, InstancePlan]]
+) -> tuple[DatabaseInstance, InstancePlan]:
+    """The pod that speaks for all of an object's pods on the node: of the largest demand, the one with the least spare.
+
+    The pages of the error bar are granted pod by pod; a limit with them for each would ask for more than the pool.
+    """
+    most = max(planned.demand.pages * planned.demand.page_bytes for _, planned in pairs)
+    largest = [one for one in pairs if one[1].demand.pages * one[1].demand.page_bytes == most]
+    return min(largest, key=lambda one: sum(huge_page_limits(one[1], plan.pools, plan.instances).values()))
+
+
+def _of_object(
+    kind: str, name: str, target: OperatorObject, pair: tuple[DatabaseInstance, InstancePlan], plan: Plan
+) -> Artifact:
+    instance, planned = pair
+    row, operator = RESOURCES[target.group, target.kind]
+    engine = operator.engine
+    amounts, missing = pod.resources(plan, instance, planned)
+    settings = {item.name: item.value for item in settings_to_write(instance, planned)}
+    # An operator's check against the limit needs the buffer pool in the object; it is in the scenario's settings.
+    given = _given(instance.settings, engine)
+    missing += [f"{name}: left out, its value cannot be written here." for name, value in given.items()
+                if not is_setting_value(value)]  # fmt: skip
+    settings = {**{name: value for name, value in given.items() if is_setting_value(value)}, **settings}
+    spec = _spec(row, engine, target.instance_set, amounts, settings)
+    limit = next(iter(amounts["limits"].items()))
+    return _artifact(row, kind, name, target, spec=spec, limit=limit, missing=missing)
 
 
 def _spec(
-    row: CustomResource, engine: str, name: str, resources: Mapping[str, Any], settings: Mapping[str, str]
+    row: CustomResource, engine: str, name: str | None, resources: Mapping[str, Any], settings: Mapping[str, str]
 ) -> dict[str, Any]:
     """The fields of the object that change: resources, in a set where the object has sets, and settings."""
     spec: dict[str, Any] = {}
@@ -96,44 +119,49 @@ def _given(settings: Mapping[str, str], engine: str) -> dict[str, str]:
 
 def _artifact(
     row: CustomResource,
-    patch: Patch,
     kind: str,
+    slug_of: str,
+    target: OperatorObject,
     *,
-    planned: InstancePlan,
     spec: Mapping[str, Any],
     limit: tuple[str, str],
     missing: list[str],
 ) -> Artifact:
-    name = object_name(planned.name)
-    file = f"{slug(planned.name)}-{patch.kind.replace('_', '-')}.yaml"
+    patch = row.patch
+    assert patch is not None  # only objects with one come here
+    name = target.name
+    file = f"{slug(slug_of)}-{patch.kind.replace('_', '-')}.yaml"
     document = {
         "apiVersion": f"{row.group}/{patch.version}",
         "kind": row.kind,
-        "metadata": {"name": name},
+        "metadata": {"name": name, "namespace": target.namespace},
         "spec": spec,
     }
-    resource = f"{patch.plural}.{row.group}"
-    path = (row.limits_in or "").replace("[]", "[0]")
-    query = f"kubectl get {resource} {name} -o jsonpath='{{.{path}.limits.{limit[0]}}}'"
+    of_object = f"{patch.plural}.{row.group} {name} --namespace {target.namespace}"
+    path = (row.limits_in or "").replace("[]", f'[?(@.name=="{target.instance_set}")]')
+    query = f"kubectl get {of_object} -o jsonpath='{{.{path}.limits.{limit[0]}}}'"
     title = patch.title or row.title
+    # One owner of fields per instance set: an apply takes away what its owner wrote before and leaves out now.
+    manager = "-".join(filter(None, ("hugeplan", target.instance_set)))
+    before = f"{slug(slug_of)}-before.yaml"
     return Artifact(
         kind=kind,
         filename=file,
         media_type="application/yaml",
         content=yaml_text(
             [
-                f"For the {title} of {planned.name}, by server-side apply: all other fields stay as they are.",
-                f"The object's name is not in the plan: {name} is the database's name in it.",
+                f"For the {title} {target.namespace}/{name}, by server-side apply: all other fields stay as they are.",
                 *patch.comments,
                 *missing,
             ],
             document,
         ),
-        summary=f"Gives {planned.name} its huge page limit and settings through its operator.",
-        install=f"kubectl get {resource} {name} -o yaml > {name}-before.yaml\n"
-        f"kubectl apply --server-side --force-conflicts --field-manager=hugeplan -f {file}",
+        summary=f"Gives {target.words} its huge page limit and settings; its operator makes its pods anew.",
+        # Without the object the first command fails, and the second would make one.
+        install=f"kubectl get {of_object} -o yaml > {before} &&\n"
+        f"kubectl apply --server-side --force-conflicts --field-manager={manager} -f {file}",
         verify=all_of([f'test "$({query})" = {limit[1]}']),
-        rollback=f"kubectl replace -f {name}-before.yaml",
+        rollback=f"kubectl replace -f {before}",
         restart=Restart.ENGINE,
-        avoid_when=f"{planned.name} is not run by this operator.",
+        avoid_when=f"{target.words} is not there any more: the patch would make a new one.",
     )

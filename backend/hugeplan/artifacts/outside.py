@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
 from hugeplan.planner.errors import shown_value
@@ -24,6 +24,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-
 #: Kubernetes' DNS subdomain and DNS label (apimachinery pkg/util/validation).
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 _MOST_OF_A_HOST: Final = 253
 #: What Ansible reads in a way of its own: groups of all hosts, and the machine that it runs on.
 _ANSIBLE_WORDS: Final = frozenset({"all", "ungrouped", "localhost"})
@@ -53,7 +54,8 @@ def _is_stateful_set(name: str) -> bool:
 def refused_names(node: str, databases: Iterable[Mapping[str, Any]]) -> str | None:
     """Why no file is handed out: the first name that a file would use and that does not have the form of its kind.
 
-    ``databases`` are mappings with ``stateful_set`` and ``container``, None where unknown. None when all names will do.
+    ``databases`` are mappings with ``stateful_set``, ``container`` and ``operator_object``, None where unknown. None
+    when all names will do.
     """
     found = [("node", node, is_host_name(node), "a host name: letters, digits, dashes, underscores and dots")]
     for database in databases:
@@ -64,6 +66,7 @@ def refused_names(node: str, databases: Iterable[Mapping[str, Any]]) -> str | No
         if container is not None:
             right = _LABEL.fullmatch(container) is not None
             found.append(("container", container, right, "a name as Kubernetes spells it"))
+        found += _names_of_object(database.get("operator_object") or {})
     for what, name, is_right, expected in found:
         if not is_right:
             return (
@@ -73,9 +76,27 @@ def refused_names(node: str, databases: Iterable[Mapping[str, Any]]) -> str | No
     return None
 
 
+def _names_of_object(names: Mapping[str, Any]) -> list[tuple[str, str, bool, str]]:
+    """The names of an operator's object, each with whether it has the form of its kind."""
+    forms = {"group": _SUBDOMAIN, "kind": _KIND, "namespace": _LABEL, "name": _SUBDOMAIN, "instance_set": _LABEL}
+    return [
+        (f"{part} of an operator's object", name, is_right, "a name as Kubernetes spells it")
+        for part, form in forms.items()
+        if (name := names.get(part)) is not None
+        for is_right in [len(name) <= _MOST_OF_A_HOST and form.fullmatch(name) is not None]
+    ]
+
+
 def refused(plan: Plan, request: PlanRequest) -> str | None:
     """:func:`refused_names` of a plan, and a setting that some reader of a file would take for something else."""
-    databases = [{"stateful_set": each.stateful_set, "container": each.container} for each in request.databases]
+    databases = [
+        {
+            "stateful_set": each.stateful_set,
+            "container": each.container,
+            "operator_object": None if each.operator_object is None else asdict(each.operator_object),
+        }
+        for each in request.databases
+    ]
     for instance in plan.instances:
         for advice in instance.demand.settings:
             if not (_SETTING_NAME.fullmatch(advice.name) and is_setting_value(advice.value)):

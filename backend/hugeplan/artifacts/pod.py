@@ -6,8 +6,9 @@ Rules: huge page request equals limit, the quantity is whole pages, cpu or memor
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from hugeplan.artifacts.base import (
     Artifact,
@@ -20,10 +21,16 @@ from hugeplan.artifacts.base import (
     yaml_text,
 )
 from hugeplan.artifacts.engines.in_pod import pod_names
+from hugeplan.artifacts.owners import limits_field, patched
 from hugeplan.planner.memory.kubernetes import huge_page_limits, pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.units import format_kubernetes_bytes
 
+#: Kind of the form that stands where no patch can be written.
+SNIPPET: Final = "statefulset_snippet"
+#: No object and no container can have these names: the API server refuses them.
+UNKNOWN_SET: Final = "STATEFULSET_NAME"
+UNKNOWN_CONTAINER: Final = "CONTAINER_NAME"
 _NO_MEMORY = "memory: left out, the connections of this engine are not known to the plan; a pod needs cpu or memory."
 
 
@@ -42,14 +49,16 @@ def resources(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) -> 
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """Per database with a pool, on Kubernetes nodes: the container's resources and a patch of its StatefulSet."""
+    """Per database with a pool, on Kubernetes nodes: the container's resources and a patch of its StatefulSet.
+
+    Nothing for a database whose operator's object is patched. Without a known owner the patch is a snippet with
+    placeholders, which neither kubectl nor the API server takes.
+    """
     if not request.reservations.kubernetes:
         return
     found = [(i, planned) for i, planned in with_pool(plan, request) if not _has_its_pages(i, planned)]
-    names = [planned.name for _, planned in found]
-    for kind, patch_kind, (instance, planned) in zip(
-        unique_kinds("pod", names), unique_kinds("statefulset_patch", names), found, strict=True
-    ):
+    found = [(i, planned) for i, planned in found if patched(i) is None]
+    for kind, (instance, planned) in zip(unique_kinds("pod", _names(found)), found, strict=True):
         amounts, left_out = resources(plan, instance, planned)
         names_of_pages = " and ".join(name for name in amounts["limits"] if name != "memory")
         yield Artifact(
@@ -61,13 +70,28 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
                 {"resources": amounts},
             ),
             summary=f"The limits that let the container of {planned.name} use its huge pages.",
-            install="# put them into the container of the pod template, then apply it",
+            install=f"# put them into {_place(instance)}, then apply it",
             verify=all_of(node_checks(plan)),
             rollback=f"# remove the {names_of_pages} lines and set huge_pages back before the pod restarts",
             restart=Restart.ENGINE,
-            avoid_when="An operator makes the pod: use its custom resource.",
+            avoid_when="The operator's version has another field for them."
+            if instance.operator_object is not None
+            else "An operator makes the pod: use its custom resource.",
         )
-        yield _patch(instance, planned, patch_kind, amounts, left_out)
+    own = [(i, planned) for i, planned in found if i.operator_object is None]
+    for kind, is_known in (("statefulset_patch", True), (SNIPPET, False)):
+        pairs = [(i, planned) for i, planned in own if (i.stateful_set is not None) is is_known]
+        for own_kind, (instance, planned) in zip(unique_kinds(kind, _names(pairs)), pairs, strict=True):
+            yield _patch(instance, planned, own_kind, *resources(plan, instance, planned))
+
+
+def _names(pairs: Iterable[tuple[DatabaseInstance, InstancePlan]]) -> list[str]:
+    return [planned.name for _, planned in pairs]
+
+
+def _place(instance: DatabaseInstance) -> str:
+    found = instance.operator_object
+    return "the container of the pod template" if found is None else limits_field(found)
 
 
 def _has_its_pages(instance: DatabaseInstance, planned: InstancePlan) -> bool:
@@ -81,38 +105,40 @@ def _patch(
 ) -> Artifact:
     """A strategic merge patch: the container is found by its name, everything else of the template stays."""
     names = pod_names(instance, planned)
-    name, container = names.stateful_set, names.container
-    of_set = f"statefulset {name}{names.in_namespace}"
-    file = f"{slug(planned.name)}-statefulset-patch.yaml"
+    is_known = instance.stateful_set is not None
+    name = names.stateful_set if is_known else UNKNOWN_SET
+    container = names.container if is_known or instance.container is not None else UNKNOWN_CONTAINER
+    of_set = f"statefulset {shlex.quote(name)}{names.in_namespace}"
+    file = f"{slug(planned.name)}-{'statefulset-patch' if is_known else 'statefulset-snippet'}.yaml"
     document = {"spec": {"template": {"spec": {"containers": [{"name": container, "resources": amounts}]}}}}
     limit, amount = next(iter(amounts["limits"].items()))
     path = f'{{.spec.template.spec.containers[?(@.name=="{container}")].resources.limits.{limit}}}'
-    before = f"kubectl get {of_set} -o yaml > {name}-before.yaml"
-    assumed = [
-        f"The name of the {what} is not in the plan: {used} is the database's name in it."
-        for what, known, used in (
-            ("StatefulSet", instance.stateful_set, name),
-            ("container", instance.container, container),
+    before = f"{name if is_known else slug(planned.name)}-before.yaml"
+    comments = [f"Strategic merge patch for the StatefulSet of {planned.name}."]
+    summary = f"Gives the container of {planned.name} its limits and starts its pods again."
+    if not is_known:
+        summary = (
+            f"What makes the pods of {planned.name} is not known, so no object is patched: a form for its StatefulSet,"
+            " or for an operator's object, with placeholders to fill in."
         )
-        if known is None
-    ]
+        comments = [
+            f"NOT TO BE APPLIED AS IT IS. {summary}",
+            "Write the limits into what makes the pods; STATEFULSET_NAME and CONTAINER_NAME are placeholders.",
+        ]
+    elif instance.container is None:
+        comments.append(f"The name of the container is not in the plan: {container} is the database's name in it.")
     return Artifact(
         kind=kind,
         filename=file,
         media_type="application/yaml",
-        content=yaml_text(
-            [
-                f"Strategic merge patch for the StatefulSet of {planned.name}.",
-                *assumed,
-                "Volumes: left out, MAP_HUGETLB needs none.",
-                *left_out,
-            ],
-            document,
-        ),
-        summary=f"Gives the container of {planned.name} its limits and starts its pods again.",
-        install=f"{before}\nkubectl patch {of_set} --type strategic --patch-file {file}",
+        content=yaml_text([*comments, "Volumes: left out, MAP_HUGETLB needs none.", *left_out], document),
+        summary=summary,
+        install=f"kubectl get {of_set} -o yaml > {before}\nkubectl patch {of_set} --type strategic --patch-file {file}",
         verify=all_of([f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"]),
-        rollback=f"kubectl replace -f {name}-before.yaml",
+        rollback=f"kubectl replace -f {before}",
         restart=Restart.ENGINE,
-        avoid_when="An operator owns the StatefulSet: it would undo the patch.",
+        avoid_when="An operator owns the StatefulSet: it would undo the patch."
+        if is_known
+        else "The placeholders stand: kubectl and the API server refuse them. An operator makes the pods: use its"
+        " custom resource.",
     )

@@ -55,7 +55,7 @@ ROWS: Final = (
     Row(cloud_config.render, ("cloud_config",)),
     Row(ansible.render, ("ansible_playbook",)),
     Row(kubelet_configuration.render, ("kubelet_configuration",)),
-    Row(pod.render, ("pod", "statefulset_patch")),
+    Row(pod.render, ("pod", "statefulset_patch", pod.SNIPPET)),
     Row(node_label.render, ("node_label", "node_feature_rule")),
     Row(openshift.render, ("performance_profile", "openshift_tuned", "machine_config")),
     Row(gke.render, ("gke_system_config", "terraform_gke")),
@@ -105,7 +105,11 @@ _ENGINES: Final = (
     "engine_settings",
 )
 #: In a pod the node's files of a login or a service do not act.
-_POD: Final = ("statefulset_patch", *(kind for kind in _ENGINES if kind not in {"limits_d", "thp_tmpfiles"}))
+_POD: Final = (
+    "statefulset_patch",
+    *operators.renderers(),
+    *(kind for kind in _ENGINES if kind not in {"limits_d", "thp_tmpfiles"}),
+)
 _AT_RUN_TIME: Final = ("numa_script", "systemd_unit")
 #: The recommended path of each platform, in order; kinds that a plan does not have are skipped.
 PATHS: Final[Mapping[Platform, Mapping[str, Sequence[str]]]] = {

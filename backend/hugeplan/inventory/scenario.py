@@ -6,6 +6,7 @@ The document says what is known and leaves out what is not, so that opening it p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from hugeplan.inventory.answer import request_of
@@ -105,4 +106,5 @@ def _database(instance: DatabaseInstance) -> Json:
         pod_memory_limit=instance.pod_memory_limit_bytes,
         stateful_set=instance.stateful_set,
         container=instance.container,
+        operator_object=None if instance.operator_object is None else _known(**asdict(instance.operator_object)),
     )

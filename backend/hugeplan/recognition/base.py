@@ -58,6 +58,7 @@ class PodView:
     containers: tuple[ContainerView, ...]
     owner_kind: str | None = None
     owner_name: str | None = None
+    owner_group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,8 @@ class Recognised:
     where its value was read. ``confidence`` is high where an operator's label or a server's command says so, medium
     for a known image, low for a name alone. ``complete`` is False when more settings lie where the input cannot see.
     ``limits_in``: where the operator takes the container's limits from; None where that is the pod's own template.
+    ``resource`` is the operator's object that exists for the pod, None where the input does not tell which one it is;
+    ``instance_set`` is the pod's set in it.
     """
 
     engine: str
@@ -151,6 +154,8 @@ class Recognised:
     operator: str | None = None
     limits_in: str | None = None
     cluster: str | None = None
+    resource: Reference | None = None
+    instance_set: str | None = None
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -188,16 +193,20 @@ class Patch:
 class CustomResource:
     """Where an operator's object holds what decides about huge pages; paths begin below ``spec``.
 
-    ``sets`` is a list of instance sets, each with its own ``resources``. Settings stand as a map in ``parameters`` or
-    as a whole my.cnf in ``option_file``. ``version`` and ``image`` say which server it is. With ``texts_only`` the
-    definition takes parameters as strings alone; with ``known_resources_only`` the operator drops resources whose names
-    it does not know. ``resources`` None: the linter passes the object over, because its limits stand elsewhere.
+    ``sets`` is a list of instance sets, each with its own ``resources``; a pod's label ``set_label`` names its set.
+    ``labels``: only pods with one of these are of this object, where an operator has more than one. Settings stand as a
+    map in ``parameters`` or as a whole my.cnf in ``option_file``. ``version`` and ``image`` say which server it is.
+    With ``texts_only`` the definition takes parameters as strings alone; with ``known_resources_only`` the operator
+    drops resources whose names it does not know. ``resources`` None: the linter passes the object over, because its
+    limits stand elsewhere.
     """
 
     group: str
     kind: str
     title: str = ""
     sets: tuple[str, ...] = ()
+    set_label: str | None = None
+    labels: tuple[str, ...] = ()
     resources: tuple[str, ...] | None = None
     parameters: tuple[str, ...] = ()
     option_file: tuple[str, ...] = ()
@@ -248,7 +257,11 @@ class Operator:
         name = label(pod, *self.labels)
         if name is None or not self.is_server(pod):
             return ()
-        return [Reference(row.group, row.kind, name) for row in self.resources]
+        return [
+            Reference(row.group, row.kind, name)
+            for row in self.resources
+            if not row.labels or label(pod, *row.labels) is not None
+        ]
 
 
 def inside(resource: Mapping[str, Any] | None, *path: str) -> Any:

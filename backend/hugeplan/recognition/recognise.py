@@ -21,6 +21,7 @@ from hugeplan.recognition.base import (
     Recognised,
     Reference,
     inside,
+    label,
     text_map,
 )
 from hugeplan.recognition.config_files import my_cnf
@@ -46,6 +47,12 @@ def may_hold_database(labels: Iterable[str], containers: Iterable[tuple[str, str
 
 def recognise(pod: PodView, objects: Objects) -> tuple[Recognised, ...]:
     """The databases of a pod: the one that its operator's labels name, else whatever its containers look like."""
+    owned = _by_owner(pod)
+    if owned is not None:
+        operator, reference = owned
+        container = _container_of(operator, pod)
+        if container is not None and operator.is_server(pod):
+            return (_of_operator(operator, [reference], container, pod, objects),)
     candidates = {one.name: one for name in pod.labels if name in BY_LABEL for one in BY_LABEL[name]}
     for operator in candidates.values():
         references = operator.referenced(pod)
@@ -53,6 +60,32 @@ def recognise(pod: PodView, objects: Objects) -> tuple[Recognised, ...]:
         if container is not None and _claims(operator, references, pod, objects):
             return (_of_operator(operator, references, container, pod, objects),)
     return tuple(_of_containers(pod))
+
+
+def _by_owner(pod: PodView) -> tuple[Operator, Reference] | None:
+    """The operator whose object controls the pod itself, without a StatefulSet between them."""
+    found = RESOURCES.get((pod.owner_group or "", pod.owner_kind or ""))
+    if found is None or not pod.owner_name:
+        return None
+    row, operator = found
+    return operator, Reference(row.group, row.kind, pod.owner_name)
+
+
+def _object_of(
+    operator: Operator, references: Sequence[Reference], seen: Sequence[Reference], pod: PodView
+) -> Reference | None:
+    """The object that exists for the pod: one in the input, else the only one that its owner or labels can mean.
+
+    A label that other charts set too names no object by itself.
+    """
+    if seen:
+        return seen[0]
+    named = operator.references is not None or not OWN_LABELS.isdisjoint(
+        {name for name in operator.labels if pod.labels.get(name)}
+    )
+    of_group = {one for one in references if any(name.startswith(f"{one.group}/") for name in pod.labels)}
+    possible = of_group or set(references)
+    return next(iter(possible)) if len(possible) == 1 and (named or _by_owner(pod) is not None) else None
 
 
 def _claims(operator: Operator, references: Sequence[Reference], pod: PodView, objects: Objects) -> bool:
@@ -78,15 +111,17 @@ def _of_operator(
     found = NOTHING
     seen: list[Reference] = []
     for reference in references:
-        resource = objects.get(reference, pod.namespace)
-        if resource is not None:
+        body = objects.get(reference, pod.namespace)
+        if body is not None:
             seen.append(reference)
-            found = found.over(operator.read(resource, pod) if operator.read else _read(operator, reference, resource))
+            found = found.over(operator.read(body, pod) if operator.read else _read(operator, reference, body))
     own = row.read(container)
     reading = own.over(found).over(operator.defaults(pod))
     unknown = list(reading.unknown)
     if not seen:
         unknown.append(f"settings: the {operator.name} resource of this cluster is not in the input")
+    resource = _object_of(operator, references, seen, pod)
+    set_label = None if resource is None else RESOURCES[resource.group, resource.kind][0].set_label
     objects_seen = ", ".join(f"{one.kind} {pod.namespace}/{one.name}" for one in seen)
     source = f"label of {operator.name}" + (f" and {objects_seen}" if seen else "")
     return _recognised(
@@ -99,6 +134,8 @@ def _of_operator(
         operator=operator.name,
         limits_in=_limits_in(operator, (*seen, *references)[0]),
         cluster=references[0].name,
+        resource=resource,
+        instance_set=set_label and label(pod, set_label),
         unknown=tuple(unknown),
     )
 
@@ -170,6 +207,8 @@ def _recognised(
     cluster: str | None,
     unknown: tuple[str, ...],
     limits_in: str | None = None,
+    resource: Reference | None = None,
+    instance_set: str | None = None,
 ) -> Recognised:
     image = parse_image(container.image)
     version = reading.version or row.version_of_image(image.name, image.tag or "")
@@ -185,6 +224,8 @@ def _recognised(
         limits_in=limits_in,
         operator=operator,
         cluster=cluster,
+        resource=resource,
+        instance_set=instance_set,
         unknown=unknown if version or row.engine == "jvm" else (*unknown, "version: the image's tag does not say it"),
         notes=reading.notes,
     )

@@ -21,6 +21,7 @@ from hugeplan.planner.model import (
     NodeSample,
     NumaNode,
     ObservedWorkloads,
+    OperatorObject,
     PlanRequest,
     Policy,
     Pool,
@@ -311,6 +312,9 @@ def _database(document: DatabaseDocument, index: int, ids: set[int]) -> Database
         runs_as=document.runs_as,
         stateful_set=document.stateful_set,
         container=document.container,
+        operator_object=(
+            None if document.operator_object is None else OperatorObject(**document.operator_object.model_dump())
+        ),
     )
 
 

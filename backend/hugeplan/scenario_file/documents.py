@@ -143,11 +143,25 @@ class PoolRangeDocument(Document):
     max: Memory
 
 
+class OperatorObjectDocument(Document):
+    """The custom resource that an operator makes a database's pods from: its patch is written for this object.
+
+    ``instance_set`` is the database's set within it, for resources that hold several sets (PostgresCluster).
+    """
+
+    group: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
+    kind: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]{0,62}$")]
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+    name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
+    instance_set: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] | None = None
+
+
 class DatabaseDocument(Document):
     """A database instance: its engine and settings as the engine spells them.
 
     ``runs_as`` names the observed database that this instance describes, where the planner cannot tell by itself.
     ``stateful_set`` (``namespace/name``) and ``container`` name the Kubernetes objects that its files patch.
+    ``operator_object`` is the custom resource of an operator that makes the pods: the patch is written for it alone.
     ``pod_memory_request`` and ``pod_memory_limit`` are what the container has now: patches take the pages from them.
     """
 
@@ -166,6 +180,7 @@ class DatabaseDocument(Document):
     runs_as: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     stateful_set: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}/[a-z0-9.-]{1,253}$")] | None = None
     container: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}$")] | None = None
+    operator_object: OperatorObjectDocument | None = None
     workload: WorkloadDocument = WorkloadDocument()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -13,6 +14,7 @@ from hugeplan.planner.model import (
     DatabaseInstance,
     NodeFacts,
     NumaNode,
+    OperatorObject,
     Plan,
     PlanRequest,
     Policy,
@@ -20,6 +22,7 @@ from hugeplan.planner.model import (
     Reservations,
 )
 from hugeplan.planner.plan import plan
+from hugeplan.recognition.operators import RESOURCES
 
 SETTINGS = {
     "postgresql": {"shared_buffers": "4GB", "max_connections": "100"},
@@ -66,15 +69,40 @@ def rendered(request: PlanRequest) -> tuple[Plan, dict[str, Artifact]]:
     return found, {artifact.kind: artifact for artifact in render(found, request)}
 
 
+#: An object of each operator with a patch, by the patch's kind.
+OBJECTS = {
+    row.patch.kind: OperatorObject(
+        group=row.group, kind=row.kind, namespace="hugeplan", name=operator.engine,
+        instance_set="one" if row.sets else None,
+    )
+    for (row, operator) in reversed(RESOURCES.values())
+    if row.patch is not None
+}  # fmt: skip
+
+
+def operated(kind: str) -> PlanRequest:
+    """A database that an operator runs, on a Kubernetes node."""
+    engine = OBJECTS[kind].name
+    request = request_of(engine, kubernetes=True, kube_reserved_bytes=GIB)
+    return replace(request, databases=(instance(engine, operator_object=OBJECTS[kind]),))
+
+
+def in_stateful_set(request: PlanRequest) -> PlanRequest:
+    """The request with databases whose StatefulSet and container have the engine's name."""
+    known = (replace(d, stateful_set=f"hugeplan/{d.engine}", container=d.engine) for d in request.databases)
+    return replace(request, databases=tuple(known))
+
+
 EVERYTHING = (
     request_of("postgresql", "oracle", "db2", "jvm", "redis", "sqlserver", "generic", kubernetes=False),
     request_of(
         "postgresql", kubernetes=True, memory_manager_static=True,
         kube_reserved_bytes=GIB, system_reserved_bytes=GIB, eviction_hard_bytes=100 * MIB,
     ),
-    request_of("mysql", kubernetes=True, provider="eks"),
+    in_stateful_set(request_of("mysql", kubernetes=True, provider="eks")),
     request_of("mariadb", kubernetes=True, provider="gke"),
     request_of("mysql", "mariadb", nodes=1, reserve_at="runtime"),
+    *(operated(kind) for kind in OBJECTS),
 )  # fmt: skip
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from artifacts.samples import rendered, request_of
+from artifacts.samples import OBJECTS, in_stateful_set, operated, rendered, request_of
 from conftest import REPOSITORY
 from rig.binaries import NotAvailableError
 from rig.control_plane import ControlPlane
@@ -31,14 +32,14 @@ STANDING: dict[str, dict[str, Any]] = {
         "metadata": {"name": "postgresql"},
         "spec": {
             "postgresVersion": 17,
-            "instances": [{"name": "postgresql", "dataVolumeClaimSpec": _CLAIM}],
+            "instances": [{"name": "one", "dataVolumeClaimSpec": _CLAIM}],
         },
     },
     "percona_postgresql_cluster": {
         "apiVersion": "pgv2.percona.com/v2", "kind": "PerconaPGCluster", "metadata": {"name": "postgresql"},
         "spec": {
             "crVersion": "2.5.0", "postgresVersion": 17,
-            "instances": [{"name": "postgresql", "dataVolumeClaimSpec": _CLAIM}],
+            "instances": [{"name": "one", "dataVolumeClaimSpec": _CLAIM}],
             "backups": {"pgbackrest": {"repos": [{"name": "repo1", "volume": {"volumeClaimSpec": _CLAIM}}]}},
             "proxy": {"pgBouncer": {"replicas": 1, "image": "pgbouncer"}},
         },
@@ -98,8 +99,8 @@ def dry_run(cluster: ControlPlane, text: str) -> subprocess.CompletedProcess[str
 
 
 def files() -> dict[str, Any]:
-    found = rendered(request_of("postgresql", kubernetes=True, kube_reserved_bytes=GIB))[1]
-    return found | {"mariadb_operator": rendered(request_of("mariadb", kubernetes=True))[1]["mariadb_operator"]}
+    found = rendered(in_stateful_set(request_of("postgresql", kubernetes=True, kube_reserved_bytes=GIB)))[1]
+    return found | {kind: rendered(operated(kind))[1][kind] for kind in OBJECTS}
 
 
 @pytest.mark.parametrize("kind", FROM_NOTHING)
@@ -169,7 +170,6 @@ def test_a_pod_with_the_resources_is_valid(cluster: ControlPlane) -> None:
     done = dry_run(cluster, yaml.safe_dump(pod))
     assert done.returncode == 0, done.stderr
     # The same server refuses what the linter calls wrong, so its yes means something.
-    del pod["spec"]["containers"][0]["resources"]["limits"]["memory"]
     del pod["spec"]["containers"][0]["resources"]["requests"]["memory"]
     assert "HugePages require cpu or memory" in dry_run(cluster, yaml.safe_dump(pod)).stderr
 
@@ -190,3 +190,42 @@ def test_the_node_label_sticks_and_is_verified(cluster: ControlPlane) -> None:
     assert shell(artifact.verify) == 0
     assert shell(artifact.rollback) == 0
     assert shell(artifact.verify) != 0
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_the_commands_of_a_patch_make_no_object(cluster: ControlPlane, kind: str, tmp_path: Path) -> None:
+    """Server-side apply makes what is not there: a second cluster of the name that a plan had guessed."""
+    request = operated(kind)
+    target = replace(OBJECTS[kind], name="absent")
+    request = replace(request, databases=(replace(request.databases[0], operator_object=target),))
+    artifact = rendered(request)[1][kind]
+    (tmp_path / artifact.filename).write_text(artifact.content)
+    environment = {
+        **os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": f"{cluster.programs}:{os.environ['PATH']}",
+    }  # fmt: skip
+    words = ["/bin/sh", "-c", artifact.install]
+    done = subprocess.run(words, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert '"absent" not found' in done.stderr
+    left = kubectl(cluster, "get", f"{target.kind}.{target.group}", "-n", "hugeplan", "-o", "name")
+    assert "absent" not in left.stdout
+
+
+def test_the_form_of_an_unknown_owner_is_refused(cluster: ControlPlane) -> None:
+    """Its placeholders are no names of Kubernetes, whatever StatefulSet it is tried on."""
+    labels = {"app": "form"}
+    standing = {
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "form"},
+        "spec": {
+            "serviceName": "form", "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels}, "spec": {"containers": [{"name": "db", "image": "postgres:17"}]},
+            },
+        },
+    }  # fmt: skip
+    assert kubectl(cluster, "create", "-n", "hugeplan", "-f", "-", text=yaml.safe_dump(standing)).returncode == 0
+    form = rendered(request_of("postgresql", kubernetes=True))[1]["statefulset_snippet"].content
+    tried = kubectl(cluster, "patch", "statefulset", "form", "-n", "hugeplan", "--type", "strategic", "--patch", form)
+    assert tried.returncode != 0
+    assert "CONTAINER_NAME" in tried.stderr
+    assert kubectl(cluster, "apply", "--server-side", "-n", "hugeplan", "-f", "-", text=form).returncode != 0

@@ -111,7 +111,14 @@ def request_of(rng: random.Random) -> PlanRequest:
         size = rng.choice((None, 2 * MIB) if engine == "mysql" else (None, 2 * MIB, GIB))
         bound = rng.choice((None, None, rng.randrange(nodes)))
         databases.append(
-            DatabaseInstance(name=f"d{index}", engine=engine, settings=settings, page_bytes=size, numa_node=bound)
+            DatabaseInstance(
+                name=f"d{index}",
+                engine=engine,
+                settings=settings,
+                page_bytes=size,
+                numa_node=bound,
+                stateful_set=rng.choice((None, f"shop/d{index}")),
+            )
         )
     kubernetes = rng.random() < 0.6
     provider = rng.choice((None, "gke", "eks", "aks")) if kubernetes else None
@@ -158,7 +165,7 @@ def test_every_file_has_the_plans_counts(seed: int) -> None:
                 assert value is not None, where
                 assert int(value[1]) == default, where
             kind, _, name = artifact.kind.rpartition("-")
-            if kind in {"pod", "statefulset_patch", "cloudnative_pg", "crunchy_cluster", "zalando_postgresql"}:
+            if kind in {"pod", "statefulset_patch", "statefulset_snippet"}:
                 met.add(kind)
                 for limits in limits_in(yaml.safe_load(artifact.content)):
                     pages = sorted(f"{key}={size}" for key, size in limits.items() if key.startswith("hugepages-"))

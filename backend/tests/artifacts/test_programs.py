@@ -44,6 +44,7 @@ READ_BY = {
     "kubelet_configuration": "a kubelet 1.34 in deploy/kubernetes/tests/test_node.py",
     "pod": "kube-apiserver, and a kubelet in deploy/kubernetes/tests/test_node.py",
     "statefulset_patch": "kube-apiserver, and its controller in deploy/kubernetes/tests/test_node.py",
+    "statefulset_snippet": "nothing: it has placeholders, and kube-apiserver refuses it",
     "node_label": "kubectl and kube-apiserver",
     "node_feature_rule": "kube-apiserver with the published definition",
     "performance_profile": "kube-apiserver with the published definition",

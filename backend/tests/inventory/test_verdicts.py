@@ -156,7 +156,7 @@ def test_a_patch_takes_the_pages_from_the_old_limit_and_no_more(limit: str, buff
     memory, old = pod_memory(found.plan, instance, planned), int(limit.removesuffix("Gi")) * GIB
     moved = planned.demand.pages * planned.demand.page_bytes
     assert memory.limit_bytes is not None
-    rule = pod_memory(found.plan, type(instance)(name="x", engine="postgresql"), planned).limit_bytes
+    rule = pod_memory(found.plan, type(instance)(name="x", engine="postgresql"), planned).request_bytes
     assert rule is not None
     assert memory.limit_bytes >= rule >= 256 * MIB
     if old - moved > rule:

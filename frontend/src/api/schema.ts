@@ -2490,6 +2490,7 @@ export interface components {
          *
          *     ``runs_as`` names the observed database that this instance describes, where the planner cannot tell by itself.
          *     ``stateful_set`` (``namespace/name``) and ``container`` name the Kubernetes objects that its files patch.
+         *     ``operator_object`` is the custom resource of an operator that makes the pods: the patch is written for it alone.
          *     ``pod_memory_request`` and ``pod_memory_limit`` are what the container has now: patches take the pages from them.
          */
         DatabaseDocument: {
@@ -2533,6 +2534,7 @@ export interface components {
             stateful_set?: string | null;
             /** Container */
             container?: string | null;
+            operator_object?: components["schemas"]["OperatorObjectDocument"] | null;
             /**
              * @default {
              *       "benefit": []
@@ -4916,6 +4918,24 @@ export interface components {
             planned_bytes: number | null;
             /** Basis */
             basis: string;
+        };
+        /**
+         * OperatorObjectDocument
+         * @description The custom resource that an operator makes a database's pods from: its patch is written for this object.
+         *
+         *     ``instance_set`` is the database's set within it, for resources that hold several sets (PostgresCluster).
+         */
+        OperatorObjectDocument: {
+            /** Group */
+            group: string;
+            /** Kind */
+            kind: string;
+            /** Namespace */
+            namespace: string;
+            /** Name */
+            name: string;
+            /** Instance Set */
+            instance_set?: string | null;
         };
         /**
          * PageSizeWins

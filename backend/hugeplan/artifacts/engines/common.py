@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
 from hugeplan.artifacts.engines.in_pod import in_pod
+from hugeplan.artifacts.owners import patched
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
@@ -21,6 +22,8 @@ def per_instance(
     wanted = set(engines)
     pairs = zip(request.databases, plan.instances, strict=True)
     found = [(instance, planned) for instance, planned in pairs if planned.engine in wanted]
+    if request.reservations.kubernetes:  # an operator's object that is patched has the settings as well
+        found = [(instance, planned) for instance, planned in found if not (planned.page_bytes and patched(instance))]
     kinds = unique_kinds(kind, (planned.name for _, planned in found))
     for own_kind, (instance, planned) in zip(kinds, found, strict=True):
         advice = settings_to_write(instance, planned) + changed_settings(instance, server_of(planned, request))

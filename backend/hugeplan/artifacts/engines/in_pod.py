@@ -10,6 +10,7 @@ import shlex
 from dataclasses import dataclass, replace
 
 from hugeplan.artifacts.base import Artifact, object_name, slug
+from hugeplan.artifacts.owners import settings_field
 from hugeplan.planner.model import DatabaseInstance, InstancePlan
 
 #: Files that the engine does not read when it starts: a program in the container takes them once.
@@ -46,6 +47,17 @@ def pod_names(instance: DatabaseInstance, planned: InstancePlan) -> PodNames:
 
 def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan) -> Artifact:
     """The same file with commands that act on the pod; nothing is written to the node."""
+    owner = instance.operator_object
+    if owner is not None:
+        return replace(
+            artifact,
+            path=None,
+            install=f"# write its settings into {settings_field(owner)}: its operator undoes what is changed in a pod",
+            verify=f"# in a pod of {owner.words}, container {instance.container or 'of the database'}:\n"
+            + "\n".join(f"#   {line}" for line in artifact.verify.splitlines()),
+            rollback=f"# take the settings out of {settings_field(owner)} again",
+            avoid_when="The operator's version has another field for them.",
+        )
     names = pod_names(instance, planned)
     restart = f"kubectl rollout restart{names.in_namespace} statefulset/{names.stateful_set}"
     before = next((text for kind, text in _BEFORE.items() if artifact.kind.startswith(kind)), "")

@@ -24,7 +24,7 @@ from hugeplan.inventory.kubernetes.pods import (
     unreadable_quantities,
 )
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
-from hugeplan.planner.model import MemoryHistory, Tenant
+from hugeplan.planner.model import MemoryHistory, OperatorObject, Tenant
 from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import Objects, PodView, Recognised, recognise
 
@@ -238,11 +238,21 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         name = f"{name}.{recognised.container}"
     names.add(name)
     instance, refused = database_instance(name, recognised, limits, container.memory_limit_bytes)
+    resource = recognised.resource
     own_set = f"{view.namespace}/{view.owner_name}" if view.owner_kind == "StatefulSet" else None
     instance = replace(
         instance,
         stateful_set=own_set,
         container=recognised.container,
+        operator_object=None
+        if resource is None
+        else OperatorObject(
+            group=resource.group,
+            kind=resource.kind,
+            namespace=view.namespace,
+            name=resource.name,
+            instance_set=recognised.instance_set,
+        ),
         pod_memory_request_bytes=own_request,
         pod_memory_limit_bytes=own_limit,
     )

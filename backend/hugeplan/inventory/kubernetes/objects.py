@@ -35,6 +35,7 @@ def of_one_kind(base: type[Any], kind: str) -> type[Any]:
 
 
 class OwnerReference(Part):
+    apiVersion: str = ""  # noqa: N815
     kind: str = ""
     name: str = ""
     controller: bool | None = None

@@ -229,6 +229,7 @@ def pod_view(pod: Pod, config_maps: ConfigMaps) -> PodView:
         ),
         owner_kind=None if owner is None else owner.kind,
         owner_name=None if owner is None else owner.name,
+        owner_group=None if owner is None else owner.apiVersion.rpartition("/")[0],
     )
 
 

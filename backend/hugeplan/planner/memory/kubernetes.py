@@ -305,7 +305,8 @@ class PodMemory:
 def pod_memory(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) -> PodMemory:
     """The old request and limit less the pages that move out of them, never below what the engine uses by its rule.
 
-    Without an old one the rule alone: connections, page tables and 256 MiB.
+    Without an old one only a request, by the rule alone: connections, page tables and 256 MiB. A pod with huge pages
+    must request cpu or memory; a limit that nobody asked for would only end its server.
     """
     demand = planned.demand
     rule = None
@@ -319,8 +320,11 @@ def pod_memory(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) ->
     least = SERVER_BYTES if rule is None else rule
     old_request, old_limit = instance.pod_memory_request_bytes, instance.pod_memory_limit_bytes
     if old_limit is None and old_request is None:
-        why = "from the engine's rule: connections, page tables and 256 MiB; what the pod has now is not known"
-        return PodMemory(request_bytes=rule, limit_bytes=rule, why=why)
+        why = (
+            "the request is from the engine's rule: connections, page tables and 256 MiB (a pod with huge pages needs a"
+            " request of cpu or memory); no limit is written, because none is known that the pod has now"
+        )
+        return PodMemory(request_bytes=rule, limit_bytes=None, why=why)
     limit = None if old_limit is None else max(least, old_limit - moved)
     request = None if old_request is None else max(least, old_request - moved)
     if request is not None and limit is not None:

@@ -70,6 +70,25 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorObject:
+    """The custom resource that an operator makes an instance's pods from: what a patch must name to change them.
+
+    ``instance_set``: the instance's set within it, for resources that hold several sets; None where not known.
+    """
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    instance_set: str | None = None
+
+    @property
+    def words(self) -> str:
+        """``Cluster db/orders``, as messages name it."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseInstance:
     """An engine with its settings, verbatim as the engine spells them (``shared_buffers`` -> ``8GB``).
 
@@ -80,6 +99,7 @@ class DatabaseInstance:
     ``page_tables_now_bytes``: page tables of the running server, as measured while its segment is on base pages.
     ``pod_memory_request_bytes`` and ``pod_memory_limit_bytes`` are what its container has now, beside its huge pages.
     ``stateful_set`` (``namespace/name``) and ``container`` are the Kubernetes objects it runs in, where they are known.
+    ``operator_object`` is the custom resource that those are made from, where an operator makes them.
     """
 
     name: str
@@ -101,6 +121,7 @@ class DatabaseInstance:
     page_tables_now_bytes: int | None = None
     stateful_set: str | None = None
     container: str | None = None
+    operator_object: OperatorObject | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ _CLUSTER = CustomResource(
     group="postgresql.cnpg.io",
     kind="Cluster",
     title="CloudNativePG Cluster",
+    labels=("cnpg.io/cluster",),
     resources=("resources",),
     parameters=("postgresql", "parameters"),
     version=("imageCatalogRef", "major"),
@@ -36,7 +37,12 @@ OPERATOR = Operator(
     containers=frozenset({"postgres"}),
     resources=(
         _CLUSTER,
-        replace(_CLUSTER, group="postgresql.k8s.enterprisedb.io", title="EDB Postgres Cluster", patch=None),
+        replace(
+            _CLUSTER,
+            group="postgresql.k8s.enterprisedb.io",
+            title="EDB Postgres Cluster",
+            labels=("k8s.enterprisedb.io/cluster",),
+        ),
     ),
     defaults=lambda _: _DEFAULTS,
 )

@@ -13,12 +13,12 @@ from hugeplan.recognition.base import CustomResource, Operator, Patch, PodView, 
 
 LABELS: Final = ("postgres-operator.crunchydata.com/cluster",)
 NOTE: Final = "the operator sets huge_pages = off until the instance's resources ask for huge pages, then try"
-INSTANCE_SET: Final = "The instance set's name is not in the plan: write the name of yours, else a second set is made."
 RESOURCE: Final = CustomResource(
     group="postgres-operator.crunchydata.com",
     kind="PostgresCluster",
     title="Crunchy PostgresCluster",
     sets=("instances",),
+    set_label="postgres-operator.crunchydata.com/instance-set",
     resources=("resources",),
     parameters=("patroni", "dynamicConfiguration", "postgresql", "parameters"),
     version=("postgresVersion",),
@@ -27,10 +27,7 @@ RESOURCE: Final = CustomResource(
         kind="crunchy_cluster",
         version="v1beta1",
         plural="postgresclusters",
-        comments=(
-            INSTANCE_SET,
-            "Crunchy sets huge_pages itself, to try or off, from the limits: its own value is replaced here.",
-        ),
+        comments=("Crunchy sets huge_pages itself, to try or off, from the limits: its own value is replaced here.",),
     ),
 )
 

@@ -31,5 +31,5 @@ OPERATOR = Operator(
         label(pod, "app.kubernetes.io/name") == "mariadb" and any(one.name == "mariadb" for one in pod.containers)
     ),
     containers=frozenset({"mariadb"}),
-    resources=(_MARIADB, replace(_MARIADB, group="mariadb.mmontes.io", patch=None)),
+    resources=(_MARIADB, replace(_MARIADB, group="mariadb.mmontes.io")),
 )

@@ -24,7 +24,6 @@ OPERATOR = Operator(
                 version="v2",
                 plural="perconapgclusters",
                 comments=(
-                    crunchy.INSTANCE_SET,
                     "The operator sets huge_pages itself, to try or off, from the limits: its own value is replaced"
                     " here.",
                 ),

@@ -32,6 +32,7 @@ const TITLES: Readonly<Record<string, string>> = {
   prometheus_rules: "Prometheus rules",
   redis_conf: "redis.conf",
   statefulset_patch: "StatefulSet patch",
+  statefulset_snippet: "StatefulSet form with placeholders",
   sysctl: "sysctl",
   systemd_boot: "systemd-boot",
   systemd_unit: "systemd unit",

@@ -1,0 +1,195 @@
+"""A patch is written for the object that makes the pods, and for no other: one per object, none by a guess."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from support.kubernetes_objects import container, listing, node, pod
+from support.operator_samples import SAMPLES, Sample
+
+from hugeplan.artifacts import Artifact, render
+from hugeplan.artifacts.bundle import bundle
+from hugeplan.inventory.answer import NodeAnswer, answer
+from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.scenario import scenario_document
+from hugeplan.planner.model import GIB, DatabaseInstance, NodeFacts, NumaNode, OperatorObject, PlanRequest, Reservations
+from hugeplan.planner.plan import plan
+from hugeplan.recognition.operators import RESOURCES
+from hugeplan.scenario_file import load, to_request
+
+Json = dict[str, Any]
+PATCHES = {row.patch.kind for row, _ in RESOURCES.values() if row.patch is not None}
+IDS = [f"{sample.operator}-{sample.resource['kind']}" for sample in SAMPLES]
+
+
+def answered(*items: Json) -> NodeAnswer:
+    (only,) = answer(read_kubernetes(listing(node("worker-1", memory_kib=128 * GIB // 1024), *items).encode())).nodes
+    return only
+
+
+def files(found: NodeAnswer) -> tuple[Artifact, ...]:
+    assert found.plan is not None
+    return render(found.plan, found.request, force=True)
+
+
+def of_kinds(artifacts: tuple[Artifact, ...], *kinds: str) -> list[Artifact]:
+    return [a for a in artifacts if any(a.kind == kind or a.kind.startswith(f"{kind}-") for kind in kinds)]
+
+
+def group_of(resource: Json) -> str:
+    return str(resource["apiVersion"]).partition("/")[0]
+
+
+def cnpg(name: str, cluster: str = "cn", **fields: Any) -> Json:
+    limits = {"memory": "16Gi"}
+    server = container("postgres", "ghcr.io/cloudnative-pg/postgresql:16.4", limits=limits)
+    return pod(name, "worker-1", server, namespace="db", labels={"cnpg.io/cluster": cluster}, **fields)
+
+
+@pytest.mark.parametrize("with_resource", [True, False])
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_one_patch_for_the_object_that_exists(sample: Sample, with_resource: bool) -> None:
+    found = answered(sample.pod, *([sample.resource] if with_resource else []))
+    if found.plan is None:  # Oracle's sizes stand in its resource alone
+        assert not with_resource
+        return
+    artifacts = files(found)
+    row, _ = RESOURCES[group_of(sample.resource), sample.resource["kind"]]
+    patches = of_kinds(artifacts, *PATCHES)
+    sets = of_kinds(artifacts, "statefulset_patch", "statefulset_snippet")
+    if not any(one.page_bytes for one in found.plan.instances):  # type: ignore[union-attr]
+        assert patches == sets == []
+        return
+    (database,) = found.request.databases
+    if database.operator_object is None:
+        assert not with_resource
+        assert patches == []
+        return
+    assert (database.operator_object.group, database.operator_object.kind) == (row.group, row.kind)
+    assert sets == []
+    if row.patch is None:
+        assert patches == []
+        (snippet,) = of_kinds(artifacts, "pod")
+        assert f"{row.kind} db/{sample.resource['metadata']['name']}" in snippet.install
+        return
+    (patch,) = patches
+    document = yaml.safe_load(patch.content)
+    assert (document["apiVersion"], document["kind"]) == (sample.resource["apiVersion"], sample.resource["kind"])
+    assert document["metadata"] == {"name": sample.resource["metadata"]["name"], "namespace": "db"}
+    assert patch.recommended
+    assert f"{row.patch.plural}.{row.group} {sample.resource['metadata']['name']} --namespace db" in patch.install
+    if row.sets:
+        assert [one["name"] for one in document["spec"]["instances"]] == ["one"]
+        assert '[?(@.name=="one")]' in patch.verify
+    # Nothing else names an object of the cluster that does not exist.
+    assert not any("statefulset" in a.install + a.verify + a.rollback for a in artifacts)
+
+
+def test_two_pods_of_one_object_on_a_node_are_one_patch_that_both_can_hold() -> None:
+    found = answered(cnpg("cn-1"), cnpg("cn-2"), cnpg("other-1", "other"))
+    artifacts = files(found)
+    patches = of_kinds(artifacts, "cloudnative_pg")
+    assert sorted(yaml.safe_load(a.content)["metadata"]["name"] for a in patches) == ["cn", "other"]
+    assert len({a.filename for a in patches}) == 2
+    pool = sum(p.pages * p.page_bytes for p in found.plan.pools)  # type: ignore[union-attr]
+    documents = [yaml.safe_load(a.content) for a in patches]
+    asked = {
+        one["metadata"]["name"]: int(one["spec"]["resources"]["limits"]["hugepages-2Mi"].removesuffix("Mi"))
+        for one in documents
+    }
+    assert (2 * asked["cn"] + asked["other"]) * 2**20 <= pool
+
+
+def test_the_owner_alone_tells_the_object() -> None:
+    one = cnpg("cn-1")
+    one["metadata"]["labels"] = {}
+    one["metadata"]["ownerReferences"] = [
+        {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "name": "cn", "uid": "u", "controller": True}
+    ]
+    (patch,) = of_kinds(files(answered(one)), *PATCHES)
+    assert yaml.safe_load(patch.content)["metadata"] == {"name": "cn", "namespace": "db"}
+
+
+def test_an_edb_cluster_is_not_taken_for_one_of_cloudnative_pg() -> None:
+    one = cnpg("edb-1")
+    one["metadata"]["labels"] = {"k8s.enterprisedb.io/cluster": "edb"}
+    (patch,) = of_kinds(files(answered(one)), *PATCHES)
+    assert yaml.safe_load(patch.content)["apiVersion"] == "postgresql.k8s.enterprisedb.io/v1"
+
+
+def test_a_label_that_charts_set_names_no_object_by_itself() -> None:
+    """A chart's MariaDB has the labels of mariadb-operator's: its StatefulSet is what exists."""
+    labels = {"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": "shop"}
+    server = container("mariadb", "mariadb:11.4", args=["--innodb-buffer-pool-size=4G", "--large-pages"])
+    artifacts = files(answered(pod("shop-0", "worker-1", server, labels=labels, owner=("StatefulSet", "shop"))))
+    assert of_kinds(artifacts, *PATCHES) == []
+    (patch,) = of_kinds(artifacts, "statefulset_patch")
+    assert "statefulset shop --namespace default" in patch.install
+
+
+def test_a_set_that_is_not_known_is_not_made() -> None:
+    sample = next(one for one in SAMPLES if one.operator == "Crunchy PGO")
+    one = json.loads(json.dumps(sample.pod))
+    del one["metadata"]["labels"]["postgres-operator.crunchydata.com/instance-set"]
+    artifacts = files(answered(one, sample.resource))
+    assert of_kinds(artifacts, *PATCHES, "statefulset_patch", "statefulset_snippet") == []
+    (snippet,) = of_kinds(artifacts, "pod")
+    assert "spec.instances[].resources of PostgresCluster db/hippo" in snippet.install
+
+
+class TestUnknownOwner:
+    @pytest.fixture
+    def request_of_nobody(self) -> PlanRequest:
+        database = DatabaseInstance(
+            name="orders", engine="postgresql", version="17",
+            settings={"shared_buffers": "4GB", "max_connections": "100"},
+        )  # fmt: skip
+        numa = (NumaNode(id=0, mem_total_bytes=64 * GIB),)
+        return PlanRequest(
+            node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
+            reservations=Reservations(kubernetes=True),
+        )  # fmt: skip
+
+    def test_no_operators_file_and_a_form_that_cannot_be_applied(self, request_of_nobody: PlanRequest) -> None:
+        artifacts = render(plan(request_of_nobody), request_of_nobody)
+        assert of_kinds(artifacts, *PATCHES, "statefulset_patch") == []
+        (form,) = of_kinds(artifacts, "statefulset_snippet")
+        assert not form.recommended
+        (named,) = yaml.safe_load(form.content)["spec"]["template"]["spec"]["containers"]
+        assert named["name"] == "CONTAINER_NAME"
+        for line in form.install.splitlines():
+            words = shlex.split(line)
+            assert words[words.index("statefulset") + 1] == "STATEFULSET_NAME"
+
+    def test_the_readme_says_so(self, request_of_nobody: PlanRequest) -> None:
+        found = plan(request_of_nobody)
+        written = bundle("n", found.headline, render(found, request_of_nobody))
+        (readme,) = [file.text for file in written if file.path == "README.md"]
+        assert "What makes the pods of orders is not known" in readme.partition("## Recommended")[0]
+        assert "alternatives/statefulset_snippet/" in readme.partition("## Recommended")[0]
+
+    def test_a_name_that_kubernetes_does_not_have_keeps_the_files_back(self, request_of_nobody: PlanRequest) -> None:
+        bad = OperatorObject(group="postgresql.cnpg.io", kind="Cluster", namespace="db", name="$(reboot)")
+        (database,) = request_of_nobody.databases
+        request = replace(request_of_nobody, databases=(replace(database, operator_object=bad),))
+        assert render(plan(request), request) == ()
+
+
+def test_a_scenario_keeps_the_object() -> None:
+    found = answered(cnpg("cn-1"))
+    request = to_request(load(json.dumps(scenario_document(found.node))))
+    assert request.databases[0].operator_object == found.request.databases[0].operator_object is not None
+
+
+def test_a_pod_without_a_memory_limit_gets_none() -> None:
+    one = cnpg("cn-1")
+    one["spec"]["containers"][0]["resources"] = {}
+    (patch,) = of_kinds(files(answered(one)), *PATCHES)
+    resources = yaml.safe_load(patch.content)["spec"]["resources"]
+    assert "memory" not in resources["limits"]
+    assert "memory" in resources["requests"]  # huge pages alone are refused
