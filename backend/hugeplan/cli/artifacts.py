@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -108,9 +109,21 @@ def _write(files: Sequence[BundleFile], folder: Path) -> None:
 
 
 def _write_zip(files: Sequence[BundleFile], path: Path) -> None:
+    content = as_zip(files)
+    beside: Path | None = None
     try:
-        path.write_bytes(as_zip(files))
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)  # a pipe or a device stays what it is
+        else:
+            # Beside and renamed: a full disk leaves the old archive or none, never half of one.
+            with tempfile.NamedTemporaryFile(dir=path.resolve().parent, delete=False) as file:
+                beside = Path(file.name)
+                file.write(content)
+            beside.chmod(0o644)
+            beside.replace(path.resolve())
     except OSError as error:
+        if beside is not None:
+            beside.unlink(missing_ok=True)
         raise InputError(f"--zip {path}: {error.strerror}") from error
     print(f"{len(files)} files in {path}")
 

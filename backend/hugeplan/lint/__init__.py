@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hugeplan.lint.detect import read_source
+from hugeplan.lint.engines_beside import MISSING
+from hugeplan.lint.kinds.resources import NO_LIMIT
 from hugeplan.lint.model import (
     Context,
     Edit,
     FileReport,
+    LimitFact,
     Problem,
     Reading,
     Rule,
@@ -47,9 +50,23 @@ def _once(sources: Sequence[Source], context: Context) -> list[FileReport]:
     reports = []
     for source, (readings, unreadable), more in zip(sources, read, across, strict=True):
         if more and readings:
+            readings = tuple(_without_smaller_limits(reading, more) for reading in readings)  # noqa: PLW2901
             readings = (replace(readings[0], problems=(*readings[0].problems, *more)), *readings[1:])  # noqa: PLW2901
         reports.append(FileReport(source=source, readings=readings, unreadable=unreadable))
     return reports
+
+
+def _without_smaller_limits(reading: Reading, more: Sequence[Problem]) -> Reading:
+    """Without the fix that writes a request's size as its limit where an engine beside it needs a larger one."""
+    small = {
+        position
+        for fact in reading.facts
+        if isinstance(fact, LimitFact)
+        and any(one.rule is MISSING and one.subject == fact.name and one.position == fact.position for one in more)
+        for _, _, position in fact.only_requested
+    }
+    kept = (one for one in reading.problems if one.rule is not NO_LIMIT or one.position not in small)
+    return replace(reading, problems=tuple(kept)) if small else reading
 
 
 def _read(sources: Sequence[Source], context: Context) -> list[tuple[tuple[Reading, ...], str | None]]:

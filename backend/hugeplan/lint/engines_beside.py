@@ -101,6 +101,10 @@ def check_engine(
     if not granted:
         if asks_for_pages(fact) is False:
             return
+        asked = next((count for own, count, _ in limit.only_requested if own == size), 0)
+        if asked >= need:
+            return  # its missing limit is said, and the same limit is enough
+        where_to = "under requests and limits" if asked else "under limits, beside cpu or memory"
         found[where].append(
             Problem(
                 rule=MISSING,
@@ -113,7 +117,7 @@ def check_engine(
                     if asks_for_pages(fact) == "on"
                     else ": it falls back or dies with a Bus error."
                 ),
-                fix=f"Write {name}: {format_kubernetes_bytes(need)} under limits, beside cpu or memory.",
+                fix=f"Write {name}: {format_kubernetes_bytes(need)} {where_to}.",
             )
         )
     elif not have:

@@ -94,7 +94,8 @@ class LimitFact:
     ``hugepages`` maps a page size to a limit in bytes; ``insert_at`` and ``quantities`` say where the text holds them.
     ``engine`` is the database engine it runs, as far as image, command or resource kind tell. ``replicas`` pods run.
     ``is_whole_pod``: the limit of a pod, which its containers without one of their own share. ``tries_pages_first``:
-    a new PostgreSQL cluster is made with huge_pages = try, whatever its own configuration says.
+    a new PostgreSQL cluster is made with huge_pages = try, whatever its own configuration says. ``only_requested``:
+    page size, bytes and position of requests without a limit.
     """
 
     name: str
@@ -106,6 +107,7 @@ class LimitFact:
     quantities: tuple[tuple[int, tuple[Edit, ...]], ...] = ()
     is_whole_pod: bool = False
     tries_pages_first: bool = False
+    only_requested: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,24 @@ def test_files_on_a_full_disk_have_the_same_status(words: tuple[str, ...], tmp_p
                           capture_output=True).returncode == 2  # fmt: skip
 
 
+@pytest.mark.parametrize("before", [None, b"an older archive"])
+def test_an_archive_on_a_full_disk_leaves_what_was_there(before: bytes | None, tmp_path: Path) -> None:
+    """An empty archive stayed there."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    plan, path = tmp_path / "plan.json", folder / "out.zip"
+    words = [sys.executable, "-m", "hugeplan.cli"]
+    plan.write_text(subprocess.check_output([*words, "plan", str(EXAMPLE), "--json"], text=True))
+    if before is not None:
+        path.write_bytes(before)
+    command = [*words, "artifacts", str(plan), "--zip", str(path)]
+    limited = ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh"]
+    assert subprocess.run([*limited, *command], check=False, capture_output=True).returncode == EXIT_OUTPUT
+    assert {one.name: one.read_bytes() for one in folder.iterdir()} == ({} if before is None else {path.name: before})
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    assert path.read_bytes().startswith(b"PK")
+
+
 def test_linted_files_are_whole_and_nothing_lies_beside_them(tmp_path: Path) -> None:
     path = tmp_path / "big.conf"
     path.write_text("vm.nr_hugepage = 100\n" + "# a comment\n" * 500)

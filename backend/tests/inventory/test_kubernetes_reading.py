@@ -50,10 +50,11 @@ class TestShapes:
             json.dumps(list(SMALL)),
             "\ufeff" + listing(*SMALL),
             yaml.safe_dump({"apiVersion": "v1", "items": list(SMALL), "kind": "List"}),
+            yaml.safe_dump(list(SMALL)),
             "# of today\n---\n" + yaml.safe_dump_all(SMALL),
         ],
         ids=["kubectl", "kind first", "list in list", "two documents", "two lines", "json lines", "array", "bom",
-             "yaml", "yaml documents"],
+             "yaml", "yaml list", "yaml documents"],
     )  # fmt: skip
     def test_every_shape_gives_the_same(self, text: str) -> None:
         assert looks_like_kubernetes(text.encode())

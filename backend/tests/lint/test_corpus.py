@@ -246,3 +246,10 @@ def test_a_size_that_is_absent_and_not_counted_is_left_out() -> None:
 def test_the_type_of_a_mount_unit_is_no_type_of_a_service() -> None:
     unit = "[Unit]\nDescription=x\n[Mount]\nWhat=hugetlbfs\nWhere=/dev/hugepages\nType=hugetlbfs\n"
     assert found(unit, "x.mount") == []
+
+
+@pytest.mark.parametrize("name", cases("broken"))
+def test_the_text_of_a_fix_that_is_written_offers_no_choice(name: str) -> None:
+    """'Write on, off or try (--fix writes it)' does not say which of the three is written."""
+    for problem in (p for report in check("broken", name) for p in report.problems if p.edits):
+        assert not re.search(r"\b(or|one of|a number|such as)\b", problem.fix), problem.fix

@@ -51,7 +51,9 @@ _DEPTH_MAX: Final = 8
 _PROBLEMS_MAX: Final = 20
 _KUBERNETES_HEAD: Final = re.compile(rb'"kind"\s*:\s*"([A-Za-z]*List|Node|Pod)"')
 #: What kubectl prints without ``-o``; a scenario has neither an apiVersion nor a heading in capitals.
-_YAML: Final = re.compile(rb"(?:#[^\n]*\n|\s)*(?:---[^\n]*\n(?:#[^\n]*\n|\s)*)?(?:apiVersion|kind|items|metadata):")
+_YAML: Final = re.compile(
+    rb"(?:#[^\n]*\n|\s)*(?:---[^\n]*\n(?:#[^\n]*\n|\s)*)?(?:- +)?(?:apiVersion|kind|items|metadata):"
+)
 _TABLE: Final = re.compile(rb"(?:NAMESPACE +)?NAME +[A-Z]")
 
 

@@ -298,7 +298,7 @@ def _other_words(words: Sequence[Word], notes: Notes) -> None:
                 word.start,
                 word.text,
                 f"{word.text} is not a kernel parameter.",
-                f"Write sysctl.{word.text}, or hugepages= for pages at boot.",
+                f"Write sysctl.{word.text}.",
                 Edit(word.start, word.end, f"sysctl.{word.text}"),
             )
         else:

@@ -15,6 +15,9 @@ from hugeplan.planner.pages import counted_pages, kubernetes_resource_name
 KIND: Final = "bottlerocket"
 _DOC: Final = "Bottlerocket documentation, settings.kernel.hugepages (1.64 and later)"
 SIZE: Final = wrong("bottlerocket-size", 'A static size is written as a binary quantity: "2Mi" or "1Gi".', _DOC)
+STATIC: Final = wrong(
+    "bottlerocket-not-static", 'Sizes stand in settings.kernel.hugepages.static."SIZE"; others are refused.', _DOC
+)
 COUNT: Final = wrong("bottlerocket-count", 'count is a string of digits: count = "200".', _DOC)
 BOOT_ORDER: Final = wrong(
     "bottlerocket-boot-order",
@@ -48,6 +51,9 @@ def read(source: Source, context: Context) -> Reading:
         raise ValueError(f"not TOML: {error}") from error
     kernel = _table(document, "settings", "kernel")
     static = _table(kernel, "hugepages", "static")
+    for name in _table(kernel, "hugepages"):
+        if name != "static":
+            _not_static(source.text, name, notes)
     for name, value in static.items():
         if isinstance(value, Mapping):
             _static(source.text, name, value, notes, context)
@@ -112,6 +118,20 @@ def _table(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     return here if isinstance(here, Mapping) else {}
 
 
+def _not_static(text: str, name: str, notes: Notes) -> None:
+    header = re.search(rf'\bhugepages\.("?){re.escape(name)}\1\s*\]', text)
+    right = f'hugepages.static."{name}"]'
+    edits = () if header is None else (Edit(header.start(), header.end(), right),)
+    notes.problem(
+        STATIC,
+        0 if header is None else header.start(),
+        f"hugepages.{name}",
+        f"Bottlerocket has no setting kernel.hugepages.{name}: it refuses the settings, and nothing is reserved.",
+        f"Write [settings.kernel.{right}",
+        *edits,
+    )
+
+
 def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, context: Context) -> None:
     header = re.search(rf'static\.("?){re.escape(name)}\1\s*\]', text)
     at = 0 if header is None else header.start()
@@ -128,7 +148,9 @@ def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, contex
         }.get(name.lower())
         edits = () if meant is None or header is None else (Edit(header.start(), header.end(), f'static."{meant}"]'),)
         sizes = ", ".join(kubernetes_resource_name(s).removeprefix("hugepages-") for s in context.sizes)
-        notes.problem(SIZE, at, name, f"{name} is not a size of this machine.", f"Use one of {sizes}.", *edits)
+        fix = f'Write static."{meant}"].' if edits else f"Use one of {sizes}."
+        fix = fix.replace('"].', '".')
+        notes.problem(SIZE, at, name, f"{name} is not a size of this machine.", fix, *edits)
         size = None if meant is None else page_bytes_of("hugepages-" + meant)
     count = value.get("count")
     if not isinstance(count, str) or not count.isdecimal():

@@ -8,6 +8,7 @@ from typing import Final
 from hugeplan.lint.kernel.check import check_words, has_huge_page_words
 from hugeplan.lint.kinds import tuned_conf
 from hugeplan.lint.kinds.quantities import check_name, read_quantities
+from hugeplan.lint.kinds.sysfs_paths import THP_WORDS, thp_word
 from hugeplan.lint.model import GIB, MIB, Context, Edit, Notes, PoolFact, Reading, wrong
 from hugeplan.lint.yaml_tree import Tree
 from hugeplan.planner.memory.kernel_words import words_of
@@ -51,6 +52,15 @@ AKS_FIELD: Final = wrong(
     "AKS linuxOSConfig has transparent huge pages and some sysctls, but neither nr_hugepages nor kernel arguments.",
     "AKS documentation, Customize node configuration",
 )
+AKS_THP: Final = wrong(
+    "aks-thp-word",
+    "transparentHugePageEnabled takes always, madvise or never; transparentHugePageDefrag also defer and "
+    "defer+madvise.",
+    "AKS documentation, Customize node configuration",
+)
+_AKS_THP: Final = {
+    f"transparentHugePage{path.rsplit('/', 1)[1].capitalize()}": words for path, words in THP_WORDS.items()
+}
 _NFD_OPS: Final = (
     "In",
     "NotIn",
@@ -256,7 +266,7 @@ def _gke_count(name: str, tree: Tree, notes: Notes) -> int:
             tree.start,
             f"{name}: {tree.text}",
             f"{tree.text} is not a count.",
-            "Write a number from 1.",
+            f"Write {edits[0].text}, without quotes." if edits else "Write a number from 1.",
             *edits,
         )
         return 0
@@ -278,6 +288,20 @@ def read_aks(document: Tree, _: Context) -> Reading:
     """Fields that AKS does not have."""
     notes = Notes()
     top = document.get("linuxOSConfig") or document
+    for field, words in _AKS_THP.items():
+        mode = top.get(field)
+        if mode is not None and mode.text is not None and mode.text not in words:
+            meant = thp_word(mode.text, words)
+            quote = '"' if mode.is_quoted else ""
+            edits = () if meant is None else (Edit(mode.start, mode.end, f"{quote}{meant}{quote}"),)
+            notes.problem(
+                AKS_THP,
+                mode.start,
+                f"{field}: {mode.text}",
+                f"AKS refuses {mode.text} for {field}: the node pool is not made.",
+                f"Write {meant}." if meant else f"Write one of {', '.join(words)}.",
+                *edits,
+            )
     for holder in (top, top.get("sysctls")):
         for name, tree in () if holder is None else holder.items():
             if re.search(r"nr_?hugepages|hugepages?(sz|size|count)", name, re.I) or (

@@ -68,7 +68,13 @@ HEAP_ROUNDS: Final = attention(
     "jvm-heap-whole-pages", "With large pages the heap takes whole pages of their size.", _JAVA
 )
 _COLLECTOR: Final = re.compile(r"-XX:([+-])Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon|ConcMarkSweep)GC$")
-_TOKEN: Final = re.compile(r"(?<![\w-])-(?:XX:[^\s\"',]+|X(?:mx|ms|mn|ss)[^\s\"',]*)")
+TWO_PRODUCTS: Final = wrong(
+    "jvm-two-products",
+    "-Xlp asks for large pages in OpenJ9, -XX:+UseLargePages in HotSpot; neither JVM takes both.",
+    "Eclipse OpenJ9 documentation, -Xlp; OpenJDK src/hotspot/share/runtime/arguments.cpp",
+)
+_HOTSPOT: Final = re.compile(r"-XX:(?:[+-]Use(?:LargePages|TransparentHugePages|\w+GC)$|LargePageSizeInBytes=)")
+_TOKEN: Final = re.compile(r"(?<![\w-])-(?:XX:[^\s\"',]+|X(?:mx|ms|mn|ss|lp)[^\s\"',]*)")
 _KNOWN: Final = {
     "uselargepages": "UseLargePages",
     "usetransparenthugepages": "UseTransparentHugePages",
@@ -148,6 +154,7 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
             Edit(flag.start, flag.end, ""),
         )
         transparent = False
+    _two_products(flags, notes)
     collectors = _collectors(flags, notes)
     _removed(flags, notes)
     if large and not transparent and "Z" in collectors:
@@ -183,6 +190,21 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
     )
     notes.facts.append(fact)
     return fact
+
+
+def _two_products(flags: list[Flag], notes: Notes) -> None:
+    """OpenJ9's -Xlp beside an option that HotSpot alone has."""
+    ours = next((flag for flag in flags if re.match(r"-Xlp(?::|\d|$)", flag.text)), None)
+    other = next((flag for flag in flags if _HOTSPOT.match(flag.text)), None)
+    if ours is not None and other is not None:
+        notes.problem(
+            TWO_PRODUCTS,
+            ours.start,
+            ours.text,
+            f"{ours.text} is OpenJ9's and {other.text} is HotSpot's: HotSpot does not start with the first, OpenJ9"
+            " ignores the second.",
+            f"Keep {ours.text} for OpenJ9 alone, or {other.text} for HotSpot alone.",
+        )
 
 
 def _removed(flags: list[Flag], notes: Notes) -> None:
@@ -225,7 +247,9 @@ def _zgc(flag: Flag, size: tuple[str, Flag] | None, notes: Notes, context: Conte
         where.text,
         f"ZGC with pages of {page_label(page)}: the JVM ends with 'Incompatible large page size configured' wherever "
         "such pages are reserved.",
-        "Write -XX:LargePageSizeInBytes=2m and reserve pages of 2M, or use G1.",
+        "Write -XX:LargePageSizeInBytes=2m and reserve pages of 2M."
+        if edits
+        else "Reserve pages of 2M and write -XX:LargePageSizeInBytes=2m, or use G1.",
         *edits,
     )
 
@@ -324,14 +348,10 @@ def _page_size(size: tuple[str, Flag], large: bool, notes: Notes, context: Conte
         count = parse_jvm_bytes(text, "LargePageSizeInBytes")
     except PlannerError:
         found = re.fullmatch(r"(\d+)([kKmMgG])i?[bB]", text)
-        edits = (
-            ()
-            if found is None
-            else (Edit(flag.start, flag.end, f"-XX:LargePageSizeInBytes={found[1]}{found[2].lower()}"),)
-        )
-        notes.problem(
-            VALUE, flag.start, flag.text, f"{text!r} is not a size; the JVM does not start.", "Write 2m or 1g.", *edits
-        )
+        right = None if found is None else f"-XX:LargePageSizeInBytes={found[1]}{found[2].lower()}"
+        edits = () if right is None else (Edit(flag.start, flag.end, right),)
+        fix = f"Write {right}." if right else "Write 2m or 1g."
+        notes.problem(VALUE, flag.start, flag.text, f"{text!r} is not a size; the JVM does not start.", fix, *edits)
         return
     if count not in context.sizes and count != 0:
         sizes = ", ".join(page_label(s).lower() for s in context.sizes)

@@ -50,6 +50,8 @@ PASS_THROUGH: Final = {
 }
 _ON: Final = ("1", "on", "true", "yes")
 _OFF: Final = ("0", "off", "false", "no")
+#: The server's words in front of a switch that turn it off.
+_OFF_BY_NAME: Final = ("skip_large_pages", "disable_large_pages")
 _SIZES: Final = (
     "innodb_buffer_pool_size",
     "innodb_buffer_pool_chunk_size",
@@ -99,12 +101,22 @@ def check_my_cnf(
             continue
         _one(name, pair, text, offset, notes)
         last[name] = pair
-    large = last.get("large_pages") or last.get("skip_large_pages")
+    switches = [last[name] for name in ("large_pages", *_OFF_BY_NAME) if name in last]
+    large = max(switches, key=lambda pair: pair.line_start, default=None)
     on = (
         large is not None
-        and large.name != "skip_large_pages"
+        and large.name not in _OFF_BY_NAME
         and (large.value is None or large.value.strip().lower() in _ON)
     )
+    if large is not None and _switches_off(large):
+        notes.problem(
+            OFF,
+            offset + large.key_start,
+            text[large.line_start : large.line_end].strip(),
+            "InnoDB uses base pages.",
+            "Write large_pages=ON.",
+            Edit(offset + large.line_start, offset + large.line_end, "large_pages=ON"),
+        )
     product = "MariaDB" if is_mariadb else "MySQL"
     pool = last.get("innodb_buffer_pool_size")
     size = "the default" if pool is None or pool.value is None else pool.value
@@ -124,6 +136,11 @@ def check_my_cnf(
     )
     notes.facts.append(fact)
     return fact
+
+
+def _switches_off(pair: Option) -> bool:
+    """Whether this line, where no later one replaces it, switches large pages off."""
+    return pair.name in _OFF_BY_NAME or (pair.value is not None and pair.value.strip().lower() in _OFF)
 
 
 def _relevant(name: str) -> bool:
@@ -185,15 +202,6 @@ def _one(name: str, pair: Option, text: str, offset: int, notes: Notes) -> None:
             f"{value!r} is refused.",
             "Write large_pages=ON.",
             Edit(*span, "ON"),
-        )
-    elif name == "skip_large_pages" or (name == "large_pages" and value is not None and value.lower() in _OFF):
-        notes.problem(
-            OFF,
-            at,
-            text[pair.line_start : pair.line_end].strip(),
-            "InnoDB uses base pages.",
-            "Write large_pages=ON.",
-            Edit(offset + pair.line_start, offset + pair.line_end, "large_pages=ON"),
         )
     elif name in _SIZES and value is not None:
         try:

@@ -305,7 +305,7 @@ def _medium(medium: Tree, sizes: set[int], notes: Notes) -> None:
             medium.start,
             text,
             f"{text} is not a medium.",
-            "Write HugePages-2Mi or HugePages-1Gi.",
+            f"Write {edits[0].text}." if edits else "Write HugePages-2Mi or HugePages-1Gi.",
             *edits,
         )
     elif size not in sizes:

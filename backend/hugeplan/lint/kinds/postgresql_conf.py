@@ -237,7 +237,7 @@ def _mode(setting: Setting | None, notes: Notes) -> str:
         setting.value_span[0],
         f"huge_pages = {setting.value}",
         f"{setting.value!r} is refused, and the server does not start.",
-        "Write on, off or try.",
+        "Write huge_pages = on.",
         Edit(*setting.value_span, _as(setting, "on")),
     )
     return "try"

@@ -45,14 +45,18 @@ class Quantity:
     tree: Tree
 
 
-def read_quantities(resources: Tree | None, notes: Notes, context: Context) -> dict[str, Quantity]:
-    """Huge page quantities of a ``limits`` or ``requests`` mapping, with the problems of each."""
+def read_quantities(resources: Tree | None, notes: Notes, context: Context, prefix: str = "") -> dict[str, Quantity]:
+    """Huge page quantities of a ``limits`` or ``requests`` mapping, with the problems of each, by their names.
+
+    ``prefix`` stands before each name (``requests.`` of a quota); names without it are passed over.
+    """
     found: dict[str, Quantity] = {}
     if resources is None:
         return found
-    for name, tree in resources.items():
-        if name.lower().startswith(("hugepages", "hugepage-", "huge-pages")):
-            size = check_name(name, tree, notes, context)
+    for key, tree in resources.items():
+        name = key.removeprefix(prefix)
+        if key.startswith(prefix) and name.lower().startswith(("hugepages", "hugepage-", "huge-pages")):
+            size = check_name(name, tree, notes, context, prefix)
             found[name] = Quantity(name, size, _bytes(name, size, tree, notes), tree)
     return found
 
@@ -73,23 +77,30 @@ def _meant(name: str) -> int | None:
     return size if size in _ALL_SIZES else size * 1024 if size * 1024 in _ALL_SIZES else None
 
 
-def check_name(name: str, tree: Tree, notes: Notes, context: Context) -> int | None:
-    """The page size of a resource name, with a problem where it is not spelled as the kubelet spells it."""
+def check_name(name: str, tree: Tree, notes: Notes, context: Context, prefix: str = "") -> int | None:
+    """The page size of a resource name, with a problem where it is not spelled as the kubelet spells it.
+
+    ``prefix`` stands before the name in the text (``requests.`` of a quota).
+    """
     exact = page_bytes_of(name)
     if exact is not None:
         if exact not in context.sizes:
             _of_another_machine(name, exact, tree, notes, context)
         return exact
     meant = _meant(name)
-    edits = () if meant is None else (Edit(tree.key_start, tree.key_end, kubernetes_resource_name(meant)),)
+    edits = () if meant is None else (Edit(tree.key_start, tree.key_end, prefix + kubernetes_resource_name(meant)),)
     right = (
-        kubernetes_resource_name(meant) if meant else " or ".join(kubernetes_resource_name(s) for s in context.sizes)
+        prefix + kubernetes_resource_name(meant)
+        if meant
+        else " or ".join(prefix + kubernetes_resource_name(s) for s in context.sizes)
     )
     notes.problem(
         NAME,
         tree.key_start,
         name,
-        f"No node offers {name}, so nothing that asks for it is scheduled.",
+        f"No node offers {name}, so nothing that asks for it is scheduled."
+        if not prefix
+        else f"No pod can ask for {name}, so {prefix}{name} limits nothing.",
         f"Write {right}.",
         *edits,
     )

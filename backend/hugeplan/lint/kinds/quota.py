@@ -44,6 +44,7 @@ def read(document: Tree, context: Context) -> Reading:
                     Edit(tree.key_start, tree.key_end, f"requests.{found[1]}"),
                 )
         read_quantities(hard, notes, context)
+        read_quantities(hard, notes, context, "requests.")
         return notes.reading(KIND, "ResourceQuota")
     limits = document.get("spec", "limits")
     for item in () if limits is None else limits.elements():

@@ -70,6 +70,11 @@ def check_resources(
         quantities=tuple(places.items()),
         is_whole_pod=is_whole_pod,
         tries_pages_first=tries_pages_first,
+        only_requested=tuple(
+            (one.page_bytes, one.bytes, one.tree.key_start)
+            for name, one in requests.items()
+            if name not in limits and one.page_bytes and one.bytes
+        ),
     )
     notes.facts.append(fact)
     return fact

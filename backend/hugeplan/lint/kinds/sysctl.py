@@ -148,13 +148,14 @@ def _check(pair: Pair, name: str, notes: Notes, context: Context) -> int | None:
         )
         return None
     if name == "vm.hugetlb_optimize_vmemmap" and value not in {"0", "1"}:
+        meant = "1" if value.lower() in {"on", "yes", "true", "y"} else "0"
         notes.problem(
             SWITCH,
             pair.value_start,
             value,
             f"{name} = {value} is refused.",
-            "Write 1 (on) or 0 (off).",
-            Edit(pair.value_start, pair.value_end, "1" if value.lower() in {"on", "yes", "true", "y"} else "0"),
+            f"Write {name} = {meant}.",
+            Edit(pair.value_start, pair.value_end, meant),
         )
         return None
     return int(value) if value.isdecimal() else None
@@ -249,6 +250,6 @@ def _together(values: dict[str, tuple[Pair, int | None]], notes: Notes, context:
                 shmmax[0].value or "",
                 f"kernel.shmmax = {shmmax[1]} ({format_bytes(shmmax[1])}) is far below "
                 f"the pool of {format_bytes(segment)}.",
-                f"Write kernel.shmmax = {segment} or more, where a System V engine uses the pool.",
+                f"Write kernel.shmmax = {segment}; a larger one does no harm.",
                 Edit(shmmax[0].value_start, shmmax[0].value_end, str(segment)),
             )

@@ -21,6 +21,16 @@ _SYSCTLS: Final = (
 _PATH: Final = re.compile(r"/(?:sys/kernel/mm|sys/devices/system/node|proc/sys/vm)/[\w./-]{0,120}?huge[\w./-]{0,120}")
 
 
+#: Words that a file of transparent huge pages takes.
+THP_WORDS: Final = {
+    f"{_THP}/enabled": ("always", "madvise", "never"),
+    f"{_THP}/defrag": ("always", "defer", "defer+madvise", "madvise", "never"),
+}
+_ECHO: Final = re.compile(
+    rf"echo[ \t]+(?:-n[ \t]+)?([\"']?)(?P<word>[^\s\"'>]+)\1[ \t]*>[ \t]*(?P<path>{_THP}/[a-z_]{{1,20}})"
+)
+
+
 class WrongPath(NamedTuple):
     """A path that no kernel has, where it stands, and the one that was meant; None where that cannot be told."""
 
@@ -33,10 +43,39 @@ def wrong_paths(text: str) -> Iterator[WrongPath]:
     """Each path of ``text`` that cannot exist. The folder of a size is left to those who know the machine."""
     for found in _PATH.finditer(text):
         path = found[0].rstrip("./")
-        if "redhat_transparent" in path or not (known := _known(path)) or path in known:
+        if "redhat_transparent" in path:
+            yield WrongPath(path, found.start(), path.replace("redhat_transparent", "transparent"))
+            continue
+        if not (known := _known(path)) or path in known:
             continue
         near = next(iter(difflib.get_close_matches(path, known, n=1, cutoff=0.8)), None)
         yield WrongPath(path, found.start(), near)
+
+
+class WrongWord(NamedTuple):
+    """A word that a file of transparent huge pages refuses, where it stands, its file, and the one that was meant."""
+
+    word: str
+    start: int
+    path: str
+    meant: str | None
+
+
+def wrong_words(text: str) -> Iterator[WrongWord]:
+    """Each word that a command of ``text`` writes into a file of transparent huge pages and that the kernel refuses."""
+    for found in _ECHO.finditer(text):
+        words = THP_WORDS.get(found["path"], ())
+        word = found["word"]
+        if words and word not in words and "$" not in word:
+            yield WrongWord(word, found.start("word"), found["path"], thp_word(word, words))
+
+
+def thp_word(word: str, words: tuple[str, ...]) -> str | None:
+    """The word of a switch of transparent huge pages that was meant; None where it cannot be told."""
+    plain = {"off": "never", "0": "never", "no": "never", "none": "never", "on": "always", "1": "always"}.get(
+        word.lower(), word.lower()
+    )
+    return plain if plain in words else next(iter(difflib.get_close_matches(plain, words, n=1)), None)
 
 
 def _known(path: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from hugeplan.lint.kinds.lines import Pair, pairs_of
-from hugeplan.lint.kinds.sysfs_paths import wrong_paths
+from hugeplan.lint.kinds.sysfs_paths import THP_WORDS, wrong_paths, wrong_words
 from hugeplan.lint.model import Context, Edit, MemlockFact, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.pages import counted_pages, page_label, sysfs_directory_name
 from hugeplan.planner.units import format_bytes
@@ -32,6 +32,24 @@ NO_PATH: Final = wrong(
     "A command cannot write to a file that the kernel does not have: it fails, and the setting stays as it is.",
     "Documentation/admin-guide/mm/hugetlbpage.rst, transhuge.rst",
 )
+THP_WORD: Final = wrong(
+    "unit-thp-word",
+    "enabled takes always, madvise or never; defrag also defer and defer+madvise.",
+    "Documentation/admin-guide/mm/transhuge.rst",
+)
+SECTION_NAME: Final = wrong(
+    "unit-section-name", "systemd ignores a section that it does not know; its case counts.", "systemd.syntax(7)"
+)
+TARGET: Final = wrong(
+    "unit-no-such-target",
+    "WantedBy= and RequiredBy= start a unit with another one; one that does not exist starts nothing.",
+    "systemd.special(7)",
+)
+_SECTIONS: Final = {name.lower(): name for name in ("Unit", "Service", "Install")}
+_TARGETS: Final = (
+    "multi-user.target", "default.target", "graphical.target", "sysinit.target", "basic.target", "local-fs.target",
+    "network.target", "network-online.target", "rescue.target", "emergency.target", "timers.target", "sockets.target",
+)  # fmt: skip
 TYPE: Final = wrong("unit-type", "Type= takes one of systemd's words; another is ignored.", "systemd.service(5)")
 _TYPES: Final = frozenset({"simple", "exec", "forking", "oneshot", "dbus", "notify", "notify-reload", "idle"})
 #: Keys of units that reserve pages or lock memory, by what is left of them without case and dashes.
@@ -63,16 +81,15 @@ _WRITE: Final = re.compile(
 
 def detects(source: Source) -> bool:
     """An ini file with unit sections and something about huge pages or locked memory in it."""
-    sections = {pair.section for pair in pairs_of(source.text)}
-    return bool(sections & {"Unit", "Service", "Install"}) and bool(
-        re.search(r"huge|limitmem|memlo", source.text, re.I)
-    )
+    sections = {(pair.section or "").lower() for pair in pairs_of(source.text)}
+    return bool(sections & _SECTIONS.keys()) and bool(re.search(r"huge|limitmem|memlo", source.text, re.I))
 
 
 def read(source: Source, context: Context) -> Reading:
     """What the unit writes, and what systemd would not run."""
     notes = Notes()
     pairs = list(pairs_of(source.text))
+    _sections(source.text, notes)
     kind = next((p.value for p in pairs if p.key == "Type"), "simple")
     for pair in pairs:
         if pair.key.startswith("ExecStart") and pair.value is not None:
@@ -89,6 +106,8 @@ def read(source: Source, context: Context) -> Reading:
                 f"Write {meant}.",
                 Edit(pair.key_start, end, meant),
             )
+        elif pair.key in {"WantedBy", "RequiredBy"}:
+            _targets(pair, notes)
         elif pair.section == "Service" and pair.key == "Type" and pair.value and pair.value not in _TYPES:
             _type(pair, notes)
     writes = [p for p in pairs if p.key == "ExecStart" and "hugepages" in (p.value or "")]
@@ -116,8 +135,41 @@ def _meant(key: str) -> str | None:
     return "LimitMEMLOCK" if is_limit else None
 
 
+def _sections(text: str, notes: Notes) -> None:
+    for found in re.finditer(r"^[ \t]*+\[(\w+)\]", text, re.M):
+        right = _SECTIONS.get(found[1].lower())
+        if right is not None and found[1] != right:
+            notes.problem(
+                SECTION_NAME,
+                found.start(1),
+                found[0].strip(),
+                f"systemd has no section [{found[1]}] and ignores all lines in it.",
+                f"Write [{right}].",
+                Edit(found.start(1), found.end(1), right),
+            )
+
+
+def _targets(pair: Pair, notes: Notes) -> None:
+    """Misspelt targets of systemd itself; a name of one's own may exist."""
+    for found in re.finditer(r"\S+", pair.value or ""):
+        name = found[0]
+        near = next(iter(difflib.get_close_matches(name.lower(), _TARGETS, n=1, cutoff=0.85)), None)
+        if near is None or name in _TARGETS or not name.lower().endswith((".target", ".targets")):
+            continue
+        at = pair.value_start + found.start()
+        notes.problem(
+            TARGET,
+            at,
+            f"{pair.key}={name}",
+            f"systemd has no {name}: nothing starts the unit at boot.",
+            f"Write {near}.",
+            Edit(at, at + len(name), near),
+        )
+
+
 def _type(pair: Pair, notes: Notes) -> None:
     plain = (pair.value or "").lower().replace("_", "").replace("-", "")
+    plain = "notify-reload" if plain == "notifyreload" else plain
     edits = (Edit(pair.value_start, pair.value_end, plain),) if plain in _TYPES else ()
     notes.problem(
         TYPE,
@@ -156,6 +208,18 @@ def _exec(pair: Pair, notes: Notes, context: Context) -> None:
             f"Write {item.meant}." if item.meant else "Write a path that ls shows on the machine.",
             *edits,
         )
+    for wrong_word in wrong_words(value):
+        at = pair.value_start + wrong_word.start
+        meant_word = wrong_word.meant
+        edits = () if meant_word is None else (Edit(at, at + len(wrong_word.word), meant_word),)
+        notes.problem(
+            THP_WORD,
+            at,
+            wrong_word.word,
+            f"The kernel refuses {wrong_word.word} in {wrong_word.path}: the mode stays as it is.",
+            f"Write {meant_word}." if meant_word else f"Write one of {', '.join(THP_WORDS[wrong_word.path])}.",
+            *edits,
+        )
     for found in _WRITE.finditer(value):
         exact = re.fullmatch(r"hugepages-(\d+)kB", found["dir"])
         size = int(exact[1]) * 1024 if exact else None
@@ -165,7 +229,12 @@ def _exec(pair: Pair, notes: Notes, context: Context) -> None:
             edits = () if meant is None else (Edit(at, at + len(found["dir"]), sysfs_directory_name(meant)),)
             names = ", ".join(sysfs_directory_name(s) for s in context.sizes)
             notes.problem(
-                DIRECTORY, at, found["dir"], f"There is no directory {found['dir']}.", f"Use one of {names}.", *edits
+                DIRECTORY,
+                at,
+                found["dir"],
+                f"There is no directory {found['dir']}.",
+                f"Write {edits[0].text}." if edits else f"Use one of {names}.",
+                *edits,
             )
         elif found["count"].isdecimal() and size is not None:
             node = None if found["node"] is None else int(found["node"])

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from hugeplan.lint.kinds.lines import Line, lines_of
+from hugeplan.lint.kinds.sysfs_paths import THP_WORDS, thp_word
 from hugeplan.lint.model import Context, Edit, Notes, PoolFact, Reading, Source, attention, wrong
 from hugeplan.planner.pages import counted_pages, page_label, sysfs_directory_name
 from hugeplan.planner.units import format_bytes
@@ -57,10 +58,6 @@ BOTH: Final = attention(
 _PATH: Final = re.compile(
     r"/sys/(?:devices/system/node/node(?P<node>\d+)|kernel/mm)/hugepages/(?P<dir>[^/]+)/(?P<file>\w+)$"
 )
-_THP_WORDS: Final = {
-    "/sys/kernel/mm/transparent_hugepage/enabled": ("always", "madvise", "never"),
-    "/sys/kernel/mm/transparent_hugepage/defrag": ("always", "defer", "defer+madvise", "madvise", "never"),
-}
 _SYSCTLS: Final = ("/proc/sys/vm/nr_hugepages", "/proc/sys/vm/nr_overcommit_hugepages")
 _LINE: Final = re.compile(r"^[a-zA-Z][+!\-=~^$]*+[ \t]++/\S", re.M)
 
@@ -198,9 +195,9 @@ def _without_comment(value: str) -> str:
 
 def _thp(line: Line, fields: list[str], notes: Notes) -> None:
     """The word for a switch of transparent huge pages."""
-    words = _THP_WORDS.get(fields[1])
+    words = THP_WORDS.get(fields[1])
     if words is None:
-        near_path = next(iter(difflib.get_close_matches(fields[1], _THP_WORDS, n=1, cutoff=0.9)), None)
+        near_path = next(iter(difflib.get_close_matches(fields[1], THP_WORDS, n=1, cutoff=0.9)), None)
         if near_path is not None:
             at = line.start + line.text.index(fields[1])
             notes.problem(
@@ -220,7 +217,7 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
         notes.problem(FIELDS, line.start, fields[1], "The line has no value, so it writes nothing.", "Write a value.")
         return
     meant = _without_comment(value)
-    near = meant if meant in words else next(iter(difflib.get_close_matches(meant, words, n=1)), None)
+    near = thp_word(meant, words)
     at = line.start + line.text.rindex(value)
     edits = () if near is None else (Edit(at, at + len(value), near),)
     notes.problem(
@@ -258,9 +255,8 @@ def _directory(line: Line, path: str, found: re.Match[str], notes: Notes, contex
     sizes = ", ".join(f"{sysfs_directory_name(s)} ({page_label(s)})" for s in context.sizes)
     usable = meant if meant in context.sizes else None
     edits = () if usable is None else (Edit(at, at + len(name), sysfs_directory_name(usable)),)
-    notes.problem(
-        DIRECTORY, line.start, name, f"There is no directory {name} on {context.arch}.", f"Use one of {sizes}.", *edits
-    )
+    fix = f"Write {edits[0].text}." if edits else f"Use one of {sizes}."
+    notes.problem(DIRECTORY, line.start, name, f"There is no directory {name} on {context.arch}.", fix, *edits)
     return usable
 
 
