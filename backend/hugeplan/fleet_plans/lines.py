@@ -19,11 +19,13 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import NodePlan, plan_node
 from hugeplan.planner.model import Plan, State
 from hugeplan.planner.units import format_bytes
-from hugeplan.planner.verdict import locked_change_bytes, verdict
+from hugeplan.planner.verdict import Answer, locked_change_bytes, verdict
 from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
 
 FINE, ATTENTION, WRONG = 0, 1, 2
 MOST_EXCEPTIONS: Final = 20
+#: The answer that a reader of a group has to see first is the largest.
+_RANKS: Final = {Answer.DO_IT: 0, Answer.DO_IT_AFTER: 1, Answer.NOT_ENOUGH_KNOWN: 2, Answer.DONT: 3}
 _SEVERITY: Final = {State.WRONG: WRONG, State.ATTENTION: ATTENTION}
 #: Findings that the line says with figures of its own.
 _IN_THE_LINE: Final = frozenset({"pool_short", "memory_fit"})
@@ -35,7 +37,7 @@ _logger = logging.getLogger(__name__)
 class GroupFigures:
     """What the lines of a group have in common, and how bad the worst is. Figures of two parts of a group add up.
 
-    ``worst``: severity and name of the line that gives the reason; the name decides between equals.
+    ``worst``: rank and name of the node whose verdict gives the reason; the name decides between equals.
     """
 
     sizes: tuple[dict[str, int | None], ...]
@@ -48,7 +50,7 @@ class GroupFigures:
     risk_policy: float
     risk_unknown: int
     worst: tuple[int, str]
-    reason: str | None
+    reason: str
 
     def __add__(self, other: GroupFigures) -> GroupFigures:
         first = self if (-self.worst[0], self.worst[1]) <= (-other.worst[0], other.worst[1]) else other
@@ -195,18 +197,19 @@ def _figures(row: dict[str, Any], plan: Plan) -> GroupFigures:
     """The figures of a group of one node."""
     change = locked_change_bytes(plan)
     risk = _known_risk(plan)
+    judged = verdict(plan)
     return GroupFigures(
         sizes=tuple(_sizes(plan)),
         returned_bytes=None if change is None else -change,
-        answers=Counter([verdict(plan).answer.value]),
+        answers=Counter([judged.answer.value]),
         nodes_wrong=int(row["severity"] == WRONG),
         nodes_attention=int(row["severity"] == ATTENTION),
         nodes_not_fitting=int(row["fits"] is False),
         risk_high=risk,
         risk_policy=plan.risk.policy,
         risk_unknown=int(risk is None),
-        worst=(row["severity"], row["name"]),
-        reason=_reason(row),
+        worst=(_RANKS[judged.answer] * (WRONG + 1) + row["severity"], row["name"]),
+        reason=f"{row['name']}: {judged.reason}",
     )
 
 
@@ -216,14 +219,6 @@ def _known_risk(plan: Plan) -> float | None:
     if probability is None or probability.low <= policy < probability.high:
         return None
     return probability.high
-
-
-def _reason(row: dict[str, Any]) -> str | None:
-    """The first exception of a line, with the name of its node once."""
-    if not row["exceptions"]:
-        return None
-    first: str = row["exceptions"][0]
-    return first if first.startswith(f"{row['name']}: ") else f"{row['name']}: {first}"
 
 
 def _sizes(plan: Plan) -> list[dict[str, int | None]]:

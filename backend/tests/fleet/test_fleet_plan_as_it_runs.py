@@ -69,7 +69,7 @@ async def groups(client: httpx.AsyncClient, job: dict[str, Any]) -> list[dict[st
 
 
 async def test_a_group_is_one_machine_type_with_the_same_pools_now_and_then(
-    viewer: httpx.AsyncClient, job: dict[str, Any]
+    viewer: httpx.AsyncClient, planner: httpx.AsyncClient, job: dict[str, Any]
 ) -> None:
     assert job["scenario"] is None
     found = await groups(viewer, job)
@@ -82,8 +82,12 @@ async def test_a_group_is_one_machine_type_with_the_same_pools_now_and_then(
         assert figures["returned_bytes"] == (size["present_pages"] - size["planned_pages"]) * size["page_bytes"]
         rows = (await viewer.get(f"{job['url']}/nodes", params={"group_number": group["number"]})).json()["items"]
         assert len(rows) == group["nodes"]
-        if figures["reason"] is not None:
-            assert figures["reason"].split(":")[0] in {row["name"] for row in rows}
+        # The reason is that of a verdict, and names the node of that verdict.
+        name, _, reason = figures["reason"].partition(": ")
+        (node_id,) = (row["node_id"] for row in rows if row["name"] == name)
+        kept = (await planner.post(f"{job['url']}/nodes/{node_id}/plan")).json()
+        assert reason == kept["verdict"]["reason"]
+        assert kept["verdict"]["answer"] in figures["answers"]
     largest = found[0]
     assert (largest["nodes"], largest["figures"]["sizes"][0]["present_pages"]) == (2, 8000)
 
