@@ -82,6 +82,24 @@ async def test_each_report_is_verified(
     assert "is not in force" in texts[0]
 
 
+async def drift(planner: httpx.AsyncClient, node_id: str) -> set[tuple[str, str]]:
+    found = (await planner.get(f"/api/v1/nodes/{node_id}")).json()["findings"]
+    return {(f["state"], f["title"]) for f in found if f["code"] == "plan_drift"}
+
+
+async def test_what_no_report_has_seen_is_to_be_installed_and_no_fault(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    node_id, plan_id = await node_with_plan(agent, planner)
+    await approve(admin, plan_id)
+    assert (await agent.post("/api/v1/reports", json=example(missing_pages=10**9))).status_code == 201
+    put = await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"plan_id": plan_id})
+    assert put.status_code == 200, put.text
+    assert await drift(planner, node_id) == {("attention", "The plan is to be installed")}
+    assert (await agent.post("/api/v1/reports", json=example(missing_pages=10**9))).status_code == 201
+    assert await drift(planner, node_id) == {("wrong", "Pages of the plan are missing")}
+
+
 async def test_a_label_puts_a_plan_in_force(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -> None:
     node_id, plan_id = await node_with_plan(agent, planner)
     for _ in range(2):

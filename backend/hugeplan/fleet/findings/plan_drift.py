@@ -9,6 +9,7 @@ from hugeplan.fleet.findings.base import NodeFinding, Observed, PlannedPool, att
 from hugeplan.planner.pages import page_label
 
 CODE = "plan_drift"
+_INSTALL = "Run hugeplan apply on the node, or install the plan's files and reboot it."
 MATCH, SHORT, IDLE, DRIFTED = "match", "short", "idle", "drifted"
 
 
@@ -59,15 +60,21 @@ def check(observed: Observed) -> Iterable[NodeFinding]:
         yield from found_in(observed.planned, observed.sample)
 
 
-def found_in(planned: Sequence[PlannedPool], sample: Sample) -> Iterable[NodeFinding]:
-    """The same for any plan beside a sample."""
+def found_in(planned: Sequence[PlannedPool], sample: Sample, *, is_new: bool = False) -> Iterable[NodeFinding]:
+    """The same for any plan beside a sample. ``is_new``: the plan was put in force after the sample, so pages that are
+    missing are no fault yet but what is to be done next.
+    """
     for numa, size, wanted, actual in differences(planned, sample):
         where = "" if numa is None else f" on NUMA node {numa}"
         subject = f"{page_label(size)} pool{where}"
         reason = f"The plan in force has {wanted} pages of {page_label(size)}{where}, the node has {actual}."
         if actual < wanted:
-            fix = "Reserve the missing pages, best at boot: later, fragmentation may keep the kernel from finding them."
-            yield wrong(CODE, subject, "Pages of the plan are missing", reason, fix)
+            if is_new:
+                fix = f"{_INSTALL} The node's next report says whether they are there."
+                yield attention(CODE, subject, "The plan is to be installed", reason, fix)
+            else:
+                fix = f"{_INSTALL} On a node that runs, fragmentation may keep the kernel from finding the pages."
+                yield wrong(CODE, subject, "Pages of the plan are missing", reason, fix)
         else:
             fix = "Give the pages back, or change the plan."
             yield attention(CODE, subject, "More pages than planned", reason, fix)

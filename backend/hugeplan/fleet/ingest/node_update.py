@@ -162,9 +162,12 @@ class Node:
         self.columns["plan_state"] = None if observed.planned is None else state_of(observed.planned, observed.sample)
 
     def judge_plan(self, planned: tuple[PlannedPool, ...] | None, sample: Sample, now: datetime) -> None:
-        """Compare the node with another plan in force. What does not depend on the plan stays as the report left it."""
+        """Compare the node with a plan that is put in force now.
+
+        What does not depend on the plan stays as the report left it.
+        """
         others = [finding for finding in self.findings if finding.code not in OF_THE_PLAN]
-        drift = [] if planned is None else list(plan_drift.found_in(planned, sample))
+        drift = [] if planned is None else list(plan_drift.found_in(planned, sample, is_new=True))
         self._keep(worst_first([*others, *drift]), now)
         self.columns["plan_state"] = None if planned is None else state_of(planned, sample)
 
