@@ -41,6 +41,9 @@ from hugeplan.scenarios.schemas import (
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 
+ArtifactFile = Annotated[
+    str | None, Query(max_length=253, description="Which file, where a plan has several of one kind; else the first")
+]
 Force = Annotated[bool, Query(description="Give the files of a plan that does not fit, each with a warning")]
 
 
@@ -293,10 +296,11 @@ async def plan_artifacts_get(
     plan_id: UUID,
     kind: str,
     *,
+    filename: ArtifactFile = None,
     disposition: Annotated[ArtifactDisposition, Query()] = "attachment",
     force: Force = False,
 ) -> Response:
     """One file, as it is applied. 409 for a plan that does not fit, unless forced."""
-    artifact = await saved_plans.get_artifact(session, plan_id, kind, force=force)
+    artifact = await saved_plans.get_artifact(session, plan_id, kind, filename=filename, force=force)
     headers = {"Content-Disposition": f'{disposition}; filename="{artifact.filename}"'}
     return Response(artifact.content, media_type=artifact.media_type, headers=headers)

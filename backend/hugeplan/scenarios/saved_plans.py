@@ -297,16 +297,22 @@ async def list_artifacts(session: ReadSession, plan_id: UUID, *, force: bool = F
     return PlanArtifacts(plan_id=plan_id, items=_artifacts(row))
 
 
-async def get_artifact(session: ReadSession, plan_id: UUID, kind: str, *, force: bool = False) -> PlanArtifact:
-    """One file of a saved plan, by its kind. PlanDoesNotFitError for one that does not fit, unless ``force``."""
+async def get_artifact(
+    session: ReadSession, plan_id: UUID, kind: str, *, filename: str | None = None, force: bool = False
+) -> PlanArtifact:
+    """One file of a saved plan, by its kind; the first of several unless ``filename`` names one.
+
+    NotFoundError where there is none, PlanDoesNotFitError for a plan that does not fit, unless ``force``.
+    """
     row = await stored_plan(session, plan_id)
     _require_fit(row, force=force)
     artifacts = _artifacts(row)
     for artifact in artifacts:
-        if artifact.kind == kind:
+        if artifact.kind == kind and filename in {None, artifact.filename}:
             return artifact
-    kinds = ", ".join(artifact.kind for artifact in artifacts) or "none"
-    raise NotFoundError(f"This plan has no artifact {kind!r}; it has: {kinds}.")
+    named = "" if filename is None else f" in a file {filename!r}"
+    kinds = ", ".join(f"{artifact.kind} ({artifact.filename})" for artifact in artifacts) or "none"
+    raise NotFoundError(f"This plan has no artifact {kind!r}{named}; it has: {kinds}.")
 
 
 def _rendered(row: PlanRow) -> list[Artifact]:

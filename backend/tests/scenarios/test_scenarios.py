@@ -236,6 +236,10 @@ class TestSavedPlans:
             assert answer.text == item["content"]
             assert answer.headers["content-type"].startswith(item["media_type"])
             assert answer.headers["content-disposition"] == f'attachment; filename="{item["filename"]}"'
+            named = await planner.get(f"{url}/{item['kind']}", params={"filename": item["filename"]})
+            assert named.text == item["content"]
+            other = await planner.get(f"{url}/{item['kind']}", params={"filename": f"x{item['filename']}"})
+            assert item["filename"] in assert_problem(other, 404, "not-found")["detail"]
         assert_problem(await planner.get(f"{url}/poem"), 404, "not-found")
 
     async def test_plan_of_another_version_keeps_its_files(self, service: Service, planner: httpx.AsyncClient) -> None:

@@ -3581,8 +3581,8 @@ export interface components {
          * @description What a plan changes on each node of a group.
          *
          *     ``returned_bytes`` goes back from the pools to ordinary memory on each node, negative: the pools take it; null: the
-         *     pools of today are not known. ``answers`` counts the nodes' verdicts. ``reason`` is the worst line's, with the name
-         *     of its node; null: no line has one. ``risk_high`` is the highest upper bound of the risk of shortage, null where it
+         *     pools of today are not known. ``answers`` counts the nodes' verdicts. ``reason`` is that of the verdict which a reader
+         *     has to see first, with the name of its node; null in plans of an older version. ``risk_high`` is the highest upper bound of the risk of shortage, null where it
          *     is not known for any node, and ``risk_unknown`` counts those of which it is not known.
          */
         GroupFigures: {
@@ -12329,6 +12329,8 @@ export interface operations {
     plan_artifacts_get: {
         parameters: {
             query?: {
+                /** @description Which file, where a plan has several of one kind; else the first */
+                filename?: string | null;
                 disposition?: "inline" | "attachment";
                 /** @description Give the files of a plan that does not fit, each with a warning */
                 force?: boolean;

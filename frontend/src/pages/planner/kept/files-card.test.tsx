@@ -46,8 +46,20 @@ it("links the files of the kept plan, so that a second computation cannot make o
   const base = `/api/v1/plans/${keptOf().id}`;
   expect(screen.getByRole("link", { name: "All as zip" }).getAttribute("href")).toBe(`${base}/artifacts.zip`);
   expect(screen.getByRole("link", { name: "Download" }).getAttribute("href")).toBe(
-    `${base}/artifacts/sysctl`,
+    `${base}/artifacts/sysctl?filename=sysctl.conf`,
   );
+});
+
+it("downloads the file that is shown where a plan has two of one kind", async () => {
+  const artifacts = ["a", "b"].map((pod) => file("pod", { filename: `${pod}-resources.yaml`, step: 1 }));
+  renderWithTheme(<FilesCard kept={keptOf({ artifacts })} />);
+  const href = () => screen.getByRole("link", { name: "Download" }).getAttribute("href");
+  expect(href()).toMatch(/filename=a-resources\.yaml$/);
+  await userEvent.selectOptions(
+    screen.getByRole("combobox", { name: "Another way to apply it" }),
+    "pod:b-resources.yaml",
+  );
+  expect(href()).toMatch(/filename=b-resources\.yaml$/);
 });
 
 it("says so where there is nothing to apply", () => {

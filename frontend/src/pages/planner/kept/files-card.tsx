@@ -117,7 +117,7 @@ function Artifact({ planId, artifact }: { planId: string; artifact: PlanArtifact
             size="compact-sm"
             leftSection={<DownloadIcon />}
             component="a"
-            href={`/api/v1/plans/${planId}/artifacts/${encodeURIComponent(artifact.kind)}`}
+            href={`/api/v1/plans/${planId}/artifacts/${encodeURIComponent(artifact.kind)}?filename=${encodeURIComponent(filename)}`}
             download
           >
             Download
