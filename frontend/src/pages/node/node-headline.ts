@@ -1,8 +1,8 @@
 import type { NodeDetail } from "@/api/types";
 import { formatPages } from "@/lib/page-size";
 import { formatBytes } from "@/lib/units";
-import { largestIdlePool, poolRows } from "./pool-rows";
-import { fracturedSentence } from "./tlb-meaning";
+import { fracturedSentence } from "./machine/tlb-meaning";
+import { largestIdlePool, poolRows } from "./memory/pool-rows";
 
 /** The first line of a node's page: what should be done, in words with a number. */
 export function nodeHeadline(node: NodeDetail): string {

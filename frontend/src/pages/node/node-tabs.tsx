@@ -8,17 +8,17 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
-import { HistoryCard } from "./history-card";
 import { InventoryCard } from "./inventory-card";
+import { RunsCard } from "./machine/runs-card";
+import { ScatterCard } from "./machine/scatter-card";
+import { TrialsCard } from "./machine/trials-card";
+import { HistoryCard } from "./memory/history-card";
+import { PoolsCard } from "./memory/pools-card";
+import { ProcessesCard } from "./memory/processes-card";
 import classes from "./node-tabs.module.css";
-import { PoolsCard } from "./pools-card";
-import { PressureCard } from "./pressure-card";
-import { ProcessesCard } from "./processes-card";
+import { PressureCard } from "./pressure/pressure-card";
+import { RowsCard } from "./pressure/rows-card";
 import { ReportCard } from "./report-card";
-import { RowsCard } from "./rows-card";
-import { RunsCard } from "./runs-card";
-import { ScatterCard } from "./scatter-card";
-import { TrialsCard } from "./trials-card";
 
 interface NodeTab {
   value: string;

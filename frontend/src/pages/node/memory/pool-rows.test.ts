@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { NodeDetail } from "@/api/types";
 import { GIB, MIB } from "@/lib/units";
-import { nodeHeadline } from "./node-headline";
+import { nodeHeadline } from "../node-headline";
 import { poolRows } from "./pool-rows";
 import { poolsTitle } from "./pools-card";
 
