@@ -17,3 +17,10 @@ it("gives an error to its input and keeps the others", () => {
   const left = errors.without(new Set(["databases.0.settings.shared_buffers"]));
   expect(left.map(({ field }) => field)).toEqual(["node"]);
 });
+
+it("ends a sentence once where a value was perhaps meant", () => {
+  const errors = new FieldErrors([
+    { field: "node.memory", value: "8", expected: "a size such as 64GiB; did you mean 8GiB?" },
+  ]);
+  expect(errors.at("node.memory")).toBe("Expected a size such as 64GiB; did you mean 8GiB?");
+});

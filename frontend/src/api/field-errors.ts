@@ -19,7 +19,8 @@ export class FieldErrors {
   /** The text for the input at `path`, or undefined when it has no error. */
   at(path: string): string | undefined {
     const error = this.byPath.get(path);
-    return error && `Expected ${error.expected}.`;
+    // What was perhaps meant is a question, and has its own end.
+    return error && `Expected ${error.expected}${error.expected.endsWith("?") ? "" : "."}`;
   }
 
   /** Whether an input beneath the path has an error. */

@@ -13,6 +13,7 @@ from hugeplan.planner.demand.data_files import data_file
 from hugeplan.planner.errors import SettingValueError, UnknownSettingError
 from hugeplan.planner.units import (
     decimal_as_c_reads_it,
+    format_bytes,
     format_postgresql_bytes,
     parse_postgresql_bytes,
     parse_whole_number,
@@ -177,7 +178,9 @@ def _parse_guc_bytes(row: GucRow, raw: str, field: str) -> int:
     unit_bytes = UNIT_BYTES[row.unit]
     low, high = int(row.minimum) * unit_bytes, int(row.maximum) * unit_bytes
     special = "-1 or " if low < 0 else ""
-    expected = f"{special}{format_postgresql_bytes(max(low, 0))} to {format_postgresql_bytes(high)}"
+    # The largest value is often a block below a round one, which the server can only write as a long number of kB.
+    about = f" (about {format_bytes(high)})" if high >= 1 << 40 else ""
+    expected = f"{special}{format_postgresql_bytes(max(low, 0))} to {format_postgresql_bytes(high)}{about}"
     if raw == "-1" and low < 0:
         return -1
     if raw.startswith("-"):
