@@ -84,3 +84,27 @@ test("from a kubectl dump to the nodes that do not fit, within a minute of the l
   }
   await expect(rows.getByText("Does not fit")).toHaveCount(misfits.length);
 });
+
+test("a viewer is told which role a cluster's dump needs, and is not offered it", async ({ page, fleet }) => {
+  await page.goto(
+    `${fleet.server.url}/login#token=${await fleet.server.newToken("reader-import", "viewer")}`,
+  );
+  await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Import" }).click();
+  await expect(page.getByText("A cluster's dump is planned by a planner")).toBeVisible();
+  await expect(page.getByText("kubectl get")).toHaveCount(0);
+  const files = page.getByLabel("choose them");
+  await files.setInputFiles({
+    name: "cluster.json",
+    mimeType: "application/json",
+    buffer: Buffer.from(dump().text),
+  });
+  await expect(page.getByRole("alert")).toContainText("your role may not plan");
+  // Other files are checked all the same.
+  await files.setInputFiles({
+    name: "cmdline",
+    mimeType: "text/plain",
+    buffer: Buffer.from("hugepages=64\n"),
+  });
+  await expect(page.getByText("as hugeplan lint prints it")).toBeVisible();
+  await expect(page.getByRole("alert")).toHaveCount(0);
+});

@@ -3,6 +3,7 @@ import {
   createRootRouteWithContext,
   createRoute,
   createRouter,
+  isRedirect,
   lazyRouteComponent,
   Outlet,
   redirect,
@@ -17,6 +18,7 @@ import { scenarioQuery } from "./api/scenarios";
 import { sessionQuery } from "./api/session";
 import { AppError, AppLayout, AppNotFound } from "./components/shell/app-layout";
 import { PageError } from "./components/shell/page-error";
+import { takeRemembered } from "./lib/after-login";
 import { OverviewPage } from "./pages/overview/overview-page";
 import {
   compareSearch,
@@ -52,7 +54,10 @@ const appRoute = createRoute({
   beforeLoad: async ({ context, location }) => {
     try {
       await context.queryClient.ensureQueryData(sessionQuery());
+      const href = takeRemembered();
+      if (href) throw redirect({ href, replace: true });
     } catch (error) {
+      if (isRedirect(error)) throw error;
       if (asApiError(error).isUnauthorized) {
         // The fragment holds a draft with names: it stays a fragment, which no log sees.
         const { pathname, searchStr, hash } = location;

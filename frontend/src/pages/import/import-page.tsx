@@ -21,6 +21,7 @@ export function ImportPage() {
   const mayPlan = useMayPlan();
   const [objects, setObjects] = useState<Record<string, unknown> | null>(null);
   const [checked, setChecked] = useState<Dropped[]>([]);
+  const [isRefused, setRefused] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);
   const take = async (files: readonly File[]) => {
     if (files.length === 0) return;
@@ -33,8 +34,9 @@ export function ImportPage() {
       );
       const { objects: found, others } = sortedOut(read);
       setObjects(found);
+      setRefused(found !== null && !mayPlan);
       setChecked(others);
-      if (found) cluster.mutate({ objects: found, save: false });
+      if (found && mayPlan) cluster.mutate({ objects: found, save: false });
       if (others.length > 0) lint.mutate(others);
     } catch (error) {
       setProblem(error);
@@ -44,16 +46,32 @@ export function ImportPage() {
     <>
       <PageHeader
         title="Import"
-        headline="Drop a cluster's dump to see which nodes its huge pages do not fit, or files to see what they will do."
+        headline={
+          mayPlan
+            ? "Drop a cluster's dump to see which nodes its huge pages do not fit, or files to see what they will do."
+            : "Drop files to see what they will do."
+        }
       />
       <div className={classes.stack}>
         <QuestionCard
           title="What do you have?"
-          description="kubectl's JSON, a kernel command line, GRUB or sysctl files, pod specs, kubelet configuration, systemd units, postgresql.conf, my.cnf. Nothing is kept unless you say so."
+          description={`${mayPlan ? "kubectl's JSON, a" : "A"} kernel command line, GRUB or sysctl files, pod specs, kubelet configuration, systemd units, postgresql.conf, my.cnf. Nothing is kept unless you say so.`}
         >
           <DropZone onFiles={(files) => void take(files)} />
-          <CommandLine command={KUBECTL_DUMP} />
+          {mayPlan ? (
+            <CommandLine command={KUBECTL_DUMP} />
+          ) : (
+            <StateText>A cluster's dump is planned by a planner, an approver or an administrator.</StateText>
+          )}
         </QuestionCard>
+        {isRefused && (
+          <div role="alert">
+            <StateText>
+              This is a cluster's dump, which your role may not plan: ask a planner, an approver or an
+              administrator.
+            </StateText>
+          </div>
+        )}
         {problem !== null && <ErrorState error={problem} />}
         <div role="status" aria-live="polite">
           {(cluster.isPending || lint.isPending) && !cluster.data && (

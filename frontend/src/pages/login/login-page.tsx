@@ -8,6 +8,7 @@ import { useLogin } from "@/api/session";
 import { loginMethodsQuery } from "@/api/settings";
 import { Logo } from "@/components/shell/logo";
 import { ErrorState } from "@/components/ui/states";
+import { rememberForLogin, takeRemembered } from "@/lib/after-login";
 import classes from "./login-page.module.css";
 import { takeTokenFromHash } from "./token-hash";
 
@@ -22,7 +23,10 @@ export function LoginPage() {
 
   const signIn = (value: string) =>
     login.mutate(value, {
-      onSuccess: () => void navigate({ href: (next ?? "/") + window.location.hash, replace: true }),
+      onSuccess: () => {
+        takeRemembered();
+        void navigate({ href: (next ?? "/") + window.location.hash, replace: true });
+      },
     });
 
   const readAddress = useEffectEvent(() => {
@@ -64,7 +68,13 @@ export function LoginPage() {
         </Button>
         {methods.data?.oidc_url && (
           // A full page load: the server sends the browser on to the provider.
-          <Button component="a" href={methods.data.oidc_url} variant="default" fullWidth>
+          <Button
+            component="a"
+            href={methods.data.oidc_url}
+            onClick={() => rememberForLogin((next ?? "/") + window.location.hash)}
+            variant="default"
+            fullWidth
+          >
             Sign in with your organisation
           </Button>
         )}

@@ -26,7 +26,7 @@ import {
 } from "./draft/planner-form";
 import { resizedPool } from "./draft/pool-size";
 import { PlanForm } from "./form/plan-form";
-import { useAddress } from "./live/use-address";
+import { isDamaged, useAddress } from "./live/use-address";
 import { useLivePlan } from "./live/use-live-plan";
 import { PlanProblems } from "./plan-problems";
 import { PlanView } from "./plan-view";
@@ -68,7 +68,8 @@ export function Planner({ engines, stored, running }: PlannerProps) {
     () => differs && !(base === null && pristine !== null && sameDraft(draft, pristine)),
     [differs, base, draft, pristine],
   );
-  const address = useAddress(draft, isDirty, load);
+  const [linkIsDamaged, setLinkDamaged] = useState(() => isDamaged(window.location.hash));
+  const address = useAddress(draft, isDirty, load, () => setLinkDamaged(true));
   const mayPlan = useMayPlan();
   const changeForm: ChangeForm = useCallback(
     (of) => change((old) => ({ ...old, form: of(old.form) })),
@@ -155,6 +156,19 @@ export function Planner({ engines, stored, running }: PlannerProps) {
       {(read?.notShown.length ?? 0) > 0 && (
         <Alert color="yellow" variant="light" mb="md" title="This scenario holds more than the form shows">
           Saving from here would drop: {read?.notShown.join(", ")}.
+        </Alert>
+      )}
+      {linkIsDamaged && (
+        <Alert
+          color="yellow"
+          variant="light"
+          mb="md"
+          title="The draft in this link cannot be read"
+          withCloseButton
+          closeButtonLabel="Close"
+          onClose={() => setLinkDamaged(false)}
+        >
+          The link was cut or changed on its way: ask for it again. The form does not hold what it held.
         </Alert>
       )}
       <VisuallyHidden role="status">

@@ -30,6 +30,11 @@ export function fromFragment(fragment: string): unknown {
   }
 }
 
+/** Whether a fragment means to hold a draft, readable or not. */
+export function namesDraft(fragment: string): boolean {
+  return fragment.replace(/^#/, "").startsWith(NAME);
+}
+
 /** Deflate packs at most 1,032 to one. */
 function outBytes(packed: Uint8Array): number {
   return Math.min(MOST_BYTES, 1032 * packed.length + 64);

@@ -12,7 +12,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Draft } from "../draft/draft";
 import { initialForm } from "../draft/planner-form";
 import { toFragment } from "./address";
-import { formInFragment, useAddress } from "./use-address";
+import { formInFragment, isDamaged, useAddress } from "./use-address";
 
 const draftWith = (memory: string): Draft => ({ form: { ...initialForm(), node: { memory } }, nodeId: null });
 const memoryInAddress = () => formInFragment(window.location.hash)?.node.memory;
@@ -20,10 +20,12 @@ const memoryInAddress = () => formInFragment(window.location.hash)?.node.memory;
 function Page() {
   const [draft, setDraft] = useState(draftWith("64GiB"));
   const [isDirty, setDirty] = useState(false);
-  const address = useAddress(draft, isDirty, setDraft);
+  const [damaged, setDamaged] = useState(0);
+  const address = useAddress(draft, isDirty, setDraft, () => setDamaged((before) => before + 1));
   return (
     <>
       <output>{draft.form.node.memory}</output>
+      <p>damaged: {damaged}</p>
       <button
         type="button"
         onClick={() => {
@@ -111,4 +113,21 @@ it("opens a draft that is pasted over the address, and keeps its own over an anc
     window.dispatchEvent(new HashChangeEvent("hashchange"));
   });
   expect(memoryInAddress()).toBe("128GiB");
+});
+
+it("says once that a pasted draft cannot be read, and keeps the one that is open", async () => {
+  await click("edit");
+  await act(async () => {
+    window.location.hash = `${toFragment({ form: draftWith("128GiB").form }).slice(0, 40)}`;
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+  });
+  expect(screen.getByText("damaged: 1")).toBeTruthy();
+  expect(memoryInAddress()).toBe("96GiB");
+});
+
+it("tells a damaged draft from a good one and from none", () => {
+  const good = toFragment({ form: draftWith("128GiB").form });
+  expect([good, "", "#content"].map(isDamaged)).toEqual([false, false, false]);
+  const bad = ["draft=", "#draft=garbage", good.slice(0, -9), toFragment({ other: 1 }), toFragment(null)];
+  expect(bad.map(isDamaged)).toEqual(bad.map(() => true));
 });

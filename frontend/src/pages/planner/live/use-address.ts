@@ -3,15 +3,20 @@ import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react"
 import type { PlannerSearch } from "@/search";
 import type { Draft } from "../draft/draft";
 import { readForm } from "../draft/planner-form";
-import { fromFragment, toFragment } from "./address";
+import { fromFragment, namesDraft, toFragment } from "./address";
 
 /** The address follows a pause in the edits: browsers bound how often it may be written. */
 const WRITTEN_AFTER_MS = 250;
 
 /** The form that a fragment holds; undefined where it holds none. */
 export function formInFragment(fragment: string): Draft["form"] | undefined {
-  const found = fromFragment(fragment) as { form?: unknown } | undefined;
+  const found = fromFragment(fragment) as { form?: unknown } | null | undefined;
   return found?.form === undefined ? undefined : readForm(found.form);
+}
+
+/** Whether a fragment means to hold a draft that cannot be read: a link that was cut or changed on its way. */
+export function isDamaged(fragment: string): boolean {
+  return namesDraft(fragment) && formInFragment(fragment) === undefined;
 }
 
 /** The fragment of a draft; empty where everything is saved. */
@@ -22,9 +27,15 @@ function fragmentOf(draft: Draft, isDirty: boolean): string {
 /**
  * What is not saved stands in the address, so that reload, back, a link and a second tab keep it. It is written past the
  * router, which would draw the page anew for it. Gives the address with all edits. `onOther` is told of a draft that
- * somebody put into the address of this page, such as a link that was pasted over it.
+ * somebody put into the address of this page, such as a link that was pasted over it, `onDamaged` of one that cannot be
+ * read, before the address is written over it.
  */
-export function useAddress(draft: Draft, isDirty: boolean, onOther: (draft: Draft) => void): () => string {
+export function useAddress(
+  draft: Draft,
+  isDirty: boolean,
+  onOther: (draft: Draft) => void,
+  onDamaged: () => void,
+): () => string {
   const router = useRouter();
   const [home] = useState(() => {
     const { pathname, search } = router.latestLocation;
@@ -74,6 +85,7 @@ export function useAddress(draft: Draft, isDirty: boolean, onOther: (draft: Draf
   const arrived = useEffectEvent(() => {
     const fragment = window.location.hash.replace(/^#/, "");
     const other = fragment === written.current ? undefined : formInFragment(fragment);
+    if (isDamaged(fragment)) onDamaged();
     // A link to this very page, as in the navigation, has no draft: the one that is open stays and is written again.
     if (other === undefined) write();
     else
