@@ -3581,9 +3581,10 @@ export interface components {
          * @description What a plan changes on each node of a group.
          *
          *     ``returned_bytes`` goes back from the pools to ordinary memory on each node, negative: the pools take it; null: the
-         *     pools of today are not known. ``answers`` counts the nodes' verdicts. ``reason`` is that of the verdict which a reader
-         *     has to see first, with the name of its node; null in plans of an older version. ``risk_high`` is the highest upper bound of the risk of shortage, null where it
-         *     is not known for any node, and ``risk_unknown`` counts those of which it is not known.
+         *     pools of today are not known. ``answers`` counts the nodes' verdicts. ``reason`` is that of the verdict which a
+         *     reader has to see first, with the name of its node; null in plans of an older version. ``risk_high`` is the highest
+         *     upper bound of the risk of shortage, null where it is not known for any node, and ``risk_unknown`` counts those of
+         *     which it is not known.
          */
         GroupFigures: {
             /** Sizes */
