@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hugeplan.cli import InputError
+from hugeplan.cli.page_files import without_process
 from hugeplan.proof import Observation
 
 NEEDED = (
@@ -31,4 +32,4 @@ def observe(root: str = "/") -> Observation:
             "this command needs hugeplan-agent of the same release beside hugeplan (its extra is hugeplan[node])"
         ) from error
     found = collect_all(Host(root), {name: COLLECTORS[name] for name in NEEDED})
-    return Observation(found.inventory, found.sample)
+    return Observation(found.inventory, {**found.sample, **without_process(root)})

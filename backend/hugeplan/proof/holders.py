@@ -1,12 +1,16 @@
-"""Who holds huge pages: database servers by what they map, every other process by what it has touched."""
+"""Who holds huge pages: database servers by what they map, every other process by what it has touched, and files on
+hugetlbfs and SysV segments that were left without a process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hugeplan.planner.demand import ENGINES
 from hugeplan.planner.pages import counted_pages
+from hugeplan.planner.printable import printable
 from hugeplan.proof.matching import Server, port_of_key
 from hugeplan.proof.observation import Observation
 
@@ -40,7 +44,9 @@ def holders(observed: Observation, page_bytes: int, besides: Collection[object] 
     """Everyone with pages of a size, the most first; ``besides`` are keys of servers to leave out."""
     known = observed.holders_by_size
     if page_bytes not in known:
-        known[page_bytes] = sorted(_found(observed, page_bytes), key=lambda one: (-(one.pages or 0), one.name))
+        found = list(_found(observed, page_bytes))
+        found += _without_process(observed, page_bytes, sum(one.pages or 0 for one in found))
+        known[page_bytes] = sorted(found, key=lambda one: (-(one.pages or 0), one.name))
     return [one for one in known[page_bytes] if not one.is_server or one.key not in besides]
 
 
@@ -65,6 +71,46 @@ def _found(observed: Observation, page_bytes: int) -> Iterator[Holder]:
         where = "" if process.get("unit") is None else f", {process['unit']}"
         pages_held = int(process["hugetlb_bytes"]) // page_bytes if mapped else None
         yield Holder(f"{process.get('name')} (PID {process.get('pid')}{where})", pages_held, page_bytes)
+
+
+def _without_process(observed: Observation, page_bytes: int, of_processes: int) -> Iterator[Holder]:
+    """Files that nothing maps, then segments that nothing has attached.
+
+    A segment may be of base pages: it is named only while it is a whole number of pages that the pool lacks and that
+    nobody else holds.
+    """
+    left = of_processes
+    for file in observed.listed("huge_page_files"):
+        if file.get("page_bytes") == page_bytes:
+            left += int(file["pages"])
+            name = f"the file {printable(str(file['path']))}, which no process read here maps,"
+            yield Holder(name, int(file["pages"]), page_bytes)
+    pool = observed.global_pool(page_bytes) or {}
+    total, free = pool.get("nr_hugepages"), pool.get("free_hugepages")
+    if total is None or free is None:
+        return
+    left = int(total) - int(free) - left
+    base = int(observed.inventory.get("base_page_bytes") or 4096)
+    segments = [(_pages_of(one, page_bytes, base), one["id"]) for one in observed.listed("sysv_segments")]
+    for pages, number in sorted(segments, reverse=True):
+        if 0 < pages <= left:
+            left -= pages
+            name = f"the SysV segment {number}, which no process has attached (ipcrm -m {number} removes it),"
+            yield Holder(name, pages, page_bytes)
+
+
+def _pages_of(segment: Mapping[str, Any], page_bytes: int, base_bytes: int) -> int:
+    """Pages of one size that a segment may hold; 0 where it holds none of them, or a part of one.
+
+    Kernels that count a file's pages in base pages (since 6.7) report page_bytes / base_bytes times what is resident:
+    ipc/shm.c shm_add_rss_swap() goes on multiplying. No segment of base pages is larger than itself.
+    """
+    resident, most = int(segment["resident_bytes"]), -(-int(segment["bytes"]) // page_bytes)
+    for one in (page_bytes, page_bytes * (page_bytes // base_bytes)):
+        pages, rest = divmod(resident, one)
+        if not rest and 0 < pages <= most:
+            return pages
+    return 0
 
 
 def said(found: list[Holder], most: int = 5) -> str:

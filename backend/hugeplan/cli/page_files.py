@@ -1,0 +1,91 @@
+"""Huge pages that no process holds: files on hugetlbfs that nothing maps, and SysV segments without a process.
+
+Both keep their pages until somebody removes them, and neither is in the mappings of a process. Files are of the mount
+namespace that the command runs in. /proc/sysvipc/shm does not say whether a segment is of huge pages: all without
+a process are listed with size and resident bytes, and who reads them compares these with what a pool lacks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+#: Files per mount that are looked at: a mount with more is a program's store, and that program runs.
+_MOST_FILES: Final = 4096
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+_MAPPED: Final = re.compile(r"^\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)", re.M)
+_BLOCK_BYTES: Final = 512
+
+
+def without_process(root: str = "/") -> dict[str, Any]:
+    """``huge_page_files`` and ``sysv_segments`` of the host whose files lie below ``root``; None: not known."""
+    base = Path(root)
+    return {"huge_page_files": _unmapped_files(base), "sysv_segments": _unattached_segments(base)}
+
+
+def _unmapped_files(base: Path) -> list[dict[str, Any]] | None:
+    try:
+        mounts = {mount for mount, kind in _mounts(base / "proc/mounts") if kind == "hugetlbfs"}
+        found = [one for mount in sorted(mounts) for one in _files(base, mount)]
+        mapped = _mapped_files(base / "proc") if found else set()
+    except OSError:
+        return None
+    return [entry for key, entry in found if key not in mapped]
+
+
+def _mounts(path: Path) -> Iterator[tuple[str, str]]:
+    """Mount point and type of each line; blanks are written as octal numbers."""
+    for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        fields = line.split(" ")
+        if len(fields) > 2:
+            yield _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), fields[1]), fields[2]
+
+
+def _files(base: Path, mount: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    """Files with pages, by (device, inode) as /proc/PID/maps writes them."""
+    top = base / mount.lstrip("/")
+    page_bytes = os.statvfs(top).f_bsize
+    looked_at = 0
+    for folder, _, names in os.walk(top):
+        for name in names:
+            looked_at += 1
+            if looked_at > _MOST_FILES:
+                return
+            path = Path(folder, name)
+            facts = path.lstat()
+            pages = facts.st_blocks * _BLOCK_BYTES // page_bytes
+            if pages:
+                shown = Path(mount, path.relative_to(top))
+                device = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}"
+                yield (device, facts.st_ino), {"path": str(shown), "page_bytes": page_bytes, "pages": pages}
+
+
+def _mapped_files(proc: Path) -> set[tuple[str, int]]:
+    """(device, inode) of everything that is mapped by a process which may be read."""
+    found: set[tuple[str, int]] = set()
+    for process in proc.iterdir():
+        if not process.name.isdecimal():
+            continue
+        try:
+            text = (process / "maps").read_text(encoding="utf-8", errors="replace")
+        except OSError:  # it has ended, or only another user may read it
+            continue
+        found |= {(match[1], int(match[2])) for match in _MAPPED.finditer(text) if match[2] != "0"}
+    return found
+
+
+def _unattached_segments(base: Path) -> list[dict[str, Any]] | None:
+    try:
+        lines = (base / "proc/sysvipc/shm").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    names = lines[0].split() if lines else []
+    rows = [dict(zip(names, line.split(), strict=False)) for line in lines[1:]]
+    return [
+        {"id": int(row["shmid"]), "bytes": int(row["size"]), "resident_bytes": int(row["rss"])}
+        for row in rows
+        if row.get("nattch") == "0" and row.get("rss", "").isdecimal() and int(row["rss"])
+    ]
