@@ -36,7 +36,7 @@ def service(images: Project | str) -> Service:
         pytest.skip(images)
     made = Service(images)
     # The agent measures as soon as it runs, and would take pages that another suite's test has reserved.
-    with reservation():
+    with reservation(wait_seconds=900):
         images.engine.compose_run("--profile", "demo", "up", "--detach")
         until(made.answers, 120, "the service")
         made.login()
@@ -50,6 +50,16 @@ def test_a_fresh_clone_comes_up_and_a_login_link_opens_it(service: Service) -> N
     service.login()
     assert isinstance(service.nodes(), list)
     until(lambda: len(service.nodes(synthetic=True)) == 50, 120, "the first page of the demo fleet")
+
+
+def test_the_demo_fleet_keeps_reporting(service: Service) -> None:
+    """As that of ``make demo`` does, by the same program."""
+
+    def newest() -> str:
+        return max(node["last_report_at"] or "" for node in service.nodes(synthetic=True))
+
+    before = newest()
+    until(lambda: newest() > before, 150, "a newer report of a synthetic node")
 
 
 def test_the_agents_node_and_its_measurement_arrive(service: Service) -> None:
