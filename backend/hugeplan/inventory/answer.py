@@ -161,16 +161,15 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     request = request_of(node, policy)
     answered = plan_node(request) if request.databases else None
     found = None if answered is None else answered.plan
-    now = replace(node_now(node), planned_bytes=_taken_by_databases(node, found))
+    by_size = {} if found is None else _reserved_by(found)
+    taken = _taken_by_databases(node, found)
+    now = replace(node_now(node), planned_bytes=taken, pool_plan_bytes=by_size)
     today = (*what_is_wrong(findings_by(Facts(claims=claims(now)))), *findings_of_node(now))
     present = node.pool_bytes
     if answered is None:
         return _without_plan(node, request, today, None)
     if found is None:
         return _without_plan(node, request, today, answered.why_not)
-    by_size: dict[int, int] = {}
-    for pool in found.pools:
-        by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
     said = _said_of(node, today)
     own = tuple(
         finding
@@ -190,6 +189,14 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
         planned_bytes={size: held for size, held in sorted(by_size.items()) if held},
         present_bytes=present,
     )
+
+
+def _reserved_by(found: Plan) -> dict[int, int]:
+    """Bytes that a plan reserves, by page size."""
+    by_size: dict[int, int] = {}
+    for pool in found.pools:
+        by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
+    return by_size
 
 
 def _taken_by_databases(node: FoundNode, found: Plan | None) -> dict[int, int]:

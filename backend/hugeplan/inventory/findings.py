@@ -37,12 +37,14 @@ class NodeNow:
     """A node with its databases as they are set today.
 
     ``planned_bytes`` is what the databases take under the node's own plan, by page size, and the limits of those that
-    take none: the scheduler counts a limit whether its pages are used or not.
+    take none: the scheduler counts a limit whether its pages are used or not. ``pool_plan_bytes`` is what that plan
+    reserves, slack included: the one count that every finding of the node tells to reserve.
     """
 
     node: FoundNode
     databases: Sequence[DatabaseNow]
     planned_bytes: Mapping[int, int] = field(default_factory=dict)
+    pool_plan_bytes: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -57,6 +59,11 @@ class NodeNow:
     def limited_bytes(self, page_bytes: int) -> int:
         """The sum of the pods' limits at a page size."""
         return sum(user.limit_bytes.get(page_bytes, 0) for user in self.node.huge_page_users)
+
+    def pages_to_reserve(self, page_bytes: int, enough_bytes: int) -> str:
+        """``Reserve 4,218 pages of 2M in all``: what is enough here, or the plan of the node where it reserves more."""
+        pages = max(enough_bytes, self.pool_plan_bytes.get(page_bytes, 0)) // page_bytes
+        return f"Reserve {pages:,} pages of {page_label(page_bytes)} in all"
 
 
 def limits_stand(recognised: Recognised) -> str:
@@ -102,7 +109,7 @@ def pool_short(now: NodeNow) -> Iterable[Finding]:
             f"Its pods have limits for {format_bytes(limited - held)} of {page_label(size)} pages too many",
             f"The limits of {users} sum to {format_bytes(limited)}, the node reports {format_bytes(held)}:"
             " the pool was made smaller after they were scheduled. What starts last finds too few pages.",
-            fix=f"Reserve {limited // size:,} pages of {page_label(size)} and restart the kubelet.",
+            fix=f"{now.pages_to_reserve(size, limited)} and restart the kubelet.",
             reserved=format_bytes(held),
             limits=format_bytes(limited),
         )
@@ -190,9 +197,7 @@ def fallback(now: NodeNow) -> Iterable[Finding]:
 
 def _fix(now: NodeNow, database: DatabaseNow, page_bytes: int, others_bytes: int) -> str:
     """The count that is enough for it and for all other pods, and the limit that it lacks."""
-    pages = (others_bytes + database.needed_bytes) // page_bytes
-    in_all = " in all" if others_bytes else ""
-    text = f"Reserve {pages:,} pages of {page_label(page_bytes)}{in_all} on {now.name}"
+    text = f"{now.pages_to_reserve(page_bytes, others_bytes + database.needed_bytes)} on {now.name}"
     # Where pages are reserved already, a missing limit has a finding of its own.
     if database.found.huge_pages_limit_bytes == {} and not now.pool_bytes:
         amount = f"{kubernetes_resource_name(page_bytes)}: {format_kubernetes_bytes(database.needed_bytes)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -176,6 +177,17 @@ class TestFallback:
         other = pod("dpdk", "a", container(limits={"memory": "1Gi", "hugepages-2Mi": "3Gi"}))
         assert named(answered(node("a", pools={"2Mi": "4Gi"}), mine), self.CODE) == []
         assert named(answered(node("a", pools={"2Mi": "4Gi"}), mine, other), self.CODE)
+
+    def test_every_finding_of_a_node_tells_to_reserve_the_plans_count(self) -> None:
+        limits = {"memory": "4Gi", "hugepages-2Mi": "1Gi"}
+        pods = (postgres("short-0", "a", SETTINGS, limits=limits), *(postgres(f"n-{i}", "a", SETTINGS) for i in "012"))
+        found = answered(node("a"), *pods)
+        (one,) = found.nodes
+        assert one.plan is not None
+        counts = {f"{pool.pages:,}" for pool in one.plan.pools}
+        told = [re.findall(r"[Rr]eserve ([\d,]+) pages", finding.fix or "") for finding in found.all_findings]
+        assert {count for counts in told for count in counts} == counts
+        assert sum(map(bool, told)) >= 5
 
     def test_unknown_pools_are_no_finding(self) -> None:
         assert named(answered(node("a", pools={}), postgres("pg-0", "a", SETTINGS)), self.CODE) == []
