@@ -20,6 +20,8 @@ class SuiteResult:
     skipped: int = 0
     failures: tuple[str, ...] = ()
     skips: tuple[str, ...] = ()
+    # Tests that failed beside other suites and passed alone, with what failed.
+    late: tuple[str, ...] = ()
 
     def __add__(self, other: SuiteResult) -> SuiteResult:
         return SuiteResult(
@@ -28,6 +30,7 @@ class SuiteResult:
             self.skipped + other.skipped,
             self.failures + other.failures,
             self.skips + other.skips,
+            self.late + other.late,
         )
 
     def closing_line(self) -> str:
@@ -43,6 +46,22 @@ def failure(reason: str) -> SuiteResult:
 def skip(reason: str) -> SuiteResult:
     """A suite that cannot run on this machine counts as one skipped test."""
     return SuiteResult(skipped=1, skips=(reason,))
+
+
+def second_try(first: SuiteResult, second: SuiteResult, *, whole: bool) -> SuiteResult:
+    """What a suite comes to after its failed tests ran once more alone; `whole` if all of its tests did.
+
+    A test that fails again, or that the second try does not reach, has failed. One that passes is named with what
+    failed at first.
+    """
+    before = SuiteResult() if whole else SuiteResult(passed=first.passed, skipped=first.skipped, skips=first.skips)
+    counted = before + second
+    missing = 0 if whole else first.failed - (second.passed + second.failed + second.skipped)
+    if missing:
+        counted += failure(f"the second try reached {first.failed - missing} of {first.failed} failed tests")
+    if counted.failed:
+        return counted if second.failed else counted + SuiteResult(failures=first.failures)
+    return counted + SuiteResult(late=first.failures)
 
 
 def from_junit(text: str) -> SuiteResult:

@@ -7,14 +7,15 @@ What a suite prints goes into `test-results/SUITE.log` of the state folder and i
 `--lanes 1` runs one suite at a time and shows its output as it comes.
 
 Each suite runs even if an earlier one failed. A suite that cannot run here is skipped with its reason, and is never
-counted as passed. The last line printed is exactly `N passed, N failed, N skipped`;
+counted as passed. Few tests of a suite that fail are tried once more when all suites have ended, each suite alone: what
+two cores shared made late is told apart from a fault. What passed only then is named in a line that begins with AGAIN.
+The last line printed is exactly `N passed, N failed, N skipped`;
 the exit status is 1 after a failure.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shutil
 import signal
@@ -29,12 +30,11 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import provision
-from results import SuiteResult, failure, from_junit, from_output, skip
+from processes import MARK, end_marked, processor_seconds, stop_group, stop_groups
+from results import SuiteResult, failure, from_junit, from_output, second_try, skip
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEPT_SETTINGS = ("HUGEPLAN_SHARED", "HUGEPLAN_INSTALL")
-# In the environment of everything that a runner starts: what left its process group is found by it.
-MARK = "TEST_RUNNER_MARK"
 
 # What only one suite may use at a time.
 POOLS = "huge page pools"
@@ -62,11 +62,17 @@ class Suite:
     cores: float = 1.0
     # It has no tests: it prepares what others need, and they say what they miss where it fails.
     prepares: bool = False
+    # What makes its command run again only what failed; empty: it can only run whole; None: what failed stays failed.
+    again: tuple[str, ...] | None = None
     # Not of `make test`: it takes as long as all the others together.
     by_name_only: bool = False
 
 
-PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "--junitxml={junit}")
+# A cache for each suite: it holds what failed, and suites of one folder run side by side.
+PYTEST = ("python", "-m", "pytest", "-q", "--color=no", "-o", "cache_dir={cache}", "--junitxml={junit}")
+LAST_FAILED = ("--last-failed",)  # in words that pytest and Playwright share
+# More than these are no matter of a late answer.
+MOST_TRIED_AGAIN = 5
 VITEST = (
     "npx", "--no-install", "vitest", "run", "--reporter=default", "--reporter=junit", "--outputFile.junit={junit}",
 )  # fmt: skip
@@ -95,36 +101,41 @@ SUITES = (
     ),
     Suite(
         "backend", "backend", (*PYTEST, f"--ignore={ON_A_CLUSTER}"), 2400, "backend/tests", builds=("agent",),
-        cores=0.6,
+        cores=0.6, again=LAST_FAILED,
     ),
     # Most of its time it waits for agents that wait.
-    Suite("agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.4),
+    Suite(
+        "agent", "agent", PYTEST, 1500, "agent/tests", preflight=("cc",), builds=("agent",), cores=0.4,
+        again=LAST_FAILED,
+    ),
     Suite(
         "browser", "frontend", PLAYWRIGHT, 1800,
         "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
-        needs_browser=True, exclusive=frozenset({NETWORK}), cores=0.6,
+        needs_browser=True, exclusive=frozenset({NETWORK}), cores=0.6, again=LAST_FAILED,
     ),
     Suite(
         "containers", "deploy", (*PYTEST, "containers/tests"), 2400,
         "deploy/containers/tests", after=frozenset({"images"}), exclusive=frozenset({NETWORK}), cores=0.6,
+        again=LAST_FAILED,
     ),
     Suite(
         "deploy", "deploy", PYTEST, 1500,
-        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.5,
+        "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.5, again=LAST_FAILED,
     ),
     Suite(
         "tlbbench", ".", ("bash", "agent/tlbbench/tests/run.sh"), 1800,
         "agent/tlbbench/tests/run.sh", preflight=("cc",), builds=("agent",), junit=False, exclusive=frozenset({POOLS}),
+        again=(),
     ),
     Suite(
         "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900, "deploy/kubernetes/tests",
         after=frozenset({"cluster", "images"} if RUNS_A_NODE else {"cluster"}), preflight=("kubernetes",),
-        exclusive=SHARED_THINGS if RUNS_A_NODE else frozenset(), cores=0.6,
+        exclusive=SHARED_THINGS if RUNS_A_NODE else frozenset(), cores=0.6, again=LAST_FAILED,
     ),
     # The backend's files as an API server takes them.
     Suite(
         "api-server", "backend", (*PYTEST, ON_A_CLUSTER), 600, f"backend/{ON_A_CLUSTER}",
-        after=frozenset({"cluster"}), preflight=("kubernetes",),
+        after=frozenset({"cluster"}), preflight=("kubernetes",), again=LAST_FAILED,
     ),
     Suite(
         "frontend", "frontend", VITEST, 600,
@@ -184,6 +195,8 @@ class Runner:
         self._found: dict[str, tuple[int | None, str]] = {}
         # What each suite's processes took of all cores. Far below the suite's own time: it waits, and may share a lane.
         self.processor_seconds: dict[str, float] = {}
+        # Suites that ran to their end, and in which tests failed.
+        self.settled = set[str]()
 
     def log(self, suite: Suite) -> Path:
         """The file with all that a suite printed."""
@@ -234,14 +247,31 @@ class Runner:
                 )
             return self._built[target]
 
+    def try_again(self, suite: Suite, first: SuiteResult) -> SuiteResult:
+        """Run once more what failed in a suite, if so little failed that it may be the machine's doing.
+
+        Only after a suite that ended by itself: one that was stopped, or broke, has no list of what failed.
+        """
+        settled = suite.name in self.settled and 0 < first.failed <= MOST_TRIED_AGAIN
+        if suite.again is None or not settled:
+            return first
+        self.log(suite).replace(self.results_dir / f"{suite.name}.first.log")
+        second = self.run(replace(suite, command=(*suite.command, *suite.again)))
+        return second_try(first, second, whole=not suite.again)
+
     def _run_command(self, suite: Suite, environment: dict[str, str]) -> SuiteResult:
         junit = (self.results_dir / f"{suite.name}.xml").resolve()
         junit.unlink(missing_ok=True)
-        command = tuple(word.replace("{junit}", str(junit)) for word in suite.command)
+        places = {"{junit}": junit, "{cache}": junit.with_suffix(".cache")}
+        command = suite.command
+        for place, path in places.items():
+            command = tuple(word.replace(place, str(path)) for word in command)
         status, output = self._stream(
             command, REPOSITORY / suite.folder, environment, limit_seconds=suite.limit_seconds, log=self.log(suite)
         )
         end_marked(environment[MARK])
+        if status == 1:  # of pytest, Playwright and tlbbench's runner: tests failed, nothing else
+            self.settled.add(suite.name)
         return SuiteResult() if suite.prepares else judge(suite, status, output, junit)
 
     def _stream(
@@ -300,54 +330,6 @@ class Runner:
         end_marked(self.environment[MARK])
 
 
-def processor_seconds(pid: int) -> float | None:
-    """User and system time of a child that ends, and of all that it waited for; None when that cannot be read."""
-    try:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its entry in /proc stays until it is waited for
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def stop_group(process: subprocess.Popen[bytes]) -> None:
-    """End everything that the command started and that is still in its process group."""
-    stop_groups((process,))
-
-
-def stop_groups(processes: Collection[subprocess.Popen[bytes]]) -> None:
-    """End several commands at once: ten seconds of grace for all of them, then SIGKILL."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for process in processes:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
-        deadline = time.monotonic() + 10
-        while any(_group_lives(process.pid) for process in processes):
-            if time.monotonic() > deadline:
-                break
-            for process in processes:
-                process.poll()
-            time.sleep(0.05)
-        else:
-            return
-
-
-def end_marked(mark: str) -> None:
-    """Kill what a test started in a session of its own and left behind: it still has the suite's mark."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
-                os.kill(int(folder.name), signal.SIGKILL)
-
-
-def _group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
-
-
 def judge(suite: Suite, status: int | None, output: str, junit: Path) -> SuiteResult:
     """Turn the end of a suite into counts. A bad exit status is a failure even if every counted test passed."""
     try:
@@ -388,6 +370,8 @@ def report(results: Mapping[str, tuple[SuiteResult, float]], used_seconds: Mappi
         for line in result.skips:
             print(f"SKIP {name}: {line}")
     for name, (result, _) in results.items():
+        for line in result.late:
+            print(f"AGAIN {name}: {line}")
         for line in result.failures:
             print(f"FAIL {name}: {line}")
     for name, (result, seconds) in results.items():
@@ -440,6 +424,21 @@ def run_all(runner: Runner, suites: Sequence[Suite], lanes: int) -> dict[str, tu
     return {suite.name: found[suite.name] for suite in suites}
 
 
+def try_again(runner: Runner, suites: Sequence[Suite], found: dict[str, tuple[SuiteResult, float]]) -> None:
+    """Give each suite with few failed tests its second try, one suite at a time; corrects what was found."""
+    for suite in suites:
+        result, seconds = found[suite.name]
+        started = time.monotonic()
+        try:
+            second = runner.try_again(suite, result)
+        except StoppedError:
+            return
+        if second is not result:
+            if not runner.shows_output:
+                show(runner, suite)
+            found[suite.name] = (second, seconds + time.monotonic() - started)
+
+
 def show(runner: Runner, suite: Suite) -> None:
     """Print all that a suite has said."""
     print(f"\n==== {suite.name} ====", flush=True)
@@ -476,6 +475,7 @@ def main() -> int:
 
     chosen = after_packages(chosen, provision.suites_that_miss(suite.name for suite in chosen))
     results = run_all(runner, chosen, lanes)
+    try_again(runner, chosen, results)
     total = report(results, runner.processor_seconds)
     print(f"{'all':<10} {time.monotonic() - started:6.1f} s  in {lanes} {'lane' if lanes == 1 else 'lanes'}")
     print(total.closing_line(), flush=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import run_tests
+from results import SuiteResult, second_try
 from run_tests import NETWORK, POOLS, SUITES, Runner, Suite, after_packages, judge, next_suite, run_all
 
 GOOD_XML = '<testsuite><testcase classname="a" name="b"/></testsuite>'
@@ -233,6 +234,74 @@ raise SystemExit(run_tests.main())
         assert "said by a" in said
         assert "said by b" in said
         assert not any(lives(int(file.read_text())) for file in files)
+
+
+class TestSecondTry:
+    """What fails beside other suites is tried once more alone, and never passes unseen."""
+
+    @staticmethod
+    def pytest_suite(folder: Path, body: str, **changes: object) -> Suite:
+        (folder / "test_it.py").write_text(body)
+        made = Suite("py", str(folder), run_tests.PYTEST, 60, str(folder), again=run_tests.LAST_FAILED)
+        return replace(made, **changes)  # type: ignore[arg-type]
+
+    def after_both(self, runner: Runner, suite: Suite) -> SuiteResult:
+        found = run_all(runner, [suite], lanes=1)
+        run_tests.try_again(runner, [suite], found)
+        return found[suite.name][0]
+
+    LATE = """
+from pathlib import Path
+import pytest
+
+def test_good(): pass
+
+@pytest.mark.parametrize("seconds", [1, 2])
+def test_late(seconds):
+    seen = Path(__file__).with_name(f"seen{seconds}")
+    if not seen.exists():
+        seen.touch()
+        raise AssertionError(f"{seconds} s")
+"""
+
+    def test_what_passes_alone_has_passed_and_is_named(
+        self, runner: Runner, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        suite = self.pytest_suite(tmp_path, self.LATE)
+        result = self.after_both(runner, suite)
+        assert result.closing_line() == "3 passed, 0 failed, 0 skipped"
+        run_tests.report({"py": (result, 1.0)}, {})
+        assert "AGAIN py: test_it test_late[1]: AssertionError: 1 s" in capfd.readouterr().out
+        assert "1 passed" in (runner.results_dir / "py.first.log").read_text()
+
+    def test_what_fails_again_has_failed(self, runner: Runner, tmp_path: Path) -> None:
+        suite = self.pytest_suite(tmp_path, self.LATE + "\ndef test_bad(): raise AssertionError('always')\n")
+        result = self.after_both(runner, suite)
+        assert result.closing_line() == "3 passed, 1 failed, 0 skipped"
+        assert result.failures == ("test_it test_bad: AssertionError: always",)
+
+    def test_many_failures_are_no_matter_of_time(self, runner: Runner, tmp_path: Path) -> None:
+        body = self.LATE.replace("[1, 2]", "range(6)")
+        result = self.after_both(runner, self.pytest_suite(tmp_path, body))
+        assert result.closing_line() == "1 passed, 6 failed, 0 skipped"
+
+    def test_a_suite_that_breaks_or_may_not_try_again_stays_failed(self, runner: Runner, tmp_path: Path) -> None:
+        never = self.pytest_suite(tmp_path, self.LATE, again=None)
+        assert self.after_both(runner, never).failed == 2
+        broken = self.pytest_suite(tmp_path, "raise SystemExit(3)")
+        assert self.after_both(runner, broken).failed == 1
+
+    def test_a_suite_without_a_list_of_what_failed_runs_whole(self, runner: Runner, tmp_path: Path) -> None:
+        script = f"[ -e {tmp_path}/seen ] && {{ echo '2 passed, 0 failed'; exit; }}; touch {tmp_path}/seen; "
+        suite = replace(shell(f"{script} echo 'FAIL slow'; echo '1 passed, 1 failed'; exit 1"), again=())
+        result = self.after_both(runner, suite)
+        assert result.closing_line() == "2 passed, 0 failed, 0 skipped"
+        assert result.late == ("slow",)
+
+    def test_a_second_try_that_does_not_reach_what_failed_is_no_pass(self) -> None:
+        first = SuiteResult(passed=5, failed=2, failures=("a: x", "b: y"))
+        assert second_try(first, SuiteResult(passed=1), whole=False).closing_line() == "6 passed, 1 failed, 0 skipped"
+        assert second_try(first, SuiteResult(passed=2), whole=False).late == ("a: x", "b: y")
 
 
 def test_suites_that_need_pools_or_a_quiet_network_say_so() -> None:
