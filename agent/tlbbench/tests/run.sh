@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every test of tlbbench: all suites with gcc, all unit tests under ASan and UBSan; what depends on the compiler or
-# the architecture with clang, as static binaries, and on aarch64 and ppc64le under qemu-user. One PASS, FAIL or SKIP line
-# per case; the last line is "tlbbench: N passed, N failed, N skipped". What is not installed is skipped with
-# its reason; nothing needs root.
+# Runs every test of tlbbench: all suites with gcc, all unit tests under ASan and UBSan, the rows' threads under TSan,
+# each fuzzer for a second; what depends on the compiler or the architecture with clang, as static binaries, and on
+# aarch64 and ppc64le under qemu-user. One PASS, FAIL or SKIP line per case; the last line is
+# "tlbbench: N passed, N failed, N skipped". What is not installed is skipped with its reason; nothing needs root.
 #
-#   tests/run.sh [PART]...    parts: native clang sanitizers static aarch64 ppc64le tidy (default: all but tidy, which is
-#                             a lint and a part of `make check`)
+#   tests/run.sh [PART]...    parts: native clang sanitizers threads fuzz static aarch64 ppc64le tidy (default: all but
+#                             tidy, which is a lint and a part of `make check`)
 #
 # Several parts: native, which measures, runs alone; the others then run side by side, one per core.
 set -u
@@ -156,6 +156,51 @@ part_sanitizers() {
     unset ASAN_OPTIONS UBSAN_OPTIONS
 }
 
+# The rows' workers are the only threads. A program with a race shows first that TSan sees one here.
+part_threads() {
+    has gcc || { skip "threads" "gcc is not installed"; return; }
+    mkdir -p "$builds"
+    local racy=$builds/racy log=$builds/threads.tsan status
+    if ! gcc -fsanitize=thread -g -x c - -o "$racy" 2>/dev/null <<'EOF'
+#include <pthread.h>
+static int shared;
+static void *add(void *unused) { shared++; return unused; }
+int main(void)
+{
+    pthread_t other;
+    if (pthread_create(&other, 0, add, 0) != 0)
+        return 1;
+    add(0);
+    return pthread_join(other, 0);
+}
+EOF
+    then
+        skip "threads" "gcc has no ThreadSanitizer library here"
+        return
+    fi
+    TSAN_OPTIONS=exitcode=66 "$racy" >"$log" 2>&1
+    status=$?
+    if [ "$status" -ne 66 ]; then
+        skip "threads" "ThreadSanitizer sees no race in a program that has one (exit status $status): $(head -n 1 "$log")"
+        return
+    fi
+    build threads tlbbench gcc -Db_sanitize=thread -Db_lundef=false -Doptimization=1 || return
+    TSAN_OPTIONS=exitcode=66 "$builds/threads/tlbbench" rows --page-sizes 4K --mode threads --workers 2,8 --row-bytes \
+        128,8K --segment 16M --time-limit 10 --json >"$builds/threads.json" 2>"$log"
+    status=$?
+    # 3: a busy machine had no time for all rows.
+    if { [ "$status" -eq 0 ] || [ "$status" -eq 3 ]; } && "$python" -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]["measurements"]
+sys.exit(not any(row["status"] == "ok" for row in rows))' "$builds/threads.json"; then
+        pass "threads rows of 2 and 8 threads share nothing unguarded"
+    else
+        head -n 30 "$log"
+        fail "threads rows of 2 and 8 threads (exit status $status, see $log)"
+    fi
+}
+
+part_fuzz() { suite fuzz "$home/tests/fuzz.sh" 1; }
+
 part_static() {
     has gcc || { skip "static" "gcc is not installed"; return; }
     build static "$(dependent_targets)" gcc -Dstatic=true -Ddebug=false || return
@@ -215,7 +260,7 @@ if ! has meson || ! has ninja; then
     echo "tlbbench: $passed passed, $failed failed, $skipped skipped"
     exit 0
 fi
-parts="native clang sanitizers static aarch64 ppc64le tidy"
+parts="native clang sanitizers threads fuzz static aarch64 ppc64le tidy"
 for part in "$@"; do
     case " $parts " in
     *" $part "*) ;;
