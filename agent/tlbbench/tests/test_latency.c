@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the paired differences of the latency section are known well enough to end. */
+/* How far the footprints go, and when the paired differences are known well enough to end. */
+#include "base/units.h"
 #include "harness.h"
 #include "latency/series.h"
+#include "machine/tlb_levels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -64,7 +66,39 @@ static void points_that_were_not_planned_do_not_count(struct harness *h)
     free(series);
 }
 
+/* The largest footprint of the full profile where a second level of so many entries holds 2M pages. */
+static uint64_t largest_with(unsigned entries, enum tlb_kind kind)
+{
+    struct tlb_level_list priors = {0};
+    struct tlb_level level = {.level = 2, .kind = kind, .page_bytes = 2 * MIB, .entries = entries};
+
+    tlb_levels_add(&priors, &level);
+    level.page_bytes = GIB; /* what holds 1G pages reaches further, and is not asked */
+    level.entries = 1024;
+    tlb_levels_add(&priors, &level);
+    struct session session = {.full = true, .priors = &priors};
+
+    return latency_largest_footprint(&session);
+}
+
+static void the_full_profile_goes_past_what_2m_pages_reach(struct harness *h)
+{
+    CHECK(largest_with(2048, TLB_UNIFIED) == 16 * GIB);
+    CHECK(largest_with(3072, TLB_DATA) == 32 * GIB);
+    CHECK(largest_with(1536, TLB_LOAD) == 16 * GIB);
+    CHECK(largest_with(64, TLB_DATA) == 4 * GIB);
+    CHECK(largest_with(1 << 20, TLB_DATA) == 64 * GIB);
+    CHECK(largest_with(2048, TLB_INSTRUCTION) == 4 * GIB);
+    CHECK(largest_with(TLB_ENTRIES_UNKNOWN, TLB_DATA) == 4 * GIB);
+    struct session session = {.full = true};
+
+    CHECK(latency_largest_footprint(&session) == 4 * GIB);
+    session.full = false;
+    CHECK(latency_largest_footprint(&session) == GIB);
+}
+
 static const struct harness_case CASES[] = {
+    {"the full profile goes past what 2M pages reach", the_full_profile_goes_past_what_2m_pages_reach},
     {"close rounds are narrow", close_rounds_are_narrow},
     {"points without a figure are not narrow", points_without_a_figure_are_not_narrow},
     {"points that were not planned do not count", points_that_were_not_planned_do_not_count},

@@ -32,9 +32,6 @@
 /* A polite step below normal: the node's own work comes first, and the guard drops the batches it disturbs. */
 enum { LOW_PRIORITY_NICE = 5 };
 
-/* Reserved for each size at most: what the largest footprint of the profile needs. */
-#define RESERVE_QUICK_BYTES GIB
-#define RESERVE_FULL_BYTES (4 * GIB)
 #define RESERVE_FEW_BYTES (4 * MIB) /* geometry and scatter map the same few pages many times */
 
 /* --- sections -------------------------------------------------------------------------------------------------- */
@@ -189,7 +186,7 @@ static int64_t pages_wanted(const struct session *session, const struct options 
         options->command == COMMAND_RUN || options->command == COMMAND_LATENCY || options->command == COMMAND_ROWS;
     size_t backings = session->environment->pool_count + 2;
     uint64_t largest = number_list_largest(&options->latency.footprints);
-    uint64_t profile = options->profile == PROFILE_FULL ? RESERVE_FULL_BYTES : RESERVE_QUICK_BYTES;
+    uint64_t profile = latency_largest_footprint(session);
     uint64_t most = largest > profile ? largest : profile;
     uint64_t bytes = session->memory_bytes / backings;
 

@@ -6,6 +6,7 @@
 #include "base/verdict.h"
 #include "latency/result.h"
 #include "latency/series.h"
+#include "machine/tlb_levels.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
 #include "timing/session.h"
@@ -16,7 +17,11 @@
 enum {
     FOOTPRINT_MIN_BYTES = 64 << 10,
     PROBE_BYTES = 16 << 20,
+    REACHES = 4, /* a page of 2M and one of 1G differ only where the entries for 2M have long run out */
 };
+
+#define FULL_BYTES (4 * GIB)
+#define FULL_MOST_BYTES (64 * GIB)
 
 /* Linking every line of 4 GiB takes ten seconds, of every page size in every round: only where there is this much time.
  */
@@ -28,6 +33,25 @@ enum {
 uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes)
 {
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+uint64_t latency_largest_footprint(const struct session *session)
+{
+    const struct tlb_level_list *priors = session->priors;
+    uint64_t reach = 0;
+    uint64_t largest = FULL_BYTES;
+
+    if (!session->full)
+        return GIB;
+    for (size_t index = 0; priors != NULL && index < priors->count; index++) {
+        const struct tlb_level *level = &priors->items[index];
+
+        if (level->page_bytes == 2 * MIB && tlb_is_data_side(level->kind) && level->entries * 2 * MIB > reach)
+            reach = level->entries * 2 * MIB;
+    }
+    while (largest < REACHES * reach && largest < FULL_MOST_BYTES)
+        largest *= 2;
+    return largest;
 }
 
 /* The footprints that were requested, every one in every layout. */
@@ -50,9 +74,11 @@ static void list_footprints(const struct session *session, const struct latency_
 void latency_make_plan(const struct session *session, const struct latency_request *request, struct latency_plan *plan)
 {
     bool full = session->full;
-    uint64_t largest = full ? 4 * GIB : GIB;
-    uint64_t random = !full ? 128 * MIB : deadline_remaining_seconds(session->deadline) > LONG_SECONDS ? largest : GIB;
+    uint64_t largest = latency_largest_footprint(session);
+    uint64_t random = full ? FULL_BYTES : 128 * MIB;
 
+    if (full && deadline_remaining_seconds(session->deadline) <= LONG_SECONDS)
+        random = GIB;
     *plan = (struct latency_plan){
         .layout_max_bytes = {largest, random, largest},
         .layout_every = {1, full ? 1 : 2, full ? 2 : 4},
