@@ -102,10 +102,12 @@ screenshots: setup frontend ## Picture every page and state in both themes into 
 	@cd frontend && npm run --silent screenshots
 
 .PHONY: schemas
-schemas: setup ## Write the JSON Schemas of reports, scenario files and trials again, from the code that declares them
+schemas: setup ## Write the JSON Schemas and the pages of the reference again, from the code that declares them
 	@text=$$($(BIN)/python -m hugeplan_agent.report_schema) && echo "$$text" > agent/hugeplan_agent/report.schema.json
 	@text=$$($(BIN)/python -m hugeplan.scenario_file) && echo "$$text" > docs/scenario.schema.json
 	@text=$$($(BIN)/python -m hugeplan.documents.trial) && echo "$$text" > docs/trial.schema.json
+	@cd backend && ../$(BIN)/python -m tools.reference
+	@text=$$($(BIN)/python deploy/release/cli_reference.py) && echo "$$text" > docs/reference-cli.md
 
 .PHONY: lock
 lock: ## Pin every Python dependency again, with hashes, from the pyproject files

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import cache
-from typing import Any
+import re
 
+import pytest
 from conftest import REPOSITORY
 
-from hugeplan import settings_reference
-from hugeplan.api import openapi, problems_reference
-from hugeplan.main import create_app
-from hugeplan.settings import Settings
-
-
-@cache
-def _document() -> dict[str, Any]:
-    """The service's document, made once: it takes a second or two. Nobody may change it."""
-    return create_app(Settings()).openapi()
+from hugeplan.api import openapi
+from tools.reference.__main__ import GENERATED
+from tools.reference.findings import findings, rules
+from tools.reference.lists import document as _document
 
 
 def test_openapi_document_is_current() -> None:
@@ -25,14 +19,22 @@ def test_openapi_document_is_current() -> None:
     assert committed == openapi.dump(_document), "run: hugeplan openapi --output backend/openapi.json"
 
 
-def test_settings_reference_is_current() -> None:
-    committed = (REPOSITORY / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert committed == settings_reference.render(), "run: python -m hugeplan.settings_reference > docs/settings.md"
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_reference_is_current(name: str) -> None:
+    assert (REPOSITORY / name).read_text(encoding="utf-8") == GENERATED[name](), "run: make schemas"
 
 
-def test_problems_reference_is_current() -> None:
-    committed = (REPOSITORY / "docs" / "problems.md").read_text(encoding="utf-8")
-    assert committed == problems_reference.render(), "run: python -m hugeplan.api.problems_reference > docs/problems.md"
+def test_every_finding_and_rule_is_explained() -> None:
+    """What is asked, in words, and an answer; of each code that some check of the source names."""
+    explained = {one.name: one for one in [*findings(), *rules()]}
+    assert [name for name, one in explained.items() if not any(one.asks) or not one.says] == []
+    package = REPOSITORY / "backend" / "hugeplan"
+    named = re.compile(r'^(?:CODE|[A-Z]+)(?:: Final)? = "(verify_\w+|\w+)"$', re.MULTILINE)
+    folders = ("planner/findings", "proof/checks", "fleet/findings")
+    files = [file for folder in folders for file in (package / folder).glob("*.py")]
+    codes = {code for file in files for code in named.findall(file.read_text())}
+    assert len(codes) > 40
+    assert codes - set(explained) == set()
 
 
 def test_operation_ids_are_unique_nouns_with_verbs() -> None:

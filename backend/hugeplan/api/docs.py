@@ -21,6 +21,7 @@ _FILES = {
     "docs.html": "text/html; charset=utf-8",
     "docs.js": "text/javascript; charset=utf-8",
     "docs.css": "text/css; charset=utf-8",
+    "findings.html": "text/html; charset=utf-8",
 }
 
 
@@ -30,7 +31,7 @@ async def docs_page(_: Request) -> Response:
 
 
 async def docs_file(request: Request) -> Response:
-    """The page's script and style."""
+    """The page's script and style, and the page of findings that the interface links to."""
     name = request.path_params["name"]
     if name not in _FILES:
         raise NotFoundError(f"There is nothing at {request.url.path}.")

@@ -52,6 +52,7 @@ COMMANDS: Final = (
     Command("apply", "write the pools of a plan on this node, step by step, with a way back", "hugeplan.cli.apply"),
     Command("trial", "measure here what a page size gains, with this engine or any program", "hugeplan.cli.trial"),
     Command("lint", "what files about huge pages will really do, and what is wrong", "hugeplan.cli.lint"),
+    Command("explain", "what a finding or a rule of the linter means, and what to do", "hugeplan.cli.explain"),
     Command("benefit", "what more buffer pool buys, from a table of throughput", "hugeplan.cli.benefit"),
     Command("wins", "how often each page size is best over a set of runs", "hugeplan.cli.wins"),
     Command("demo", "the service with a database of its own, until Ctrl-C", "hugeplan.cli.demo"),

@@ -13,22 +13,23 @@ from sqlalchemy import text
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.db.session import WriteSession
 
-KINDS: Final = (
-    "node_added",
-    "node_deleted",
-    "run_added",
-    "finding_opened",
-    "finding_changed",
-    "finding_closed",
-    "plan_in_force_set",
-    "plan_in_force_ended",
-    "plan_verified",
-    "plan_proposed",
-    "plan_approved",
-    "plan_withdrawn",
-    "plan_stale",
-    "fleet_plan_finished",
-)
+KINDS: Final = {
+    "node_added": "A node's first report came.",
+    "node_deleted": "A node was deleted with its history.",
+    "run_added": "A report brought a run of tlbbench.",
+    "finding_opened": "A finding holds now that did not: `code`, `subject`, `state`.",
+    "finding_changed": "A finding holds still, in another `state`.",
+    "finding_closed": "A finding no longer holds; `state` is null.",
+    "plan_in_force_set": "A plan was put in force on a node: by a person, a label, or a verification.",
+    "plan_in_force_ended": "A node's plan is no longer in force.",
+    "plan_verified": "A report of the node says whether its plan in force holds, and that has changed.",
+    "plan_proposed": "A kept plan waits for approval.",
+    "plan_approved": "A kept plan was approved.",
+    "plan_withdrawn": "A proposal or an approval was taken back.",
+    "plan_stale": "A newer sample of the node changes the pools or the fit of a proposed or approved plan.",
+    "fleet_plan_finished": "A fleet plan's job ended; `text` has its counts.",
+}
+"""What an event is about, by its kind: the rows of docs/reference-webhooks.md."""
 
 
 class Event(msgspec.Struct, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -19,6 +19,18 @@ from hugeplan.fleet.overview_schemas import FleetSummary, Grouping, NodeDrift, N
 from hugeplan.fleet.selector import Selected
 
 router = APIRouter(prefix="/fleet", tags=["fleet"], route_class=GuardedRoute)
+
+DRIFT_COLUMNS: Final = (
+    "node_id",
+    "node_name",
+    "numa_node",
+    "page_bytes",
+    "planned_pages",
+    "actual_pages",
+    "state",
+    "since",
+)
+"""One row per pool of a node."""
 
 
 @router.get("/summary")
@@ -50,8 +62,7 @@ async def fleet_drift_list(
     page = await listed(session, limit=limit, cursor=cursor)
     if not as_csv:
         return page
-    columns = ["node_id", "node_name", "numa_node", "page_bytes", "planned_pages", "actual_pages", "state", "since"]
-    return as_csv.of("drift", columns, page, listed, _pool_rows)
+    return as_csv.of("drift", DRIFT_COLUMNS, page, listed, _pool_rows)
 
 
 def _pool_rows(item: NodeDrift) -> list[dict[str, Any]]:

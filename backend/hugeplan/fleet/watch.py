@@ -19,6 +19,7 @@ from hugeplan.fleet.ingest.node_update import KeptFinding
 from hugeplan.fleet.selector import STALE_AFTER
 
 CODE: Final = "node_stale"
+"""Has the node stopped reporting?"""
 LOOK_SECONDS: Final = 60.0
 _BATCH: Final = 500
 

@@ -163,14 +163,21 @@ class TestUserInterface:
 
 
 class TestDocumentation:
-    async def test_page_loads_nothing_from_elsewhere(self, service: Service) -> None:
+    @pytest.mark.parametrize("path", ["/api/docs", "/api/docs/findings.html"])
+    async def test_page_loads_nothing_from_elsewhere(self, service: Service, path: str) -> None:
         client = service.client()
-        page = await client.get("/api/docs")
+        page = await client.get(path)
         assert page.status_code == 200
         assert "'unsafe" not in page.headers["content-security-policy"]
         for link in re.findall(r'(?:src|href)="([^"]+)"', page.text):
             assert link.startswith("/api/")
             assert (await client.get(link)).status_code == 200
+
+    async def test_every_finding_has_its_anchor(self, service: Service) -> None:
+        """The interface and the command line link there by the finding's code."""
+        page = (await service.client().get("/api/docs/findings.html")).text
+        assert len(set(re.findall(r'<h2 id="([a-z0-9_.-]+)">', page))) == page.count("<h2") > 200
+        assert 'id="time_bomb"' in page
 
     async def test_other_files_are_404(self, service: Service) -> None:
         assert (await service.client().get("/api/docs/docs.py")).status_code == 404

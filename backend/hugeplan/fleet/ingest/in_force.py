@@ -23,6 +23,8 @@ from hugeplan.proof.verdict import Outcome
 LABEL: Final = "hugeplan.dev/plan"
 """A node with this label has the plan of this id in force: GitOps writes it where it rolls the plan's files out."""
 
+UNREADABLE: Final = "plan_unreadable"
+"""Can this version read the plan in force? One that it cannot read is compared with no report."""
 MAX_REMEMBERED: Final = 512
 _READ: Final = "SELECT id, plan::text, schema_version FROM plans WHERE id = ANY(%s)"
 
@@ -92,7 +94,7 @@ def not_verified(node: str, plan: Unreadable) -> Verification:
     """What is said where a plan in force cannot be compared with a report."""
     fix = "Verify it with the version of hugeplan that saved it, or put a plan of this version in force."
     found = Finding(
-        code="plan_unreadable",
+        code=UNREADABLE,
         state=State.UNKNOWN,
         subject=node,
         title="The plan in force cannot be read",

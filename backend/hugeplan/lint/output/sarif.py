@@ -23,7 +23,7 @@ def as_sarif(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
             {
                 "id": rule_id,
                 "shortDescription": {"text": rules[rule_id].sentence},
-                "help": {"text": f"Source: {rules[rule_id].source}"},
+                "help": {"text": f"Source: {rules[rule_id].source}. More: hugeplan explain {rule_id}"},
                 "defaultConfiguration": {"level": _LEVEL[rules[rule_id].severity]},
             }
             for rule_id in order

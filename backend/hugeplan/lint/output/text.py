@@ -36,4 +36,5 @@ def _totals(reports: Sequence[FileReport]) -> str:
     unreadable = sum(report.unreadable is not None for report in reports)
     files = f"{len(reports)} file{'' if len(reports) == 1 else 's'}"
     text = f"{files}: {count[Severity.WRONG]} wrong, {count[Severity.ATTENTION]} for attention"
-    return text + (f", {unreadable} not read" if unreadable else "")
+    text += f", {unreadable} not read" if unreadable else ""
+    return text + ("; hugeplan explain RULE says what a rule means" if any(count.values()) else "")

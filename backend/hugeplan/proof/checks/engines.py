@@ -19,8 +19,12 @@ from hugeplan.proof.matching import Matched, Server, match_servers, port_of_key
 from hugeplan.proof.observation import Observation
 
 BACKING = "verify_engine"
+"""On which pages does the server really run: the planned ones, pages of another size, or base pages?"""
 LIMIT = "verify_limit"
+"""Is a huge page limit of a cgroup below the segment? A usage limit ends in SIGBUS, a reservation limit in a fallback;
+what is wrong is worded as in pod_limit_below_segment."""
 MEMLOCK = "verify_memlock"
+"""May a server that locks its segment lock all of it?"""
 #: Engines whose segments count against RLIMIT_MEMLOCK: System V segments and mlock.
 _LOCKING = frozenset({"oracle", "db2"})
 MAX_DIFFERENT_PAIRS = 256

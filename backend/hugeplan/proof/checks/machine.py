@@ -13,9 +13,13 @@ from hugeplan.proof.causes import Cause, because
 from hugeplan.proof.observation import Observation
 
 DEFAULT = "verify_default_size"
+"""Is the kernel's default huge page size the one that an engine of the plan needs, which takes no other?"""
 THP = "verify_thp"
+"""Are transparent huge pages as the plan's engines ask, else not always on beside a pool?"""
 KUBELET = "verify_kubelet"
+"""Does the kubelet know the pools as they are? It reads them at its start only."""
 BOOT = "verify_next_boot"
+"""Does the command line reserve the plan again at the next boot, as this kernel reads it?"""
 #: Engines that take the default size only.
 _DEFAULT_ONLY = frozenset({"mysql", "oracle"})
 

@@ -13,9 +13,13 @@ from hugeplan.proof.holders import holders, said
 from hugeplan.proof.observation import Observation
 
 COUNT = "verify_pool"
+"""Has the kernel allocated the pages of each planned pool, on its NUMA node?"""
 OVERCOMMIT = "verify_overcommit"
+"""May a pool grow beyond its count? Those pages are taken from everybody else."""
 IDLE = "verify_pool_idle"
+"""Are there allocated pages that nothing maps or has reserved?"""
 ROOM = "verify_fragmentation"
+"""Where a pool is short: can the kernel make the missing pages now?"""
 
 
 def subject_of(pool: PoolPlan) -> str:

@@ -9,6 +9,19 @@ export function sortFindings(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((a, b) => RANK[a.state] - RANK[b.state]);
 }
 
+/** A finding's name, which leads to what it means in the reference of this version. */
+export function FindingName({ code }: { code: string }) {
+  return (
+    <a
+      href={`/api/docs/findings.html#${code}`}
+      className="hp-anchor hp-small hp-mono"
+      title="What it means, and what to do"
+    >
+      {code}
+    </a>
+  );
+}
+
 /** Findings: what, why it matters, and the fix. */
 export function Findings({ findings }: { findings: readonly Finding[] }) {
   return (
@@ -38,6 +51,7 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
                 ))}
               </ul>
             )}
+            <FindingName code={finding.code} />
           </div>
         </li>
       ))}

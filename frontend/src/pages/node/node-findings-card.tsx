@@ -1,5 +1,6 @@
 import type { NodeDetail } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
+import { FindingName } from "@/components/ui/findings";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { When } from "@/components/ui/values";
@@ -47,7 +48,7 @@ export function NodeFindingsCard({ node }: { node: NodeDetail }) {
                   <strong>Fix:</strong> {finding.fix}
                 </p>
                 <p className={classes.since}>
-                  Since <When iso={finding.since} />
+                  <FindingName code={finding.code} />, since <When iso={finding.since} />
                 </p>
               </div>
             </li>

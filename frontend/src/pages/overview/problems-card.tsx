@@ -1,5 +1,6 @@
 import type { FleetFinding, FleetSummary } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
+import { FindingName } from "@/components/ui/findings";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
@@ -56,7 +57,7 @@ function Problem({ finding, scope }: { finding: FleetFinding; scope: NodeSelecti
         <strong>{title}</strong>
         {fix && <div className="hp-small">{fix}</div>}
         <div className="hp-dim hp-small">
-          since <When iso={since} />
+          <FindingName code={code} />, since <When iso={since} />
           {idle > 0 && COSTS_POOL.has(code) && (
             <>
               , <Bytes value={idle} /> idle in the pools of these nodes

@@ -1,8 +1,7 @@
-"""docs/settings.md, generated from the settings class: ``python -m hugeplan.settings_reference > docs/settings.md``."""
+"""docs/settings.md, generated from the settings class."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ _HEADER = """\
 The service reads its settings from the environment, once, at start. A wrong value stops it with one line that names
 the variable. This page is generated from `backend/hugeplan/settings.py`; a test fails when it is stale:
 
-    python -m hugeplan.settings_reference > docs/settings.md
+    make schemas
 
 | variable | default | range | meaning |
 |---|---|---|---|
@@ -67,7 +66,3 @@ def render() -> str:
         cells = (f"`{ENV_PREFIX}{name.upper()}`", _default(field.default), _range(schema), schema["description"])
         lines.append("| " + " | ".join(cells) + " |")
     return _HEADER + "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())

@@ -1,9 +1,8 @@
-"""docs/problems.md, generated: ``python -m hugeplan.api.problems_reference > docs/problems.md``."""
+"""docs/problems.md, generated from the table of problems."""
 
 from __future__ import annotations
 
 import inspect
-import sys
 
 from hugeplan.api.problems import HTTP_PROBLEM_TYPES, INTERNAL, PROBLEM_TYPES, TYPE_BASE, ProblemType
 
@@ -17,7 +16,7 @@ the service's log.
 
 This page is generated from `backend/hugeplan/api/problems.py`; a test fails when it is stale:
 
-    python -m hugeplan.api.problems_reference > docs/problems.md
+    make schemas
 
 | type | status | title | when |
 |---|---|---|---|
@@ -38,7 +37,3 @@ def render() -> str:
         for kind, when in sorted(rows.items(), key=lambda row: (row[0].status, row[0].slug))
     ]
     return _HEADER + "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())
