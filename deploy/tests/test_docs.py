@@ -78,7 +78,12 @@ def test_lines_wrap_at_120_columns(page: Path) -> None:
 def test_a_page_of_more_than_1500_words_begins_with_a_summary(page: Path) -> None:
     """A changelog is a list by release, and a generated reference one by name; they have none."""
     headings = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
-    assert page.name == "CHANGELOG.md" or page.name.startswith("reference-") or _words(page) <= 1500 or headings[0] == "Summary"
+    assert (
+        page.name == "CHANGELOG.md"
+        or page.name.startswith("reference-")
+        or _words(page) <= 1500
+        or headings[0] == "Summary"
+    )
 
 
 def test_the_method_page_explains_in_fewer_than_2000_words() -> None:
