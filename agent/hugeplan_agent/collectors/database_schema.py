@@ -11,6 +11,10 @@ DATABASE = about(
                 {"type": "string", "minLength": 1, "maxLength": 512},
                 "The same as long as the instance keeps its unit and data folder or port",
             ),
+            "instance_id": about(
+                {"type": ["string", "null"], "maxLength": 64},
+                "Checksum of its data folder, which tells servers of one unit and port apart; paths stay on the node",
+            ),
             "engine": {
                 "enum": [
                     "postgresql",

@@ -77,13 +77,14 @@ def memory_of(one: Found) -> dict[str, Any]:
     }
 
 
-def entry(host: Host, one: Found, key: str) -> dict[str, Any]:
+def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str, Any]:
     """One server as the report has it."""
     facts = facts_of(host, one)
     segments, status, status_source = segments_of(host, one)
     main = one.server.main
     return {
         "key": key,
+        "instance_id": instance_id,
         "engine": one.engine.name,
         "engine_source": one.source,
         "product": facts.product,
@@ -117,7 +118,7 @@ def _limits(host: Host, main: Process) -> list[dict[str, Any]] | None:
 
 def collect(host: Host) -> Fragment:
     known = servers_of(host)
-    entries = [entry(host, one, key) for one, key in zip(known.found, known.keys)]
+    entries = [entry(host, *one) for one in zip(known.found, known.keys, known.instance_ids)]
     incomplete = sum(one["settings_complete"] is False for one in entries)
     note = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else None
     return Fragment(sample={"databases": entries}, note=note)

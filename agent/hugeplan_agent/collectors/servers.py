@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from hugeplan_agent.collectors import cgroup_units
@@ -109,10 +110,11 @@ def facts_of(host: Host, one: Found) -> Facts:
 
 @dataclass
 class Servers:
-    """The servers of one observation, with the key of each."""
+    """The servers of one observation, with the key of each and the checksum of its data folder where that is known."""
 
     found: list[Found]
     keys: list[str]
+    instance_ids: list[str | None]
     of_pid: dict[int, str]
 
 
@@ -123,17 +125,34 @@ def read_servers(host: Host) -> Servers:
         for process in one.members:
             need_status(host, process)
     placed = cgroup_units.placement(host).unit_of_pid
-    keys: list[str] = []
-    for one in found:
-        unit = placed.get(one.server.main.pid) or "node"
-        facts = facts_of(host, one)
-        # Paths stay on the node, so a data folder only tells two servers of one unit apart.
-        folder = hashlib.sha256(facts.instance.encode()).hexdigest()[:12] if facts.instance else None
-        tail = facts.port if facts.port is not None else folder
-        key = f"{one.engine.name}@{unit}{'' if tail is None else f':{tail}'}"[:490]
-        keys.append(key if key not in keys else f"{key}#{one.server.main.pid}")
+    # Paths stay on the node: a checksum of the data folder tells servers of one unit apart.
+    ids = [_checksum(facts_of(host, one).instance) for one in found]
+    wanted = []
+    for one, instance_id in zip(found, ids):
+        port = facts_of(host, one).port
+        tail = instance_id if port is None else port
+        place = f"{one.engine.name}@{placed.get(one.server.main.pid) or 'node'}"
+        wanted.append(f"{place[:470]}{'' if tail is None else f':{tail}'}")
+    keys = _each_once(wanted, ids, [one.server.main.pid for one in found])
     of_pid = {process.pid: key for one, key in zip(found, keys) for process in one.members}
-    return Servers(found, keys, of_pid)
+    return Servers(found, keys, ids, of_pid)
+
+
+def _checksum(folder: str | None) -> str | None:
+    return hashlib.sha256(folder.encode()).hexdigest()[:12] if folder else None
+
+
+def _each_once(wanted: list[str], ids: list[str | None], pids: list[int]) -> list[str]:
+    """Servers of one unit and port, each on a socket of its own: all of them get their data folder's checksum.
+
+    A key by order or PID would name another server as soon as one of them restarts.
+    """
+    alike = Counter(wanted)
+    keys: list[str] = []
+    for key, instance_id, pid in zip(wanted, ids, pids):
+        own = key if alike[key] == 1 or instance_id is None else f"{key}#{instance_id}"
+        keys.append(own if own not in keys else f"{own}#{pid}")
+    return keys
 
 
 def servers_of(host: Host) -> Servers:

@@ -1,12 +1,14 @@
 """Which running server is which instance of the plan? What tells them apart, surest first; never a guess.
 
 1. The key that was observed when the plan was made: engine, unit (cgroup), and port or data directory.
-2. The same port or data directory, where the unit changed meanwhile.
-3. The instance's name as a word of exactly one server's key.
-4. The size of the segment, where it fits one server alone and no other instance fits that one.
-5. The only one left of its engine, for the only server left of it.
+2. The same data directory in the same unit, where the port changed meanwhile.
+3. The same port or data directory, where the unit changed meanwhile.
+4. The instance's name as a word of exactly one server's key.
+5. The size of the segment, where it fits one server alone and no other instance fits that one; not on another port.
+6. The only one left of its engine, for the only server left of it.
 
-What is left after that stays open: the servers are candidates, and the checks say so.
+A server of the same unit with another data directory is another server, whatever else fits. What is left after that
+stays open: the servers are candidates, and the checks say so.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from hugeplan.proof.observation import Observation
 Server = Mapping[str, Any]
 _PORT_DIGITS: Final = 5
 _WORDS = re.compile(r"[^a-z0-9]+")
-_TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#\d+)?$")
+_TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#([0-9a-f]{12}))?(?:#\d+)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Matched:
         return self.candidates if self.server is None else (self.server,)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Seen:
     """A server with what it is known by, read once: it is compared with every instance of its engine."""
 
@@ -53,6 +55,7 @@ class _Seen:
     tail: str
     words: str
     port: int | None
+    instance_id: str | None
     largest_bytes: int | None
 
     @classmethod
@@ -67,6 +70,7 @@ class _Seen:
             # The engine's own name is in every key of its servers.
             words=f" {_WORDS.sub(' ', key.lower().partition('@')[2])} ",
             port=port_of_key(key) if port is None else port,
+            instance_id=server.get("instance_id") or _place_of(key)[1],
             largest_bytes=largest_segment_bytes(server) if server.get("segments") else None,
         )
 
@@ -84,13 +88,13 @@ def match_servers(plan: Plan, observed: Observation) -> dict[str, Matched]:
 def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> dict[str, Matched]:
     found: dict[str, Matched] = {}
     left = list(servers)
-    for fits in (_has_key, _has_tail, _has_name, _has_size):
+    for fits in (_has_key, _has_place, _has_tail, _has_name, _has_size):
         waiting = [i for i in instances if i.name not in found]
         for instance, seen in _pairs(waiting, left, fits):
             found[instance.name] = Matched(seen.server)
             left = [other for other in left if other is not seen]
     waiting = [i for i in instances if i.name not in found]
-    if len(waiting) == len(left) == 1 and not _is_elsewhere(_planned_port(waiting[0]), left[0]):
+    if len(waiting) == len(left) == 1 and not _is_elsewhere(waiting[0].runs_as, left[0]):
         found[waiting[0].name] = Matched(left[0].server)
     else:
         found |= _undecided(waiting, left)
@@ -98,35 +102,49 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
 
 
 def _undecided(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> dict[str, Matched]:
-    """The candidates of each instance: those that are not elsewhere. Instances of one planned port share them."""
-    by_port: dict[int | None, list[str]] = {}
+    """The candidates of each instance: those that are not elsewhere. Instances with the same candidates share them."""
+    by_place: dict[tuple[object, ...], list[InstancePlan]] = {}
     for instance in instances:
-        by_port.setdefault(_planned_port(instance), []).append(instance.name)
-    possible = {port: [seen for seen in servers if not _is_elsewhere(port, seen)] for port in by_port}
-    keys = {port: frozenset(seen.key for seen in own) for port, own in possible.items()}
+        unit, instance_id = _place_of(instance.runs_as or "")
+        place = (port_of_key(instance.runs_as or ""), instance_id and unit, instance_id)
+        by_place.setdefault(place, []).append(instance)
+    sharing: dict[tuple[_Seen, ...], list[str]] = {}
+    for own in by_place.values():
+        possible = tuple(seen for seen in servers if not _is_elsewhere(own[0].runs_as, seen))
+        sharing.setdefault(possible, []).extend(instance.name for instance in own)
     found: dict[str, Matched] = {}
-    for port, names in by_port.items():
-        near = {other for other in by_port if not keys[other].isdisjoint(keys[port])}
-        rivals = tuple(instance.name for instance in instances if _planned_port(instance) in near)
-        matched = Matched(candidates=tuple(seen.server for seen in possible[port]), rivals=rivals)
+    for possible, names in sharing.items():
+        near = {name for other, theirs in sharing.items() if not {*other}.isdisjoint(possible) for name in theirs}
+        rivals = tuple(instance.name for instance in instances if instance.name in near)
+        matched = Matched(candidates=tuple(seen.server for seen in possible), rivals=rivals)
         found |= dict.fromkeys(names, matched)
     return found
 
 
-def _planned_port(instance: InstancePlan) -> int | None:
-    return port_of_key(instance.runs_as or "")
+def _is_elsewhere(planned: str | None, seen: _Seen) -> bool:
+    """Whether a server is another one than was planned for: it has another data directory in that unit, or port."""
+    port = port_of_key(planned or "")
+    return _has_other_place(planned, seen) or (port is not None and seen.port is not None and port != seen.port)
 
 
-def _is_elsewhere(planned: int | None, seen: _Seen) -> bool:
-    """Whether a server listens on another port than the one that was planned for: then it is another server."""
-    return planned is not None and seen.port is not None and planned != seen.port
+@lru_cache(maxsize=1024)
+def _place_of(key: str) -> tuple[str, str | None]:
+    """Engine and unit of a key, and the checksum of the data directory where it holds one."""
+    found = _TAIL.search(key)
+    if found is None:
+        return key, None
+    own = found[2] or (found[1] if len(found[1]) > _PORT_DIGITS else None)
+    return key[: found.start()], own
 
 
 def _pairs(
     instances: Sequence[InstancePlan], servers: Sequence[_Seen], fits: Callable[[InstancePlan, _Seen], bool]
 ) -> list[tuple[InstancePlan, _Seen]]:
     """Pairs that fit each other and nobody else."""
-    own = [[seen for seen in servers if fits(instance, seen)] for instance in instances]
+    own = [
+        [seen for seen in servers if fits(instance, seen) and not _has_other_place(instance.runs_as, seen)]
+        for instance in instances
+    ]
     claims = Counter(id(seen) for fitting in own for seen in fitting)
     return [
         (instance, fitting[0])
@@ -139,9 +157,14 @@ def _has_key(instance: InstancePlan, seen: _Seen) -> bool:
     return instance.runs_as is not None and seen.key == instance.runs_as
 
 
+def _has_place(instance: InstancePlan, seen: _Seen) -> bool:
+    unit, instance_id = _place_of(instance.runs_as or "")
+    return instance_id is not None and (unit, instance_id) == (_place_of(seen.key)[0], seen.instance_id)
+
+
 @lru_cache(maxsize=1024)
 def _tail(key: str) -> str:
-    """The port or the data directory's checksum at the end of a key; a pid behind ``#`` is of one run only."""
+    """The port or the data directory's checksum at the end of a key; what follows ``#`` tells equal ones apart."""
     found = _TAIL.search(key)
     return "" if found is None else found[1]
 
@@ -150,6 +173,12 @@ def port_of_key(key: str) -> int | None:
     """The port that a server's key ends with; None where it ends with something else."""
     tail = _tail(key)
     return int(tail) if tail.isdigit() and len(tail) <= _PORT_DIGITS else None
+
+
+def _has_other_place(planned: str | None, seen: _Seen) -> bool:
+    unit, instance_id = _place_of(planned or "")
+    known = instance_id is not None and seen.instance_id is not None
+    return known and unit == _place_of(seen.key)[0] and instance_id != seen.instance_id
 
 
 def _has_tail(instance: InstancePlan, seen: _Seen) -> bool:
@@ -167,6 +196,8 @@ def _words_of(name: str) -> str:
 
 
 def _has_size(instance: InstancePlan, seen: _Seen) -> bool:
+    if _is_elsewhere(instance.runs_as, seen):
+        return False
     if seen.largest_bytes is None:
         return True  # not known: it may be any of them
     demand = instance.demand

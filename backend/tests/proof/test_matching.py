@@ -149,3 +149,45 @@ def test_fewer_servers_than_instances_leave_it_open() -> None:
     outcome, by = findings(plan_of(a=None, b=None), server("postgresql@x:1"))
     assert outcome is Outcome.UNDECIDED
     assert {by["verify_engine", name].state for name in ("a", "b")} == {State.UNKNOWN}
+
+
+SAME = "postgresql@node:5432"
+ONE, TWO = "0a1b2c3d4e5f", "ffff00001111"
+
+
+def placed(key: str, instance_id: str | None, **what: Any) -> dict[str, Any]:
+    return server(key, **what) | {"instance_id": instance_id}
+
+
+def test_servers_of_one_unit_and_port_are_told_apart_by_their_data_directories() -> None:
+    """Found with three servers on sockets of their own: a key by order of PID named another one after a restart."""
+    found = plan_of(a=f"{SAME}#{ONE}", b=f"{SAME}#{TWO}")
+    both = [placed(f"{SAME}#{TWO}", TWO), placed(f"{SAME}#{ONE}", ONE)]
+    assert matched(found, *both) == {"a": f"{SAME}#{ONE}", "b": f"{SAME}#{TWO}"}
+    # Alone it has the short key: the other one does not run, although the size fits.
+    assert matched(found, placed(SAME, TWO)) == {"a": None, "b": SAME}
+    assert findings(found, placed(SAME, TWO))[1]["verify_engine", "a"].title == "PostgreSQL on port 5432 is not running"
+    # It moved to another port.
+    assert matched(found, placed("postgresql@node:6000", ONE)) == {"a": "postgresql@node:6000", "b": None}
+
+
+def test_a_second_server_on_the_port_leaves_it_open_until_the_size_tells() -> None:
+    found = plan_of(a=SAME)
+    alike = [placed(f"{SAME}#{ONE}", ONE), placed(f"{SAME}#{TWO}", TWO, huge=False)]
+    assert matched(found, *alike) == {"a": None}
+    assert findings(found, *alike)[1]["verify_engine", "a"].state is State.UNKNOWN
+    assert matched(found, alike[0], placed(f"{SAME}#{TWO}", TWO, pages=3 * PAGES)) == {"a": f"{SAME}#{ONE}"}
+
+
+def test_a_data_directory_says_nothing_of_another_unit() -> None:
+    """Each container has the same folder, and a new one has a new unit."""
+    found = plan_of(a=f"postgresql@pod-1:{ONE}")
+    assert matched(found, placed(f"postgresql@pod-2:{ONE}", ONE)) == {"a": f"postgresql@pod-2:{ONE}"}
+    assert matched(found, placed(f"postgresql@pod-2:{TWO}", TWO)) == {"a": f"postgresql@pod-2:{TWO}"}
+    assert matched(found, placed(f"postgresql@pod-1:{TWO}", TWO)) == {"a": None}
+
+
+def test_the_size_is_no_reason_to_take_a_server_on_another_port() -> None:
+    """Found where the planned server did not run: another one of its size did, on another port."""
+    others = [server("postgresql@y:6000", huge=False), server("postgresql@z:6001", pages=3 * PAGES)]
+    assert matched(plan_of(a="postgresql@x:5432"), *others) == {"a": None}
