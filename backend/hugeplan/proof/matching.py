@@ -5,7 +5,7 @@
 3. The same port or data directory, where the unit changed meanwhile.
 4. The instance's name as a word of exactly one server's key.
 5. The size of the segment, where it fits one server alone and no other instance fits that one; not on another port.
-6. The only one left of its engine, for the only server left of it.
+6. The only one left of its engine, for the only server left of it, unless a place was planned for and its unit is new.
 
 A server of the same unit with another data directory is another server, whatever else fits. What is left after that
 stays open: the servers are candidates, and the checks say so.
@@ -94,7 +94,7 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
             found[instance.name] = Matched(seen.server)
             left = [other for other in left if other is not seen]
     waiting = [i for i in instances if i.name not in found]
-    if len(waiting) == len(left) == 1 and not _is_elsewhere(waiting[0].runs_as, left[0]):
+    if len(waiting) == len(left) == 1 and _may_be(waiting[0], left[0]):
         found[waiting[0].name] = Matched(left[0].server)
     else:
         found |= _undecided(waiting, left)
@@ -103,14 +103,13 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
 
 def _undecided(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> dict[str, Matched]:
     """The candidates of each instance: those that are not elsewhere. Instances with the same candidates share them."""
-    by_place: dict[tuple[object, ...], list[InstancePlan]] = {}
+    by_place: dict[tuple[str, str, str | None], list[InstancePlan]] = {}
     for instance in instances:
-        unit, instance_id = _place_of(instance.runs_as or "")
-        place = (port_of_key(instance.runs_as or ""), instance_id and unit, instance_id)
-        by_place.setdefault(place, []).append(instance)
+        key = instance.runs_as or ""
+        by_place.setdefault((_tail(key), *_place_of(key)), []).append(instance)
     sharing: dict[tuple[_Seen, ...], list[str]] = {}
     for own in by_place.values():
-        possible = tuple(seen for seen in servers if not _is_elsewhere(own[0].runs_as, seen))
+        possible = tuple(seen for seen in servers if _may_be(own[0], seen))
         sharing.setdefault(possible, []).extend(instance.name for instance in own)
     found: dict[str, Matched] = {}
     for possible, names in sharing.items():
@@ -125,6 +124,18 @@ def _is_elsewhere(planned: str | None, seen: _Seen) -> bool:
     """Whether a server is another one than was planned for: it has another data directory in that unit, or port."""
     port = port_of_key(planned or "")
     return _has_other_place(planned, seen) or (port is not None and seen.port is not None and port != seen.port)
+
+
+def _may_be(instance: InstancePlan, seen: _Seen) -> bool:
+    """Whether a server may be it for want of another: no place was planned for, or unit, port or data directory is it.
+
+    A server of another unit that shows neither port nor data directory may be anybody's.
+    """
+    key = instance.runs_as or ""
+    if not _tail(key):
+        return True
+    is_near = _place_of(key)[0] == _place_of(seen.key)[0] or _has_tail(instance, seen)
+    return is_near and not _is_elsewhere(key, seen)
 
 
 @lru_cache(maxsize=1024)
@@ -199,7 +210,7 @@ def _has_size(instance: InstancePlan, seen: _Seen) -> bool:
     if _is_elsewhere(instance.runs_as, seen):
         return False
     if seen.largest_bytes is None:
-        return True  # not known: it may be any of them
+        return _may_be(instance, seen)  # not known: it may be any of these
     demand = instance.demand
     # The kernel rounds a mapping up to whole pages; on base pages it has its exact size.
     return abs(seen.largest_bytes - demand.segment_bytes) <= (demand.error_pages + 1) * demand.page_bytes

@@ -1,4 +1,4 @@
-"""Three PostgreSQL servers of one port, size and unit, apart by their data directories alone: each plan finds its own."""
+"""Three PostgreSQL servers of one port, size and unit: their data directories alone tell which plan is whose."""
 
 from __future__ import annotations
 

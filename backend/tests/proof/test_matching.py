@@ -183,11 +183,30 @@ def test_a_data_directory_says_nothing_of_another_unit() -> None:
     """Each container has the same folder, and a new one has a new unit."""
     found = plan_of(a=f"postgresql@pod-1:{ONE}")
     assert matched(found, placed(f"postgresql@pod-2:{ONE}", ONE)) == {"a": f"postgresql@pod-2:{ONE}"}
+    # Nothing is equal but the size.
     assert matched(found, placed(f"postgresql@pod-2:{TWO}", TWO)) == {"a": f"postgresql@pod-2:{TWO}"}
+    assert matched(found, placed(f"postgresql@pod-2:{TWO}", TWO, pages=3 * PAGES)) == {"a": None}
     assert matched(found, placed(f"postgresql@pod-1:{TWO}", TWO)) == {"a": None}
+
+
+def test_a_server_that_only_starts_is_not_taken_for_one_that_stopped() -> None:
+    """Found beside another suite: its server had neither port nor mappings yet, and was called the planned one."""
+    starting = server("postgresql@other.scope") | {"segments": [], "port": None}
+    assert matched(plan_of(a=SAME), starting) == {"a": None}
+    assert findings(plan_of(a=SAME), starting)[1]["verify_engine", "a"].state is State.UNKNOWN
+    # In its own unit it may be nobody else.
+    assert matched(plan_of(a=SAME), starting | {"key": "postgresql@node"}) == {"a": "postgresql@node"}
 
 
 def test_the_size_is_no_reason_to_take_a_server_on_another_port() -> None:
     """Found where the planned server did not run: another one of its size did, on another port."""
     others = [server("postgresql@y:6000", huge=False), server("postgresql@z:6001", pages=3 * PAGES)]
     assert matched(plan_of(a="postgresql@x:5432"), *others) == {"a": None}
+
+
+def test_replicas_with_new_units_are_candidates_for_each_other() -> None:
+    found = plan_of(a="postgresql@pod-a:5432", b="postgresql@pod-b:5432")
+    new = [server(f"postgresql@pod-{unit}:5432") for unit in "cd"]
+    assert findings(found, *new)[0] is Outcome.IN_FORCE
+    new[0] = server("postgresql@pod-c:5432", huge=False)
+    assert findings(found, *new)[0] is Outcome.NOT_IN_FORCE
