@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 
 LAYERS = (
-    "base", "machine", "memory", "timing", "geometry", "latency", "pressure", "rows", "scatter", "output", "cli",
+    "base", "machine", "memory", "timing", "geometry", "latency", "pressure", "rows", "scatter", "counters", "output",
+    "cli",
 )  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 

@@ -20,7 +20,7 @@ passed=0 failed=0 skipped=0
 ulimit -c 0 # some cases end by a signal on purpose
 
 # Suites of the command line that do not measure: they also run under the sanitizers and some under qemu-user.
-observing="info decode usage"
+observing="info decode usage counters"
 
 # Suites that read the schema and the sources: the compiler is nothing to them, so they run once.
 reading="schema layers"

@@ -13,7 +13,7 @@ import suite
 
 # Each: arguments, what the line must name, what it must say of the valid values.
 BAD = [
-    ([], "command", "info, geometry, latency, rows, scatter, decode, run"),
+    ([], "command", "info, geometry, latency, rows, scatter, counters, decode, run"),
     (["measure"], "command", "info, geometry"),
     (["info", "--nonsense"], "--nonsense", "--help"),
     (["info", "--reserve"], "--reserve", "--help"),
@@ -41,6 +41,12 @@ BAD = [
     (["geometry", "--cpus", "4000"], "--cpus", "CPUs allowed"),
     (["geometry", "--numa-node", "-1"], "--numa-node", "0 to 1023"),
     (["geometry", "--numa-node", "1023"], "--numa-node", "valid: 0"),
+    (["counters"], "counters", "--pid N or --cgroup PATH"),
+    (["counters", "--pid", "0"], "--pid", "a running process"),
+    (["counters", "--pid", "2147483648"], "--pid", "a running process"),
+    (["counters", "--pid", "1", "--cgroup", "/"], "--pid", "one of the two"),
+    (["counters", "--pid", "1", "--seconds", "0"], "--seconds", "0.1 to 3600"),
+    (["counters", "--pid", "1", "--reserve"], "--reserve", "--help"),
     (["geometry", "--seed", "x"], "--seed", "18446744073709551615"),
     (["geometry", "--profile", "slow"], "--profile", "quick or full"),
     (["geometry", "--progress", "often"], "--progress", "auto, always or never"),
@@ -116,7 +122,7 @@ def refuse(arguments: list[str], names: str, valid: str) -> None:
 def help_lists_everything() -> None:
     done = suite.run("--help")
     assert done.returncode == 0
-    for command in ("info", "geometry", "latency", "rows", "scatter", "decode FILE", "run"):
+    for command in ("info", "geometry", "latency", "rows", "scatter", "counters", "decode FILE", "run"):
         assert f"\n  {command} " in done.stdout, command
     for option in ("--json", "--page-sizes", "--max-memory", "--reserve", "--row-bytes", "--root", "--version"):
         assert f"\n  {option}" in done.stdout, option

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #define DEFAULT_SEED 1
+#define DEFAULT_COUNTERS_SECONDS 5.0
 
 struct command {
     const char *name;
@@ -28,6 +29,7 @@ static const struct command commands[COMMAND_COUNT] = {
     [COMMAND_LATENCY] = {"latency", "", "ns per access over footprint for every page size, paired"},
     [COMMAND_ROWS] = {"rows", "", "row reads per second from shared memory by threads and by processes"},
     [COMMAND_SCATTER] = {"scatter", "", "few hot lines over a wide range: where large TLB entries run out"},
+    [COMMAND_COUNTERS] = {"counters", "", "page walks of a running program, as the processor counts them"},
     [COMMAND_DECODE] = {"decode", "FILE",
                         "TLB geometry from a CPUID register dump in text form ('-' = standard input)"},
     [COMMAND_RUN] = {"run", "", "all of the measurements in one document"},
@@ -73,8 +75,11 @@ static const struct option_spec *find_spec(const char *text, size_t length)
 }
 
 /* Options that ask for different output. */
-static const char *const EXCLUSIVE[][2] = {
-    {"--json", "--text"}, {"--registers", "--json"}, {"--registers", "--text"}, {"--registers", "--processes"}};
+static const char *const EXCLUSIVE[][2] = {{"--json", "--text"},
+                                           {"--registers", "--json"},
+                                           {"--registers", "--text"},
+                                           {"--registers", "--processes"},
+                                           {"--pid", "--cgroup"}};
 
 static bool is_given(uint64_t given, const char *name)
 {
@@ -143,6 +148,7 @@ static void set_defaults(struct options *options)
     options->numa_node = -1;
     options->seed = DEFAULT_SEED;
     options->root = "";
+    options->counters.seconds = DEFAULT_COUNTERS_SECONDS;
 }
 
 /* A list that was not given stands for all. */
@@ -177,6 +183,9 @@ enum options_status options_parse(struct options *options, int argc, char **argv
     }
     if (status == OPTIONS_OK && options->command == COMMAND_DECODE && options->file == NULL)
         status = fail(error, "decode FILE", "", "the path of a CPUID register dump, or - for standard input");
+    if (status == OPTIONS_OK && options->command == COMMAND_COUNTERS && options->counters.pid == 0 &&
+        options->counters.cgroup == NULL)
+        status = fail(error, "counters", "", "--pid N or --cgroup PATH");
     complete(options);
     return status;
 }

@@ -15,6 +15,10 @@ int info_print(const struct options *options, struct environment *environment, F
 int decode_print(const struct options *options, struct environment *environment, FILE *out,
                  char error[OPTIONS_ERROR_BYTES]);
 
+/* counters.c: counts page walks of running programs and prints them. Returns as measure_print() does. */
+int counters_print(const struct options *options, struct environment *environment, FILE *out,
+                   char error[OPTIONS_ERROR_BYTES]);
+
 /* measure.c: measures and prints the document or the report to `out`. Returns the exit status of the program: 0 done, 1
  * failed, 2 usage, 3 partial. For 1 and 2 one line is in `error`. */
 int measure_print(const struct options *options, struct environment *environment, FILE *out,

@@ -49,7 +49,7 @@ static void recover(const struct options *options)
 {
     if (options->root[0] != '\0' || options->command == COMMAND_DECODE)
         return;
-    if (options->command == COMMAND_INFO) {
+    if (options->command == COMMAND_INFO || options->command == COMMAND_COUNTERS) {
         if (reservation_is_left(&RESERVE_SYSTEM))
             (void)fputs("tlbbench: a run that was killed left huge page pools raised; the next command that measures "
                         "restores them\n",
@@ -74,6 +74,8 @@ static int run_command(const struct options *options, char error[OPTIONS_ERROR_B
         return EXIT_USAGE;
     if (options->command == COMMAND_INFO)
         status = info_print(options, &environment, stdout, error) == 0 ? EXIT_DONE : EXIT_FAILED;
+    else if (options->command == COMMAND_COUNTERS)
+        status = counters_print(options, &environment, stdout, error);
     else if (options->command == COMMAND_DECODE)
         status = decode_print(options, &environment, stdout, error) == 0 ? EXIT_DONE : EXIT_FAILED;
     else

@@ -5,6 +5,7 @@
 #include "latency/result.h"
 #include "rows/result.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -70,12 +71,11 @@ static bool read_size(const struct option_spec *spec, struct options *options, c
     return parse_size(text, bytes) && *bytes >= spec->least && *bytes <= spec->most;
 }
 
-static bool read_time_limit(const struct option_spec *spec, struct options *options, const char *value)
+static bool read_seconds(const struct option_spec *spec, struct options *options, const char *value)
 {
-    (void)spec;
-    return parse_seconds(value, &options->time_limit_seconds) &&
-           options->time_limit_seconds >= MIN_TIME_LIMIT_SECONDS &&
-           options->time_limit_seconds <= MAX_TIME_LIMIT_SECONDS;
+    double *seconds = member_of(spec, options);
+
+    return parse_seconds(value, seconds) && *seconds >= MIN_TIME_LIMIT_SECONDS && *seconds <= MAX_TIME_LIMIT_SECONDS;
 }
 
 static bool read_cpus(const struct option_spec *spec, struct options *options, const char *value)
@@ -84,14 +84,13 @@ static bool read_cpus(const struct option_spec *spec, struct options *options, c
     return parse_cpu_list(value, &options->cpus) && options->cpus.count > 0;
 }
 
-static bool read_numa_node(const struct option_spec *spec, struct options *options, const char *value)
+static bool read_int(const struct option_spec *spec, struct options *options, const char *value)
 {
-    (void)spec;
-    uint64_t node = 0;
+    uint64_t number = 0;
 
-    if (!parse_u64(value, &node) || node > MAX_NUMA_NODE)
+    if (!parse_u64(value, &number) || number < spec->least || number > spec->most)
         return false;
-    options->numa_node = (int)node;
+    *(int *)member_of(spec, options) = (int)number;
     return true;
 }
 
@@ -101,10 +100,9 @@ static bool read_seed(const struct option_spec *spec, struct options *options, c
     return parse_u64(value, &options->seed);
 }
 
-static bool read_root(const struct option_spec *spec, struct options *options, const char *value)
+static bool read_text(const struct option_spec *spec, struct options *options, const char *value)
 {
-    (void)spec;
-    options->root = value;
+    *(const char **)member_of(spec, options) = value;
     return value[0] != '\0';
 }
 
@@ -191,10 +189,12 @@ const struct option_spec option_specs[] = {
     {"--max-memory", "SIZE", FOR_MEASURING, "1M to 64T, a whole number of bytes, K, M, G or T",
      "most memory to use (default: 25 % of MemAvailable, less in a cgroup)",
      SIZE(max_memory_bytes, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES)},
-    {"--time-limit", "SECONDS", FOR_MEASURING, "0.1 to 3600", "stop measuring after this time", WHOLE(read_time_limit)},
+    {"--time-limit", "SECONDS", FOR_MEASURING, "0.1 to 3600", "stop measuring after this time", .read = read_seconds,
+     MEMBER(time_limit_seconds)},
     {"--cpus", "LIST", FOR_MEASURING, "CPU numbers such as 0-3,8", "CPUs to measure on (default: those allowed)",
      WHOLE(read_cpus)},
-    {"--numa-node", "N", FOR_MEASURING, "0 to 1023", "NUMA node to take memory from", WHOLE(read_numa_node)},
+    {"--numa-node", "N", FOR_MEASURING, "0 to 1023", "NUMA node to take memory from", .read = read_int,
+     MEMBER(numa_node), BETWEEN(0, MAX_NUMA_NODE)},
     {"--seed", "N", FOR_MEASURING, "0 to 18446744073709551615", "seed of all random orders (default: 1)",
      WHOLE(read_seed)},
     {"--reserve", NULL, FOR_MEASURING, NULL,
@@ -224,7 +224,13 @@ const struct option_spec option_specs[] = {
     {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure, none twice",
      "what is measured (default: all)", SET(latency.curves, LATENCY_CURVE_NAMES, LATENCY_CURVE_COUNT)},
     {"--root", "DIR", FOR(COMMAND_INFO), "a directory that holds proc and sys",
-     "read a captured tree instead of the running system", WHOLE(read_root)},
+     "read a captured tree instead of the running system", .read = read_text, MEMBER(root)},
+    {"--pid", "N", FOR(COMMAND_COUNTERS), "the number of a running process",
+     "count this process, its threads and descendants", .read = read_int, MEMBER(counters.pid), BETWEEN(1, INT_MAX)},
+    {"--cgroup", "PATH", FOR(COMMAND_COUNTERS), "a directory below /sys/fs/cgroup", "count all of this control group",
+     .read = read_text, MEMBER(counters.cgroup)},
+    {"--seconds", "S", FOR(COMMAND_COUNTERS), "0.1 to 3600", "how long to count (default: 5)", .read = read_seconds,
+     MEMBER(counters.seconds)},
     {"--processes", NULL, FOR(COMMAND_INFO), NULL, "add the page use of every process", FLAG(processes)},
     {"--registers", NULL, FOR(COMMAND_INFO), NULL, "print only the CPUID registers, in the layout that decode reads",
      FLAG(registers)},

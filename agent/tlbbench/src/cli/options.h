@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/parse.h"
+#include "counters/counters.h"
 #include "latency/result.h"
 #include "machine/environment.h"
 #include "rows/result.h"
@@ -18,6 +19,7 @@ enum command_id {
     COMMAND_LATENCY,
     COMMAND_ROWS,
     COMMAND_SCATTER,
+    COMMAND_COUNTERS,
     COMMAND_DECODE,
     COMMAND_RUN,
     COMMAND_COUNT,
@@ -48,6 +50,7 @@ struct options {
     const char *file; /* decode: the dump; "-" = standard input */
     struct rows_request rows;
     struct latency_request latency;
+    struct counters_request counters;
 };
 
 /* True when `page_bytes` (base or hugetlb) is to be measured. */

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "counters/targets.h"
+
+#include "base/parse.h"
+#include "base/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STAT_BYTES = 1024, PATH_BYTES = 4096 };
+
+struct parent {
+    int pid, parent;
+    bool is_wanted;
+};
+
+struct reading {
+    struct count_targets *targets;
+    struct parent *parents;
+    size_t parent_count;
+    bool out_of_memory;
+};
+
+static bool add(struct count_targets *targets, int pid, int cpu)
+{
+    struct count_target *items = realloc(targets->items, (targets->count + 1) * sizeof(*items));
+
+    if (items == NULL)
+        return false;
+    targets->items = items;
+    items[targets->count++] = (struct count_target){pid, cpu};
+    return true;
+}
+
+static bool to_pid(const char *name, int *pid)
+{
+    uint64_t number = 0;
+
+    if (!parse_u64(name, &number) || number == 0 || number > INT_MAX)
+        return false;
+    *pid = (int)number;
+    return true;
+}
+
+/* "PID (NAME) STATE PARENT ...": the name may hold anything, its last parenthesis ends it (proc(5)). */
+static void add_parent(const char *name, void *context)
+{
+    struct reading *reading = context;
+    struct parent found = {0};
+    char path[64];
+    char text[STAT_BYTES];
+
+    if (!to_pid(name, &found.pid))
+        return;
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", found.pid);
+    const char *end = tree_read("", path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+
+    if (end == NULL || strlen(end) < 4)
+        return;
+    found.parent = (int)strtol(end + 4, NULL, 10);
+    struct parent *parents = realloc(reading->parents, (reading->parent_count + 1) * sizeof(*parents));
+
+    if (parents == NULL) {
+        reading->out_of_memory = true;
+        return;
+    }
+    reading->parents = parents;
+    parents[reading->parent_count++] = found;
+}
+
+static void add_thread(const char *name, void *context)
+{
+    struct reading *reading = context;
+    int thread = 0;
+
+    if (to_pid(name, &thread) && !add(reading->targets, thread, -1))
+        reading->out_of_memory = true;
+}
+
+/* Marks the children of what is marked until none is new. */
+static void mark_descendants(struct reading *reading, int pid)
+{
+    bool is_new = true;
+
+    for (size_t i = 0; i < reading->parent_count; i++)
+        reading->parents[i].is_wanted = reading->parents[i].pid == pid;
+    while (is_new) {
+        is_new = false;
+        for (size_t i = 0; i < reading->parent_count; i++) {
+            for (size_t j = 0; j < reading->parent_count && !reading->parents[i].is_wanted; j++)
+                if (reading->parents[j].is_wanted && reading->parents[j].pid == reading->parents[i].parent)
+                    reading->parents[i].is_wanted = is_new = true;
+        }
+    }
+}
+
+/* All threads are listed before any is counted: what a counted thread starts later is counted with it, and must not
+ * be opened a second time. A thread that starts between the two is missed. */
+static void read_threads(int pid, struct count_targets *targets, struct verdict *verdict)
+{
+    struct reading reading = {.targets = targets};
+
+    (void)tree_list("", "/proc", add_parent, &reading);
+    mark_descendants(&reading, pid);
+    for (size_t i = 0; i < reading.parent_count; i++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/task", reading.parents[i].pid);
+        if (reading.parents[i].is_wanted)
+            (void)tree_list("", path, add_thread, &reading);
+    }
+    free(reading.parents);
+    if (reading.out_of_memory)
+        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the list of threads");
+    else if (targets->count == 0)
+        verdict_set(verdict, STATUS_FAILED, "--pid: there is no process %d", pid);
+}
+
+static void read_cgroup(const char *cgroup, struct count_targets *targets, struct verdict *verdict)
+{
+    static const char MOUNT[] = "/sys/fs/cgroup";
+    char path[PATH_BYTES];
+    char online[PATH_BYTES];
+    struct cpu_list cpus;
+
+    (void)snprintf(path, sizeof(path), "%s%s%s", strncmp(cgroup, MOUNT, sizeof(MOUNT) - 1) == 0 ? "" : MOUNT,
+                   cgroup[0] == '/' ? "" : "/", cgroup);
+    targets->cgroup_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (targets->cgroup_fd < 0) {
+        verdict_set(verdict, STATUS_FAILED, "--cgroup: '%.80s' cannot be opened: %s", path, strerror(errno));
+        return;
+    }
+    if (!tree_read_line("", "/sys/devices/system/cpu/online", online, sizeof(online)) ||
+        !parse_cpu_list(online, &cpus)) {
+        verdict_set(verdict, STATUS_FAILED, "/sys/devices/system/cpu/online cannot be read");
+        return;
+    }
+    for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++)
+        if (cpu_list_has(&cpus, cpu) && !add(targets, targets->cgroup_fd, cpu))
+            verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the list of CPUs");
+}
+
+void targets_read(const struct counters_request *request, struct count_targets *targets, struct verdict *verdict)
+{
+    *targets = (struct count_targets){.cgroup_fd = -1};
+    if (request->pid != 0)
+        read_threads(request->pid, targets, verdict);
+    else
+        read_cgroup(request->cgroup, targets, verdict);
+}
+
+void targets_free(struct count_targets *targets)
+{
+    free(targets->items);
+    if (targets->cgroup_fd >= 0)
+        (void)close(targets->cgroup_fd);
+    *targets = (struct count_targets){.cgroup_fd = -1};
+}
