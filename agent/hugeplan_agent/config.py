@@ -133,6 +133,10 @@ RUN_OPTIONS = (
         "measure_every", "30d", "measure again after this time, and after a boot", "TIME", parse_duration,
         _between(60, 3660 * 86400, "1m to 3660d"),
     ),
+    Option(
+        "count_walks_every", "1h", "count page walks of each database for two seconds after this time; 0s: never",
+        "TIME", parse_duration, _between(0, 366 * 86400, "0s to 366d"),
+    ),
 )  # fmt: skip
 
 
@@ -155,6 +159,7 @@ class Config:
     measure_limit_seconds: float
     interval_seconds: float
     measure_every_seconds: float
+    count_walks_every_seconds: float
     measure_window: Window | None
     measure_busy: bool
 
@@ -220,6 +225,7 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
         ),
         interval_seconds=number("interval"),
         measure_every_seconds=number("measure_every"),
+        count_walks_every_seconds=number("count_walks_every"),
         measure_busy=bool(values["measure_busy"]),
         measure_window=window if isinstance(window := values["measure_window"], Window) else None,
     )

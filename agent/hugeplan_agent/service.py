@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from hugeplan_agent import health, machine, report, tlbbench
@@ -34,6 +35,7 @@ from hugeplan_agent.notify import notify, watchdog_seconds
 from hugeplan_agent.printable import printable
 from hugeplan_agent.sender import Answer, Outcome, Sender
 from hugeplan_agent.spool import Entry, Spool, read_small_json
+from hugeplan_agent.walk_counters import WalkCounters
 
 RETRY_MEASURE_SECONDS = 3600.0
 """After a benchmark that gave no document: the reason may pass, but a loop of failures must not load the node."""
@@ -77,6 +79,7 @@ class Agent:
         self.spool = Spool(self.config.spool_dir, self.config.bounds)
         self._sender: Sender | None = None
         self._refused_token: str | None = None
+        self._walks: WalkCounters | None = None
         self._health: dict[str, Any] = {
             "started_at": health.now(),
             "interval_seconds": self.config.interval_seconds,
@@ -89,6 +92,8 @@ class Agent:
             raise ConfigurationError(f"--root: {self.config.root} is not a folder")
         document, outcome = self._measure(profile)
         collected = collect_all(self.host)
+        if self._walks is not None:
+            self._walks.add(collected.sample.get("databases") or [])
         if outcome is not None:
             collected.results.append(outcome)
         identity = report.Identity(
@@ -146,6 +151,9 @@ class Agent:
         """Sample and send until told to stop; asks for a token first when there is none."""
         failures = 0
         is_first = True
+        if self.config.count_walks_every_seconds > 0 and self.config.root == Path("/"):
+            every = max(self.config.count_walks_every_seconds, self.config.interval_seconds)
+            self._walks = WalkCounters(self.config.tlbbench, every, self.stop.is_set)
         next_sample = next_send = time.monotonic()
         credentials = self._credentials_stamp()
         while not self.stop.is_set():

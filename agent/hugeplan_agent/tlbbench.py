@@ -59,11 +59,16 @@ def measure(
     should_stop: Callable[[], bool] = lambda: False,
     arguments: tuple[str, ...] = (),
 ) -> Measurement:
-    """Run ``tlbbench run``. Its progress goes straight to our terminal.
+    """Run ``tlbbench run``; see :func:`run`."""
+    return run(program, ("run", "--profile", profile, "--json", *arguments), limit_seconds, should_stop)
+
+
+def run(program: str, arguments: tuple[str, ...], limit_seconds: float, should_stop: Callable[[], bool]) -> Measurement:
+    """Run the benchmark with these arguments. Its progress goes straight to our terminal.
 
     On the limit or a stop it gets SIGTERM, upon which it writes what it has. Raises MeasureError without a document.
     """
-    command = [program, "run", "--profile", profile, "--json", *arguments]
+    command = [program, *arguments]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         stderr = None if sys.stderr.isatty() else errors
         try:

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from hugeplan_agent.schema import BYTES, COUNT, LIMITED, NUMBER, PAGE_BYTES, UNIT_REF, about, array, optional, record
+from hugeplan_agent.schema import (
+    BYTES,
+    COUNT,
+    LIMITED,
+    MOMENT,
+    NUMBER,
+    PAGE_BYTES,
+    UNIT_REF,
+    Schema,
+    about,
+    array,
+    optional,
+    record,
+)
+
+_FRACTION: Schema = {"type": ["number", "null"], "minimum": 0}
 
 DATABASE = about(
     record(
@@ -101,6 +116,34 @@ DATABASE = about(
                     "page_tables_bytes": BYTES,
                     "swap_bytes": BYTES,
                 }
+            ),
+            "counters": about(
+                record(
+                    {
+                        "counted_at": MOMENT,
+                        "status": about({"type": "string", "maxLength": 64}, "ok, or why figures are missing"),
+                        "reason": {"type": ["string", "null"], "maxLength": 200},
+                        "event_set": {"type": ["string", "null"], "maxLength": 64},
+                        "walk_cycles_are": about(
+                            {"enum": ["active", "pending", "stall", None]}, "active and pending are upper bounds"
+                        ),
+                        "seconds": _FRACTION,
+                        "running_fraction": about(_FRACTION, "Below 1 the counts are scaled: events took turns"),
+                        "overhead_fraction": about(_FRACTION, "What counting cost of the counted time, estimated"),
+                        "user_walk_fraction": _FRACTION,
+                        "kernel_walk_fraction": _FRACTION,
+                        "walk_fraction": about(_FRACTION, "Of the server's cycles, those with a page walk in progress"),
+                        "cycles": NUMBER,
+                        "instructions": NUMBER,
+                        "data_walks": NUMBER,
+                        "instruction_walks": NUMBER,
+                        "walk_cycles": NUMBER,
+                        "l2_hits": NUMBER,
+                    },
+                    required=("counted_at", "status"),
+                ),
+                "What its processor counted of it when it was counted last, in all its processes; absent: never."
+                " Not yet seen on hardware",
             ),
             "memlock_limit_bytes": BYTES,
             "memlock_limited": LIMITED,
