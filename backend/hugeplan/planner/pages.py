@@ -6,11 +6,11 @@ There is one function for each direction of rounding, so that a reader sees at t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Final
 
 from hugeplan.planner.errors import NodeFactsError, PageSizeError
 from hugeplan.planner.model import GIB, KIB, MIB
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_iec_bytes, format_in_units, format_kubernetes_bytes
 
 #: Huge page sizes the kernel offers, by architecture and base page size (bytes).
@@ -124,7 +124,7 @@ def waste_bytes(size_bytes: int, page_bytes: int, pages: int) -> int:
     return pages * page_bytes - size_bytes
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def page_label(page_bytes: int) -> str:
     """The short name of a page size: ``4K``, ``64K``, ``2M``, ``1G``."""
     return format_in_units(page_bytes, (("G", GIB), ("M", MIB), ("K", KIB), ("", 1)))

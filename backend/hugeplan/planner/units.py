@@ -22,11 +22,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final
 
 from hugeplan.formats.quantities import parse_quantity
 from hugeplan.planner.errors import UnitError
+from hugeplan.planner.remembered import remembered
 
 _NUMBER: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![A-Za-z]))?)\s*(?P<unit>[A-Za-z]*)\Z"
@@ -208,7 +208,7 @@ _STEPS: Final = (("PiB", 2**50), ("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20),
 _NO_MEMORY_BYTES: Final = 2**98
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def format_bytes(count: int) -> str:
     """Bytes with three significant digits in an IEC unit: ``1.50 GiB``, ``97.7 MiB``; exact below 1 KiB.
 

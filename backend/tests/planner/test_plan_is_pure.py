@@ -6,12 +6,16 @@ import dataclasses
 import json
 import multiprocessing
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from support.any_scenario import Dice
 from support.seeds import SEEDS
 
+from hugeplan import planner
+from hugeplan.planner import remembered
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.gain.translation import Floats, characteristic_times
 from hugeplan.planner.plan import plan
@@ -74,3 +78,13 @@ def test_a_cache_is_solved_alone_as_beside_others(seed: int, caches: int) -> Non
             for rate, held, capacity in zip(rates, counts, capacities, strict=True)
         ]
         assert together.tolist() == np.array(alone).tolist(), seed
+
+
+def test_what_is_remembered_is_in_one_place_and_may_be_dropped_at_any_time() -> None:
+    before = [answer(seed) for seed in range(6)]
+    remembered.forget()
+    assert [answer(seed) for seed in range(6)] == before
+    sources = {file: file.read_text() for file in Path(planner.__file__).parent.rglob("*.py")}
+    assert [file.name for file, text in sources.items() if "lru_cache" in text] == ["remembered.py"]
+    module_state = re.compile(r"^_?[a-z]\w*(?:: [^=\n]+)? = (?:\{\}|\[\]|dict\(\)|list\(\)|set\(\))$", re.MULTILINE)
+    assert {file.name: found for file, text in sources.items() if (found := module_state.findall(text))} == {}

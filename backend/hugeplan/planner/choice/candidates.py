@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 
 from hugeplan.planner.choice.page_size_candidate import (
     Candidate,
@@ -17,6 +16,7 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.gain.page_size_gain import gains_of_all
 from hugeplan.planner.memory.page_tables import InstanceTables, instance_tables
 from hugeplan.planner.model import DatabaseInstance, Demand, Gain, NodeFacts, Policy, Workload
+from hugeplan.planner.remembered import Answers, remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def candidates_of_all(
     """
     weighing = _Weighing(node, policy, context, weigh_gains)
     keys = [(weighing, _content(instance)) for instance in instances]
-    known = {key: found for key in keys if (found := _remembered.get(key)) is not None}
+    known = {key: found for key in keys if (found := _answers.get(key)) is not None}
     fresh = []
     for index, (key, instance) in enumerate(zip(keys, instances, strict=True)):
         if key in known:
@@ -69,9 +69,7 @@ def candidates_of_all(
         except PlannerError as error:
             raise error.within(f"databases[{index}]") from error
     known.update(zip((key for key, _ in fresh), _with_gains(weighing, [one for _, one in fresh]), strict=True))
-    if len(_remembered) > _REMEMBERED_MAX:
-        _remembered.clear()
-    _remembered.update(known)
+    _answers.keep(known)
     return tuple(replace(known[key], instance=instance) for key, instance in zip(keys, instances, strict=True))
 
 
@@ -92,23 +90,19 @@ class _Weighing:
         return isinstance(other, _Weighing) and self.content == other.content
 
 
-_latest: list[_Weighing] = []
+_latest: Answers[bool, _Weighing] = Answers(2)
 
 
 def _weighing(node: NodeFacts, policy: Policy, context: DemandContext, weigh_gains: bool) -> _Weighing:
     """The same object while one node is planned again and again: its hash reads all of the node's curves."""
-    for known in _latest:
-        if known.node is node and known.policy is policy and known.weigh_gains is weigh_gains:
-            if known.context == context:
-                return known
-            break
-    made = _Weighing(node, policy, context, weigh_gains)
-    _latest[:] = [made, *_latest[:1]]
+    known = _latest.get(weigh_gains)
+    if known is not None and known.node is node and known.policy is policy and known.context == context:
+        return known
+    _latest[weigh_gains] = made = _Weighing(node, policy, context, weigh_gains)
     return made
 
 
-_REMEMBERED_MAX = 1024
-_remembered: dict[tuple[_Weighing, Hashable], InstanceCandidates] = {}
+_answers: Answers[tuple[_Weighing, Hashable], InstanceCandidates] = Answers(1024)
 
 
 def _content(instance: DatabaseInstance) -> Hashable:
@@ -180,7 +174,7 @@ def demand_at(instance: DatabaseInstance, page_bytes: int, context: DemandContex
     return _demand_at(key, page_bytes, context)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _demand_at(key: _DemandKey, page_bytes: int, context: DemandContext) -> Demand:
     engine, version, settings, connections, own_page_bytes, workload = key
     instance = DatabaseInstance(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from hugeplan.planner.choice.candidates import InstanceCandidates
 from hugeplan.planner.choice.page_size_candidate import Candidate
@@ -12,6 +11,7 @@ from hugeplan.planner.memory.connections import ConnectionMemory, connection_mem
 from hugeplan.planner.memory.ledger import Claim
 from hugeplan.planner.model import Demand, Explanation, LedgerKind, NodeFacts, Source, Term
 from hugeplan.planner.pages import page_label
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_bytes
 
 
@@ -82,7 +82,7 @@ def private_claim(instance_candidates: InstanceCandidates) -> Claim | None:
     return None if found is None else _connections_claim(instance.name, instance.numa_node, found)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _connections_claim(name: str, numa_node: int | None, found: ConnectionMemory) -> Claim:
     """Remembered: a plan asks for each of its instances several times."""
     idle = found.connections - found.active
@@ -114,7 +114,7 @@ def fixed_claim(instance_candidates: InstanceCandidates) -> Claim | None:
     return _outside_claim(instance_candidates.instance.name, instance_candidates.instance.numa_node, size)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _outside_claim(name: str, numa_node: int | None, size: int) -> Claim:
     return Claim(
         kind=LedgerKind.ENGINE_PRIVATE,

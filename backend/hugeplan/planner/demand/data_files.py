@@ -5,8 +5,9 @@ They are part of the package, as the modules are, and never change while it runs
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pkgutil import get_data
+
+from hugeplan.planner.remembered import remembered
 
 
 def data_file(name: str) -> str:
@@ -17,7 +18,7 @@ def data_file(name: str) -> str:
     return content.decode("utf-8")
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def option_names(name: str) -> frozenset[str]:
     """The names in a file with one option per line; a line that starts with # is a comment."""
     return frozenset(line for line in data_file(name).splitlines() if not line.startswith("#"))

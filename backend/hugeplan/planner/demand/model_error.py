@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
 from hugeplan.planner.model import Source, Term
+from hugeplan.planner.remembered import remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class ModelError:
         return Term("error of the model", value, Source.MEASURED, self.about)
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def document() -> Mapping[str, Any]:
     """The whole file: classes, cells left out, checks."""
     text = files("hugeplan.planner.demand").joinpath("model_error.json").read_text(encoding="utf-8")
     return MappingProxyType(json.loads(text))
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def _classes() -> Mapping[str, ModelError]:
     made = {}
     for row in document()["classes"]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
 from hugeplan.planner.errors import SettingValueError, UnknownSettingError
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import parse_whole_number
 
 Value = int | float | bool | str
@@ -38,7 +38,7 @@ class SettingTable:
         self.specs = specs
         self._dialect = dialect
         self._by_name = {spec.name: spec for spec in specs}
-        self._read = lru_cache(maxsize=1024)(self._read_items)
+        self._read = remembered(1024)(self._read_items)
 
     def read(self, settings: Mapping[str, str]) -> Mapping[str, Value]:
         """The given settings by canonical name, each in its kind: bytes, count, boolean or text.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion
 from hugeplan.planner.gain.translation import Floats, scattered_rows, zipf_sums
+from hugeplan.planner.remembered import remembered
 
 ZIPF_GROUPS = 8
 _ZIPF_STEPS = np.arange(ZIPF_GROUPS - 1, 0, -1) / (ZIPF_GROUPS - 1e-6)
@@ -65,7 +65,7 @@ class AccessUnits:
         return counts
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def access_units(profile: AccessProfile) -> AccessUnits:
     """The one object of a profile, so that its counts are made once."""
     return AccessUnits(profile)
@@ -126,7 +126,7 @@ def _rounded(value: float) -> int:
     return round(value / scale) * scale
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _zipf_groups(rows: int, s: float, rows_per_unit: int) -> tuple[tuple[float, float], ...]:
     """Scattered Zipf rows folded into groups of units of like popularity: (share of units, share of references).
 

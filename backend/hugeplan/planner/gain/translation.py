@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.remembered import remembered
 
 CACHE_LINE_BYTES = 64
 PTE_BYTES = 8
@@ -147,7 +147,7 @@ def _characteristic_time(popularity: Floats, counts: Floats, entries: float) -> 
     return float(characteristic_times(popularity[np.newaxis], counts[np.newaxis], np.array([[entries]]))[0, 0])
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def zipf_hit(pages: int, s: float, entries: float) -> float:
     """Hit rate of ``pages`` Zipf-popular pages in an LRU of ``entries``; above 20,000 pages tail ranks are grouped.
 
@@ -160,7 +160,7 @@ def zipf_hit(pages: int, s: float, entries: float) -> float:
     return che(popularity, entries, counts).hit
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def _zipf_edges() -> Floats:
     """First ranks of the classes for any number of pages: 1 to 513, then each 2 % above the one before."""
     edges = [float(k) for k in range(1, 514)]
@@ -169,7 +169,7 @@ def _zipf_edges() -> Floats:
     return np.array(edges)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def zipf_classes(pages: int, s: float) -> tuple[Floats, Floats]:
     """Zipf ranks grouped into classes: (popularity of one page, pages) per class; ranks below 512 stay single."""
     edges = _zipf_edges()
@@ -198,7 +198,7 @@ class ScatteredRows:
     rest: float
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def zipf_sums(rows: int, s: float) -> tuple[Floats, Floats, Floats]:
     """Of the classes of ``zipf_classes``: minus the popularity (rising), rows and references up to each class.
 
@@ -232,7 +232,7 @@ class TwoClassHits:
     data_hit: float
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def page_table_cache(
     footprint_bytes: float, cache_lines: float, processes: float = 1, page_bytes: int = 4096
 ) -> TwoClassHits:

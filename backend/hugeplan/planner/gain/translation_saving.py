@@ -29,6 +29,7 @@ from hugeplan.planner.gain.tlb_misses import (
 )
 from hugeplan.planner.gain.walk_cost import ASSUMED_L1_MISS_NS, Reach, WalkCost
 from hugeplan.planner.model import Range
+from hugeplan.planner.remembered import Answers
 
 NATIVE_BOUND, NESTED_BOUND = 2.1, 3.0
 """Largest speed-up that translation alone can give dependent random reads (sheet section 7)."""
@@ -246,8 +247,7 @@ class SavingProblem:
     described: bool
 
 
-_REMEMBERED_MAX = 4096
-_remembered: dict[SavingProblem, tuple[Saving, ...]] = {}
+_answers: Answers[SavingProblem, tuple[Saving, ...]] = Answers(4096)
 
 
 def savings(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:
@@ -257,15 +257,13 @@ def savings(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:
     """
     places: dict[SavingProblem, int] = {}
     order = [places.setdefault(problem, len(places)) for problem in problems]
-    known = [_remembered.get(problem) for problem in places]
+    known = [_answers.get(problem) for problem in places]
     fresh = [problem for problem, found in zip(places, known, strict=True) if found is None]
     if fresh:
         solved = _solved(fresh)
         each = iter(solved)
         known = [next(each) if found is None else found for found in known]
-        if len(_remembered) + len(fresh) > _REMEMBERED_MAX:
-            _remembered.clear()
-        _remembered.update(zip(fresh, solved, strict=True))
+        _answers.keep(dict(zip(fresh, solved, strict=True)))
     return [found for place in order if (found := known[place]) is not None]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -26,6 +25,7 @@ from hugeplan.planner.gain.pressure_fit import (
 from hugeplan.planner.gain.translation import CACHE_LINE_BYTES, page_table_cache, uniform_miss
 from hugeplan.planner.memory.page_tables import leaf_entry_bytes
 from hugeplan.planner.model import MIB, Confidence, HardwareFacts, LatencyCurve, Range, Source, Term
+from hugeplan.planner.remembered import remembered
 
 # Assumed where nothing is measured: (low, likely, high). Server parts of the catalogue's years lie inside.
 ASSUMED_L1_ENTRIES = (32.0, 64.0, 96.0)
@@ -242,7 +242,7 @@ def _fit_curves(samples: list[_Sample], base: Reach, large: Reach, large_walk_ns
     return best
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def uncached_share(footprint_bytes: int, cache_bytes: int, page_bytes: int) -> float:
     """Share of walks over a uniform chase whose leaf entry is not in a cache of ``cache_bytes``."""
     return 1.0 - page_table_cache(footprint_bytes, cache_bytes / CACHE_LINE_BYTES, 1, page_bytes).page_table_hit
@@ -393,7 +393,7 @@ def _step(near: Range, far: Range) -> Range:
 _Costs = dict[tuple[int, int, int, str], tuple[Reach, Reach, WalkCost]]
 
 
-@lru_cache(maxsize=128)
+@remembered(128)
 def _costs_of(_hardware: HardwareFacts | None) -> _Costs:
     """Where the costs of a node's hardware are remembered."""
     return {}

@@ -8,13 +8,13 @@ own memory is claimed beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from hugeplan.planner.memory.kubernetes import NodeReserved
 from hugeplan.planner.memory.ledger import Claim, kernel_bytes, kernel_claims
 from hugeplan.planner.model import Explanation, LedgerKind, NodeFacts, PlanRequest, Source, Tenant, Term
 from hugeplan.planner.observation.start import Start
 from hugeplan.planner.pages import split_exactly
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.risk.forecast import HORIZON_DAYS, growth_bytes
 from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
@@ -179,12 +179,12 @@ def _tenant_claims(tenant: Tenant, probability: float, numa_weights: tuple[int, 
     return [own, Claim(kind, name, growth, tenant.numa_node, Source.COMPUTED, ahead, weights)]
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _quantile_text(probability: float) -> str:
     return f"{1 - probability:.4g} quantile of the history"
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _terms_of(count: int, request_bytes: int | None, limit_bytes: int | None) -> tuple[Term, ...]:
     return (
         Term("count", str(count), Source.GIVEN),

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import DatabaseInstance, Demand, NodeFacts, Workload
+from hugeplan.planner.remembered import remembered
 
 ENTRY_BYTES = 8
 """Size of one page-table entry on every 64-bit architecture planned for."""
@@ -42,7 +42,7 @@ class TableLevel:
     table_bytes: int
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def entry_spans(base_page_bytes: int = 4096, arch: str = "x86_64") -> tuple[tuple[int, int], ...]:
     """(bytes covered by one entry, entries per table) of every level below the root, leaf level first."""
     if base_page_bytes < 4096 or base_page_bytes & (base_page_bytes - 1):
@@ -77,7 +77,7 @@ def leaf_bytes(segment_bytes: int, page_bytes: int, base_page_bytes: int = 4096,
     return ENTRY_BYTES * segment_bytes / leaf_entry_bytes(page_bytes, base_page_bytes, arch)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def table_levels(
     segment_bytes: int, page_bytes: int, base_page_bytes: int = 4096, arch: str = "x86_64"
 ) -> tuple[TableLevel, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from hugeplan.planner.model import (
     MemoryHistory,
@@ -24,6 +23,7 @@ from hugeplan.planner.model import (
 from hugeplan.planner.model.words import IDLE_CONNECTION_BYTES
 from hugeplan.planner.observation.databases import Match
 from hugeplan.planner.pages import split_exactly
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
 
@@ -235,7 +235,7 @@ class _History:
         )
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _outside(history: MemoryHistory, inside_bytes: int) -> tuple[int, ...]:
     """What of the node's ordinary memory was beyond ``inside_bytes``. Remembered: the same while a scenario changes."""
     return tuple(max(0, used - inside_bytes) for used in history.used_bytes)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, BenefitPoint
+from hugeplan.planner.remembered import remembered
 
 MIN_POINTS = 4
 """A fit of three parameters needs at least one point more."""
@@ -161,7 +161,7 @@ def _least_squares(
     return cost, parameters
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def fit_benefit(points: tuple[BenefitPoint, ...]) -> BenefitCurve:
     """Least squares of the three parameters over the given points, started from several values of D.
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hugeplan.planner.model import Forecast, MemoryHistory, Range, Tenant
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_bytes
 
 SECONDS_PER_DAY = 86_400.0
@@ -47,7 +47,7 @@ class Trend:
         return self.growth_bytes_per_day.low > 0
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def why_no_trend(history: MemoryHistory) -> str | None:
     """What the history lacks for a trend; None when it has enough."""
     count = len(history.times_seconds)
@@ -60,7 +60,7 @@ def why_no_trend(history: MemoryHistory) -> str | None:
     return None if filled >= MIN_BUCKETS else f"points in {filled} separate times, the method needs {MIN_BUCKETS}"
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def trend(history: MemoryHistory) -> Trend | None:
     """Trend of a history; None when it has too little (:func:`why_no_trend` says what)."""
     if why_no_trend(history) is not None:
@@ -83,7 +83,7 @@ def trend(history: MemoryHistory) -> Trend | None:
     )
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _buckets(history: MemoryHistory) -> tuple[Floats, Floats]:
     """Days since the first point and median bytes of each filled bucket, times strictly rising."""
     days = (np.asarray(history.times_seconds, dtype=np.float64) - history.times_seconds[0]) / SECONDS_PER_DAY

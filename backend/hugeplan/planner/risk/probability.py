@@ -18,13 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hugeplan.planner.model import MemoryHistory, NumaRisk, Policy, Range, Risk, Tenant
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.risk.forecast import HORIZON_DAYS, trend
 from hugeplan.planner.units import format_bytes
 
@@ -145,7 +145,7 @@ def _as_described(tenant: Tenant, seen: CopyUse) -> CopyUse:
     return _described_use(tenant.request_bytes, tenant.limit_bytes) or seen
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _even_use(request: int, high: int, basis: str) -> CopyUse:
     """Remembered: the nodes of a fleet run pods of the same few requests and limits."""
     return CopyUse.of(np.linspace(request, high, _EVEN_VALUES), 0, basis)
@@ -156,7 +156,7 @@ def _from_history(tenant: Tenant) -> CopyUse:
     return _use_of(tenant.history, tenant.limit_bytes)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _use_of(history: MemoryHistory, limit_bytes: int | None) -> CopyUse:
     """Remembered: a history stays while the rest of a scenario changes. Nothing grows above its limit."""
     values = np.asarray(history.used_bytes, dtype=np.float64)

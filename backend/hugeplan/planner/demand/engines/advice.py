@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from hugeplan.planner.demand import settings
@@ -26,6 +26,7 @@ from hugeplan.planner.demand.base import (
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value
 from hugeplan.planner.errors import UnitError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance, Demand, SettingAdvice
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_iec_bytes, parse_mysql_bytes
 
 Thp = tuple[SettingAdvice, ...]
@@ -187,7 +188,7 @@ def _memory_bytes(engine: NoPoolEngine, values: Mapping[str, Value], context: De
     return engine.default_memory(context.mem_total_bytes)
 
 
-@cache
+@remembered(16)
 def _table(engine: NoPoolEngine) -> SettingTable:
     """The one setting that gives an engine's memory."""
 

@@ -9,7 +9,6 @@ hashes, of each process and of parallel queries' dynamic segments stays on base 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final
 
 from hugeplan.planner.demand.base import (
@@ -51,6 +50,7 @@ from hugeplan.planner.model import (
     Term,
 )
 from hugeplan.planner.pages import ceil_pages, page_label
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_bytes, format_postgresql_bytes
 
 PGBENCH: Final = PublishedGain(
@@ -199,7 +199,7 @@ def advice(values: Values, page_bytes: int, context: DemandContext) -> tuple[Set
     return tuple(result)
 
 
-@lru_cache(maxsize=1024)  # asked for at every page size
+@remembered(1024)  # asked for at every page size
 def _segment_terms(major: int, settings: shmem.ShmemSettings, *, capped: bool) -> tuple[int, tuple[Term, ...]]:
     """Bytes of the segment, and what they are made of."""
     terms = shmem.shared_memory_terms(major, settings, checkpoint_capped=capped)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final
 
 from hugeplan.planner.demand.engines import postgresql_shmem as shmem
 from hugeplan.planner.model import MIB, FitSuggestion
 from hugeplan.planner.pages import counted_pages
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_postgresql_bytes
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def fit_suggestions(
     major: int, settings: shmem.ShmemSettings, page_bytes: int, *, capped: bool
 ) -> tuple[FitSuggestion, ...]:

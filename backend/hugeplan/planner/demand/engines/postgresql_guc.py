@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
 from hugeplan.planner.demand.data_files import data_file
 from hugeplan.planner.errors import SettingValueError, UnknownSettingError
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import (
     decimal_as_c_reads_it,
     format_bytes,
@@ -121,7 +121,7 @@ class GucRow:
     last: int
 
 
-@lru_cache(maxsize=1)
+@remembered(1)
 def _rows() -> tuple[GucRow, ...]:
     """Every setting of 15 to 18 that a configuration file may hold, and ``wal_segment_size``, chosen at initdb.
 
@@ -146,7 +146,7 @@ def _row(row: Mapping[str, str]) -> GucRow:
     )
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def settings_of(major: int) -> Mapping[str, GucRow]:
     """Settings of a major version by lower-case name; 10 to 14 are read with the list of 15."""
     listed = max(major, 15)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -12,6 +11,7 @@ from hugeplan.planner.demand.engines import postgresql_shmem as shmem
 from hugeplan.planner.demand.engines.postgresql_guc import parse_settings
 from hugeplan.planner.errors import SettingValueError, UnknownVersionError
 from hugeplan.planner.model import KIB
+from hugeplan.planner.remembered import remembered
 
 VERSIONS: Final = ("18", "17", "16", "15", "14", "13", "12", "11", "10")
 DEFAULT_VERSION: Final = "18"
@@ -35,7 +35,7 @@ def require_possible_processes(processes: int, settings: shmem.ShmemSettings) ->
         )
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def read_settings(
     major: int, settings: tuple[tuple[str, str], ...]
 ) -> tuple[Values, tuple[str, ...], shmem.ShmemSettings]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from hugeplan.planner.pages import ceil_to_multiple
+from hugeplan.planner.remembered import remembered
 
 BLOCK_BYTES: Final = 8192
 #: The fit's residual and the server's rounding to 8 kB.
@@ -135,7 +135,7 @@ def _maxalign(size_bytes: int) -> int:
     return (size_bytes + 7) & ~7
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def hash_table_bytes(entries: int, entry_bytes: int) -> int:
     """Bytes reserved for a shared hash table (``hash_estimate_size``, src/backend/utils/hash/dynahash.c).
 
@@ -159,7 +159,7 @@ def hash_table_bytes(entries: int, entry_bytes: int) -> int:
     )
 
 
-@lru_cache(maxsize=1024)  # most of a segment's dozen caches have one of a few sizes
+@remembered(1024)  # most of a segment's dozen caches have one of a few sizes
 def slru_bytes(slots: int, lsn_groups: int, major: int) -> int:
     """Bytes of one SLRU cache (``SimpleLruShmemSize``, src/backend/access/transam/slru.c); banks of 16 since 17."""
     page_number_bytes = 8 if major >= 17 else 4

@@ -1,0 +1,49 @@
+"""What the planner remembers of work done before: the one place, bounded, and emptied whole by :func:`forget`.
+
+Every function here is pure and every key is all that it depends on, so an answer never depends on what was remembered
+(``tests/planner/test_plan_is_pure.py``). Remembering alone makes a plan cheap whose neighbours were planned before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache, partial
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+_FORGET: Final[list[Callable[[], object]]] = []
+
+
+def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A pure function whose latest ``most`` answers are kept."""
+    return partial(_keep, most)
+
+
+def _keep(most: int, function: Callable[P, T]) -> Callable[P, T]:
+    kept: Any = lru_cache(maxsize=most)(function)
+    _FORGET.append(kept.cache_clear)
+    return cast(Callable[P, T], kept)
+
+
+class Answers(dict[K, T]):
+    """Answers of work that is done for many keys at once; all are dropped before there are more than ``most``."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        _FORGET.append(self.clear)
+
+    def keep(self, answers: dict[K, T]) -> None:
+        """Add answers."""
+        if len(self) + len(answers) > self._most:
+            self.clear()
+        self.update(answers)
+
+
+def forget() -> None:
+    """Drop everything, as in a process that has planned nothing."""
+    for each in _FORGET:
+        each()
