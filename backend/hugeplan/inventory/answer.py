@@ -165,7 +165,7 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     taken = _taken_by_databases(node, found)
     now = replace(node_now(node), planned_bytes=taken, pool_plan_bytes=by_size)
     today = (*what_is_wrong(findings_by(Facts(claims=claims(now)))), *findings_of_node(now))
-    present = node.pool_bytes
+    present = node.hugetlb_pool_bytes
     if answered is None:
         return _without_plan(node, request, today, None)
     if found is None:
@@ -242,6 +242,6 @@ def _without_plan(node: FoundNode, request: PlanRequest, today: Sequence[Finding
         fits=None,
         free_bytes=None,
         planned_bytes={},
-        present_bytes=node.pool_bytes,
+        present_bytes=node.hugetlb_pool_bytes,
         not_planned_because=because,
     )

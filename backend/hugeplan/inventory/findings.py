@@ -52,9 +52,9 @@ class NodeNow:
         return self.node.facts.name
 
     @property
-    def pool_bytes(self) -> Mapping[int, int]:
+    def hugetlb_pool_bytes(self) -> Mapping[int, int]:
         """Bytes in pools by page size, without empty ones."""
-        return {size: held for size, held in (self.node.pool_bytes or {}).items() if held}
+        return {size: held for size, held in (self.node.hugetlb_pool_bytes or {}).items() if held}
 
     def limited_bytes(self, page_bytes: int) -> int:
         """The sum of the pods' limits at a page size."""
@@ -95,10 +95,10 @@ def pool_short(now: NodeNow) -> Iterable[Finding]:
 
     One finding per page size whose pods' limits exceed what the node reports.
     """
-    if now.node.pool_bytes is None:
+    if now.node.hugetlb_pool_bytes is None:
         return
     for size in sorted({size for user in now.node.huge_page_users for size in user.limit_bytes}):
-        held, limited = now.node.pool_bytes.get(size, 0), now.limited_bytes(size)
+        held, limited = now.node.hugetlb_pool_bytes.get(size, 0), now.limited_bytes(size)
         if limited <= held:
             continue
         users = ", ".join(user.subject for user in now.node.huge_page_users if user.limit_bytes.get(size))
@@ -122,7 +122,7 @@ def idle_pool(now: NodeNow) -> Iterable[Finding]:
     """
     if not now.node.pods_are_known:
         return
-    for size, held in now.pool_bytes.items():
+    for size, held in now.hugetlb_pool_bytes.items():
         limited = now.limited_bytes(size)
         # Databases that ask for them and lack the limit have a finding of their own, which tells them to take it.
         limited += sum(
@@ -160,13 +160,13 @@ def fallback(now: NodeNow) -> Iterable[Finding]:
 
     One finding per database that asks for pages which the node has not reserved.
     """
-    if now.node.pool_bytes is None:
+    if now.node.hugetlb_pool_bytes is None:
         return
     for database in now.databases:
         demand = database.demand
         if not database.wants_pages or demand is None:
             continue
-        held = now.node.pool_bytes.get(demand.page_bytes, 0)
+        held = now.node.hugetlb_pool_bytes.get(demand.page_bytes, 0)
         others = now.limited_bytes(demand.page_bytes) - _own(database, demand.page_bytes)
         left = max(0, held - others)
         if left >= database.needed_bytes:
@@ -199,7 +199,7 @@ def _fix(now: NodeNow, database: DatabaseNow, page_bytes: int, others_bytes: int
     """The count that is enough for it and for all other pods, and the limit that it lacks."""
     text = f"{now.pages_to_reserve(page_bytes, others_bytes + database.needed_bytes)} on {now.name}"
     # Where pages are reserved already, a missing limit has a finding of its own.
-    if database.found.huge_pages_limit_bytes == {} and not now.pool_bytes:
+    if database.found.huge_pages_limit_bytes == {} and not now.hugetlb_pool_bytes:
         amount = f"{kubernetes_resource_name(page_bytes)}: {format_kubernetes_bytes(database.needed_bytes)}"
         text += f" and set {amount} as request and limit {limits_stand(database.found.recognised)}"
     return text
@@ -294,7 +294,7 @@ def requests_after_plan(node: FoundNode, plan: Plan) -> Iterable[Finding]:
 def _spare_bytes(node: FoundNode, plan: Plan) -> int:
     """What the pools hold beyond all limits of pods and beyond what the plan gives to databases."""
     spare = 0
-    for size, held in (node.pool_bytes or {}).items():
+    for size, held in (node.hugetlb_pool_bytes or {}).items():
         limited = sum(user.limit_bytes.get(size, 0) for user in node.huge_page_users)
         planned = sum(one.demand.pages * size for one in plan.instances if one.page_bytes == size)
         spare += max(0, held - limited - planned)

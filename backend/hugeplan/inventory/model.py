@@ -54,7 +54,7 @@ class HugePageUser:
 class FoundNode:
     """A node as a source describes it. ``unknown`` are facts that the source cannot tell, one sentence each.
 
-    ``pool_bytes`` is what the kubelet counted at its start, by page size; None where the source does not say.
+    ``hugetlb_pool_bytes`` is what the kubelet counted at its start, by page size; None where the source does not say.
     ``pods_are_known`` is False where the source has no pod at all, of any node: then none here says nothing.
     ``requested_bytes`` is the sum of memory requests, ``allocatable_bytes`` what the scheduler may give out.
     """
@@ -69,7 +69,7 @@ class FoundNode:
     pods_without_memory_request: int = 0
     requested_bytes: int | None = None
     allocatable_bytes: int | None = None
-    pool_bytes: Mapping[int, int] | None = None
+    hugetlb_pool_bytes: Mapping[int, int] | None = None
     kubelet_version: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     machine_id: str | None = None

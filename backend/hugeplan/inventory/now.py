@@ -36,7 +36,7 @@ def claims(now: NodeNow) -> tuple[Claim, ...]:
     found = []
     for database in now.databases:
         demand, limits = database.demand, database.found.huge_pages_limit_bytes
-        if not database.wants_pages or demand is None or limits is None or not (limits or now.pool_bytes):
+        if not database.wants_pages or demand is None or limits is None or not (limits or now.hugetlb_pool_bytes):
             continue
         limit = limits.get(demand.page_bytes, 0)
         if limits and not limit:

@@ -99,7 +99,9 @@ def overridden(names: Sequence[str], files: Sequence[Sequence[Reading]], found: 
     return frozenset(i for _, i, _ in own[:-1])
 
 
-def pool_bytes(files: Sequence[Sequence[Reading]], overridden: frozenset[int], context: Context) -> dict[int, int]:
+def hugetlb_pool_bytes(
+    files: Sequence[Sequence[Reading]], overridden: frozenset[int], context: Context
+) -> dict[int, int]:
     """Bytes that the files reserve on one node, by page size.
 
     Files that reserve the same pool are ways to the same count, such as a command line and a unit for run time: the

@@ -20,9 +20,9 @@ from hugeplan.lint.model import (
 )
 from hugeplan.lint.pools_beside import (
     engines_against_pools,
+    hugetlb_pool_bytes,
     limits_against_pools,
     overridden,
-    pool_bytes,
     without_limit,
 )
 from hugeplan.planner.errors import PlannerError
@@ -71,7 +71,7 @@ def together(names: Sequence[str], files: Sequence[Sequence[Reading]], context: 
         for fact in r.facts
         if isinstance(fact, LimitFact)
     ]
-    pools = pool_bytes(files, overridden(names, files, found), context)
+    pools = hugetlb_pool_bytes(files, overridden(names, files, found), context)
     if limits:
         for i, readings in enumerate(files):
             for reading in readings:

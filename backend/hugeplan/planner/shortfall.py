@@ -194,12 +194,12 @@ def _largest_pool(
         return None
     fixed = replace(instance, pool_min_bytes=None, pool_max_bytes=None)
 
-    def lacks(pool_bytes: int) -> int:
-        return _lacks(request, with_pool(fixed, pool_bytes), missing)
+    def lacks(buffer_pool_bytes: int) -> int:
+        return _lacks(request, with_pool(fixed, buffer_pool_bytes), missing)
 
-    def cost(pool_bytes: int) -> int:
+    def cost(buffer_pool_bytes: int) -> int:
         try:
-            demand = demand_at(with_pool(fixed, pool_bytes), planned.demand.page_bytes, context)
+            demand = demand_at(with_pool(fixed, buffer_pool_bytes), planned.demand.page_bytes, context)
         except PlannerError:
             return request.node.mem_total_bytes
         pages = demand.pages + (most_slack_pages(demand, numa_nodes, request.policy) if planned.page_bytes else 0)
@@ -207,8 +207,8 @@ def _largest_pool(
         own += sum(size * pages for size, pages in demand.also_pages)
         return own + instance_tables(request.node, demand, fixed.workload).bytes
 
-    def would_lack(pool_bytes: int) -> int:
-        return max(0, cost(pool_bytes) - room)
+    def would_lack(buffer_pool_bytes: int) -> int:
+        return max(0, cost(buffer_pool_bytes) - room)
 
     context = DemandContext.of_node(request.node)
     numa_nodes = 1 if instance.numa_node is not None else len(request.node.numa)

@@ -158,7 +158,7 @@ class TestNodes:
         assert one["status"]["allocatable"]["memory"] == "21689936Ki"
         found = only_node(one)
         assert found.facts.mem_total_bytes == 24684112 * KIB
-        assert found.pool_bytes == {2 * MIB: 1400 * MIB, GIB: GIB}
+        assert found.hugetlb_pool_bytes == {2 * MIB: 1400 * MIB, GIB: GIB}
         reserved = found.reservations
         parts = (reserved.kube_reserved_bytes, reserved.system_reserved_bytes, reserved.eviction_hard_bytes)
         assert parts == (400 * MIB, 0, 100 * MIB)
@@ -181,7 +181,7 @@ class TestNodes:
 
     def test_pools_that_are_not_reported_are_unknown_not_none(self) -> None:
         found = only_node(node("n", pools={}))
-        assert found.pool_bytes is None
+        assert found.hugetlb_pool_bytes is None
         assert found.facts.numa[0].pools is None
         assert any("huge page sizes" in text for text in found.unknown)
 

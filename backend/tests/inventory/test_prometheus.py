@@ -158,7 +158,7 @@ def test_nodes_of_kubernetes_and_hosts_beside_it(inventory: Inventory) -> None:
     assert [node.facts.name for node in inventory.nodes] == ["db1", "worker-1", "worker-2"]
     worker = named(inventory, "worker-1")
     assert worker.facts.mem_total_bytes == NODE_KIB * 1024
-    assert worker.pool_bytes == {2 * MIB: 4 * GIB, GIB: 0}
+    assert worker.hugetlb_pool_bytes == {2 * MIB: 4 * GIB, GIB: 0}
     assert worker.kubelet_version == "v1.30.4"
     reserved = worker.reservations
     assert (reserved.kube_reserved_bytes, reserved.eviction_hard_bytes) == (400 * MIB, 100 * MIB)
@@ -198,7 +198,7 @@ def test_a_host_alone_has_what_is_in_use_as_one_tenant(inventory: Inventory) -> 
     (tenant,) = host.tenants
     assert tenant.history is not None
     assert set(tenant.history.used_bytes) == {64 * GIB - 4 * GIB}
-    assert host.pool_bytes is None
+    assert host.hugetlb_pool_bytes is None
     assert any("1G pool is not seen" in text for text in host.unknown)
 
 

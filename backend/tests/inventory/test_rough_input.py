@@ -189,7 +189,7 @@ def test_a_pool_that_is_no_quantity_is_unknown_and_its_size_stays(value: object)
     given["status"]["capacity"]["hugepages-2Mi"] = value
     (found,) = read(given, postgres("pg-0", "db-1", {"shared_buffers": "4GB"})).nodes
     assert found.facts.huge_page_sizes_bytes == (2 << 20, 1 << 30)
-    assert (found.facts.numa[0].pools, found.pool_bytes) == (None, None)
+    assert (found.facts.numa[0].pools, found.hugetlb_pool_bytes) == (None, None)
     assert any(text.startswith(f"hugepages-2Mi: {value} is no") for text in found.unknown)
 
 

@@ -231,7 +231,7 @@ def node_columns(incoming: Incoming, report: Report, labels_set: dict[str, str])
         "mem_available_bytes": sample.memory.mem_available_bytes,
         "page_tables_bytes": sample.memory.page_tables_bytes,
         "anon_huge_pages_bytes": sample.memory.anon_huge_pages_bytes,
-        "pool_bytes": pool_bytes(sample),
+        "pool_bytes": hugetlb_pool_bytes(sample),
         "pool_idle_bytes": pool_idle_bytes(sample),
         "pools": pools,
         "spool": report.spool,
@@ -272,7 +272,7 @@ def pool_summaries(sample: Sample) -> list[dict[str, Any]]:
     return [totals[size] for size in sorted(totals)]
 
 
-def pool_bytes(sample: Sample) -> int | None:
+def hugetlb_pool_bytes(sample: Sample) -> int | None:
     """Memory in pools of all sizes; None where the report lists no pool."""
     pages = pages_by_size(sample)
     return sum(size * count for size, count in pages.items()) if pages else sample.memory.hugetlb_bytes
@@ -289,7 +289,7 @@ def pool_idle_bytes(sample: Sample) -> int | None:
 def ordinary_bytes(sample: Sample) -> int | None:
     """Memory in use that is not in a huge page pool: MemTotal - MemAvailable - pools. None: unknown."""
     memory = sample.memory
-    pools = memory.hugetlb_bytes if memory.hugetlb_bytes is not None else pool_bytes(sample)
+    pools = memory.hugetlb_bytes if memory.hugetlb_bytes is not None else hugetlb_pool_bytes(sample)
     if memory.mem_available_bytes is None or pools is None:
         return None
     return max(0, memory.mem_total_bytes - memory.mem_available_bytes - pools)

@@ -401,7 +401,7 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
         pods_without_memory_request=parts.without_request,
         requested_bytes=parts.requested,
         allocatable_bytes=allocatable.get("memory"),
-        pool_bytes=None if base.numa[0].pools is None else pools_of(capacity) or None,
+        hugetlb_pool_bytes=None if base.numa[0].pools is None else pools_of(capacity) or None,
         kubelet_version=info.kubeletVersion if info is not None else None,
         labels=node.metadata.labels or {},
         machine_id=info.machineID if info is not None else None,

@@ -324,19 +324,19 @@ def refused_for_pages(pod: Pod) -> bool:
     return pod.status is not None and (pod.status.reason or "").startswith("OutOfhugepages")
 
 
-def ended_above_pool(pod: Pod, pool_bytes: Mapping[int, int]) -> str | None:
+def ended_above_pool(pod: Pod, hugetlb_pool_bytes: Mapping[int, int]) -> str | None:
     """Why a pod that is to run always has ended, where its limits are above its node's pools; None for other pods.
 
     The kubelet drops the reason OutOfhugepages where the server it ends exits with 0, as PostgreSQL does: the phase of
     the exit is Succeeded, and the reason is kept for an unchanged phase only.
-    Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus(). ``pool_bytes`` is the node's, by page size.
+    Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus(). ``hugetlb_pool_bytes`` is the node's, by page size.
     """
     if holds_memory(pod) or (pod.spec.restartPolicy or "Always") != "Always":
         return None
     if pod.status is None or pod.status.reason:
         return None
     for size, limit in sorted(pod_memory(pod).huge_pages_bytes.items()):
-        held = pool_bytes.get(size, 0)
+        held = hugetlb_pool_bytes.get(size, 0)
         if limit > held:
             name = kubernetes_resource_name(size)
             return (

@@ -200,7 +200,7 @@ def _kubernetes_node(
         facts=facts,
         reservations=reservations,
         allocatable_bytes=allocatable.get("memory"),
-        pool_bytes=pools_of(capacity) or None,
+        hugetlb_pool_bytes=pools_of(capacity) or None,
         kubelet_version=info.get("kubelet_version"),
         unknown=tuple(unknown),
     )

@@ -134,7 +134,7 @@ def host_node(host: Host, history: Series | None) -> FoundNode:
         ),
         reservations=Reservations(),
         tenants=tenants,
-        pool_bytes=None,
+        hugetlb_pool_bytes=None,
         sample=NodeSample(
             mem_available_bytes=host.values.get("MemAvailable"),
             page_tables_bytes=host.values.get("PageTables"),

@@ -224,8 +224,8 @@ def _options(inputs: ChoiceInputs, p: InstanceCandidates, *, lean: bool) -> Opti
 
     def option(c: Candidate) -> Option:
         off = c.slack_bytes if lean else 0
-        near = 0 if far else c.pool_bytes - off if numa_node is None else c.cost_bytes - off
-        return Option(c.cost_bytes - off + (closed if c.obstacle else 0), c.score, c.pool_bytes - off, near)
+        near = 0 if far else c.hugetlb_pool_bytes - off if numa_node is None else c.cost_bytes - off
+        return Option(c.cost_bytes - off + (closed if c.obstacle else 0), c.score, c.hugetlb_pool_bytes - off, near)
 
     return OptionSet(tuple(option(c) for c in p.candidates), numa_node)
 
@@ -271,7 +271,7 @@ def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: 
     # The provider's cap is on huge pages alone: it says nothing about pools on base pages.
     on_pools = any(item.page_bytes > inputs.node.base_page_bytes for item in ranged)
     if on_pools and room.pools is not None:
-        total = min(total, room.pools - sum(candidate.pool_bytes for _, candidate in chosen))
+        total = min(total, room.pools - sum(candidate.hugetlb_pool_bytes for _, candidate in chosen))
 
     def cost(instance: DatabaseInstance, page_bytes: int) -> int:
         demand = demand_at(instance, page_bytes, inputs.context)

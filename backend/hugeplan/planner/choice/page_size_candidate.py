@@ -44,8 +44,8 @@ _LARGEST_BLOCK = {4 * KIB: 4 * MIB, 16 * KIB: 32 * MIB, 64 * KIB: 512 * MIB}
 class Candidate:
     """One page size for one instance; ``page_bytes`` is the base page size for no pool.
 
-    ``cost_bytes`` is all that it takes but private memory, ``pool_bytes`` what of it lies in pools, and ``slack_bytes``
-    of that the most its slack can come to: pools that instances share round it up once.
+    ``cost_bytes`` is all that it takes but private memory, ``hugetlb_pool_bytes`` what of it lies in pools, and
+    ``slack_bytes`` of that the most its slack can come to: pools that instances share round it up once.
 
     ``idle_bytes``: idle memory that its score counts; of gigantic pages the most that the last page and slack come to.
 
@@ -58,7 +58,7 @@ class Candidate:
     demand: Demand
     tables: InstanceTables
     cost_bytes: int
-    pool_bytes: int
+    hugetlb_pool_bytes: int
     slack_bytes: int
     gain_score: float
     memory_score: float
@@ -170,7 +170,7 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
             demand=demand,
             tables=tables,
             cost_bytes=demand.segment_bytes + tables.bytes,
-            pool_bytes=0,
+            hugetlb_pool_bytes=0,
             slack_bytes=0,
             gain_score=0.0,
             memory_score=0.0,
@@ -200,7 +200,7 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
         demand=demand,
         tables=tables,
         cost_bytes=pools + on_base + tables.bytes,
-        pool_bytes=pools,
+        hugetlb_pool_bytes=pools,
         slack_bytes=slack,
         gain_score=gain_score(setting.instance, size, setting.gains),
         memory_score=100.0 * (returned - idle) / node.mem_total_bytes,

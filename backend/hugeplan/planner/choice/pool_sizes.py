@@ -49,7 +49,7 @@ class Ranged:
 class SizedPool:
     """The answer for one instance: its pool and a sentence that says why."""
 
-    pool_bytes: int
+    buffer_pool_bytes: int
     why: str
     basis: str
 
@@ -59,12 +59,12 @@ def is_ranged(instance: DatabaseInstance) -> bool:
     return instance.pool_min_bytes is not None and instance.pool_max_bytes is not None
 
 
-def with_pool(instance: DatabaseInstance, pool_bytes: int) -> DatabaseInstance:
-    """The instance with its pool setting at ``pool_bytes``, written as the engine writes sizes."""
+def with_pool(instance: DatabaseInstance, buffer_pool_bytes: int) -> DatabaseInstance:
+    """The instance with its pool setting at ``buffer_pool_bytes``, written as the engine writes sizes."""
     engine = engine_named(instance.engine)
     if engine.pool_setting is None:
         raise PlannerError("pool_range", instance.engine, "an engine whose pool has a size setting")
-    text = setting_text(engine, pool_bytes)
+    text = setting_text(engine, buffer_pool_bytes)
     own = _plain(engine.pool_setting)
     if engine.pool_maximum is not None:
         top = _plain(engine.pool_maximum)
@@ -79,9 +79,9 @@ def _plain(name: str) -> str:
     return name.lstrip("-").lower()
 
 
-def setting_text(engine: Engine, pool_bytes: int) -> str:
+def setting_text(engine: Engine, buffer_pool_bytes: int) -> str:
     """A pool size as the engine's pool setting takes it."""
-    return engine.format_size(pool_bytes)
+    return engine.format_size(buffer_pool_bytes)
 
 
 def at_minimum(instance: DatabaseInstance) -> DatabaseInstance:
@@ -112,7 +112,7 @@ def size_pools(
     budgets = Budgets(steps, min(sum(steps.values()), max(0, total_room - held) // step))
     found = allocate(asks, budgets)
     answers = [
-        SizedPool(pool_bytes=grid[k], why=_why(grid, k, ask, step, found), basis=basis)
+        SizedPool(buffer_pool_bytes=grid[k], why=_why(grid, k, ask, step, found), basis=basis)
         for grid, k, ask, basis in zip(pools, found.steps, asks, bases, strict=True)
     ]
     return tuple(answers), found
@@ -164,7 +164,7 @@ def at_size(
 
     Not where a fuller page would cost a page of slack: on gigantic pages the rest of the last one is the slack.
     """
-    instance = with_pool(instance, sized.pool_bytes)
+    instance = with_pool(instance, sized.buffer_pool_bytes)
     demand = demand_at(instance, page_bytes, context)
     setting = engine_named(instance.engine).pool_setting
     for fit in demand.fits:
@@ -177,7 +177,7 @@ def at_size(
         pages = [d.pages + most_slack_pages(d, 1, policy) for d in (demand, larger)]
         if fits and pages[1] <= pages[0]:
             why = f"{sized.why} {setting} = {fit.value} fills its last page."
-            return grown, replace(sized, pool_bytes=larger.pool_bytes or sized.pool_bytes, why=why)
+            return grown, replace(sized, buffer_pool_bytes=larger.pool_bytes or sized.buffer_pool_bytes, why=why)
     return instance, sized
 
 

@@ -132,7 +132,7 @@ class DataSet:
 
     row_bytes: int
     working_set_bytes: int
-    pool_bytes: int
+    buffer_pool_bytes: int
     zipf_s: float
     inputs: tuple[Term, ...]
     operation_ns: Range
@@ -153,7 +153,7 @@ def data_set(instance: DatabaseInstance, demand: Demand) -> DataSet:
     return DataSet(
         row_bytes=row,
         working_set_bytes=max(working_set, row),
-        pool_bytes=max(pool, row),
+        buffer_pool_bytes=max(pool, row),
         zipf_s=zipf,
         inputs=(
             Term("row_bytes", f"{row}", given[workload.row_bytes is not None]),

@@ -192,7 +192,7 @@ class DemandParts:
 
     segments: tuple[Segment, ...]
     default_version: str | None
-    pool_bytes: int | None
+    buffer_pool_bytes: int | None
     remarks: Remarks
     wants_pool: bool = True
     private_bytes_per_connection: int | None = None
@@ -218,7 +218,7 @@ def build_demand(instance: DatabaseInstance, page_bytes: int, parts: DemandParts
         error_pages=parts.remarks.error_pages
         + pages_for_error(pages, segment_bytes, parts.remarks.error_bytes, page_bytes),
         waste_bytes=pages * page_bytes - segment_bytes,
-        pool_bytes=parts.pool_bytes,
+        pool_bytes=parts.buffer_pool_bytes,
         private_bytes_per_connection=parts.private_bytes_per_connection,
         connections=parts.connections if instance.connections is None else instance.connections,
         process_per_connection=parts.process_per_connection,

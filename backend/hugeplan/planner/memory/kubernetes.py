@@ -265,13 +265,13 @@ def reserved_memory(reserved_bytes: int, room_bytes: Mapping[int, int]) -> tuple
     return tuple(entries)
 
 
-def phantom_eviction_bytes(pool_bytes: int, hugepage_aware_eviction: bool | None) -> int:
+def phantom_eviction_bytes(hugetlb_pool_bytes: int, hugepage_aware_eviction: bool | None) -> int:
     """Bytes by which the kubelet's ``memory.available`` lies too high: the whole pool, unless the gate is on.
 
     memory.available = capacity - working set, and the working set knows nothing of hugetlb (kubernetes#137984;
     feature gate HugepageAwareEviction). An unknown gate is read as off: kubelets up to 1.35 do not have it.
     """
-    return 0 if hugepage_aware_eviction else pool_bytes
+    return 0 if hugepage_aware_eviction else hugetlb_pool_bytes
 
 
 #: The first minor version of Kubernetes 1 whose kubelet may know the gate HugepageAwareEviction.
@@ -284,9 +284,9 @@ def may_have_eviction_gate(kubelet_version: str | None) -> bool:
     return minor is not None and minor >= EVICTION_GATE_MINOR
 
 
-def regular_room_bytes(mem_bytes: int, pool_bytes: int) -> int:
+def regular_room_bytes(mem_bytes: int, hugetlb_pool_bytes: int) -> int:
     """Ordinary memory for pods and system together: MemTotal - pools, whatever the kubelet reports."""
-    return mem_bytes - pool_bytes
+    return mem_bytes - hugetlb_pool_bytes
 
 
 #: Server processes and caches beside the connections, on top of what the plan counts.
@@ -384,16 +384,16 @@ def kubernetes_view(
     for pool in pools:
         by_size[pool.page_bytes] = by_size.get(pool.page_bytes, 0) + pool.pages * pool.page_bytes
         by_node[pool.numa_node] -= pool.pages * pool.page_bytes
-    pool_bytes = sum(by_size.values())
+    hugetlb_pool_bytes = sum(by_size.values())
     huge = {kubernetes_resource_name(size): count for size, count in sorted(by_size.items())}
-    memory = allocatable_memory_bytes(node.mem_total_bytes, reserved.total_bytes, pool_bytes)
+    memory = allocatable_memory_bytes(node.mem_total_bytes, reserved.total_bytes, hugetlb_pool_bytes)
     fits = reserved.total_bytes <= sum(max(0, room) for room in by_node.values())
     wanted = reservations.memory_manager_static and fits
     return KubernetesView(
         capacity={"memory": node.mem_total_bytes, **huge},
         allocatable={"memory": memory, **huge},
         reserved_memory=reserved_memory(reserved.total_bytes, by_node) if wanted else (),
-        phantom_eviction_bytes=phantom_eviction_bytes(pool_bytes, reservations.hugepage_aware_eviction),
+        phantom_eviction_bytes=phantom_eviction_bytes(hugetlb_pool_bytes, reservations.hugepage_aware_eviction),
         explanation=Explanation(
             "allocatable = max(0, max(0, capacity - kubeReserved - systemReserved - evictionHard) - pools)",
             (
@@ -411,7 +411,7 @@ def kubernetes_view(
                     reserved.eviction.source,
                     reserved.eviction.reference,
                 ),
-                Term("pools", format_bytes(pool_bytes), Source.COMPUTED),
+                Term("pools", format_bytes(hugetlb_pool_bytes), Source.COMPUTED),
             ),
             "kubernetes v1.33 pkg/kubelet/nodestatus/setters.go",
         ),

@@ -58,7 +58,7 @@ class Demand:
     pages: int
     error_pages: int
     waste_bytes: int
-    pool_bytes: int | None
+    pool_bytes: int | None  # the engine's own buffer pool, by its published name
     private_bytes_per_connection: int | None
     connections: int | None
     process_per_connection: bool

@@ -24,7 +24,7 @@ class NodeParts:
     page_tables_bytes: int
     reclaimable_bytes: int
     ordinary_bytes: int
-    pool_bytes: int
+    hugetlb_pool_bytes: int
     free_bytes: int
     unaccounted_bytes: int
     notes: tuple[str, ...]
@@ -62,7 +62,7 @@ def node_parts(node: NodeFacts, memory: Meminfo, pool_pages: Mapping[tuple[int, 
         page_tables_bytes=tables,
         reclaimable_bytes=reclaimable,
         ordinary_bytes=ordinary,
-        pool_bytes=pools,
+        hugetlb_pool_bytes=pools,
         free_bytes=free,
         unaccounted_bytes=rest,
         notes=tuple(notes),

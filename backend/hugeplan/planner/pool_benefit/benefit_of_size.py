@@ -31,9 +31,9 @@ _DRAWN_STEPS = 48
 Floats = NDArray[np.float64]
 
 
-def pool_benefit(workload: Workload, pool_bytes: Sequence[int]) -> tuple[tuple[float, ...], str]:
+def pool_benefit(workload: Workload, buffer_pool_bytes: Sequence[int]) -> tuple[tuple[float, ...], str]:
     """Benefit in points at each pool size (rising order), and a sentence on where it comes from."""
-    sizes = np.asarray(pool_bytes, dtype=np.float64)
+    sizes = np.asarray(buffer_pool_bytes, dtype=np.float64)
     if len(workload.benefit_points) >= 2:
         values, how = _from_table(workload.benefit_points, sizes)
         last = format_bytes(max(point.pool_bytes for point in workload.benefit_points))
@@ -48,16 +48,16 @@ def pool_benefit(workload: Workload, pool_bytes: Sequence[int]) -> tuple[tuple[f
     return tuple(values.tolist()), basis
 
 
-def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> PoolBenefit | None:
+def table_says(points: tuple[BenefitPoint, ...], buffer_pool_bytes: int | None) -> PoolBenefit | None:
     """The fitted curve at the planned pool, with its knees; None where no curve can be fitted."""
-    if pool_bytes is None or len(points) < MIN_POINTS:
+    if buffer_pool_bytes is None or len(points) < MIN_POINTS:
         return None
     try:
         curve = fit_benefit(points)
     except PlannerError:
         return None
-    found = curve.estimate(pool_bytes)
-    slope = worth_of_a_gib(curve, pool_bytes)
+    found = curve.estimate(buffer_pool_bytes)
+    slope = worth_of_a_gib(curve, buffer_pool_bytes)
     if follows(curve):
         throughput = found.throughput
         knees = tuple(curve.knee(share) for share in (0.95, 0.99))
@@ -65,13 +65,13 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
         error = f"The curve is off by {100 * curve.nrmse:.1f} % of the best"
     else:
         rising = _rising(points)
-        throughput = _on_lines(rising, float(pool_bytes))
+        throughput = _on_lines(rising, float(buffer_pool_bytes))
         at_95, at_99 = (_reaches(rising, share * curve.best) for share in (0.95, 0.99))
         error = "Read from lines between the measured points: the fitted curve misses some of their rise"
     return PoolBenefit(
         points=len(points),
         measured=curve.points,
-        pool_bytes=pool_bytes,
+        pool_bytes=buffer_pool_bytes,
         limit=curve.limit,
         slope=curve.slope,
         end_bytes=round(curve.end_bytes),
@@ -83,7 +83,7 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
         extrapolated=found.extrapolated,
         fitted=_drawn(curve),
         statement=(
-            f"{format_bytes(pool_bytes)} reach {_plain(throughput)} of {_plain(curve.best)} measured at best;"
+            f"{format_bytes(buffer_pool_bytes)} reach {_plain(throughput)} of {_plain(curve.best)} measured at best;"
             f" one GiB more is worth {_plain(slope)}. 95 % are reached at {format_bytes(at_95)}, 99 % at"
             f" {format_bytes(at_99)}. {error}"
             + (f"; {found.note}, so this is extrapolated." if found.extrapolated else f": {found.note}.")
@@ -91,17 +91,17 @@ def table_says(points: tuple[BenefitPoint, ...], pool_bytes: int | None) -> Pool
     )
 
 
-def worth_of_a_gib(curve: BenefitCurve, pool_bytes: int) -> float:
+def worth_of_a_gib(curve: BenefitCurve, buffer_pool_bytes: int) -> float:
     """Throughput that one GiB more brings: from the curve where it follows its points, else from lines between them.
 
     Past the largest measured pool no gain is predicted.
     """
-    if pool_bytes > curve.last_bytes:
+    if buffer_pool_bytes > curve.last_bytes:
         return 0.0
     if follows(curve):
-        return curve.marginal_per_gib(float(pool_bytes))
+        return curve.marginal_per_gib(float(buffer_pool_bytes))
     rising = _rising(curve.points)
-    return max(0.0, _on_lines(rising, float(pool_bytes + GIB)) - _on_lines(rising, float(pool_bytes)))
+    return max(0.0, _on_lines(rising, float(buffer_pool_bytes + GIB)) - _on_lines(rising, float(buffer_pool_bytes)))
 
 
 def _drawn(curve: BenefitCurve) -> tuple[BenefitPoint, ...]:

@@ -27,7 +27,7 @@ MIN_POINTS = 4
 class Estimate:
     """Throughput at one pool size. ``extrapolated``: the size lies outside the fitted points, and ``note`` says so."""
 
-    pool_bytes: int
+    buffer_pool_bytes: int
     throughput: float
     extrapolated: bool
     note: str
@@ -74,29 +74,32 @@ class BenefitCurve:
         """The largest measured throughput; it need not be at the largest pool."""
         return max(point.throughput for point in self.points)
 
-    def throughput(self, pool_bytes: float) -> float:
+    def throughput(self, buffer_pool_bytes: float) -> float:
         """X(B), wherever asked; ``estimate`` says whether the size was measured."""
-        misses = max(0.0, math.log(self.end_bytes / pool_bytes)) / self.slope
+        misses = max(0.0, math.log(self.end_bytes / buffer_pool_bytes)) / self.slope
         return float((self.limit**-4 + misses**4) ** -0.25)
 
-    def marginal_per_gib(self, pool_bytes: float) -> float:
+    def marginal_per_gib(self, buffer_pool_bytes: float) -> float:
         """dX/dB in throughput per GiB; zero from D on."""
-        if pool_bytes >= self.end_bytes:
+        if buffer_pool_bytes >= self.end_bytes:
             return 0.0
-        misses = math.log(self.end_bytes / pool_bytes)
-        value = self.throughput(pool_bytes)
-        return value**5 * misses**3 / self.slope**4 / pool_bytes * GIB
+        misses = math.log(self.end_bytes / buffer_pool_bytes)
+        value = self.throughput(buffer_pool_bytes)
+        return value**5 * misses**3 / self.slope**4 / buffer_pool_bytes * GIB
 
-    def estimate(self, pool_bytes: int) -> Estimate:
+    def estimate(self, buffer_pool_bytes: int) -> Estimate:
         """The throughput at one pool size; beyond the largest measured pool never above the best measured value."""
-        value = self.throughput(pool_bytes)
-        if self.first_bytes <= pool_bytes <= self.last_bytes:
-            return Estimate(pool_bytes, value, extrapolated=False, note="inside the measured pool sizes")
+        value = self.throughput(buffer_pool_bytes)
+        if self.first_bytes <= buffer_pool_bytes <= self.last_bytes:
+            return Estimate(buffer_pool_bytes, value, extrapolated=False, note="inside the measured pool sizes")
         span = f"{self.first_bytes / GIB:g} to {self.last_bytes / GIB:g} GiB"
-        if pool_bytes > self.last_bytes:
+        if buffer_pool_bytes > self.last_bytes:
             value = min(value, max(self.best, self.throughput(self.last_bytes)))
         return Estimate(
-            pool_bytes, value, extrapolated=True, note=f"{pool_bytes / GIB:g} GiB lies outside the measured {span}"
+            buffer_pool_bytes,
+            value,
+            extrapolated=True,
+            note=f"{buffer_pool_bytes / GIB:g} GiB lies outside the measured {span}",
         )
 
     def knee(self, share: float) -> Knee:

@@ -171,7 +171,7 @@ def _demand(engine: NoPoolEngine, instance: DatabaseInstance, page_bytes: int, c
     parts = DemandParts(
         segments=(),
         default_version=engine.default_version,
-        pool_bytes=None,
+        buffer_pool_bytes=None,
         remarks=Remarks(settings=engine.advice(version), notes=(engine.note,)),
         wants_pool=False,
         private_fixed_bytes=memory,

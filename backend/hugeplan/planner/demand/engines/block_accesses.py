@@ -19,7 +19,7 @@ def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> Acces
     blocks = max(1.0, data.working_set_bytes / block)
     popularity = int(blocks * max(1.0, block / (data.row_bytes + 10))) if data.zipf_s > 0 else None
     regions = (
-        AccessRegion("hash bucket", data.pool_bytes / block * 16, blocks, 16.0, 2.0),
+        AccessRegion("hash bucket", data.buffer_pool_bytes / block * 16, blocks, 16.0, 2.0),
         AccessRegion("block header", blocks * 200.0, blocks, 200.0, 2.0),
         AccessRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
     )

@@ -122,7 +122,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     parts = DemandParts(
         segments=(segment,),
         default_version=DEFAULT_VERSION,
-        pool_bytes=memory_bytes,
+        buffer_pool_bytes=memory_bytes,
         remarks=_remarks(values, memory_bytes, page_bytes, context) if huge else Remarks(),
         private_bytes_per_connection=MIB,
     )

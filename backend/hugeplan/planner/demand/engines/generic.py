@@ -46,7 +46,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     parts = DemandParts(
         segments=(segment,),
         default_version=None,
-        pool_bytes=size_bytes * count,
+        buffer_pool_bytes=size_bytes * count,
         remarks=Remarks(),
         private_bytes_per_connection=optional(values, "private_per_connection"),
         process_per_connection=bool(values.get("process_per_connection", False)),

@@ -24,7 +24,7 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfi
     rows = blocks * max(1.0, 0.93 * block / (data.row_bytes + 20))
     popularity = int(rows) if data.zipf_s > 0 else None
     inner = blocks / 900.0
-    pool_blocks = data.pool_bytes / block
+    pool_blocks = data.buffer_pool_bytes / block
     regions = [
         AccessRegion("page hash cell", pool_blocks * 2 * 8, blocks, 8.0, 1.0),
         AccessRegion("block descriptor", blocks * descriptor, blocks, descriptor, 1.5),

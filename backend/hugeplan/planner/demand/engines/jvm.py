@@ -173,7 +173,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
             equal_mappings(region.name, region.size_bytes, region.count, page_bytes, _REFERENCE) for region in wanted
         ),
         default_version=DEFAULT_VERSION,
-        pool_bytes=heap_bytes,
+        buffer_pool_bytes=heap_bytes,
         remarks=Remarks(
             error_pages=_error_pages(collector, heap.size_bytes, int(version), page_bytes, sizes),
             settings=_advice(page_bytes, heap_bytes),

@@ -100,25 +100,25 @@ def minor_of(version: str | None, line: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def single_mapping_bytes(pool_bytes: int) -> int:
+def single_mapping_bytes(buffer_pool_bytes: int) -> int:
     """The pool in whole extents of 8 MiB; control blocks lie inside them.
 
     innodb_buffer_pool_size_max has no effect with large pages: servers 10.11.19 and 11.8.9 map the pool alone.
     """
-    return ceil_to_multiple(pool_bytes, _EXTENT_BYTES)
+    return ceil_to_multiple(buffer_pool_bytes, _EXTENT_BYTES)
 
 
-def chunk_bytes_of(pool_bytes: int, given_chunk_bytes: int, line: str, page_sizes_bytes: tuple[int, ...]) -> int:
+def chunk_bytes_of(buffer_pool_bytes: int, given_chunk_bytes: int, line: str, page_sizes_bytes: tuple[int, ...]) -> int:
     """Size of one chunk in the versions that map chunks.
 
     Since 10.8 a 64th of the pool, cut to whole pages of the largest size that fits; before, 128 MiB. A given size is
     used as it is, cut to the pool.
     """
     if given_chunk_bytes:
-        return min(given_chunk_bytes, pool_bytes)
+        return min(given_chunk_bytes, buffer_pool_bytes)
     if tuple(int(part) for part in line.split(".")) < _AUTOMATIC_CHUNKS_SINCE:
-        return min(_OLD_CHUNK_BYTES, pool_bytes)
-    share = pool_bytes // 64
+        return min(_OLD_CHUNK_BYTES, buffer_pool_bytes)
+    share = buffer_pool_bytes // 64
     page = largest_page_that_fits(share, page_sizes_bytes)
     return max(floor_to_multiple(share, page) if page else floor_to_multiple(share, MIB), MIB)
 
@@ -149,13 +149,13 @@ def large_mappings(
 ) -> tuple[LargeMapping, ...]:
     """All mappings that the server asks large pages for, the buffer pool first."""
     line = require_version(version, VERSIONS, DEFAULT_VERSION, "MariaDB")
-    pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
+    buffer_pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
     if has_single_mapping(version):
-        pool = LargeMapping("InnoDB buffer pool", single_mapping_bytes(pool_bytes))
+        pool = LargeMapping("InnoDB buffer pool", single_mapping_bytes(buffer_pool_bytes))
     else:
         given_chunk = integer(values, "innodb_buffer_pool_chunk_size", 0)
-        chunk = chunk_bytes_of(pool_bytes, given_chunk, line, page_sizes_bytes)
-        pool = LargeMapping("InnoDB buffer pool chunk", chunk, ceil_pages(pool_bytes, chunk))
+        chunk = chunk_bytes_of(buffer_pool_bytes, given_chunk, line, page_sizes_bytes)
+        pool = LargeMapping("InnoDB buffer pool chunk", chunk, ceil_pages(buffer_pool_bytes, chunk))
     key_block = integer(values, "key_cache_block_size", _KEY_BLOCK_BYTES)
     return (
         pool,
@@ -188,7 +188,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     parts = DemandParts(
         segments=tuple(segments),
         default_version=DEFAULT_VERSION,
-        pool_bytes=integer(values, "innodb_buffer_pool_size", _POOL_BYTES),
+        buffer_pool_bytes=integer(values, "innodb_buffer_pool_size", _POOL_BYTES),
         remarks=Remarks(
             error_pages=_error_pages(mappings, page_bytes),
             settings=_advice(page_bytes),

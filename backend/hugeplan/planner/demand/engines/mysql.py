@@ -73,7 +73,7 @@ _THREAD_PRIVATE_BYTES: Final = MIB + 16 * KIB + 256 * KIB
 class InnodbPool:
     """The buffer pool as InnoDB sets it up, in bytes and counts."""
 
-    pool_bytes: int
+    buffer_pool_bytes: int
     chunk_bytes: int
     instances: int
     page_size_bytes: int
@@ -81,20 +81,20 @@ class InnodbPool:
     @property
     def chunks(self) -> int:
         """Chunks of all instances together."""
-        return self.pool_bytes // self.chunk_bytes
+        return self.buffer_pool_bytes // self.chunk_bytes
 
 
-def default_instances(version: str, pool_bytes: int, chunk_bytes: int, cpus: int | None) -> int:
+def default_instances(version: str, buffer_pool_bytes: int, chunk_bytes: int, cpus: int | None) -> int:
     """innodb_buffer_pool_instances when it is not set.
 
     Up to 8.0: 8 from 1 GiB, else 1. Since 8.4: 1 up to 1 GiB, above it the smaller of half the chunks and a
     quarter of the processors, 1 to 64 (MySQL 8.4 manual, innodb_buffer_pool_instances).
     """
     if is_older_default(version):
-        return 8 if pool_bytes >= _INSTANCES_THRESHOLD_BYTES else 1
-    if pool_bytes <= _INSTANCES_THRESHOLD_BYTES:
+        return 8 if buffer_pool_bytes >= _INSTANCES_THRESHOLD_BYTES else 1
+    if buffer_pool_bytes <= _INSTANCES_THRESHOLD_BYTES:
         return 1
-    by_chunks = pool_bytes // chunk_bytes // 2
+    by_chunks = buffer_pool_bytes // chunk_bytes // 2
     by_cpus = (cpus if cpus is not None else 32) // 4
     return max(1, min(by_chunks, by_cpus, 64))
 
@@ -105,16 +105,18 @@ def is_older_default(version: str) -> bool:
     return (major, minor) < (8, 4)
 
 
-def aligned_pool(pool_bytes: int, chunk_bytes: int, instances: int, page_size_bytes: int = 16 * KIB) -> InnodbPool:
+def aligned_pool(
+    buffer_pool_bytes: int, chunk_bytes: int, instances: int, page_size_bytes: int = 16 * KIB
+) -> InnodbPool:
     """innodb_buffer_pool_size rounded up to whole chunks in every instance.
 
     A chunk larger than the pool's share of an instance is first cut to that share (MySQL manual, Configuring InnoDB
     Buffer Pool Size; srv0start.cc and buf0buf.h, buf_pool_size_align).
     """
-    if chunk_bytes * instances > pool_bytes:
-        chunk_bytes = -(-pool_bytes // instances)
+    if chunk_bytes * instances > buffer_pool_bytes:
+        chunk_bytes = -(-buffer_pool_bytes // instances)
     return InnodbPool(
-        pool_bytes=ceil_to_multiple(pool_bytes, chunk_bytes * instances),
+        buffer_pool_bytes=ceil_to_multiple(buffer_pool_bytes, chunk_bytes * instances),
         chunk_bytes=chunk_bytes,
         instances=instances,
         page_size_bytes=page_size_bytes,
@@ -151,17 +153,17 @@ def metadata_bytes_of(version: str, base_page_bytes: int) -> int:
 
 def pool_of(values: Mapping[str, Value], version: str, cpus: int | None) -> InnodbPool:
     """The buffer pool that the settings give."""
-    pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
+    buffer_pool_bytes = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
     chunk_bytes = integer(values, "innodb_buffer_pool_chunk_size", _CHUNK_BYTES)
     page_size_bytes = integer(values, "innodb_page_size", 16 * KIB)
     if page_size_bytes & (page_size_bytes - 1):
         raise SettingValueError("settings.innodb_page_size", page_size_bytes, "4K, 8K, 16K, 32K or 64K")
     instances = integer(values, "innodb_buffer_pool_instances", 0)
     if instances == 0:
-        instances = default_instances(version, pool_bytes, chunk_bytes, cpus)
-    elif pool_bytes < _INSTANCES_THRESHOLD_BYTES:
+        instances = default_instances(version, buffer_pool_bytes, chunk_bytes, cpus)
+    elif buffer_pool_bytes < _INSTANCES_THRESHOLD_BYTES:
         instances = 1  # below 1 GiB the setting is ignored (manual, innodb_buffer_pool_instances)
-    return aligned_pool(pool_bytes, chunk_bytes, instances, page_size_bytes)
+    return aligned_pool(buffer_pool_bytes, chunk_bytes, instances, page_size_bytes)
 
 
 def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
@@ -190,7 +192,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     parts = DemandParts(
         segments=(segment,),
         default_version=DEFAULT_VERSION,
-        pool_bytes=pool.pool_bytes,
+        buffer_pool_bytes=pool.buffer_pool_bytes,
         remarks=Remarks(
             error_pages=_error_pages(pool, page_bytes, version, values, metadata),
             settings=(_LARGE_PAGES_ON,),
@@ -263,7 +265,7 @@ def fit_suggestions(
         return ()
     fitted = refit(chunk)
     before, after = (_waste_bytes(p, page_bytes, descriptor_bytes, metadata_bytes) for p in (pool, fitted))
-    if fitted.chunk_bytes != chunk or before - after < max(page_bytes, pool.pool_bytes // 100):
+    if fitted.chunk_bytes != chunk or before - after < max(page_bytes, pool.buffer_pool_bytes // 100):
         return ()
     return (
         FitSuggestion(
@@ -274,7 +276,7 @@ def fit_suggestions(
             waste_after_bytes=after,
             reason=(
                 f"A chunk with its descriptors then fills whole pages of {page_label(page_bytes)}; "
-                f"the pool becomes {format_bytes(fitted.pool_bytes)}."
+                f"the pool becomes {format_bytes(fitted.buffer_pool_bytes)}."
             ),
         ),
     )
@@ -289,7 +291,7 @@ def _explanation(pool: InnodbPool, descriptor_bytes: int, mapping_bytes: int, pa
     return Explanation(
         formula="pages = chunks x ceil((chunk + ceil(blocks x descriptor, InnoDB page) + metadata) / page)",
         inputs=(
-            computed("buffer pool, whole chunks", pool.pool_bytes),
+            computed("buffer pool, whole chunks", pool.buffer_pool_bytes),
             computed("chunk", pool.chunk_bytes),
             computed("instances", pool.instances, is_bytes=False),
             computed("descriptor", descriptor_bytes, "sizeof(buf_block_t)"),
@@ -329,7 +331,7 @@ def _notes(
             f"{page_label(page_bytes)} pages need default_hugepagesz={page_label(page_bytes)}."
         )
     if pool.chunk_bytes < page_bytes:
-        times = pool.chunks * ceil_pages(pool.chunk_bytes, page_bytes) * page_bytes / pool.pool_bytes
+        times = pool.chunks * ceil_pages(pool.chunk_bytes, page_bytes) * page_bytes / pool.buffer_pool_bytes
         notes.append(
             f"Each {format_bytes(pool.chunk_bytes)} chunk takes a whole {page_label(page_bytes)} page: "
             f"{times:.3g} times the pool. {larger_chunks}"

@@ -110,7 +110,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     parts = DemandParts(
         segments=segments,
         default_version=DEFAULT_VERSION,
-        pool_bytes=integer(values, "db_cache_size", 0) or sga_bytes,
+        buffer_pool_bytes=integer(values, "db_cache_size", 0) or sga_bytes,
         remarks=Remarks(
             error_bytes=_error_bytes(sga_bytes, granule),
             settings=_advice(rounded, context),

@@ -99,7 +99,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     parts = DemandParts(
         segments=(segment,),
         default_version=DEFAULT_VERSION,
-        pool_bytes=buffers_bytes,
+        buffer_pool_bytes=buffers_bytes,
         remarks=Remarks(
             error_pages=error_pages(size_bytes, uncertainty, page_bytes, context.base_page_bytes),
             settings=advice(values, page_bytes, context),

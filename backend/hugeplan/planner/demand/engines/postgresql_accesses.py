@@ -43,7 +43,7 @@ PG_WARM_PAGES, PG_PRIVATE_PAGES = 30.0, 420.0  # counted on PostgreSQL 15 with r
 
 def _postgresql_block_lookup(name: str, blocks: float, data: DataSet, times: float) -> tuple[AccessRegion, ...]:
     """Finding a block in the buffer pool ``times`` per operation: hash bucket, hash entry, descriptor."""
-    buffers = data.pool_bytes / PG_BLOCK
+    buffers = data.buffer_pool_bytes / PG_BLOCK
     buckets = _next_power_of_two(buffers + PG_PARTITIONS)
     used = max(1.0, min(buffers, data.working_set_bytes / PG_BLOCK))
     share = min(1.0, blocks / used)
@@ -60,7 +60,7 @@ def _postgresql_block_lookup(name: str, blocks: float, data: DataSet, times: flo
 
 def _chained_entries(lookups: float, data: DataSet) -> AccessRegion:
     """Entries of other blocks that a search compares first: half the load of a bucket, anywhere in the table."""
-    buffers = data.pool_bytes / PG_BLOCK
+    buffers = data.buffer_pool_bytes / PG_BLOCK
     used = max(1.0, min(buffers, data.working_set_bytes / PG_BLOCK))
     load = used / _next_power_of_two(buffers + PG_PARTITIONS)
     return AccessRegion("chained entries", used * PG_HASH_ENTRY_BYTES, used, PG_HASH_ENTRY_BYTES, lookups * load / 2.0)

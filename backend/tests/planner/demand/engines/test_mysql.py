@@ -149,7 +149,7 @@ def test_1000m_is_the_largest_chunk_of_one_1g_page_and_999m_with_any_releases_de
 
 def test_a_chunk_above_the_instances_share_is_cut_to_it() -> None:
     pool = rules.aligned_pool(128 * MIB, 128 * MIB, 8)
-    assert (pool.chunk_bytes, pool.chunks, pool.pool_bytes) == (16 * MIB, 8, 128 * MIB)
+    assert (pool.chunk_bytes, pool.chunks, pool.buffer_pool_bytes) == (16 * MIB, 8, 128 * MIB)
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def test_aligned_pool_is_monotone_while_the_chunk_is_not_cut(pool: int, more: in
     pool = max(pool, chunk * instances)
     before = rules.aligned_pool(pool, chunk, instances)
     after = rules.aligned_pool(pool + more, chunk, instances)
-    assert before.pool_bytes <= after.pool_bytes
-    assert before.pool_bytes - pool < chunk * instances
+    assert before.buffer_pool_bytes <= after.buffer_pool_bytes
+    assert before.buffer_pool_bytes - pool < chunk * instances
 
 
 def test_a_fit_holds_for_every_release_and_takes_the_pages_it_promises() -> None:
