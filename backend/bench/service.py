@@ -81,7 +81,7 @@ def figures(arguments: argparse.Namespace, postgres: embedded.EmbeddedPostgres, 
         return
     options = SeedOptions(
         nodes=arguments.nodes, seed=1, samples=arguments.samples, runs=arguments.runs, most_runs=reads.MOST_RUNS,
-        history_days=365,
+        history_days=arguments.history_days,
     )  # fmt: skip
     settings, seconds = world.seeded(postgres, "bench", options)
     yield figure(f"seeding {arguments.nodes} nodes (0: it was there)", seconds, None)
@@ -103,6 +103,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=10_000)
     parser.add_argument("--samples", type=int, default=103, help="samples per node that reports (default 103)")
     parser.add_argument("--runs", type=int, default=9, help="runs per measured node; every tenth has 50 (default 9)")
+    parser.add_argument("--history-days", type=int, default=365, help="days of roll-ups (default 365)")
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--state", type=Path, help="where the fleet stays; without it, it is made anew and removed")
     parser.add_argument("--seed-only", action="store_true", help="make the fleet, and measure nothing")

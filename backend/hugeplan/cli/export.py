@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import dataclass, fields
 from typing import Any, Final, cast
 
 from psycopg import sql
 
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
+from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.processes import kept_processes
 
 TABLES: Final = {
@@ -31,10 +33,24 @@ TABLES: Final = {
 _ROWS = 500
 
 
-def _read_processes(row: dict[str, Any]) -> None:
-    """Put the processes in plain JSON in the place of the packed ones."""
-    kept: str | None = row.pop("processes_kept")
-    row["processes"] = kept_processes(row["processes"], None if kept is None else bytes.fromhex(kept[2:]))
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The packed columns of a row of ``node_states``."""
+
+    processes_kept: bytes | None
+    base_kept: bytes | None
+    newest_kept: bytes | None
+
+
+def _read_packed(row: dict[str, Any]) -> None:
+    """Put what the newest report says in plain JSON in the place of what is packed."""
+    spelled = {field.name: row.pop(field.name) for field in fields(_Kept)}
+    kept = _Kept(**{name: None if text is None else bytes.fromhex(text[2:]) for name, text in spelled.items()})
+    newest = newest_of(kept)
+    if newest is None:
+        row["processes"] = kept_processes(row["processes"], kept.processes_kept)
+    else:
+        row |= {name: json.loads(bytes(getattr(newest, name))) for name in newest.__struct_fields__}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
                 for record in cursor.execute(query):
                     row = cast("dict[str, Any]", record[0])
                     if name == "node_states":
-                        _read_processes(row)
+                        _read_packed(row)
                     sys.stdout.write(json.dumps({"table": name, "row": row}, ensure_ascii=False) + "\n")
     return 0

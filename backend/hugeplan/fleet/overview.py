@@ -18,6 +18,7 @@ from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.fleet import overview_repository as repository
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.findings.plan_drift import compared
+from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.overview_schemas import (
     DriftPool,
     FleetFinding,
@@ -105,8 +106,11 @@ async def drift(
 def _node_drift(row: Any) -> NodeDrift:
     in_force = plan_in_force(row.PlanInForceRow)
     planned = [PlannedPool(pool.page_bytes, pool.pages, pool.numa_node) for pool in in_force.pools]
-    actual_pools = [convert(NumaPool, pool) for pool in row.pools]
-    totals = [convert(GlobalPool, pool) for pool in row.global_pools]
+    sample = {"pools": row.pools, "global_pools": row.global_pools}
+    if (newest := newest_of(row)) is not None:
+        sample = json.loads(bytes(newest.sample))
+    actual_pools = [convert(NumaPool, pool) for pool in sample["pools"]]
+    totals = [convert(GlobalPool, pool) for pool in sample["global_pools"]]
     pools = [
         DriftPool(
             numa_node=numa,

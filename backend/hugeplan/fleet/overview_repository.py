@@ -181,6 +181,9 @@ async def drift(
             PlanInForceRow,
             NodeStateRow.sample["pools"].label("pools"),
             NodeStateRow.sample["global_pools"].label("global_pools"),
+            NodeStateRow.processes_kept,
+            NodeStateRow.base_kept,
+            NodeStateRow.newest_kept,
             since.label("since"),
         )
         .join(PlanInForceRow, PlanInForceRow.node_id == NodeRow.id)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 from sqlalchemy import (
     DateTime,
     Row,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Text,
     TextClause,
     bindparam,
+    case,
     cast,
     delete,
     func,
@@ -26,6 +28,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.orm import InstrumentedAttribute, load_only
+from sqlalchemy.orm.attributes import set_committed_value
 from sqlalchemy.sql import ColumnElement
 
 from hugeplan.db.models import (
@@ -44,6 +47,7 @@ from hugeplan.db.models import (
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.sealed import DamagedBlockError, unseal
+from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.schemas import NodeSummary
 from hugeplan.fleet.sealed_samples import Numbers, Sample, read_numbers, read_samples
 from hugeplan.fleet.selector import NodeSelector, conditions
@@ -150,7 +154,13 @@ async def get_node_with_state(session: ReadSession, node_id: UUID) -> tuple[Node
     """A node with all that its newest report says and its runs measured."""
     statement = select(NodeRow, NodeStateRow).join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
     row = (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
-    return None if row is None else (row[0], row[1])
+    if row is None:
+        return None
+    newest = newest_of(row[1])
+    if newest is not None:
+        for name in ("inventory", "sample", "collectors"):
+            set_committed_value(row[1], name, msgspec.json.decode(getattr(newest, name)))
+    return row[0], row[1]
 
 
 StateVersion = tuple[str, str, datetime, str]
@@ -174,11 +184,15 @@ async def get_state_version(session: ReadSession, node_id: UUID) -> StateVersion
 
 
 async def get_processes(session: ReadSession, node_id: UUID) -> Any | None:
-    """``sampled_at``, the columns of processes, ``units`` and ``hugetlb_cgroups`` of a node's newest sample."""
+    """``sampled_at``, the columns of processes, ``units`` and ``hugetlb_cgroups`` of a node's newest sample; the latter
+    three as they were when the base was written, where ``newest_of`` the row is not None.
+    """
     statement = select(
         NodeRow.sampled_at,
         NodeStateRow.processes,
         NodeStateRow.processes_kept,
+        NodeStateRow.base_kept,
+        NodeStateRow.newest_kept,
         NodeStateRow.sample["units"].label("units"),
         NodeStateRow.sample["hugetlb_cgroups"].label("hugetlb_cgroups"),
     ).join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
@@ -304,6 +318,9 @@ def selected(selector: NodeSelector) -> list[ColumnElement[bool]]:
     return conditions(selector)
 
 
+_COLUMN_TAKEN_AT: Final = cast(NodeStateRow.sample["taken_at"].astext, DateTime(timezone=True))
+
+
 async def stored_nodes(
     session: ReadSession,
     which: Sequence[ColumnElement[bool]],
@@ -319,11 +336,16 @@ async def stored_nodes(
             NodeRow.labels,
             NodeRow.machine_type,
             NodeRow.mem_total_bytes,
-            cast(NodeStateRow.sample["taken_at"].astext, DateTime(timezone=True)).label("taken_at"),
+            case(
+                (NodeStateRow.newest_kept.is_(None) | NodeStateRow.processes_kept.is_not(None), _COLUMN_TAKEN_AT),
+                else_=NodeRow.sampled_at,
+            ).label("taken_at"),
             cast(NodeStateRow.inventory, Text).label("inventory"),
             cast(NodeStateRow.sample, Text).label("sample"),
             NodeStateRow.processes,
             NodeStateRow.processes_kept,
+            NodeStateRow.base_kept,
+            NodeStateRow.newest_kept,
             cast(NodeStateRow.measured, Text).label("measured"),
         )
         .join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)

@@ -28,6 +28,7 @@ from hugeplan.errors import DamagedError, FieldProblem, NotFoundError, invalid_i
 from hugeplan.fleet import repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, packed, rebuilt, unpacked
+from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.schemas import (
     BootPool,
@@ -346,19 +347,25 @@ async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
     found = await repository.get_processes(session, node_id)
     if found is None:
         raise unknown_node(node_id)
-    processes = [
-        ProcessMemory.model_validate(process) for process in kept_processes(found.processes, found.processes_kept)
-    ]
+    newest = newest_of(found)
+    if newest is None:
+        listed, units, limits = (
+            kept_processes(found.processes, found.processes_kept),
+            found.units,
+            found.hugetlb_cgroups,
+        )
+    else:
+        listed, sample = msgspec.json.decode(newest.processes), msgspec.json.decode(newest.sample)
+        units, limits = sample["units"], sample["hugetlb_cgroups"]
+    processes = [ProcessMemory.model_validate(process) for process in listed]
     processes.sort(key=lambda process: (-(process.rss_bytes or 0), process.pid))
     return NodeProcesses.model_validate(
         {
             "node_id": node_id,
             "taken_at": found.sampled_at,
             "processes": processes,
-            "units": None if found.units is None else [_unit(unit) for unit in found.units],
-            "huge_page_limits": None
-            if found.hugetlb_cgroups is None
-            else [_limit(row) for row in found.hugetlb_cgroups],
+            "units": None if units is None else [_unit(unit) for unit in units],
+            "huge_page_limits": None if limits is None else [_limit(row) for row in limits],
         }
     )
 

@@ -20,6 +20,7 @@ from hugeplan.documents.report import Inventory, ProcessMemory, Sample
 from hugeplan.fleet import repository
 from hugeplan.fleet.facts import hardware_facts, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, unpacked
+from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.observation import node_sample
 from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.selector import NodeSelector
@@ -38,7 +39,10 @@ MeasuredReader = Callable[[str], MeasuredState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredNode:
-    """What the database holds of a node. Documents are JSON as PostgreSQL spells it."""
+    """What the database holds of a node. Documents are JSON as PostgreSQL spells it.
+
+    ``newest_of`` it says what its newest report says; where that is None, ``inventory``, ``sample`` and processes do.
+    """
 
     id: UUID
     name: str
@@ -50,6 +54,8 @@ class StoredNode:
     sample: str
     processes: list[dict[str, Any]]
     processes_kept: bytes | None
+    base_kept: bytes | None
+    newest_kept: bytes | None
     measured: str | None
     history: MemoryHistory | None = None
 
@@ -110,9 +116,14 @@ def as_observed(
 
     ``measured`` and ``hardware`` may remember: nodes of which the same is known then share objects.
     """
-    inventory = decode(Inventory, stored.inventory.encode())
-    sample = decode(Sample, stored.sample.encode())
+    newest = newest_of(stored)
+    inventory = decode(Inventory, stored.inventory.encode() if newest is None else bytes(newest.inventory))
+    sample = decode(Sample, stored.sample.encode() if newest is None else bytes(newest.sample))
     known = None if stored.measured is None else measured(stored.measured).hardware
     facts = node_facts(stored.name, inventory, sample, measured=known, hardware=hardware)
-    processes = [convert(ProcessMemory, one) for one in kept_processes(stored.processes, stored.processes_kept)]
+    if newest is None:
+        listed = kept_processes(stored.processes, stored.processes_kept)
+    else:
+        listed = msgspec.json.decode(newest.processes)
+    processes = [convert(ProcessMemory, one) for one in listed]
     return facts, node_sample(inventory, sample, processes, stored.history, stored.labels)

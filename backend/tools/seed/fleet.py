@@ -208,9 +208,9 @@ def _node(rng: random.Random, cluster: _Cluster, index: int, now_iso: str) -> Sy
 def _available(rng: random.Random, cluster: _Cluster, total: int, pages: int, incident: str | None) -> int:
     rest = total - pages * 2 * MIB
     if incident == "memory low":
-        return int(0.015 * total)
+        return min(rest, int(0.015 * total))
     busy = rng.uniform(0.35, 0.7) if cluster.role in ("web", "batch") else rng.uniform(0.2, 0.5)
-    return max(int(0.04 * total), int(rest * (1 - busy)))
+    return min(rest, max(int(0.04 * total), int(rest * (1 - busy))))
 
 
 def _inventory(machine: Machine, total: int) -> dict[str, Any]:

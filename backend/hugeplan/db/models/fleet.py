@@ -88,6 +88,9 @@ class NodeStateRow(Base):
     they come from (hugeplan.fleet.hardware_state). It is made when a run arrives, so that no read parses a run.
     ``processes_kept`` is a JSON array, packed (hugeplan.documents.kept). ``processes`` holds them in its place where a
     server of an earlier version stored the newest report, and is empty otherwise.
+
+    Where ``processes_kept`` is null and ``newest_kept`` is not, the newest report is in ``newest_kept``, and the other
+    columns say what an earlier one said (hugeplan.fleet.newest).
     """
 
     __tablename__ = "node_states"
@@ -101,6 +104,8 @@ class NodeStateRow(Base):
     collectors: Mapped[list[JsonObject]] = mapped_column(JSONB)
     measured: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
     findings: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)
+    base_kept: Mapped[bytes | None] = mapped_column(LargeBinary)
+    newest_kept: Mapped[bytes | None] = mapped_column(LargeBinary)
 
 
 class ReportRow(Base):

@@ -294,7 +294,8 @@ def _stored_document(row: Row) -> bytes | None:
 
 
 def _node(row: Row) -> tuple[str, Node]:
-    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome, sealed_until = row
+    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome, *rest = row
+    sealed_until, base_kept = rest
     return _text(machine_id), Node(
         id=_uuid(node_id),
         name=_text(name),
@@ -307,6 +308,7 @@ def _node(row: Row) -> tuple[str, Node]:
         plan_id=None if plan_id is None else _uuid(plan_id),
         outcome=None if outcome is None else _text(outcome),
         sealed_until=None if sealed_until is None else datetime.fromisoformat(_text(sealed_until)),
+        base_kept=None if base_kept is None else bytes.fromhex(_text(base_kept)[2:]),
     )
 
 

@@ -29,7 +29,7 @@ from hugeplan.fleet.ingest.in_force import (
     verified,
 )
 from hugeplan.fleet.ingest.incoming import Incoming
-from hugeplan.fleet.processes import keep_processes
+from hugeplan.fleet.newest import columns_of
 from hugeplan.planner.model import Plan
 from hugeplan.planner.printable import printable
 
@@ -58,6 +58,7 @@ class Node:
     plan_id: UUID | None = None
     outcome: str | None = None
     sealed_until: datetime | None = None
+    base_kept: bytes | None = None
     verification: Verification | None = None
     put_in_force: bool = False
     columns: dict[str, Any] = field(default_factory=dict)
@@ -139,10 +140,14 @@ class Node:
         self.name, self.sampled_at = printable(report.node_name), incoming.taken_at
         self.columns |= node_columns(incoming, report, self.labels_set)
         sample = changed(report.sample, processes=[])
-        self.state["inventory"] = report.inventory
-        self.state["sample"] = sample
-        self.state["processes_kept"] = keep_processes(report.sample.processes)
-        self.state["collectors"] = report.collectors
+        columns, self.base_kept = columns_of(
+            self.base_kept,
+            inventory=report.inventory,
+            sample=sample,
+            collectors=report.collectors,
+            processes=report.sample.processes,
+        )
+        self.state |= columns
         observed = Observed(
             name=printable(report.node_name),
             inventory=report.inventory,

@@ -38,7 +38,8 @@ NODE_COLUMNS: Final = {
 }
 """What the newest sample says; written together."""
 
-_STATE_COLUMNS: Final = {"inventory": "jsonb", "sample": "jsonb", "processes_kept": "bytea", "collectors": "jsonb"}
+_IN_FULL: Final = {"inventory": "jsonb", "sample": "jsonb", "collectors": "jsonb", "base_kept": "bytea"}
+_STATE_COLUMNS: Final = _IN_FULL | {"processes_kept": "bytea", "newest_kept": "bytea"}
 _FINDINGS: Final = {"findings": "jsonb"}
 _RUN_COLUMNS: Final = {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"}
 _MEASURED: Final = {"measured": "jsonb"} | _RUN_COLUMNS
@@ -84,7 +85,7 @@ BIND_TOKEN: Final = Statement("UPDATE tokens SET machine_id = $1 WHERE id = $2 A
 
 LOCK_NODES: Final = Statement("""
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
-    p.pools::text, p.plan_id, p.outcome, n.sealed_until
+    p.pools::text, p.plan_id, p.outcome, n.sealed_until, s.base_kept
 FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
 WHERE n.machine_id = ANY($1) ORDER BY n.machine_id FOR UPDATE OF n
 """)
@@ -229,7 +230,9 @@ changed AS MATERIALIZED (
     SELECT * FROM {_records({"id": "uuid"} | NODE_COLUMNS | _STATE_COLUMNS | _FINDINGS | _MEASURED, "$11")}
 ),
 state AS (
-    UPDATE node_states SET {_changes(_STATE_COLUMNS | _FINDINGS)}, processes = '[]',
+    UPDATE node_states SET {", ".join(f"{name} = coalesce(r.{name}, node_states.{name})" for name in _IN_FULL)},
+        processes_kept = r.processes_kept, newest_kept = r.newest_kept, processes = '[]',
+        findings = CASE WHEN node_states.findings = r.findings THEN node_states.findings ELSE r.findings END,
         measured = coalesce(r.measured, node_states.measured)
     FROM changed r WHERE node_states.node_id = r.id
 ),
@@ -256,7 +259,8 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $5::bytea[],
     $6::uuid[], $7::smallint[], $8::text[])
 """)  # noqa: S608 - constants
 """What every report adds and changes, in one statement: each of its parts as a statement of its own costs as much
-again. ``changed`` are the nodes that were there before, with their states.
+again. ``changed`` are the nodes that were there before, with their states. A value that stays keeps its place outside
+the row, and is not written again.
 """
 
 DELETE_FINDINGS: Final = Statement("DELETE FROM node_findings WHERE node_id = ANY($1)")
