@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import text
 
@@ -242,6 +242,7 @@ def _old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, dict[str
         return {"before": now - timedelta(days=days)}
 
     yield _batch("reports", "received_at < :before"), before(settings.document_retention_days)
+    yield f"{FORGET_REFERENCES} AND r.made_at < :before LIMIT :limit)", before(settings.document_retention_days)
     yield _batch("webhook_deliveries", "finished_at < :before"), before(settings.event_retention_days)
     yield _batch("events", "at < :before"), before(settings.event_retention_days)
     yield _DELETE_RUNS, before(settings.run_retention_days)
@@ -252,6 +253,20 @@ def _old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, dict[str
     yield _batch("enrolment_requests", "last_asked_at < :before"), before(settings.token_retention_days)
     # The audit log keeps what is to be known of them.
     yield _batch("tokens", "revoked_at < :before OR expires_at < :before"), before(settings.token_retention_days)
+
+
+# A node's newest reference serves the reports that arrive. Who makes a newer one holds the node's lock, as those do
+# that refer to the one before: so where a newer one is seen, all that refer to an earlier one are seen too.
+FORGET_REFERENCES: Final = r"""
+DELETE FROM report_references WHERE ctid IN (
+    SELECT r.ctid FROM report_references r
+    WHERE EXISTS (SELECT FROM report_references n WHERE n.node_id = r.node_id AND n.made_at > r.made_at)
+        AND NOT EXISTS (
+            SELECT FROM report_documents d
+            WHERE d.node_id = r.node_id AND substring(d.document FOR 17) = '\x01'::bytea || uuid_send(r.report_id)
+        )
+"""
+"""References to which no document refers any more. Conditions and a bracket follow."""
 
 
 # What was measured on a node is kept beside it, so a run that is still the source of it stays.

@@ -10,7 +10,9 @@ while that is null, and what such a replica reads is the state when the base was
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -65,11 +67,13 @@ def columns_of(
     whole = msgspec.json.encode(
         {"inventory": inventory, "sample": sample, "collectors": collectors, "processes": processes}
     )
-    if base_kept is not None:
-        compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(base_kept), write_checksum=True)
-        changes = compressor.compress(whole)
-        if len(changes) <= _WORTH * len(base_kept):
-            return {"newest_kept": _spelled(changes), "processes_kept": None}, base_kept
+    # A base that is damaged stops no report: a new one is written.
+    with suppress(zlib.error):
+        if base_kept is not None:
+            compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(base_kept), write_checksum=True)
+            changes = compressor.compress(whole)
+            if len(changes) <= _WORTH * len(base_kept):
+                return {"newest_kept": _spelled(changes), "processes_kept": None}, base_kept
     base_kept = pack(whole)
     return {
         "inventory": inventory,
@@ -93,7 +97,7 @@ def newest_of(row: StateColumns) -> Newest | None:
             raise ValueError("the newest state says that it is too large")
         decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(row.base_kept))
         return _newest.decode(decompressor.decompress(row.newest_kept))
-    except (zstandard.ZstdError, msgspec.MsgspecError) as error:
+    except (zlib.error, zstandard.ZstdError, msgspec.MsgspecError) as error:
         raise ValueError(f"the newest state of a node cannot be read back: {error}") from error
 
 

@@ -45,6 +45,7 @@ from hugeplan.db.models import (
     SealedSamplesRow,
 )
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.against import REFERENCE_ID, restored
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.sealed import DamagedBlockError, unseal
 from hugeplan.fleet.newest import newest_of
@@ -84,6 +85,16 @@ async def delete_node(session: WriteSession, node_id: UUID) -> None:
     await session.execute(delete(NodeRow).where(NodeRow.id == node_id))
 
 
+_WITH_REFERENCE: Final = f"""
+SELECT d.document, f.document FROM report_documents d
+LEFT JOIN report_references f ON f.node_id = d.node_id AND f.report_id = {REFERENCE_ID}
+WHERE d.node_id = :node_id
+"""  # noqa: S608 - constants
+_KEPT_DOCUMENT: Final = text(_WITH_REFERENCE + "AND d.received_at = :received_at AND d.report_id = :report_id")
+_NEWEST_DOCUMENT: Final = text(_WITH_REFERENCE + "ORDER BY d.received_at DESC, d.report_id DESC LIMIT 1")
+"""A document as it is kept, with its reference as it is then: in one statement, so that both are of one moment."""
+
+
 async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> bytes | None:
     """The bytes of a report as they came; None when they are no longer kept. DamagedBlockError, zlib.error."""
     received_at = await session.scalar(
@@ -94,14 +105,10 @@ async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> 
         row.node_id == node_id, row.report_ids.contains([report_id])
     )
     if received_at is not None:
-        statement = select(ReportDocumentRow.document).where(
-            ReportDocumentRow.node_id == node_id,
-            ReportDocumentRow.received_at == received_at,
-            ReportDocumentRow.report_id == report_id,
-        )
-        document: bytes | None = await session.scalar(statement)
-        if document is not None:
-            return unpack(document)
+        values = {"node_id": node_id, "received_at": received_at, "report_id": report_id}
+        kept = (await session.execute(_KEPT_DOCUMENT, values)).first()
+        if kept is not None:
+            return restored(*kept)
         sealed = sealed.where(row.start_at <= received_at, row.end_at >= received_at)
     # After the other form: what is sealed between the statements is found by the last.
     return _unsealed((await session.execute(sealed.limit(1))).first(), report_id)
@@ -201,15 +208,9 @@ async def get_processes(session: ReadSession, node_id: UUID) -> Any | None:
 
 async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
     """The bytes of a node's newest report as they came; None when they are no longer kept."""
-    statement = (
-        select(ReportDocumentRow.document)
-        .where(ReportDocumentRow.node_id == node_id)
-        .order_by(ReportDocumentRow.received_at.desc(), ReportDocumentRow.report_id.desc())
-        .limit(1)
-    )
-    document: bytes | None = await session.scalar(statement)
-    if document is not None:
-        return unpack(document)
+    kept = (await session.execute(_NEWEST_DOCUMENT, {"node_id": node_id})).first()
+    if kept is not None:
+        return restored(*kept)
     sealed = await session.execute(
         select(SealedDocumentsRow.report_ids, SealedDocumentsRow.sizes_bytes, SealedDocumentsRow.documents)
         .where(SealedDocumentsRow.node_id == node_id)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -20,17 +20,19 @@ import msgspec
 from sqlalchemy import ARRAY, DateTime, Row, Select, Uuid, and_, cast, delete, func, select, text, update
 
 from hugeplan.db.locks import AdvisoryLock
+from hugeplan.db.maintenance import FORGET_REFERENCES
 from hugeplan.db.models import (
     NodeRow,
     ReportDocumentRow,
+    ReportReferenceRow,
     ReportRow,
     SampleRow,
     SealedDocumentsRow,
     SealedSamplesRow,
 )
 from hugeplan.db.session import Database, WriteSession
-from hugeplan.documents.kept import unpack
-from hugeplan.documents.sealed import seal
+from hugeplan.documents.against import reference_of, restored
+from hugeplan.documents.sealed import DamagedBlockError, seal
 from hugeplan.fleet.sealed_samples import Details, Numbers, microseconds, sealed_block
 
 BATCH_ROWS: Final = 360
@@ -162,8 +164,9 @@ async def _documents(session: WriteSession, node_id: UUID, before: datetime) -> 
         .where(known.state.is_distinct_from("newer_schema"))
     )
     rows = (await session.execute(_oldest(statement, _DOCUMENT_KEY, node_id, before))).all()
+    references = await _references(session, node_id)
     # Both in another thread: this one answers everybody.
-    taken, documents, stated = await asyncio.to_thread(_readable, rows)
+    taken, documents, stated = await asyncio.to_thread(_readable, rows, references)
     if not taken:
         return 0
     ids = [one.report_id for one in taken]
@@ -181,10 +184,21 @@ async def _documents(session: WriteSession, node_id: UUID, before: datetime) -> 
     )  # fmt: skip
     later = func.greatest(NodeRow.sealed_until, max(stated))
     await session.execute(update(NodeRow).where(NodeRow.id == node_id).values(sealed_until=later))
+    if len(references) > 1:
+        await session.execute(_FORGET_REFERENCES, {"node": node_id})
     return len(taken)
 
 
-def _readable(rows: Sequence[Row[Any]]) -> tuple[list[Row[Any]], list[bytes], list[datetime]]:
+async def _references(session: WriteSession, node_id: UUID) -> dict[UUID, bytes]:
+    """The packed references of a node."""
+    row = ReportReferenceRow
+    found = await session.execute(select(row.report_id, row.document).where(row.node_id == node_id))
+    return {one.report_id: one.document for one in found}
+
+
+def _readable(
+    rows: Sequence[Row[Any]], references: Mapping[UUID, bytes]
+) -> tuple[list[Row[Any]], list[bytes], list[datetime]]:
     """The rows that are sealed together, their documents, and the times that they say."""
     taken: list[Row[Any]] = []
     documents: list[bytes] = []
@@ -192,9 +206,10 @@ def _readable(rows: Sequence[Row[Any]]) -> tuple[list[Row[Any]], list[bytes], li
     size = 0
     for row in rows:
         try:
-            document = unpack(row.document)
+            reference = reference_of(row.document)
+            document = restored(row.document, None if reference is None else references.get(reference))
             at = _stated.decode(document).sample.taken_at
-        except (zlib.error, msgspec.MsgspecError):  # it stays as it is, and is named when it is read
+        except (zlib.error, DamagedBlockError, msgspec.MsgspecError):  # it stays as it is, and is named when it is read
             continue
         size += len(document)
         if documents and size > BATCH_BYTES:
@@ -247,6 +262,9 @@ _FORGET_REPORTS: Final = text(
     " AND state = 'parsed' AND run_id IS NULL RETURNING report_id"
 )
 """What a report measured is found by its row in ``reports``, so that one stays."""
+
+
+_FORGET_REFERENCES: Final = text(f"{FORGET_REFERENCES} AND r.node_id = :node)")
 
 
 async def _take_out(session: WriteSession, key: _Key, node_id: UUID, keys: Sequence[tuple[datetime, UUID]]) -> bool:

@@ -131,7 +131,9 @@ class ReportRow(Base):
 
 
 class ReportDocumentRow(Base):
-    """A report's bytes as they came (docs/adr/0003), as gzip where that is smaller. Partitioned by day of arrival."""
+    """A report's bytes as they came (docs/adr/0003), as what has changed since a reference (hugeplan.documents.against)
+    or as gzip, where that is smaller. Partitioned by day of arrival.
+    """
 
     __tablename__ = "report_documents"
     __table_args__ = ({"postgresql_partition_by": "RANGE (received_at)"},)
@@ -139,6 +141,19 @@ class ReportDocumentRow(Base):
     node_id: Mapped[UUID] = mapped_column(primary_key=True)
     received_at: Mapped[datetime] = mapped_column(primary_key=True)
     report_id: Mapped[UUID] = mapped_column(primary_key=True)
+    document: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class ReportReferenceRow(Base):
+    """A whole report, packed, with which others of its node are read (hugeplan.documents.against). The node's newest
+    one serves the reports that arrive; an earlier one stays while a document refers to it.
+    """
+
+    __tablename__ = "report_references"
+
+    node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
+    report_id: Mapped[UUID] = mapped_column(primary_key=True)
+    made_at: Mapped[datetime]
     document: Mapped[bytes] = mapped_column(LargeBinary)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -26,6 +27,7 @@ from hugeplan.db.exchange import (
     times,
     uuids,
 )
+from hugeplan.documents.against import restored
 from hugeplan.documents.report import Report
 from hugeplan.documents.sealed import DamagedBlockError, unseal
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, UnauthenticatedError, invalid_input
@@ -34,7 +36,7 @@ from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest import statements
 from hugeplan.fleet.ingest.in_force import Plans, SavedPlans, labelled_plan
 from hugeplan.fleet.ingest.incoming import Incoming, is_same_content, lenient
-from hugeplan.fleet.ingest.node_update import KeptFinding, Node
+from hugeplan.fleet.ingest.node_update import KeptFinding, Node, Reference
 from hugeplan.fleet.ingest.writes import NEWER, PARSED, Judged, State, to_json, writes_of
 from hugeplan.fleet.schemas import ReportReceipt
 from hugeplan.planner.printable import printable
@@ -129,12 +131,16 @@ class Batch:
             *before,
             (statements.LOCK_NODES, [machines]),
             (statements.TOKENS_AND_SEEN, [ids, of_machines, reports]),
+            (statements.REFERENCES, [machines]),
         ]
         with_runs = sorted({incoming.machine_id for incoming in self._incoming if incoming.run})
         if with_runs:
             calls.append((statements.MEASURED, [texts(with_runs)]))
-        nodes, found, *measured = (await self._exchange.run(calls))[len(before) :]
+        nodes, found, references, *measured = (await self._exchange.run(calls))[len(before) :]
         self._nodes = dict(map(_node, nodes))
+        for of_machine, report_id, document in references:
+            if (node := self._nodes.get(_text(of_machine))) is not None:
+                node.reference = Reference(_uuid(report_id), bytes.fromhex(_text(document)[2:]))
         for of_machine, state in measured[0] if measured else ():
             # A node that was made since the lock is met again when this batch begins again.
             if state is not None and (node := self._nodes.get(_text(of_machine))) is not None:
@@ -234,7 +240,10 @@ class Batch:
         if bound[incoming.token_id] is None:
             bound[incoming.token_id] = incoming.machine_id
             self._judged.binds.append((incoming.machine_id, incoming.token_id))
-        self._judged.stored.append((incoming, node))
+        kept, is_reference = node.keep(incoming)
+        if is_reference:
+            self._judged.references.append((incoming, node))
+        self._judged.stored.append((replace(incoming, document=kept), node))
         state = PARSED if incoming.parsed is not None else NEWER
         seen[key] = _Seen(node.id, incoming.content_sha256, incoming.run_id, state, incoming.document)
         return ReportReceipt(
@@ -283,11 +292,11 @@ def _uuid(value: bytes | None) -> UUID:
 
 
 def _stored_document(row: Row) -> bytes | None:
-    """A row of STORED_DOCUMENTS; None of a block that cannot be read back, as if it were no longer kept."""
+    """A row of STORED_DOCUMENTS as it came; None of one that cannot be read back, as if it were no longer kept."""
     document = bytes.fromhex(_text(row[2])[2:])
-    if row[3] is None:
-        return document
-    with suppress(DamagedBlockError):
+    with suppress(DamagedBlockError, zlib.error):
+        if row[3] is None:
+            return restored(document, None if row[6] is None else bytes.fromhex(_text(row[6])[2:]))
         ids = msgspec.json.decode(_text(row[5]), type=list[UUID])
         return unseal(document, msgspec.json.decode(_text(row[4])), int(_text(row[3])), ids)
     return None

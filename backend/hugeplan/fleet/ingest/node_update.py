@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,7 +13,9 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.benchmarks.records import RunRecord
+from hugeplan.documents.against import LARGEST_BYTES, SMALLEST_BYTES, against
 from hugeplan.documents.decoding import changed
+from hugeplan.documents.kept import unpack
 from hugeplan.documents.report import Inventory, Report, Sample, SampleMemory
 from hugeplan.events.records import Event
 from hugeplan.fleet.findings import OF_THE_PLAN, NodeFinding, Observed, findings_of, plan_drift, worst_first
@@ -37,10 +41,22 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 """Reports that arrive together are taken in any order; a step of the clock is more than this."""
 
 
+REFERENCE_WORTH: Final = 0.5
+"""A new reference is made where what has changed takes more than this part of a report that is kept whole."""
+
+
 class KeptFinding(NodeFinding, frozen=True, kw_only=True):
     """A finding with the time since when it holds in this state."""
 
     since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A report since which others of its node say what has changed. ``document`` is packed."""
+
+    report_id: UUID
+    document: bytes
 
 
 @dataclass(slots=True)
@@ -59,6 +75,7 @@ class Node:
     outcome: str | None = None
     sealed_until: datetime | None = None
     base_kept: bytes | None = None
+    reference: Reference | None = None
     verification: Verification | None = None
     put_in_force: bool = False
     columns: dict[str, Any] = field(default_factory=dict)
@@ -80,6 +97,23 @@ class Node:
             self._follow_label(incoming, labelled_plan(report.labels | self.labels_set), plans)
             self._apply_sample(incoming, report)
             self._verify(incoming, plans)
+
+    def keep(self, incoming: Incoming) -> tuple[bytes, bool]:
+        """The bytes to keep of a report, and whether it becomes the reference of those that follow."""
+        # Where there is a run, nearly all of a report is the run.
+        if incoming.parsed is None or incoming.run is not None:
+            return incoming.document, False
+        document = unpack(incoming.document)
+        if not SMALLEST_BYTES <= len(document) <= LARGEST_BYTES:
+            return incoming.document, False
+        # A reference that is damaged stops no report: the next one is made.
+        with suppress(zlib.error):
+            if self.reference is not None:
+                kept = against(document, self.reference.report_id, unpack(self.reference.document))
+                if len(kept) <= REFERENCE_WORTH * len(incoming.document):
+                    return kept, False
+        self.reference = Reference(incoming.report_id, incoming.document)
+        return against(document, incoming.report_id, document), True
 
     @property
     def is_changed_with_its_sample(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from hugeplan.db.exchange import Statement
+from hugeplan.documents.against import REFERENCE_ID
 from hugeplan.events import records as events
 
 NODE_COLUMNS: Final = {
@@ -106,22 +107,35 @@ after the lock: a statement sees what was committed before it began. LATERAL and
 of the index. As a plain join, planned while there were few reports, it read all reports of a node and compared ids.
 """
 
-STORED_DOCUMENTS: Final = Statement("""
+REFERENCES: Final = Statement("""
+SELECT n.machine_id, r.report_id, r.document FROM nodes n JOIN LATERAL (
+    SELECT * FROM report_references r WHERE r.node_id = n.id ORDER BY r.made_at DESC, r.report_id LIMIT 1
+) r ON true
+WHERE n.machine_id = ANY($1)
+""")
+"""The newest reference of each node. After the lock, as all that is read."""
+INSERT_REFERENCES: Final = Statement("""
+INSERT INTO report_references (node_id, report_id, made_at, document)
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bytea[])
+""")
+
+STORED_DOCUMENTS: Final = Statement(f"""
 WITH r AS (
     SELECT r.node_id, r.report_id, r.received_at FROM unnest($1::uuid[], $2::uuid[]) AS w(node_id, report_id)
     JOIN reports r ON r.node_id = w.node_id AND r.report_id = w.report_id
 )
-SELECT d.node_id, d.report_id, d.document, NULL, NULL, NULL
+SELECT d.node_id, d.report_id, d.document, NULL, NULL, NULL, f.document
 FROM r JOIN report_documents d ON d.node_id = r.node_id AND d.report_id = r.report_id AND d.received_at = r.received_at
+LEFT JOIN report_references f ON f.node_id = d.node_id AND f.report_id = {REFERENCE_ID}
 UNION ALL
 SELECT r.node_id, r.report_id, s.documents, array_position(s.report_ids, r.report_id) - 1, array_to_json(s.sizes_bytes),
-    array_to_json(s.report_ids)
+    array_to_json(s.report_ids), NULL
 FROM r JOIN sealed_documents s ON s.node_id = r.node_id AND s.start_at <= r.received_at AND s.end_at >= r.received_at
     AND s.report_ids @> ARRAY[r.report_id]
-""")
+""")  # noqa: S608 - constants
 """The documents of reports that came again in other bytes: whether they say the same is judged by what they say.
 
-Of a sealed one the block with its place in it, the sizes and the ids."""
+Of a sealed one the block with its place in it, the sizes and the ids; of another one its reference."""
 
 SEALED_SEEN: Final = Statement("""
 SELECT w.node_id, w.report_id, s.documents, array_position(s.report_ids, w.report_id) - 1, array_to_json(s.sizes_bytes),

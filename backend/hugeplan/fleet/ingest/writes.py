@@ -27,10 +27,12 @@ to_json = msgspec.json.Encoder().encode
 class Judged:
     """The reports of a batch that are to be stored, each with its node, and what is written beside them.
 
-    ``runs`` are with their documents as kept; ``binds`` are machines and the tokens that are theirs from now on.
+    ``references`` are those of them with which later ones are read; they are whole. ``runs`` are with their documents
+    as kept; ``binds`` are machines and the tokens that are theirs from now on.
     """
 
     stored: list[tuple[Incoming, Node]] = field(default_factory=list)
+    references: list[tuple[Incoming, Node]] = field(default_factory=list)
     runs: list[tuple[RunRecord, bytes]] = field(default_factory=list)
     wins: list[WinsRecord] = field(default_factory=list)
     binds: list[tuple[str, UUID]] = field(default_factory=list)
@@ -40,6 +42,8 @@ def writes_of(judged: Judged, nodes: Sequence[Node]) -> list[Call]:
     """The statements that store the batch, in their order."""
     before = [node for node in nodes if not node.is_new]
     calls = _node_updates(before)
+    if judged.references:
+        calls.append(_reference_inserts(judged))
     calls.append(_reports(judged, [node for node in before if node.is_changed_with_its_sample]))
     if judged.runs:
         calls += _run_inserts(judged, nodes)
@@ -103,6 +107,16 @@ def _node_updates(nodes: Sequence[Node]) -> list[Call]:
         ]
         calls.append((statements.UPDATE_RUN_OF_NODE, [to_json(rows)]))
     return calls
+
+
+def _reference_inserts(judged: Judged) -> Call:
+    made = judged.references
+    return statements.INSERT_REFERENCES, [
+        uuids(node.id for _, node in made),
+        uuids(incoming.report_id for incoming, _ in made),
+        times(incoming.received_at for incoming, _ in made),
+        blobs(incoming.document for incoming, _ in made),
+    ]
 
 
 def _reports(judged: Judged, sampled: Sequence[Node]) -> Call:

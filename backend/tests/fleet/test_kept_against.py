@@ -1,0 +1,244 @@
+"""What is kept as a difference: a node's newest state since its base, and its reports since a reference."""
+
+from __future__ import annotations
+
+import copy
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import text
+from support.reports import report
+from support.service import Service, assert_problem
+
+from hugeplan.db.maintenance import FORGET_REFERENCES
+from hugeplan.documents.against import against, reference_of, restored
+from hugeplan.documents.kept import pack
+from hugeplan.documents.sealed import DamagedBlockError
+from hugeplan.fleet.sealing import seal_round
+
+NODES = "/api/v1/nodes"
+
+
+@given(st.binary(max_size=3000), st.binary(max_size=3000))
+def test_any_bytes_come_back_with_any_reference(document: bytes, reference: bytes) -> None:
+    kept = against(document, uuid.UUID(int=7), reference)
+    assert reference_of(kept) == uuid.UUID(int=7)
+    assert restored(kept, pack(reference)) == document
+
+
+@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=3))
+def test_a_damaged_difference_is_an_error_and_nothing_else(at: int, damage: bytes) -> None:
+    document, reference = b'{"a": 1}' * 300, b'{"a": 2}' * 300
+    kept = bytearray(against(document, uuid.UUID(int=7), reference))
+    at = 17 + at % (len(kept) - 17)
+    kept[at : at + len(damage)] = damage
+    try:
+        found = restored(bytes(kept), pack(reference))
+    except DamagedBlockError:
+        return
+    assert found == document
+
+
+def test_a_difference_that_claims_to_be_large_takes_no_memory() -> None:
+    with pytest.raises(DamagedBlockError, match="bytes in place of"):
+        restored(against(b"0" * 10**7, uuid.UUID(int=7), b""), b"")
+
+
+def test_without_its_reference_a_document_is_damaged() -> None:
+    with pytest.raises(DamagedBlockError, match=str(uuid.UUID(int=7))):
+        restored(against(b"{}", uuid.UUID(int=7), b"{}"), None)
+
+
+def minute(number: int) -> dict[str, Any]:
+    """A report of a node with a pool, some processes and units, that many minutes later than the first."""
+    processes = [
+        {"pid": pid, "start_time_ticks": 5, "name": f"worker {pid}", "rss_bytes": 4096 * (pid + number)}
+        for pid in range(1, 30 + number)
+    ]
+    pools = [{"page_bytes": 2 << 20, "numa_node": 0, "nr_hugepages": 8 + number, "free_hugepages": number}]
+    document: dict[str, Any] = copy.deepcopy(report(sample={"processes": processes, "pools": pools}))
+    document["report_id"] = str(uuid.uuid4())
+    document["sample"]["taken_at"] = (datetime.now(UTC) - timedelta(minutes=10 - number)).isoformat()
+    document["sample"]["global_pools"] = [
+        {"page_bytes": 2 << 20, "nr_hugepages": 8 + number, "free_hugepages": number, "resv_hugepages": 0,
+         "surplus_hugepages": 0, "overcommit_hugepages": 0}
+    ]  # fmt: skip
+    document["sample"]["memory"]["mem_available_bytes"] = 4096 * (1000 + number)
+    document["collectors"] = [{"name": "memory", "status": "ok", "duration_seconds": 0.001 * (number + 1)}]
+    return document
+
+
+async def sent(agent: httpx.AsyncClient, document: dict[str, Any]) -> str:
+    answer = await agent.post("/api/v1/reports", json=document)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["node_id"])
+
+
+async def one(service: Service, query: str, **values: Any) -> Any:
+    async with service.database.read() as session:
+        return (await session.execute(text(query), values)).one()
+
+
+async def change(service: Service, statement: str, **values: Any) -> None:
+    async with service.database.write() as session:
+        await session.execute(text(statement), values)
+
+
+async def assert_shown(viewer: httpx.AsyncClient, node: str, document: dict[str, Any]) -> None:
+    """Each reader of a node's newest state tells what this report says."""
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    sample = document["sample"]
+    assert detail["sample"]["memory"]["mem_available_bytes"] == sample["memory"]["mem_available_bytes"]
+    assert detail["collectors"][0]["duration_seconds"] == document["collectors"][0]["duration_seconds"]
+    (pool,) = sample["pools"]
+    assert detail["facts"]["numa"][0]["pools"][0]["nr_hugepages"] == pool["nr_hugepages"]
+    listed = (await viewer.get(f"{NODES}/{node}/processes")).json()["processes"]
+    assert {one["pid"]: one["rss_bytes"] for one in listed} == {
+        one["pid"]: one["rss_bytes"] for one in sample["processes"]
+    }
+    (drift,) = (await viewer.get("/api/v1/fleet/drift", params={"matching": True})).json()["items"]
+    assert [one["actual_pages"] for one in drift["pools"]] == [pool["nr_hugepages"]]
+    assert (await viewer.get(f"{NODES}/{node}/report")).json() == document
+
+
+async def test_every_reader_sees_the_newest_state(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    node = await sent(agent, minute(0))
+    body = {"pools": [{"page_bytes": 2 << 20, "pages": 8, "numa_node": None}]}
+    assert (await planner.put(f"{NODES}/{node}/plan-in-force", json=body)).status_code == 200
+    for number in (1, 2, 3):
+        document = minute(number)
+        await sent(agent, document)
+        await assert_shown(viewer, node, document)
+    # Else this test says nothing: it is the difference that was read.
+    state = await one(service, "SELECT newest_kept, base_kept, processes_kept, sample FROM node_states")
+    assert state.newest_kept is not None
+    assert len(state.newest_kept) < len(state.base_kept) / 2
+    assert state.processes_kept is None
+    assert state.sample["memory"]["mem_available_bytes"] == 4096 * 1000
+
+
+async def test_a_replica_of_the_release_before_may_store_the_newest_report(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    """It writes the columns that it knows, among them ``processes_kept``, and leaves the others alone."""
+    node = await sent(agent, minute(0))
+    await sent(agent, minute(1))
+    theirs = [{"pid": 7, "start_time_ticks": 5, "name": "theirs"}]
+    await change(
+        service,
+        "UPDATE node_states SET sample = jsonb_set(sample, '{memory,mem_available_bytes}', '8192'), processes = '[]',"
+        " processes_kept = :kept",
+        kept=pack(json.dumps(theirs).encode()),
+    )
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 8192
+    listed = (await viewer.get(f"{NODES}/{node}/processes")).json()["processes"]
+    assert [one["name"] for one in listed] == ["theirs"]
+    await sent(agent, minute(2))
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1002
+
+
+async def test_a_state_that_has_little_in_common_with_its_base_becomes_the_base(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    node = await sent(agent, minute(0))
+    before = await one(service, "SELECT base_kept FROM node_states")
+    document = minute(1)
+    document["sample"]["processes"] = [
+        {"pid": pid, "start_time_ticks": pid * 7919 % 100_003, "name": uuid.uuid4().hex, "rss_bytes": pid**5}
+        for pid in range(1, 400)
+    ]
+    await sent(agent, document)
+    after = await one(service, "SELECT base_kept, newest_kept FROM node_states")
+    assert after.base_kept != before.base_kept
+    assert after.newest_kept is None
+    assert len((await viewer.get(f"{NODES}/{node}/processes")).json()["processes"]) == 399
+    assert (await viewer.get(f"{NODES}/{node}/report")).json() == document
+
+
+async def test_reports_are_read_byte_for_byte_before_and_after_they_are_sealed(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    raw = {}
+    for number in range(6):
+        document = minute(number)
+        if number == 3:  # so different that the next ones refer to it
+            document["labels"] = {f"label-{place}": uuid.uuid4().hex for place in range(60)}
+        raw[document["report_id"]] = json.dumps(document, indent=1).encode()
+        headers = {"Content-Type": "application/json"}
+        answer = await agent.post("/api/v1/reports", content=raw[document["report_id"]], headers=headers)
+        assert answer.status_code == 201, answer.text
+    node = answer.json()["node_id"]
+
+    async def assert_whole() -> None:
+        for report_id, document in raw.items():
+            read = await viewer.get(f"{NODES}/{node}/report", params={"report_id": report_id})
+            assert read.content == document
+            again = dict(reversed(json.loads(document).items()))
+            assert (await agent.post("/api/v1/reports", json=again)).status_code == 200
+
+    await assert_whole()
+    kept = await one(
+        service,
+        "SELECT count(*), count(DISTINCT substring(document FROM 2 FOR 16)) AS used,"
+        " (SELECT count(*) FROM report_references) AS made"
+        " FROM report_documents WHERE substring(document FOR 1) = '\\x01'::bytea",
+    )
+    assert kept == (6, 2, 2)
+    # The first three are of this morning; the rest refers to both references, or to the later one.
+    early = list(raw)[:3]
+    for table in ("reports", "report_documents"):
+        await change(
+            service,
+            f"UPDATE {table} SET received_at = received_at - interval '9 hours' WHERE report_id = ANY(:ids)",
+            ids=[uuid.UUID(one) for one in early],
+        )
+    assert (await seal_round(service.database, 3600))[0] == 3
+    assert (await one(service, "SELECT count(*) FROM report_references")).count == 1
+    await assert_whole()
+
+
+async def test_a_reference_that_is_needed_is_never_forgotten(service: Service, agent: httpx.AsyncClient) -> None:
+    await sent(agent, minute(0))
+    await sent(agent, minute(1))
+    document = minute(2)
+    document["labels"] = {f"label-{place}": uuid.uuid4().hex for place in range(60)}
+    await sent(agent, document)
+    assert (await one(service, "SELECT count(*) FROM report_references")).count == 2
+    await change(service, FORGET_REFERENCES + ")")
+    assert (await one(service, "SELECT count(*) FROM report_references")).count == 2
+    await change(service, "DELETE FROM report_documents WHERE report_id <> :id", id=uuid.UUID(document["report_id"]))
+    await change(service, FORGET_REFERENCES + ")")
+    assert (await one(service, "SELECT count(*) FROM report_references")).count == 1
+    # The newest serves the reports to come, whether one refers to it or not.
+    await change(service, "DELETE FROM report_documents")
+    await change(service, FORGET_REFERENCES + ")")
+    assert (await one(service, "SELECT count(*) FROM report_references")).count == 1
+
+
+async def test_a_damaged_reference_is_named_and_nothing_else_suffers(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    first, second = minute(0), minute(1)
+    node = await sent(agent, first)
+    await sent(agent, second)
+    await change(service, "UPDATE report_references SET document = overlay(document placing 'xx' from 20)")
+    params = {"report_id": second["report_id"]}
+    problem = assert_problem(await viewer.get(f"{NODES}/{node}/report", params=params), 500, "document-damaged")
+    assert second["report_id"] in problem["detail"]
+    assert (await viewer.get(f"{NODES}/{node}")).status_code == 200
+    again = dict(reversed(second.items()))
+    assert (await agent.post("/api/v1/reports", json=again)).status_code in {200, 409}
+    # The next report is stored all the same, and makes a reference that can be read.
+    third = minute(2)
+    await sent(agent, third)
+    assert (await viewer.get(f"{NODES}/{node}/report")).json() == third
