@@ -13,8 +13,8 @@ from hugeplan.db.base import PARTITIONED_TABLES, Base
 #: Table -> the column that it is spread by.
 SPREAD = {"nodes": "id"} | dict.fromkeys(
     (
-        "node_findings", "node_states", "plans_in_force", "report_documents", "report_references", "reports", "run_wins",
-        "runs", "sample_days", "sample_hours", "samples", "sealed_documents", "sealed_samples", "trials",
+        "node_findings", "node_states", "plans_in_force", "report_documents", "report_references", "reports",
+        "run_wins", "runs", "sample_days", "sample_hours", "samples", "sealed_documents", "sealed_samples", "trials",
     ),
     "node_id",
 )  # fmt: skip
