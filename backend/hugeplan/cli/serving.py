@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import os
 import resource
 import socket
 from collections.abc import Awaitable, Callable
@@ -116,5 +117,6 @@ def application() -> FastAPI:
     Connection.configure(settings)
     made = create_app(settings)
     Connection.end_streams = made.state.event_feed.end
+    made.state.fleet_plan_runner.share_ready_process(str(os.getppid()))
     _tame_collector()
     return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -34,6 +35,12 @@ class FleetPlanRunner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[UUID] = set()
         self._has_looked = False
+        self._shared_by: str | None = None
+        self._claim: socket.socket | None = None
+
+    def share_ready_process(self, service: str) -> None:
+        """Keep a process ready in one worker of this service alone: each takes about 100 MB."""
+        self._shared_by = service
 
     async def start(self, job_id: UUID) -> None:
         """Run a stored job when it is its turn."""
@@ -60,6 +67,9 @@ class FleetPlanRunner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
         if self._ready is not None and self._ready.returncode is None:
             self._ready.terminate()
             await self._ready.communicate()
@@ -67,8 +77,22 @@ class FleetPlanRunner:
     async def prepare(self) -> None:
         """Start a process that has read its modules when its job comes. It ends with this one, whose pipe it reads."""
         async with self._preparing:
-            if self._ready is None or self._ready.returncode is not None:
+            if self._is_its_turn() and (self._ready is None or self._ready.returncode is not None):
                 self._ready = await self._process()
+
+    def _is_its_turn(self) -> bool:
+        """Whether this worker keeps the process: the first that asks does, and when it ends, the next that asks."""
+        if self._shared_by is None or self._claim is not None:
+            return True
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            # A name that the kernel frees when its owner ends, however it ends.
+            claim.bind(f"\0hugeplan-fleet-plan-{self._shared_by}")
+        except OSError:
+            claim.close()
+            return False
+        self._claim = claim
+        return True
 
     async def _process(self) -> asyncio.subprocess.Process:
         environment = {**os.environ, "HUGEPLAN_DATABASE_URL": self._settings.psycopg_url()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from support.reports import report
 from support.service import Service
 
 from hugeplan.fleet_plans.runner import FleetPlanRunner
+from hugeplan.settings import Settings
 
 DATABASE = {"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}
 SCENARIO = {"databases": [DATABASE]}
@@ -98,3 +100,21 @@ async def test_a_job_that_waits_for_its_turn_is_never_called_dead(
     async with planner.stream("GET", f"/api/v1/fleet/plans/{job['id']}/progress") as stream:
         await stream.aread()
     assert (await planner.get(f"/api/v1/fleet/plans/{job['id']}")).json()["status"] == "done"
+
+
+async def test_of_several_workers_one_keeps_a_process_ready(service: Service, settings: Settings) -> None:
+    name = uuid.uuid4().hex
+    workers = [FleetPlanRunner(service.database, settings) for _ in range(3)]
+    try:
+        for worker in workers:
+            worker.share_ready_process(name)
+            await worker.prepare()
+        assert [worker._ready is not None for worker in workers] == [True, False, False]
+        # When that one ends, another one takes its place.
+        await workers[0].close()
+        await workers[2].prepare()
+        await workers[1].prepare()
+        assert [worker._ready is not None for worker in workers[1:]] == [False, True]
+    finally:
+        for worker in workers:
+            await worker.close()
