@@ -107,7 +107,11 @@ async def test_the_next_preview_reads_the_node_again_only_when_it_changed(
     plan = (await planner.post(PREVIEW, json=body)).json()["plan"]
     assert plan["now"]["available_bytes"] == 2**33
     async with service.database.write() as session:
-        change = "UPDATE node_states SET sample = jsonb_set(sample, '{memory,mem_available_bytes}', '4096')"
+        # As a replica of the release before does it, which writes the processes beside the sample.
+        change = (
+            "UPDATE node_states SET sample = jsonb_set(sample, '{memory,mem_available_bytes}', '4096'),"
+            " processes_kept = '[]'"
+        )
         await session.execute(text(change))
     plan = (await planner.post(PREVIEW, json=body)).json()["plan"]
     assert plan["now"]["available_bytes"] == 4096
