@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from hugeplan.planner.choice.candidates import demand_at
+from hugeplan.planner.choice.candidates import demand_at, instance_candidates
 from hugeplan.planner.choice.pool_sizes import with_pool
 from hugeplan.planner.connection_options import connection_options
 from hugeplan.planner.demand import DemandContext, engine_named
@@ -15,7 +16,6 @@ from hugeplan.planner.memory.ledger import free_bytes_by_node
 from hugeplan.planner.memory.page_tables import instance_tables
 from hugeplan.planner.memory.pools import most_slack_pages
 from hugeplan.planner.model import (
-    GIB,
     MIB,
     DatabaseInstance,
     FitOption,
@@ -32,8 +32,6 @@ from hugeplan.planner.units import exact_bytes, format_bytes
 #: Bytes that a plan of the request misses, 0 where it fits. Raises PlannerError for what cannot be planned.
 Missing = Callable[[PlanRequest], int]
 
-#: Steps in which a pool that fits is looked for; it is named in its engine's own.
-_FINE_BYTES, _COARSE_BYTES = 64 * MIB, GIB // 2
 #: Instances of which a change is tried, the largest first: each is a plan or two.
 _MOST_CHANGED = 4
 
@@ -124,7 +122,7 @@ def _options(
     bound = [pair for pair in pairs if numa_node is None or pair[0].numa_node == numa_node] or pairs
     largest_first = sorted(bound, key=lambda pair: -pair[1].demand.segment_bytes)
     for instance, planned in largest_first[:_MOST_CHANGED]:
-        yield from _on_huge_pages(request, instance, planned, missing)
+        yield from _on_huge_pages(request, instance, planned, short, missing)
         if instance.page_bytes and _fits(request, replace(instance, page_bytes=None), missing):
             text = f"{instance.name} fits with another page size than {page_label(instance.page_bytes)}: leave it open."
             yield FitOption(kind="page_size", text=text, instance=instance.name)
@@ -133,21 +131,21 @@ def _options(
             yield FitOption(kind="numa_node", text=text, instance=instance.name)
     for instance, planned in largest_first[:_MOST_CHANGED]:
         yield from connection_options(instance, planned.demand, short, lambda d: _fits(request, d, missing))
-    chosen = _as_chosen(request, instances)
     for instance, planned in largest_first[:1]:
-        as_chosen = next(d for d in chosen.databases if d.name == instance.name)
-        option = _largest_pool(chosen, as_chosen, planned, short, missing)
-        option = option or _largest_pool(request, instance, planned, short, missing)
+        option = _largest_pool(request, instance, planned, short, missing)
         if option is not None:
             yield option
 
 
 def _on_huge_pages(
-    request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, missing: Missing
+    request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, short: int, missing: Missing
 ) -> Iterator[FitOption]:
-    """Huge pages for an instance whose settings or whose scenario exclude them, where that is what fits."""
+    """Huge pages for an instance whose settings or whose scenario exclude them, where that is what fits.
+
+    They give back page tables and nothing else: where more is missing than those take, no plan is asked.
+    """
     engine = engine_named(instance.engine)
-    if planned.page_bytes or not planned.demand.wants_pool:
+    if planned.page_bytes or not planned.demand.wants_pool or short > planned.page_tables_huge_bytes:
         return
     context = DemandContext.of_node(request.node)
     size = request.node.default_huge_page_bytes
@@ -174,112 +172,139 @@ def _on_huge_pages(
     )
 
 
-def _as_chosen(request: PlanRequest, instances: Sequence[InstancePlan]) -> PlanRequest:
-    """The request with every page size as the plan chose it, so that only the pool's size changes."""
-    pairs = zip(request.databases, instances, strict=True)
-    return replace(request, databases=tuple(replace(d, page_bytes=p.page_bytes or 0) for d, p in pairs))
-
-
 def _largest_pool(
     request: PlanRequest, instance: DatabaseInstance, planned: InstancePlan, short: int, missing: Missing
 ) -> FitOption | None:
     """The largest buffer pool of one instance with which the plan fits, in its engine's step; None where none does.
 
-    What a pool takes beside its plan is known without planning it, so the size is worked out first; two plans show that
-    it fits and one step above does not. Only where they do not is every size on the way planned.
+    What a pool takes beside its plan is known without planning it, so the size is worked out first, on each page size
+    that is open to it; two plans show that it fits and one step above does not. Only where they do not are sizes on the
+    way planned.
     """
-    engine = engine_named(instance.engine)
-    setting, asked = engine.pool_setting, planned.demand.pool_bytes
+    setting, asked = engine_named(instance.engine).pool_setting, planned.demand.pool_bytes
     if setting is None or not asked:
         return None
     fixed = replace(instance, pool_min_bytes=None, pool_max_bytes=None)
+    most = min(asked, request.node.mem_total_bytes)
+    room = _Pools(request, fixed, planned.demand.page_bytes).cost(asked) - short
+    found = above = 0
+    grids = [_Pools(request, fixed, page_bytes) for page_bytes in _open_sizes(request, instance)]
+    best = grids
+    for grid in grids:
+        if grid.cost(grid.above(found)) <= room:  # more than on another page size
+            found = largest_that_fits(partial(grid.left, room), grid, most, most)
+            above, best = grid.above(found), [grid]
 
-    def lacks(buffer_pool_bytes: int) -> int:
-        return _lacks(request, with_pool(fixed, buffer_pool_bytes), missing)
+    def spare(buffer_pool_bytes: int) -> int:
+        return -_lacks(request, with_pool(fixed, buffer_pool_bytes), missing)
 
-    def cost(buffer_pool_bytes: int) -> int:
-        try:
-            demand = demand_at(with_pool(fixed, buffer_pool_bytes), planned.demand.page_bytes, context)
-        except PlannerError:
-            return request.node.mem_total_bytes
-        pages = demand.pages + (most_slack_pages(demand, numa_nodes, request.policy) if planned.page_bytes else 0)
-        own = pages * demand.page_bytes if planned.page_bytes else demand.segment_bytes
-        own += sum(size * pages for size, pages in demand.also_pages)
-        return own + instance_tables(request.node, demand, fixed.workload).bytes
-
-    def would_lack(buffer_pool_bytes: int) -> int:
-        return max(0, cost(buffer_pool_bytes) - room)
-
-    context = DemandContext.of_node(request.node)
-    numa_nodes = 1 if instance.numa_node is not None else len(request.node.numa)
-    least, step = min(asked, request.node.mem_total_bytes), engine.pool_step_bytes
-    room = cost(asked) - short
-    found = largest_that_fits(would_lack, least, step) if step < _FINE_BYTES else 0
-    if not found or lacks(found) or (found + step <= least and not lacks(found + step)):
-        found = _in_steps(lacks, cost, least, _COARSE_BYTES)
-        found = _in_steps(lacks, cost, min(least, found + _COARSE_BYTES), _FINE_BYTES)
-        if step < _FINE_BYTES:
-            found = largest_that_fits(lacks, min(least, found + _FINE_BYTES), step)
-    if not found:
-        return None
-    value = with_pool(fixed, found).settings[setting]
+    fits = found > 0 and spare(found) >= 0
+    if not fits or (above <= most and spare(above) >= 0):
+        found = max(largest_that_fits(spare, grid, most, above if fits else found or most) for grid in best)
+        if not found:
+            return None
+        above = min(grid.above(found) for grid in best)
     return FitOption(
         kind="pool",
         text=(
             f"The largest {setting} of {instance.name} that fits is {exact_bytes(found)}"
-            f" (in steps of {exact_bytes(step)})."
+            f" (in steps of {exact_bytes(above - found)})."
         ),
         instance=instance.name,
         setting=setting,
-        value=value,
+        value=with_pool(fixed, found).settings[setting],
         pool_bytes=found,
     )
 
 
-def _in_steps(lacks: Callable[[int], int], cost: Callable[[int], int], asked: int, unit: int) -> int:
-    """The largest multiple of ``unit`` that fits, also where a larger pool takes less memory than a smaller one.
+class _Pools:
+    """Pools of one instance on pages of one size: what they would take, and between which sizes the engine rounds."""
 
-    Pools in chunks rise in steps and now and then fall: whatever takes less than the first size that does not fit is
-    tried, the largest first.
-    """
-    found = largest_that_fits(lacks, asked, unit)
-    if found + unit > asked:
+    def __init__(self, request: PlanRequest, instance: DatabaseInstance, page_bytes: int) -> None:
+        self._node, self._policy, self._instance = request.node, request.policy, instance
+        self._page_bytes, self._engine = page_bytes, engine_named(instance.engine)
+        self._context = DemandContext.of_node(request.node)
+        self._numa_nodes = 1 if instance.numa_node is not None else len(request.node.numa)
+
+    def left(self, room: int, buffer_pool_bytes: int) -> int:
+        """What such a pool leaves of a room."""
+        return room - self.cost(buffer_pool_bytes)
+
+    def cost(self, buffer_pool_bytes: int) -> int:
+        """Bytes that the instance takes with such a pool; 0 below its engine's least, of which plans say so."""
+        try:
+            demand = demand_at(with_pool(self._instance, buffer_pool_bytes), self._page_bytes, self._context)
+        except PlannerError:
+            return 0
+        own = demand.segment_bytes
+        if self._page_bytes != self._node.base_page_bytes:
+            own = (demand.pages + most_slack_pages(demand, self._numa_nodes, self._policy)) * self._page_bytes
+        own += demand.on_base_bytes + sum(size * pages for size, pages in demand.also_pages)
+        return own + instance_tables(self._node, demand, self._instance.workload).bytes
+
+    def whole(self, buffer_pool_bytes: int) -> int:
+        """The largest pool not above a size that the engine does not round up; 0 where there is none."""
+        size = buffer_pool_bytes
+        while size > 0 and size % (step := self._step(size)):
+            size = size // step * step
+        return size
+
+    def above(self, buffer_pool_bytes: int) -> int:
+        """The smallest pool above a size that the engine does not round up."""
+        more = self._step(buffer_pool_bytes)
+        while (found := self.whole(buffer_pool_bytes + more)) <= buffer_pool_bytes:
+            more *= 2
+        while (smaller := self.whole(found - 1)) > buffer_pool_bytes:
+            found = smaller
         return found
-    # With nothing found, the smallest size that does not fit is the first.
-    limit = cost(found + unit)
-    for size in range(asked // unit * unit, found + unit, -unit):
-        if cost(size) < limit and not lacks(size):
-            return size
-    return found
+
+    def _step(self, buffer_pool_bytes: int) -> int:
+        """The engine's step at a size; a MiB below its least pool."""
+        try:
+            return self._engine.pool_step(with_pool(self._instance, buffer_pool_bytes), self._page_bytes, self._context)
+        except PlannerError:
+            return MIB
 
 
-def largest_that_fits(lacks: Callable[[int], int], asked: int, unit: int) -> int:
-    """The largest multiple of ``unit``, at most ``asked``, for which ``lacks`` is 0; 0 where there is none.
+def _open_sizes(request: PlanRequest, instance: DatabaseInstance) -> list[int]:
+    """Page sizes that are open to an instance, the kernel's default huge page size first: it is most often the one."""
+    node, context = request.node, DemandContext.of_node(request.node)
+    weighed = instance_candidates(node, instance, request.policy, context, weigh_gains=False).candidates
+    sizes = [c.page_bytes for c in weighed if c.obstacle is None] or [c.page_bytes for c in weighed]
+    return sorted(sizes, key=lambda size: (size != node.default_huge_page_bytes, size))
 
-    What lacks falls by about a byte per byte of pool: the size is taken down by what lacks until it fits, then up in
-    steps that double, and what is between the last two is halved. A handful of plans instead of one per halving.
+
+def largest_that_fits(spare: Callable[[int], int], pools: _Pools, most: int, guess: int) -> int:
+    """The largest size, at most ``most``, that fits; 0 where none does. ``guess``: a size that may be near it.
+
+    ``spare``: what is left with a size, below 0 where it does not fit; it falls as the size rises, by no less. Only
+    sizes that the engine does not round up are tried: in steps that double while all fit; then where what is left would
+    be used up, or what lacks is given up, and each third time in the middle.
     """
-    high = asked // unit + 1  # in units; does not fit, or is more than was asked
-    low = 0
-    at = high - 1
-    down = 1
-    while at > low:
-        short = lacks(at * unit)
-        if not short:
-            low = at
-            break
-        high = at
-        # Pools in larger units do not shrink by a byte per byte: steps double, and at least one unit stays to be tried.
-        at = min(max(at - down, int(at > 1)), max(1, at - short // unit))
-        down *= 2
-    step = 1
-    while low and high - low > 1:
-        at = min(low + step, (low + high) // 2) if low + step >= high else low + step
-        if lacks(at * unit):
-            high = at
+    low, left_low = 0, 0
+    high, left_high = most + 1, 0
+    stride = tries = 0
+    at = pools.whole(min(guess, most))
+    while low < at < high:
+        left = spare(at)
+        if left >= 0:
+            low, left_low = at, left
         else:
-            low, step = at, 2 * step
-    return low * unit
+            high, left_high = at, left
+        last = pools.whole(high - 1)
+        if last <= low:
+            break
+        tries += 1
+        if not left_high:
+            stride = max(2 * stride, pools.above(low) - low)
+            at = pools.whole(min(low + stride, last))
+            continue
+        middle = (low + high) // 2
+        near = low + (high - low) * left_low // (left_low - left_high) if left_low else high + left_high
+        at = pools.whole(min(middle if tries % 3 == 0 or near <= low else near, last))
+        if at <= low:
+            at = pools.above(low)
+    return low
 
 
 def _fits(request: PlanRequest, changed: DatabaseInstance, missing: Missing) -> bool:

@@ -10,7 +10,8 @@ from support.seeds import SEEDS
 
 from hugeplan.planner import plan as plan_module
 from hugeplan.planner.choice.pool_sizes import with_pool
-from hugeplan.planner.demand import engine_named
+from hugeplan.planner.demand import DemandContext, engine_named
+from hugeplan.planner.demand.engines.jvm import COLLECTORS
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance, FitOption, NodeFacts, NumaNode, PlanRequest, Policy
 from hugeplan.planner.plan import plan
@@ -25,6 +26,16 @@ def option_of(request: PlanRequest) -> FitOption | None:
     found = plan(request)
     assert found.shortfall is not None
     return next((o for o in found.shortfall.options if o.kind == "pool"), None)
+
+
+def stepped(request: PlanRequest, pool_bytes: int) -> int:
+    """The engine's own step from a size."""
+    (database,) = request.databases
+    return engine_named(database.engine).pool_step(
+        with_pool(database, pool_bytes),
+        database.page_bytes or request.node.base_page_bytes,
+        DemandContext.of_node(request.node),
+    )
 
 
 def fits(request: PlanRequest, pool_bytes: int) -> bool:
@@ -43,7 +54,9 @@ def test_mysql_on_1g_pages_is_told_a_pool() -> None:
     assert option is not None
     assert option.pool_bytes is not None
     assert fits(request, option.pool_bytes)
-    assert not fits(request, option.pool_bytes + 64 * MIB)
+    step = stepped(request, option.pool_bytes)
+    assert step == GIB  # eight instances of a chunk of 128 MiB
+    assert not fits(request, option.pool_bytes + step)
 
 
 def case(rng: random.Random) -> PlanRequest:
@@ -61,6 +74,8 @@ def case(rng: random.Random) -> PlanRequest:
             ("mariadb", "10.11.8", mysql),
             ("oracle", "19", {"sga_target": f"{pool}G"}),
             ("jvm", "17", {"Xmx": f"{pool}g"}),
+            ("jvm", rng.choice(("11", "21", "25")), {"Xmx": f"{pool}g", "gc": rng.choice(COLLECTORS)}),
+            ("mysql", "8.4", {**chunked, "innodb_buffer_pool_instances": str(rng.choice((1, 3, 8, 64)))}),
             ("oracle", "19", {"sga_target": f"{pool}G", "use_large_pages": "FALSE", "processes": "300"}),
             ("db2", "11.5", {"database_memory": f"{pool}G"}),
             ("postgresql", "17", {"shared_buffers": f"{pool}GB", "max_connections": "200", "huge_pages": "off"}),
@@ -82,14 +97,15 @@ def test_one_step_above_does_not_fit(seed: int) -> None:
         request = case(rng)
         option = option_of(request) if not plan(request).feasible else None
         if option is None or option.pool_bytes is None:
-            assert not any(fits(request, size * 64 * MIB) for size in (1, 2, 4, 16)), (seed, number)
+            assert not any(fits(request, size * 32 * MIB) for size in (1, 2, 4, 8, 32)), (seed, number)
             continue
         named += 1
         found = option.pool_bytes
-        step = engine_named(request.databases[0].engine).pool_step_bytes
+        step = stepped(request, found)
         assert fits(request, found), (seed, number)
         unit = max(step, MIB)
-        above = [found + step, found + unit, *(found + unit * rng.randrange(1, 1_000) for _ in range(6))]
+        above = [found + step, found + unit, *(found + unit * rng.randrange(1, 1_000) for _ in range(4))]
+        above += [found + MIB, *(found + MIB * rng.randrange(1, 3_000) for _ in range(4))]
         assert not any(fits(request, size) for size in above), (seed, number, option.text)
     assert named > 20
 
@@ -101,6 +117,9 @@ def test_one_step_above_does_not_fit(seed: int) -> None:
         ("postgresql", "17", {"shared_buffers": "100GB", "max_connections": "200", "huge_pages": "off"}),
         ("oracle", "19", {"sga_target": "100G"}),
         ("db2", "11.5", {"database_memory": "100G"}),
+        ("mysql", "8.0", {"innodb_buffer_pool_size": "100G"}),
+        ("mariadb", "11.4.5", {"innodb_buffer_pool_size": "100G"}),
+        ("jvm", "17", {"Xmx": "100g", "gc": "Parallel"}),
     ],
 )
 def test_the_size_is_worked_out_not_searched_by_plans(

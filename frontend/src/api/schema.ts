@@ -2565,6 +2565,7 @@ export interface components {
          *     ``pages`` = sum of the segments' pages; ``error_pages`` is the rule's stated error bar, +- pages.
          *     ``also_pages`` are (page_bytes, pages) of smaller huge page sizes that it takes too, where such a pool exists;
          *     without one those parts use base pages. ``private_fixed_bytes`` is base-page memory that no connection causes.
+         *     ``on_base_bytes``: mappings beside the pool that stay on base pages whatever pools there are.
          *     ``wants_pool`` False: the right answer for this engine is no hugetlb pool (``notes`` says why).
          */
         Demand: {
@@ -2621,6 +2622,11 @@ export interface components {
             ][];
             /** Private Fixed Bytes */
             private_fixed_bytes: number | null;
+            /**
+             * On Base Bytes
+             * @default 0
+             */
+            on_base_bytes: number;
         };
         /**
          * Difference

@@ -207,7 +207,12 @@ def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], lacks
 
 
 def _asides(inputs: ChoiceInputs) -> list[Aside]:
-    """What to leave free, the most first: what the tenants may need at the policy's risk, the margin, nothing."""
+    """What to leave free, the most first: what the tenants may need at the policy's risk, the margin, nothing.
+
+    Nothing at once where only asked whether it fits: what fits with memory left aside fits without.
+    """
+    if not inputs.weigh_gains and not any(is_ranged(instance) for instance in inputs.request.databases):
+        return [Aside()]
     more, more_by_node = inputs.excess
     asides = [Aside(inputs.margin_bytes), Aside()]
     if more > inputs.margin_bytes or any(more_by_node.values()):
@@ -275,7 +280,7 @@ def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: 
 
     def cost(instance: DatabaseInstance, page_bytes: int) -> int:
         demand = demand_at(instance, page_bytes, inputs.context)
-        own = demand.segment_bytes + sum(size * pages for size, pages in demand.also_pages)
+        own = demand.segment_bytes + demand.on_base_bytes + sum(size * pages for size, pages in demand.also_pages)
         own += max(0, demand.waste_bytes - page_bytes)  # of many mappings; of the last page of one, a page is held back
         slack = max(int(own * inputs.policy.slack_fraction), page_bytes if demand.error_pages else 0)
         return own + slack + instance_tables(inputs.node, demand, instance.workload).bytes

@@ -56,7 +56,7 @@ def _base_pages_claim(name: str, numa_node: int | None, demand: Demand, node: No
 
 
 def _left_on_base_claim(name: str, numa_node: int | None, candidate: Candidate, node: NodeFacts) -> Claim:
-    planned = {part.page_bytes for part in candidate.smaller}
+    planned, on_base = {part.page_bytes for part in candidate.smaller}, candidate.demand.on_base_bytes
     return Claim(
         kind=LedgerKind.ENGINE_PRIVATE,
         name=f"{name}: smaller mappings on {page_label(node.base_page_bytes)} pages",
@@ -65,12 +65,15 @@ def _left_on_base_claim(name: str, numa_node: int | None, candidate: Candidate, 
         source=Source.COMPUTED,
         explanation=Explanation(
             "sum of the mappings too small for the pool's pages, rounded up to the smaller huge pages",
-            tuple(
-                Term(f"pages of {page_label(size)}", str(pages), Source.COMPUTED)
-                for size, pages in candidate.demand.also_pages
-                if size not in planned
+            (
+                *(
+                    Term(f"pages of {page_label(size)}", str(pages), Source.COMPUTED)
+                    for size, pages in candidate.demand.also_pages
+                    if size not in planned
+                ),
+                *((Term("on base pages", format_bytes(on_base), Source.COMPUTED),) if on_base else ()),
             ),
-            "no pool of that size may be planned",
+            "no pool of that size may be planned, or no huge page divides the mapping",
         ),
     )
 

@@ -179,6 +179,7 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
         )
     smaller = smaller_demands(node, setting.policy, demand)
     on_base = sum(page * pages for page, pages in demand.also_pages) - sum(d.segment_bytes for d in smaller)
+    on_base += demand.on_base_bytes
     room = node.mem_total_bytes - demand.segment_bytes
     returned = returned_tables_bytes(base_tables_bytes(base_tables.bytes, setting.instance), tables.bytes, room)
     if node.hvo_enabled:
@@ -229,6 +230,7 @@ def smaller_demands(node: NodeFacts, policy: Policy, demand: Demand) -> tuple[De
             error_pages=0,
             waste_bytes=0,
             also_pages=(),
+            on_base_bytes=0,
         )
         for size, pages in demand.also_pages
         if pages

@@ -130,8 +130,8 @@ class Engine:
         demand: segments and pages at one page size.
         pool_use: which pools it draws from, and what happens on a shortage.
         pool_setting: the setting that sizes the buffer pool; None where there is none.
-        pool_step_bytes: the step in which a pool that fits is named. Below 64 MiB only where a larger pool never takes
-            less memory than a smaller one, as it may where it is mapped in parts that are rounded one by one.
+        pool_step: the unit in bytes to which the engine rounds a pool of this size up, on pages of a size; whole MiB
+            where it takes each of them.
         pool_maximum: a setting that maps the pool's maximum: it follows the pool where the planner sizes it.
         named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
         size_setting: the setting that names it.
@@ -152,7 +152,7 @@ class Engine:
     demand: Callable[[DatabaseInstance, int, DemandContext], Demand]
     pool_use: Callable[[DatabaseInstance, DemandContext], PoolUse]
     pool_setting: str | None
-    pool_step_bytes: int = 64 * MIB
+    pool_step: Callable[[DatabaseInstance, int, DemandContext], int] = lambda *_: MIB
     pool_maximum: str | None = None
     named_size: Callable[[DatabaseInstance], int | None] = lambda _: None
     size_setting: str = ""
@@ -201,6 +201,7 @@ class DemandParts:
     page_cache_bytes: int | None = None
     also_pages: tuple[tuple[int, int], ...] = ()
     private_fixed_bytes: int | None = None
+    on_base_bytes: int = 0
 
 
 def build_demand(instance: DatabaseInstance, page_bytes: int, parts: DemandParts) -> Demand:
@@ -228,6 +229,7 @@ def build_demand(instance: DatabaseInstance, page_bytes: int, parts: DemandParts
         notes=parts.remarks.notes,
         also_pages=parts.also_pages,
         private_fixed_bytes=parts.private_fixed_bytes,
+        on_base_bytes=parts.on_base_bytes,
     )
 
 

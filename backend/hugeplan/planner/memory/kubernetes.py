@@ -313,7 +313,8 @@ def pod_memory(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) ->
     if demand.connections is not None and demand.private_bytes_per_connection is not None:
         # Its private memory is what the ledger holds for it, so that pods and ledger never differ.
         own = {f"{planned.name}: connections", f"{planned.name}: memory outside pools"}
-        private = sum(part.bytes for part in plan.ledger.parts if part.name in own)
+        smaller = f"{planned.name}: smaller mappings on "
+        private = sum(part.bytes for part in plan.ledger.parts if part.name in own or part.name.startswith(smaller))
         rule = ceil_to_multiple(private + planned.page_tables_huge_bytes + SERVER_BYTES, MIB)
     pages = demand.pages * demand.page_bytes + sum(size * count for size, count in demand.also_pages)
     moved = max(0, pages - (instance.pod_hugepages_limit_bytes or 0))

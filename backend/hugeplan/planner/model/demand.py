@@ -46,6 +46,7 @@ class Demand:
     ``pages`` = sum of the segments' pages; ``error_pages`` is the rule's stated error bar, +- pages.
     ``also_pages`` are (page_bytes, pages) of smaller huge page sizes that it takes too, where such a pool exists;
     without one those parts use base pages. ``private_fixed_bytes`` is base-page memory that no connection causes.
+    ``on_base_bytes``: mappings beside the pool that stay on base pages whatever pools there are.
     ``wants_pool`` False: the right answer for this engine is no hugetlb pool (``notes`` says why).
     """
 
@@ -68,3 +69,4 @@ class Demand:
     notes: tuple[str, ...] = ()
     also_pages: tuple[tuple[int, int], ...] = ()
     private_fixed_bytes: int | None = None
+    on_base_bytes: int = 0

@@ -55,9 +55,15 @@ _PARALLEL_MIN_PAGES: Final = 10  # parMarkBitMap.cpp, page_size_for_region_align
 _ONE_BITMAP_SINCE: Final = 20  # G1 dropped its second mark bitmap (JDK-8210708)
 _ONE_PARALLEL_BITMAP_SINCE: Final = 23  # Parallel marks begins alone, no longer begins and ends (JDK-8329203)
 _OLD_SHARE: Final = (2, 3)  # NewRatio = 2: two thirds of the heap are the old generation
-_ALIGNED_CODE_HEAPS_SINCE: Final = 25  # each of the three code heaps in whole pages; traced in 25, not in 21
+_CODE_SEGMENT_BYTES: Final = 128
+_ALIGNED_CODE_HEAPS_SINCE: Final = 25  # each of the three default heaps in whole pages; traced in 25, not in 21
 _SEGMENTED_CODE_CACHE_BYTES: Final = 240 * MIB
 _NON_METHOD_CODE_BYTES: Final = 5_826_188
+_CARDS_BYTES: Final = 2 * MIB  # CardTable::ct_max_alignment_constraint: 512 base pages of 4 KiB
+_TARGET_REGIONS: Final = 2048
+_REGION_MAX_BYTES: Final = 32 * MIB
+_G1_REGION_MAX_BYTES: Final = 512 * MIB  # where it is set
+_REGION_OF_MAXIMUM_SINCE: Final = 15  # before, of the mean of Xms and Xmx, rounded down
 _NO_CARD_COUNTS_SINCE: Final = 21  # G1 dropped the hot card cache (JDK-8225409)
 _THREAD_STACK_BYTES: Final = MIB
 _READ_ONLY_ERROR_BYTES: Final = 4 * MIB
@@ -87,23 +93,59 @@ def largest_unaligned_page(size_bytes: int, sizes_bytes: tuple[int, ...]) -> int
     return max(fitting) if fitting else None
 
 
-def heap_region(heap_bytes: int, page_bytes: int, sizes_bytes: tuple[int, ...]) -> Region:
-    """The heap up to Xmx, raised to whole large pages (Universe::reserve_heap; HeapAlignment)."""
-    if page_bytes not in sizes_bytes:
-        return Region("heap", heap_bytes, 1, None)
-    return Region("heap", ceil_to_multiple(heap_bytes, page_bytes), 1, page_bytes)
+def heap_alignment_bytes(collector: str, heap_bytes: int, major: int, values: Mapping[str, Value]) -> int:
+    """What the heap is raised to whole units of: the collector's regions, and at least 2 MiB (the cards of a page).
 
-
-def code_cache_region(code_bytes: int, major: int, sizes_bytes: tuple[int, ...]) -> Region:
-    """The code cache, reserved as a whole on pages of which at least eight fit.
-
-    From 240 MiB it is three heaps (codeCache.cpp), which 25 rounds up one by one: 242 MiB in 2M pages.
+    G1: a 2048th of the heap as a power of two, 1 to 32 MiB, rounded up since 15 (JDK-8241670) and down before, where
+    Xms counts by half. Shenandoah: the same rounded down. Read from the MaxHeapSize that real JVMs 17 and 25 print.
     """
-    page = largest_aligned_page(code_bytes, _CODE_CACHE_MIN_PAGES, sizes_bytes)
-    if page and major >= _ALIGNED_CODE_HEAPS_SINCE and code_bytes >= _SEGMENTED_CODE_CACHE_BYTES:
-        method_heap = (code_bytes - _NON_METHOD_CODE_BYTES) // 2
-        code_bytes = ceil_to_multiple(_NON_METHOD_CODE_BYTES, page) + 2 * ceil_to_multiple(method_heap, page)
-    return Region("code cache", code_bytes, 1, page)
+    if collector == "G1":
+        since = major >= _REGION_OF_MAXIMUM_SINCE
+        initial = heap_bytes if since else min(heap_bytes, integer(values, "Xms", heap_bytes))
+        region = integer(values, "G1HeapRegionSize", 0) or (heap_bytes + initial) // 2 // _TARGET_REGIONS
+        top = _G1_REGION_MAX_BYTES if values.get("G1HeapRegionSize") else _REGION_MAX_BYTES
+        power = 1 << ((region - 1).bit_length() if since else region.bit_length() - 1)
+        return max(_CARDS_BYTES, min(power, top))
+    if collector == "Shenandoah":
+        region = integer(values, "ShenandoahRegionSize", 0) or heap_bytes // _TARGET_REGIONS
+        return max(_CARDS_BYTES, min(1 << max(0, region.bit_length() - 1), _REGION_MAX_BYTES))
+    return _CARDS_BYTES
+
+
+def heap_region(heap_bytes: int, alignment_bytes: int, page_bytes: int, sizes_bytes: tuple[int, ...]) -> Region:
+    """The heap up to Xmx, raised to the collector's alignment and whole large pages (GCArguments, HeapAlignment)."""
+    if page_bytes not in sizes_bytes:
+        return Region("heap", ceil_to_multiple(heap_bytes, alignment_bytes), 1, None)
+    return Region("heap", ceil_to_multiple(heap_bytes, max(alignment_bytes, page_bytes)), 1, page_bytes)
+
+
+def pool_step(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> int:
+    """The unit of the heap: its collector's alignment, or a large page where that is more."""
+    values = _TABLE.read(instance.settings)
+    major = int(require_version(release_of(instance.version), VERSIONS, DEFAULT_VERSION, "the JVM"))
+    alignment = heap_alignment_bytes(collector_of(values, context), _heap_bytes(values, context), major, values)
+    return max(alignment, page_bytes)
+
+
+def code_cache_regions(given_bytes: int | None, major: int, sizes_bytes: tuple[int, ...]) -> tuple[Region, ...]:
+    """The code cache, raised to whole pages where at least eight fit, and from 240 MiB the maps of its segments.
+
+    From 240 MiB it is three heaps (codeCache.cpp). Where no size was given, 25 rounds them up one by one: 242 MiB in 2M
+    pages. The map of each of the two heaps of methods, a 128th of it, takes the whole pages in it.
+    """
+    code_bytes = _CODE_CACHE_BYTES if given_bytes is None else given_bytes
+    page = max((size for size in sizes_bytes if code_bytes // size >= _CODE_CACHE_MIN_PAGES), default=None)
+    if page is None:
+        return (Region("code cache", code_bytes, 1, None),)
+    heap = (code_bytes - _NON_METHOD_CODE_BYTES) // 2
+    if given_bytes is None and major >= _ALIGNED_CODE_HEAPS_SINCE:
+        code_bytes = ceil_to_multiple(_NON_METHOD_CODE_BYTES, page) + 2 * ceil_to_multiple(heap, page)
+    cache = Region("code cache", ceil_to_multiple(code_bytes, page), 1, page)
+    small = min(sizes_bytes)
+    segments = floor_to_multiple(heap // _CODE_SEGMENT_BYTES, small)
+    if code_bytes < _SEGMENTED_CODE_CACHE_BYTES or not segments:
+        return (cache,)
+    return (cache, Region("code cache segment maps", segments, 2, small))
 
 
 def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple[int, ...]) -> tuple[Region, ...]:
@@ -155,10 +197,11 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     sizes = tuple(size for size in context.huge_page_sizes_bytes if size <= page_bytes) if huge else ()
     heap_bytes = _heap_bytes(values, context)
     collector = collector_of(values, context)
-    heap = heap_region(heap_bytes, page_bytes, sizes)
+    alignment = heap_alignment_bytes(collector, heap_bytes, int(version), values)
+    heap = heap_region(heap_bytes, alignment, page_bytes, sizes)
     regions = (
         heap,
-        code_cache_region(integer(values, "ReservedCodeCacheSize", _CODE_CACHE_BYTES), int(version), sizes),
+        *code_cache_regions(integer(values, "ReservedCodeCacheSize", 0) or None, int(version), sizes),
         *side_regions(collector, heap.size_bytes, int(version), sizes),
     )
     wanted = [region for region in regions if region.page_bytes == page_bytes or not huge or region is heap]
@@ -184,6 +227,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         else Remarks(),
         private_bytes_per_connection=_THREAD_STACK_BYTES,
         also_pages=also,
+        on_base_bytes=sum(r.size_bytes * r.count for r in regions if r.page_bytes is None and huge and r is not heap),
     )
     return build_demand(instance, page_bytes, parts)
 
@@ -295,6 +339,10 @@ SETTINGS: Final = (
     settings.size("Xmx", "Largest heap.", minimum=2 * MIB),
     settings.size("MaxHeapSize", "The same as Xmx.", minimum=2 * MIB),
     settings.size("Xms", "Heap at start.", minimum=MIB, matters=False),
+    settings.size("G1HeapRegionSize", "G1's region; the heap is whole regions.", minimum=MIB, maximum=512 * MIB),
+    settings.size(
+        "ShenandoahRegionSize", "Shenandoah's region; the heap is whole regions.", minimum=256 * KIB, maximum=32 * MIB
+    ),
     settings.size("ReservedCodeCacheSize", "Code cache.", "240m", minimum=2 * MIB, maximum=2 * GIB),
     settings.size("LargePageSizeInBytes", "Largest page size to use.", minimum=64 * KIB),
     settings.choice("gc", "Garbage collector.", "G1", COLLECTORS),
@@ -315,6 +363,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="Xmx",
+    pool_step=pool_step,
     ruled_out=ruled_out,
     published={"oltp": SPECJBB},
     locks_segment=True,

@@ -167,6 +167,22 @@ def large_mappings(
     )
 
 
+def _offered(page_bytes: int, context: DemandContext) -> tuple[int, ...]:
+    """Huge page sizes that mappings may take when none above ``page_bytes`` is free."""
+    if page_bytes <= context.base_page_bytes:
+        return ()
+    return tuple(size for size in context.huge_page_sizes_bytes if size <= page_bytes)
+
+
+def pool_step(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> int:
+    """An extent of 8 MiB where the pool is one mapping; before, a chunk, or a MiB of a pool below one."""
+    values = _TABLE.read(instance.settings)
+    if has_single_mapping(instance.version):
+        return _EXTENT_BYTES
+    pool = large_mappings(values, instance.version, _offered(page_bytes, context))[0]
+    return MIB if pool.count == 1 else pool.size_bytes
+
+
 def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
     """What a MariaDB server needs at one page size; mappings below it are in ``also_pages``.
 
@@ -174,7 +190,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
     """
     values = _TABLE.read(instance.settings)
     huge = page_bytes > context.base_page_bytes
-    offered = tuple(size for size in context.huge_page_sizes_bytes if size <= page_bytes) if huge else ()
+    offered = _offered(page_bytes, context)
     mappings = large_mappings(values, instance.version, offered)
     segments = []
     smaller: dict[int, int] = {}
@@ -326,6 +342,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
+    pool_step=pool_step,
     accesses=innodb_key_lookup,
     ruled_out=ruled_out,
     summary="The InnoDB buffer pool in one mapping, and three smaller caches, each on the largest size that fits.",

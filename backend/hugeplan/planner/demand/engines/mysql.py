@@ -166,6 +166,19 @@ def pool_of(values: Mapping[str, Value], version: str, cpus: int | None) -> Inno
     return aligned_pool(buffer_pool_bytes, chunk_bytes, instances, page_size_bytes)
 
 
+def pool_step(instance: DatabaseInstance, _: int, context: DemandContext) -> int:
+    """A chunk for every instance; a MiB where the pool is too small for that and its chunks are cut.
+
+    And a MiB below 1 GiB where whole chunks end above it: such a pool has one instance, the rounded size has several.
+    """
+    version = require_version(instance.version, VERSIONS, DEFAULT_VERSION, "MySQL")
+    values = _TABLE.read(instance.settings)
+    pool = pool_of(values, version, context.cpus)
+    whole = integer(values, "innodb_buffer_pool_chunk_size", _CHUNK_BYTES) * pool.instances
+    asked = integer(values, "innodb_buffer_pool_size", _POOL_BYTES)
+    return MIB if whole > asked or asked < _INSTANCES_THRESHOLD_BYTES < pool.buffer_pool_bytes else whole
+
+
 def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
     """What a MySQL server needs when the default huge page size is ``page_bytes``.
 
@@ -405,6 +418,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
+    pool_step=pool_step,
     accesses=innodb_key_lookup,
     ruled_out=ruled_out,
     aliases=("percona", "percona server"),

@@ -252,7 +252,6 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="sga_target",
-    pool_step_bytes=MIB,
     pool_maximum="sga_max_size",
     accesses=block_engine_key_lookup,
     ruled_out=ruled_out,

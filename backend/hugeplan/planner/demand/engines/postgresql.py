@@ -303,7 +303,6 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="shared_buffers",
-    pool_step_bytes=MIB,
     process_per_connection=True,
     accesses=postgresql_key_lookup,
     ruled_out=ruled_out,

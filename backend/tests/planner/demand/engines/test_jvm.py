@@ -41,6 +41,15 @@ def test_zgc_16g_heap_is_8192_pages_and_the_wikis_advice_is_said() -> None:
         ({"Xmx": "512m", "gc": "Parallel"}, 376),
         ({"Xmx": "512m", "gc": "Serial"}, 376),
         ({"Xmx": "512m", "gc": "Z"}, 376),
+        ({"Xmx": "4097m", "gc": "G1"}, 2251),  # regions of 4 MiB
+        ({"Xmx": "1001m", "gc": "G1", "G1HeapRegionSize": "32m"}, 651),
+        ({"Xmx": "2683m", "gc": "Shenandoah", "ReservedCodeCacheSize": "159m"}, 1507),
+        ({"Xmx": "216m", "gc": "Z", "ReservedCodeCacheSize": "113m"}, 165),
+        ({"Xmx": "100m", "gc": "Serial", "ReservedCodeCacheSize": "15m"}, 50),
+        ({"Xmx": "100m", "gc": "Serial", "ReservedCodeCacheSize": "33m"}, 67),
+        ({"Xmx": "100m", "gc": "Serial", "ReservedCodeCacheSize": "301m"}, 201),
+        ({"Xmx": "100m", "gc": "Serial", "ReservedCodeCacheSize": "1000m"}, 552),  # two maps of segments
+        ({"Xmx": "100m", "gc": "Serial", "ReservedCodeCacheSize": "2000m"}, 1056),
     ],
 )
 def test_measured_reservations(values: dict[str, str], pages: int) -> None:
@@ -61,6 +70,11 @@ def test_measured_reservations(values: dict[str, str], pages: int) -> None:
         ("25", {"Xmx": "1024m", "gc": "Shenandoah"}, 1024 + 242 + 32 + 32 + 2),
         ("25", {"Xmx": "1000m", "gc": "G1", "ReservedCodeCacheSize": "100m"}, 1000 + 100 + 16),
         ("17", {"Xmx": "512m", "gc": "Shenandoah"}, 512 + 240 + 16 + 16 + 2),
+        ("25", {"Xmx": "4097m", "gc": "G1"}, 4428),
+        ("25", {"Xmx": "2361m", "gc": "G1", "ReservedCodeCacheSize": "287m"}, 2700),
+        ("25", {"Xmx": "2538m", "gc": "Shenandoah", "ReservedCodeCacheSize": "378m"}, 3078),
+        ("25", {"Xmx": "100m", "gc": "Serial", "ReservedCodeCacheSize": "240m"}, 100 + 240),
+        ("25", {"Xmx": "100m", "gc": "Serial", "ReservedCodeCacheSize": "1500m"}, 100 + 1500 + 4 + 4),
     ],
 )
 def test_traced_reservations(version: str, values: dict[str, str], mapped: int) -> None:
@@ -71,6 +85,30 @@ def test_measured_mixture_of_1g_and_2m_pages() -> None:
     result = demand(page_bytes=GIB, Xmx="1500m", gc="G1")
     assert result.pages == 2
     assert result.also_pages == ((2 * MIB, 158),)
+
+
+# MaxHeapSize that JVMs 17 and 25 print (-XX:+PrintFlagsFinal), in MiB.
+@pytest.mark.parametrize(
+    ("gc", "asked", "heap"),
+    [
+        ("G1", 2049, 2050),
+        ("G1", 5001, 5004),
+        ("G1", 10241, 10248),
+        ("G1", 20483, 20496),
+        ("Parallel", 10241, 10242),
+        ("Shenandoah", 2049, 2050),
+        ("Shenandoah", 10241, 10244),
+        ("Shenandoah", 20483, 20488),
+    ],
+)
+def test_the_heap_is_whole_regions_of_its_collector(gc: str, asked: int, heap: int) -> None:
+    for version in ("17", "25"):
+        assert demand(version, Xmx=f"{asked}m", gc=gc).segments[0].pages * 2 == heap
+
+
+def test_g1_before_15_takes_the_mean_of_both_ends_of_the_heap() -> None:
+    assert demand("11", Xmx="10241m", gc="G1").segments[0].pages * 2 == 10244
+    assert demand("11", Xmx="10241m", Xms="1g", gc="G1").segments[0].pages * 2 == 10242
 
 
 def test_parallel_bitmap_needs_a_heap_that_divides() -> None:
