@@ -25,6 +25,10 @@ RECORD_BYTES = 8 * 1024
 CHUNK_BYTES = 64 * 1024
 """The kernel allocates a buffer of the size asked for when /proc/sys is read, so one large read fails there."""
 
+MAX_FOUND_BYTES = 128
+SEARCHED_BYTES = 1024 * 1024
+"""A large file is searched in pieces of this size, so that the agent stays small."""
+
 MAX_LINKS = 40
 """As the kernel's own limit (ELOOP)."""
 
@@ -147,6 +151,28 @@ class Host:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise NoData(f"{path} is not a regular file")
             return _read_bounded(descriptor, MAX_FOREIGN_FILE_BYTES).decode("utf-8", errors="replace")
+        finally:
+            os.close(descriptor)
+
+    def find_bytes(self, name: str, pattern: re.Pattern[bytes], max_bytes: int) -> bytes | None:
+        """Group 1 of the first match of at most ``MAX_FOUND_BYTES`` in a regular file; None where there is none.
+
+        Raises NoData when it does not exist, OSError when it cannot be read.
+        """
+        try:
+            descriptor = os.open(f"{self._prefix}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
+            raise NoData(f"{name} does not exist") from error
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise NoData(f"{name} is not a regular file")
+            rest, left = b"", max_bytes
+            while left > 0 and (chunk := os.read(descriptor, SEARCHED_BYTES)):
+                match = pattern.search(rest + chunk)
+                if match:
+                    return bytes(match[1])
+                rest, left = chunk[-MAX_FOUND_BYTES:], left - len(chunk)
+            return None
         finally:
             os.close(descriptor)
 

@@ -139,6 +139,26 @@ def started(host: Host, words: str, variables: dict[str, str]) -> Host:
     return host
 
 
+def _mysql(
+    host: Host, arguments: str, variables: dict[str, str], files: dict[str, bytes], program: str = "mysqld"
+) -> None:
+    """Lay out the machine's MySQL otherwise; the file ``exe`` is the program that runs."""
+    place = host.path("proc/2201")
+    (place / "cmdline").write_text("\0".join([f"/usr/sbin/{program}", *arguments.split()]) + "\0")
+    (place / "environ").write_text("".join(f"{name}={value}\0" for name, value in variables.items()))
+    (place / "stat").write_text((place / "stat").read_text().replace("(mysqld)", f"({program})"))
+    (place / "exe").unlink()
+    own = host.path(f"programs/{program}")
+    (place / "exe").symlink_to(own)
+    if "exe" in files:
+        own.parent.mkdir()
+        own.write_bytes(files["exe"])
+    for name, content in files.items():
+        if name != "exe":
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content)
+
+
 class TestOthers:
     def test_mysql_reads_sections_includes_persisted_settings_and_its_command_line(self, machine: Machine) -> None:
         server = databases(machine("kubernetes-v2"))["mysql"]
@@ -151,6 +171,84 @@ class TestOthers:
         }
         assert (server["port"], server["unit"]) == (3307, "systemd:mysql.service")
         assert server["huge_pages_status"] == "off", "2.6 GiB of it lie on base pages"
+
+    @pytest.mark.parametrize(
+        ("arguments", "variables", "files", "read"),
+        [
+            # A section of another series, and one with the suffix that an instance unit gives.
+            ("", {}, {"exe": b"x\0mysqld-8.4\0y"}, {"key_buffer_size": "84M"}),
+            ("--defaults-group-suffix=.two", {}, {}, {"join_buffer_size": "2M"}),
+            ("", {"MYSQL_GROUP_SUFFIX": ".two"}, {}, {"join_buffer_size": "2M"}),
+            # The value of an option may be the next word; an abbreviation that the server took is one setting's.
+            ("--key_buffer_size 7M --skip-name-resolve x", {}, {}, {"key_buffer_size": "7M"}),
+            ("--table_open=77", {}, {}, {"table_open_cache": "77"}),
+            ("", {"MYSQL_HOME": "/home/my"}, {"root/home/my/my.cnf": b"[server]\ntmp_table_size=3M\n"},
+             {"tmp_table_size": "3M"}),
+        ],
+    )  # fmt: skip
+    def test_mysql_reads_what_its_server_reads(
+        self, machine: Machine, arguments: str, variables: dict[str, str], files: dict[str, bytes], read: dict[str, str]
+    ) -> None:
+        host = machine("kubernetes-v2")
+        _mysql(host, arguments, variables, files)
+        with host.path("proc/2201/root/etc/mysql/my.cnf").open("a") as file:
+            file.write("[mysqld-8.4]\nkey_buffer_size=84M\n[mysqld.two]\njoin_buffer_size=2M\n[mysqld-5.7]\n")
+            file.write("sort_buffer_size=57M\n" if "exe" in files else "")
+        found = {name: value for name, (value, _) in values(databases(host)["mysql"]).items()}
+        assert found.items() >= read.items()
+        assert ("sort_buffer_size" in found) is False, "its section is another series'"
+        if not arguments + "".join(variables):
+            assert "join_buffer_size" not in found
+
+    def test_an_option_file_whose_folder_is_not_known_is_not_taken_for_none(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        _mysql(host, "--defaults-file=my.cnf", {"PWD": "/nowhere"}, {})
+        server = databases(host)["mysql"]
+        assert server["settings_complete"] is False
+        assert "from a folder that is not known" in server["settings_note"]
+
+    @pytest.mark.parametrize(
+        ("program", "variables", "files", "known"),
+        [
+            ("mysqld", {}, {"exe": b"a\0mysqld-8.0\0b"}, ("8.0", "executable")),
+            ("mysqld", {"MYSQL_VERSION": "8.4.3-1.el9"}, {}, ("8.4.3", "MYSQL_VERSION")),
+            ("mysqld", {}, {"root/var/lib/mysql/mysql_upgrade_history": b'{"file_format":"1","upgrade_history":'
+             b'[{"version":"8.0.36"},{"version":"8.4.2"}]}'}, ("8.4.2", "mysql_upgrade_history")),
+            ("mysqld", {}, {"root/var/lib/mysql/mysql_upgrade_history": b"[]"}, (None, None)),
+            # What it upgraded to once is not what runs now.
+            ("mysqld", {}, {"exe": b"\0mysqld-9.1\0", "root/var/lib/mysql/mysql_upgrade_info": b"8.0.36"},
+             ("9.1", "executable")),
+            ("mysqld", {"MYSQL_VERSION": "innovation"}, {}, (None, None)),
+            ("mariadbd", {}, {"exe": b"e.g. 10.1.1-MariaDB-x\0" + b"z" * 2**20 + b"\00010.11.19-MariaDB\0"},
+             ("10.11.19", "executable")),
+            ("mariadbd", {}, {"exe": b"\00010.6.16-11-MariaDB-enterprise\0"}, ("10.6.16", "executable")),
+            ("mariadbd", {"MARIADB_VERSION": "1:11.4.2+maria~ubu2404"}, {}, ("11.4.2", "MARIADB_VERSION")),
+            ("mariadbd", {}, {"root/var/lib/mysql/mariadb_upgrade_info": b"11.4.2-MariaDB"},
+             ("11.4.2", "mariadb_upgrade_info")),
+        ],
+    )  # fmt: skip
+    def test_the_version_that_runs(
+        self,
+        machine: Machine,
+        program: str,
+        variables: dict[str, str],
+        files: dict[str, bytes],
+        known: tuple[str | None, str | None],
+    ) -> None:
+        host = machine("kubernetes-v2")
+        _mysql(host, "", variables, files, program)
+        server = databases(host)["mysql" if program == "mysqld" else "mariadb"]
+        assert (server["version"], server["version_source"]) == known
+
+    def test_the_version_of_a_java_runtime_is_its_own_files(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        pid = databases(host)["jvm"]["main_pid"]
+        program = host.read_link(f"proc/{pid}/exe") or ""
+        folder = host.path(f"proc/{pid}/root{program.rpartition('/bin/')[0]}")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="1.8.0_402"\n')
+        server = databases(Host(host.root))["jvm"]
+        assert (server["version"], server["version_source"]) == ("8.0", "release")
 
     def test_two_sources_of_which_only_the_server_knows_the_winner(self, machine: Machine) -> None:
         host = machine("kubernetes-v2")

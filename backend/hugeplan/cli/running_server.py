@@ -163,7 +163,7 @@ def _version(
         return {}
     if instance.version is None:
         return {"version": (server.version, "not one that the rule knows")}
-    return {"version": (server.version, "as it runs")}
+    return {"version": (server.version, server.sources.get("version", "as it runs"))}
 
 
 def _without_refusal(instance: DatabaseInstance) -> DatabaseInstance:

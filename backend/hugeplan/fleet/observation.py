@@ -193,7 +193,8 @@ def observed_database(database: observed.Database) -> planner.ObservedDatabase:
         ),
         port=database.port,
         pid=database.main_pid,
-        sources={name: setting.source for name, setting in database.settings.items()},
+        sources={name: setting.source for name, setting in database.settings.items()}
+        | ({} if database.version_source is None else {"version": database.version_source}),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hugeplan_agent.collectors.engines import versions
 from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, Settings
 
 FLAGS = frozenset(
@@ -108,7 +109,8 @@ def describe(server: Server) -> Facts:
         settings.missing("this user may not read its environment")
     if any(word.startswith(("@", "-XX:Flags=", "-XX:VMOptionsFile=")) for word in server.arguments[1:]):
         settings.missing("it reads flags from a file")
-    version, source_of_version = version_of(server.executable)
+    # The name of its folder says the series, or what an administrator called it; the runtime's own file is exact.
+    version, source_of_version = versions.first(versions.of_release_file(server), version_of(server.executable))
     return Facts(settings, version=version, version_source=source_of_version, product=product_of(server.arguments[1:]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hugeplan_agent.collectors.engines import versions
 from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, Settings, option_pairs, port_number
 from hugeplan_agent.collectors.simple_yaml import leaves
 
@@ -23,7 +24,8 @@ def describe(server: Server) -> Facts:
         settings.put(name, given or "", "command line")
     port = port_number(options.get("port") or settings.value("net.port"))
     settings.found.pop("net.port", None)
-    return Facts(settings, port=port)
+    version, source = versions.of_image(server, ["MONGO_VERSION"])
+    return Facts(settings, version=version, version_source=source, port=port)
 
 
 ENGINE = Engine("mongodb", frozenset({"mongod"}), describe)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from hugeplan_agent.collectors.engines import versions
 from hugeplan_agent.collectors.engines.base import (
     MAX_FILES,
     TRUTH,
@@ -49,11 +50,20 @@ SETTINGS = frozenset(
         "tokudb_cache_size",
     ]
 )
+MIN_ABBREVIATION = 4
 DEFAULT_FILES = ("/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/mysql/etc/my.cnf", "/usr/etc/my.cnf")
 SECTION = re.compile(r"\[([^\]]+)\]")
 BEFORE_COMMENT = re.compile(r"""(?:\\.|'(?:\\.|[^'\\])*(?:'|$)|"(?:\\.|[^"\\])*(?:"|$)|[^'"#\\]|\\$)*""")
 """What stands before a ``#`` that is not quoted or escaped (mysys/my_default.cc, find_end_comment)."""
+_MARIADB_VERSION = re.compile(rb"\0(1\d\.\d{1,2}\.\d{1,3})(?:-\d{1,3})?-MariaDB[^\0]{0,64}\0")
+"""The constant that the server answers to ``SELECT VERSION()``; ``-16`` is MariaDB Enterprise's own count."""
+_MYSQL_SERIES = re.compile(rb"\0mysqld-(\d{1,2}\.\d{1,2})\0")
+"""The name of the section that this series alone reads (MYSQL_BASE_VERSION, mysql_version.h)."""
 SWITCHES = frozenset({"large_pages", "super_large_pages", "innodb_dedicated_server", "innodb_numa_interleave"})
+
+WITH_VALUE = (
+    SETTINGS | {"port", "datadir", "defaults_file", "defaults_extra_file", "defaults_group_suffix"}
+) - SWITCHES
 
 
 def canonical(name: str) -> str:
@@ -70,12 +80,24 @@ def read_option(name: str, value: str | None) -> tuple[str, str] | None:
             return name[len(prefix) :], "off"
     if name.startswith("enable_") and name[7:] in SWITCHES:
         return name[7:], "on"
+    name = _whole_name(name)
     if value is None:
         return (name, "on") if name in SWITCHES else None
     text = value.strip()
     if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
         text = text[1:-1]
     return name, TRUTH.get(text.lower(), text) if name in SWITCHES else text
+
+
+def _whole_name(name: str) -> str:
+    """The setting that an abbreviation means. The server takes one only where it fits no other of its options.
+
+    Options of a plugin, InnoDB and Aria among them, have to be written out.
+    """
+    if name in WITH_VALUE or name in SWITCHES:
+        return name
+    meant = [known for known in WITH_VALUE if known.startswith(name) and not known.startswith(("innodb", "aria"))]
+    return meant[0] if len(meant) == 1 and len(name) >= MIN_ABBREVIATION else name
 
 
 def option_of(line: str) -> tuple[str, str] | None:
@@ -88,18 +110,33 @@ def option_of(line: str) -> tuple[str, str] | None:
     return read_option(name, value if equals else None)
 
 
-def sections_of(engine: str) -> re.Pattern[str]:
-    """Sections that the server reads; those with a version apply to that version and are taken too."""
-    names = r"mysqld|server|mysqld-[\d.]+" + (r"|mariadb|mariadbd|mariadb-[\d.]+" if engine == "mariadb" else "")
-    return re.compile(names)
+def sections_of(engine: str, version: str | None, suffix: str) -> re.Pattern[str]:
+    """Sections that the server reads, each also with the suffix of ``--defaults-group-suffix``.
+
+    A section with a version is for that series alone (``mysqld-8.4``, ``mariadb-10.11``); without a known version all
+    of them are taken.
+    """
+    series = r"[\d.]+" if version is None else re.escape(".".join(version.split(".")[:2]))
+    names = ["mysqld", "server", f"mysqld-{series}"]
+    if engine == "mariadb":
+        names += ["mariadb", "mariadbd", f"mariadb-{series}", f"mariadbd-{series}", "galera"]
+    return re.compile(f"(?:{'|'.join(names)})(?:{re.escape(suffix)})?")
 
 
-def _read_file(server: Server, settings: Settings, path: str, wanted: re.Pattern[str], left: list[int]) -> None:
+def _read_file(
+    server: Server,
+    settings: Settings,
+    path: str,
+    wanted: re.Pattern[str],
+    left: list[int],
+    *,
+    must_exist: bool = False,
+) -> None:
     if left[0] <= 0:
         settings.missing("more configuration files than are read")
         return
     left[0] -= 1
-    text = server.try_read(path, settings)
+    text = server.try_read(path, settings, must_exist=must_exist)
     applies = False
     for line in map(str.strip, (text or "").splitlines()):
         if line.startswith("!includedir"):
@@ -109,7 +146,7 @@ def _read_file(server: Server, settings: Settings, path: str, wanted: re.Pattern
         elif line.startswith("!include"):
             _read_file(server, settings, line[8:].strip(), wanted, left)
         elif match := SECTION.match(line):
-            applies = wanted.fullmatch(match[1].strip()) is not None
+            applies = wanted.fullmatch(match[1].rstrip()) is not None
         elif applies:
             option = option_of(line)
             if option:
@@ -148,31 +185,75 @@ def _read_persisted(server: Server, settings: Settings, folder: str) -> None:
 
 
 def command_line(arguments: list[str]) -> dict[str, str]:
-    """Options of a command line by canonical name: ``--name=value`` or a bare switch."""
+    """Options of a command line by canonical name: ``--name=value``, ``--name value`` or a bare switch."""
     found = {}
-    for word in arguments:
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            option = read_option(name, value if equals else None)
-            if option:
-                found[option[0]] = option[1]
+    for place, word in enumerate(arguments):
+        if not word.startswith("--"):
+            continue
+        name, equals, value = word[2:].partition("=")
+        following = arguments[place + 1] if place + 1 < len(arguments) else "--"
+        # Only an option that must have a value takes the next word.
+        if not equals and canonical(name) in WITH_VALUE and not following.startswith("--"):
+            equals, value = "=", following
+        option = read_option(name, value if equals else None)
+        if option:
+            found[option[0]] = option[1]
     return found
 
 
-def version_of(executable: str | None) -> tuple[str | None, str | None]:
-    """A version in the executable's path, such as /opt/mysql-8.0.36/bin/mysqld."""
-    match = re.search(r"(?:mysql|mariadb|percona)[a-z-]*[-/](\d+\.\d+(?:\.\d+)?)", executable or "")
-    return (match[1], "executable path") if match else (None, None)
+def version_of(server: Server, engine: str, folder: str | None) -> versions.Known:
+    """From the running program, its image, its path, or what it noted in its data folder."""
+    path = re.search(r"(?:mysql|mariadb|percona)[a-z-]*[-/](\d+\.\d+(?:\.\d+)?)", server.executable or "")
+    in_path: versions.Known = (path[1], "executable path") if path else versions.UNKNOWN
+    if engine == "mariadb":
+        program = versions.of_program(server, _MARIADB_VERSION)
+        image = versions.of_image(server, ["MARIADB_VERSION"])
+        data = versions.of_data(server, folder, ["mariadb_upgrade_info", "mysql_upgrade_info"])
+        return versions.first(program, in_path, image, data)
+    image = versions.of_image(server, ["MYSQL_VERSION", "PERCONA_VERSION", "PS_VERSION"])
+    data = versions.of_data(server, folder, ["mysql_upgrade_history", "mysql_upgrade_info"])
+    # Its series alone; the image and the folder may know the release of it.
+    series = versions.of_program(server, _MYSQL_SERIES)
+    exact = versions.first(in_path, image, data)
+    is_same = series[0] is None or (exact[0] or "").split(".")[:2] == series[0].split(".")
+    return exact if exact[0] is not None and is_same else series
+
+
+def _option_files(server: Server, settings: Settings, given: dict[str, str]) -> list[tuple[str, bool]]:
+    """The files in the order in which the server reads them, and whether each must exist."""
+    if "--no-defaults" in server.arguments:
+        return []
+    variables = server.environment(["MYSQL_HOME", "HOME", "PWD"])
+    named = {name: given.get(name) for name in ("defaults_file", "defaults_extra_file")}
+    for name, path in named.items():
+        if path and not path.startswith("/"):
+            # The server has changed into its data folder since: a shell leaves the folder that it was started in.
+            start = f"{variables.get('PWD', '')}/{path}"
+            named[name] = start if start.startswith("/") and server.has_file(start) else None
+            if named[name] is None:
+                settings.missing("its option file is named from a folder that is not known")
+                return []
+    if named["defaults_file"]:
+        return [(named["defaults_file"], True)]
+    files = [(path, False) for path in DEFAULT_FILES]
+    if variables.get("MYSQL_HOME"):
+        files.append((f"{variables['MYSQL_HOME']}/my.cnf", False))
+    if named["defaults_extra_file"]:
+        files.append((named["defaults_extra_file"], True))
+    if variables.get("HOME"):
+        files.append((f"{variables['HOME']}/.my.cnf", False))
+    return files
 
 
 def describe(server: Server, engine: str) -> Facts:
     settings = Settings(SETTINGS | {"port", "datadir"}, complete=True)
     given = command_line(server.arguments[1:])
-    wanted, left = sections_of(engine), [MAX_FILES]
-    only = given.get("defaults_file")
-    if "--no-defaults" not in server.arguments:
-        for path in [only] if only else [*DEFAULT_FILES, *filter(None, [given.get("defaults_extra_file")])]:
-            _read_file(server, settings, path, wanted, left)
+    # It changes into its data folder at its start, so its working folder is where that is.
+    version, source = version_of(server, engine, server.folder() or given.get("datadir"))
+    suffix = given.get("defaults_group_suffix") or server.environment(["MYSQL_GROUP_SUFFIX"]).get("MYSQL_GROUP_SUFFIX")
+    wanted, left = sections_of(engine, version, suffix or ""), [MAX_FILES]
+    for path, must_exist in _option_files(server, settings, given):
+        _read_file(server, settings, path, wanted, left, must_exist=must_exist)
     folder = given.get("datadir") or settings.value("datadir") or server.folder()
     if folder and engine == "mysql" and server.folder() is not None:
         _read_persisted(server, settings, folder)
@@ -183,7 +264,6 @@ def describe(server: Server, engine: str) -> Facts:
         settings.put(name, value, "command line")
     if server.folder() is None:
         settings.missing("this user may not look into its file system")
-    version, source = version_of(server.executable)
     port = port_number(settings.value("port"))
     settings.found.pop("port", None)
     settings.found.pop("datadir", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hugeplan_agent.collectors.engines import versions
 from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, Settings, plain_lines, port_number
 
 SETTINGS = frozenset(
@@ -24,7 +25,14 @@ def describe(server: Server) -> Facts:
     title = " ".join(server.arguments)
     port = re.search(r":(\d{1,5})(?:\s|$)", title)
     product = "valkey" if server.main.name.startswith("valkey") else None
-    return Facts(settings, port=port_number(port[1]) if port else None, product=product)
+    version, source = versions.of_image(server, ["VALKEY_VERSION" if product else "REDIS_VERSION"])
+    return Facts(
+        settings,
+        version=version,
+        version_source=source,
+        port=port_number(port[1]) if port else None,
+        product=product,
+    )
 
 
 ENGINE = Engine("redis", frozenset({"redis-server", "valkey-server"}), describe)
