@@ -35,4 +35,6 @@ def settings_field(found: OperatorObject) -> str:
     """Where settings go in an operator's object, in words: its field where the table knows it."""
     row, _ = RESOURCES.get((found.group, found.kind), (None, None))
     field = () if row is None else row.option_file or row.parameters
+    if row is not None and row.settings_words is not None:
+        return f"{row.settings_words} of {found.words}"
     return f"{'.'.join(('spec', *field)) if field else 'the settings'} of {found.words}"

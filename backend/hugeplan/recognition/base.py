@@ -198,7 +198,7 @@ class CustomResource:
     map in ``parameters`` or as a whole my.cnf in ``option_file``. ``version`` and ``image`` say which server it is.
     With ``texts_only`` the definition takes parameters as strings alone; with ``known_resources_only`` the operator
     drops resources whose names it does not know. ``resources`` None: the linter passes the object over, because its
-    limits stand elsewhere.
+    limits stand elsewhere; ``limits_words`` and ``settings_words`` say where, for a person who writes them.
     """
 
     group: str
@@ -213,6 +213,8 @@ class CustomResource:
     version: tuple[str, ...] = ()
     image: tuple[str, ...] = ()
     replicas: tuple[str, ...] = ()
+    limits_words: str | None = None
+    settings_words: str | None = None
     texts_only: bool = False
     known_resources_only: bool = False
     patch: Patch | None = None
@@ -220,6 +222,8 @@ class CustomResource:
     @property
     def limits_in(self) -> str | None:
         """The field that the container's limits come from; None where that is not known."""
+        if self.limits_words is not None:
+            return self.limits_words
         sets = f"{'.'.join(self.sets)}[]" if self.sets else ""
         return None if self.resources is None else ".".join(part for part in ("spec", sets, *self.resources) if part)
 

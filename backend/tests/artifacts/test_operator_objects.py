@@ -14,6 +14,7 @@ from support.operator_samples import SAMPLES, Sample
 
 from hugeplan.artifacts import Artifact, render
 from hugeplan.artifacts.bundle import bundle
+from hugeplan.artifacts.owners import limits_field, settings_field
 from hugeplan.inventory.answer import NodeAnswer, answer
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.scenario import scenario_document
@@ -193,3 +194,59 @@ def test_a_pod_without_a_memory_limit_gets_none() -> None:
     resources = yaml.safe_load(patch.content)["spec"]["resources"]
     assert "memory" not in resources["limits"]
     assert "memory" in resources["requests"]  # huge pages alone are refused
+
+
+def owned(kind: str, group: str, **labels: str) -> Json:
+    server = container("mysql", "docker.io/library/mysql:8.4", limits={"memory": "8Gi"})
+    server["args"] = ["mysqld", "--innodb-buffer-pool-size=4G"]
+    found = pod("my-mysql-0", "worker-1", server, namespace="db", labels=labels)
+    reference = {"apiVersion": f"{group}/v1", "kind": kind, "name": "my-mysql", "uid": "1", "controller": True}
+    found["metadata"]["ownerReferences"] = [reference]
+    return found
+
+
+KUBEBLOCKS = {"app.kubernetes.io/managed-by": "kubeblocks", "app.kubernetes.io/instance": "my"}
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        # An operator without a row, and one that is known by its label alone, on either kind that makes its pods.
+        (owned("InstanceSet", "workloads.example.io"), "InstanceSet db/my-mysql"),
+        (owned("InstanceSet", "workloads.kubeblocks.io", **KUBEBLOCKS), "Cluster db/my"),
+        (owned("StatefulSet", "apps", **KUBEBLOCKS), "Cluster db/my"),
+        # Kubernetes' own StatefulSet has the same kind and is another one.
+        (owned("StatefulSet", "apps.kruise.io"), "StatefulSet db/my-mysql"),
+    ],
+)
+def test_pods_of_an_unknown_operator_get_an_instruction_and_no_command(server: Json, words: str) -> None:
+    """Found: `kubectl rollout restart statefulset/POD` for a StatefulSet that does not exist, and a form for one."""
+    found = files(answered(server))
+    assert not of_kinds(found, "statefulset_patch", "statefulset_snippet", *PATCHES)
+    for kind, field in (("pod", f"the resources of the database container of {words}"), ("my_cnf", words)):
+        (file,) = of_kinds(found, kind)
+        assert field in file.install
+        assert all(line.startswith("#") for line in file.install.splitlines()), file.install
+
+
+def test_the_statefulset_that_kubernetes_makes_is_patched() -> None:
+    (patch,) = of_kinds(files(answered(owned("StatefulSet", "apps"))), "statefulset_patch")
+    assert "kubectl patch statefulset my-mysql --namespace db" in patch.install
+
+
+@pytest.mark.parametrize(
+    ("kind", "limits", "settings"),
+    [
+        ("InnoDBCluster", "spec.podSpec.containers, resources of the one named mysql,", "spec.mycnf"),
+        ("PerconaXtraDBCluster", "spec.pxc.resources", "spec.pxc.configuration"),
+        ("PerconaServerMySQL", "spec.mysql.resources", "spec.mysql.configuration"),
+        ("MysqlCluster", "spec.podSpec.resources", "spec.mysqlConf"),
+        ("SGCluster", "spec.hugePages of the SGInstanceProfile", "of the SGPostgresConfig"),
+    ],
+)
+def test_an_object_without_a_patch_says_its_fields(kind: str, limits: str, settings: str) -> None:
+    group = next(group for group, name in RESOURCES if name == kind)
+    target = OperatorObject(group=group, kind=kind, namespace="db", name="x")
+    assert limits in limits_field(target)
+    assert settings in settings_field(target)
+    assert limits_field(target).endswith(f"of {kind} db/x")

@@ -13,6 +13,7 @@ from hugeplan.inventory.kubernetes.objects import Claim, ConfigMap, Node, Pod, P
 from hugeplan.inventory.kubernetes.pods import (
     PodMemory,
     container_share,
+    custom_maker,
     ended_above_pool,
     holds_memory,
     hugetlbfs_mounts,
@@ -239,12 +240,14 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
     names.add(name)
     instance, refused = database_instance(name, recognised, limits, container.memory_limit_bytes)
     resource = recognised.resource
-    own_set = f"{view.namespace}/{view.owner_name}" if view.owner_kind == "StatefulSet" else None
+    maker = custom_maker(view) if resource is None else None
+    is_set = (view.owner_group, view.owner_kind) == ("apps", "StatefulSet") and maker is None
+    own_set = f"{view.namespace}/{view.owner_name}" if is_set else None
     instance = replace(
         instance,
         stateful_set=own_set,
         container=recognised.container,
-        operator_object=None
+        operator_object=maker
         if resource is None
         else OperatorObject(
             group=resource.group,

@@ -16,6 +16,7 @@ from hugeplan.inventory.kubernetes.objects import (
     Resources,
     Volume,
 )
+from hugeplan.planner.model import OperatorObject
 from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import ContainerView, MountedFile, PodView, may_hold_database
@@ -231,6 +232,20 @@ def pod_view(pod: Pod, config_maps: ConfigMaps) -> PodView:
         owner_name=None if owner is None else owner.name,
         owner_group=None if owner is None else owner.apiVersion.rpartition("/")[0],
     )
+
+
+def custom_maker(view: PodView) -> OperatorObject | None:
+    """The custom resource that makes a pod of an operator without a row in the table; None for Kubernetes' own kinds.
+
+    KubeBlocks keeps its clusters' name in a label; of others the pod's controller is all that the pod tells.
+    """
+    cluster = view.labels.get("app.kubernetes.io/instance")
+    if view.labels.get("app.kubernetes.io/managed-by") == "kubeblocks" and cluster:
+        return OperatorObject(group="apps.kubeblocks.io", kind="Cluster", namespace=view.namespace, name=cluster)
+    group = view.owner_group or ""
+    if "." not in group or group.endswith(".k8s.io") or not view.owner_kind or not view.owner_name:
+        return None
+    return OperatorObject(group=group, kind=view.owner_kind, namespace=view.namespace, name=view.owner_name)
 
 
 def _container_view(

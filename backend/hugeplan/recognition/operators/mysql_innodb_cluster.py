@@ -11,6 +11,13 @@ OPERATOR = Operator(
     is_server=lambda pod: label(pod, "component") == "mysqld",  # not a router
     containers=frozenset({"mysql"}),
     resources=(
-        CustomResource(group="mysql.oracle.com", kind="InnoDBCluster", option_file=("mycnf",), version=("version",)),
+        CustomResource(
+            group="mysql.oracle.com",
+            kind="InnoDBCluster",
+            option_file=("mycnf",),
+            version=("version",),
+            # A whole pod, which the operator merges into its own: containers are found by their names.
+            limits_words="spec.podSpec.containers, resources of the one named mysql,",
+        ),
     ),
 )

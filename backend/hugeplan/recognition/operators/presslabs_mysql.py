@@ -11,7 +11,11 @@ OPERATOR = Operator(
     containers=frozenset({"mysql"}),
     resources=(
         CustomResource(
-            group="mysql.presslabs.org", kind="MysqlCluster", parameters=("mysqlConf",), version=("mysqlVersion",)
+            group="mysql.presslabs.org",
+            kind="MysqlCluster",
+            parameters=("mysqlConf",),
+            version=("mysqlVersion",),
+            limits_words="spec.podSpec.resources",
         ),
     ),
 )

@@ -7,7 +7,12 @@ from typing import Any
 
 from hugeplan.recognition.base import CustomResource, Operator, PodView, Reading, Reference, inside, label
 
-_CLUSTER = CustomResource(group="stackgres.io", kind="SGCluster")
+_CLUSTER = CustomResource(
+    group="stackgres.io",
+    kind="SGCluster",
+    limits_words="spec.memory and spec.hugePages of the SGInstanceProfile that is named in spec.sgInstanceProfile",
+    settings_words="'postgresql.conf' of the SGPostgresConfig that is named in spec.configurations.sgPostgresConfig",
+)
 _CONFIG = CustomResource(
     group="stackgres.io",
     kind="SGPostgresConfig",
