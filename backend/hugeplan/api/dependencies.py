@@ -7,7 +7,6 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from hugeplan.api.metrics import Metrics
 from hugeplan.db.session import Database, ReadSession, WriteSession
 from hugeplan.settings import Settings
 
@@ -56,13 +55,6 @@ async def get_write_session(session: _RequestSession) -> WriteSession:
     return session
 
 
-async def get_metrics(request: Request) -> Metrics:
-    """The metrics of this process."""
-    metrics: Metrics = request.app.state.metrics
-    return metrics
-
-
-CurrentMetrics = Annotated[Metrics, Depends(get_metrics)]
 CurrentSettings = Annotated[Settings, Depends(get_settings)]
 CurrentDatabase = Annotated[Database, Depends(get_database)]
 Reads = Annotated[ReadSession, Depends(get_read_session, scope="function")]

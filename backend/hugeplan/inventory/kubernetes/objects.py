@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-Scalar = str | int | float
 #: Quantities by resource. What is none (null, a list) is said to be none; the object around it counts all the same.
 Resources = dict[str, Any]
 

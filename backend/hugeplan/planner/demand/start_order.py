@@ -70,29 +70,18 @@ class _Starter:
     segments: tuple[Segment, ...]
 
 
-def simulate(
-    databases: Sequence[DatabaseInstance],
-    free_pages: Mapping[int, int],
-    context: DemandContext,
-    demand_at: DemandAt = demand_of,
-) -> Contention:
-    """Start the instances one after another in the given order.
-
-    ``free_pages``: pages free before the first start, by page size in bytes. An instance's ``page_bytes`` is the size
-    planned for it, 0 for none. ``demand_at`` may be a remembering :func:`demand_of`.
-    Errors: PlannerError for a negative count, and what the engines' rules raise.
-    """
-    _require_pages(free_pages)
-    return _play([_starter(database, context, demand_at) for database in databases], free_pages)
-
-
 def simulate_orders(
     databases: Sequence[DatabaseInstance],
     free_pages: Mapping[int, int],
     context: DemandContext,
     demand_at: DemandAt = demand_of,
 ) -> tuple[Contention, ...]:
-    """Every start order of up to five instances (a part of the orders of more), the given order first."""
+    """Every start order of up to five instances (a part of the orders of more), the given order first.
+
+    ``free_pages``: pages free before the first start, by page size in bytes. An instance's ``page_bytes`` is the size
+    planned for it, 0 for none. ``demand_at`` may be a remembering :func:`demand_of`.
+    Errors: PlannerError for a negative count, and what the engines' rules raise.
+    """
     _require_pages(free_pages)
     starters = [_starter(database, context, demand_at) for database in databases]
     return tuple(_play(order, free_pages) for order in islice(permutations(starters), _ORDERS_MAX))

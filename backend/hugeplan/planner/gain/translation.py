@@ -50,39 +50,6 @@ def uniform_miss(entries: float, pages: float) -> float:
     return max(0.0, 1.0 - entries / pages) if pages > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CheResult:
-    """Overall hit rate, characteristic time in references, and the hit rate of each class."""
-
-    hit: float
-    characteristic_time: float
-    class_hits: tuple[float, ...]
-
-
-def che(popularity: Floats, entries: float, counts: Floats | None = None) -> CheResult:
-    """Che's approximation of an LRU cache of ``entries`` under independent references.
-
-    Solves ``sum_i c_i (1 - exp(-p_i t)) = E`` for the characteristic time t by a guarded Newton iteration over the
-    whole vector; then ``hit_i = 1 - exp(-p_i t)`` and ``hit = sum_i c_i p_i hit_i``.
-
-    Args:
-        popularity: probability of one item of each class, shape (n,), ``sum(counts * popularity)`` = 1.
-        entries: capacity in items. At least the number of items: everything hits, t is infinite.
-        counts: items in each class, shape (n,); None means one each.
-
-    Source: Che, Tung, Wang 2002; why it works: Fricker, Robert, Roberts 2012 (arXiv:1202.3974).
-    """
-    weights = np.ones_like(popularity) if counts is None else counts
-    live = popularity > 0
-    if entries <= 0:
-        return CheResult(0.0, 0.0, (0.0,) * len(popularity))
-    if entries >= float(weights[live].sum()):
-        return CheResult(1.0, math.inf, tuple(1.0 if used else 0.0 for used in live))
-    time = _characteristic_time(popularity[live], weights[live], entries)
-    hits = -np.expm1(-popularity * time)
-    return CheResult(float(np.dot(weights * popularity, hits)), time, tuple(float(h) for h in hits))
-
-
 def characteristic_times(rates: Floats, counts: Floats, capacities: Floats) -> Floats:
     """Characteristic times of several LRU caches: the root t of ``sum_i c_i (1 - exp(-r_i t)) = C`` for each C.
 
@@ -145,19 +112,6 @@ def lru_misses(rates: Floats, times: Floats) -> Floats:
 def _characteristic_time(popularity: Floats, counts: Floats, entries: float) -> float:
     """The root for one cache; ``popularity`` and ``counts`` of shape (classes,)."""
     return float(characteristic_times(popularity[np.newaxis], counts[np.newaxis], np.array([[entries]]))[0, 0])
-
-
-@remembered(256)
-def zipf_hit(pages: int, s: float, entries: float) -> float:
-    """Hit rate of ``pages`` Zipf-popular pages in an LRU of ``entries``; above 20,000 pages tail ranks are grouped.
-
-    Grouping neighbouring ranks into classes of equal popularity keeps a plan fast; the error stays below 1e-3
-    because ranks are grouped only where popularity changes by less than 2 % inside a class.
-    """
-    if s == 0.0:
-        return min(1.0, entries / pages)
-    popularity, counts = zipf_classes(pages, s)
-    return che(popularity, entries, counts).hit
 
 
 @remembered(1)

@@ -69,14 +69,6 @@ def leaf_entry_bytes(page_bytes: int, base_page_bytes: int = 4096, arch: str = "
     return max(span for span, _ in entry_spans(base_page_bytes, arch) if span <= page_bytes)
 
 
-def leaf_bytes(segment_bytes: int, page_bytes: int, base_page_bytes: int = 4096, arch: str = "x86_64") -> float:
-    """Leaf-level bytes of one process that has touched all of the segment: ``8 F / P``.
-
-    Source: translation sheet section 3 (``F / 512`` for 4K pages). Not rounded to whole tables.
-    """
-    return ENTRY_BYTES * segment_bytes / leaf_entry_bytes(page_bytes, base_page_bytes, arch)
-
-
 @remembered(4096)
 def table_levels(
     segment_bytes: int, page_bytes: int, base_page_bytes: int = 4096, arch: str = "x86_64"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hugeplan.planner.demand import DemandContext, demand_of
-from hugeplan.planner.demand.start_order import losing_orders, simulate, simulate_orders
+from hugeplan.planner.demand.start_order import Contention, losing_orders, simulate_orders
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance, NodeFacts, NumaNode, PlanRequest, State
 from hugeplan.planner.plan import plan
@@ -38,8 +39,13 @@ MYSQL = DatabaseInstance(
 )
 
 
+def started(databases: Sequence[DatabaseInstance], free: Mapping[int, int], context: DemandContext) -> Contention:
+    """Instances started one after the other in the given order."""
+    return simulate_orders(databases, free, context)[0]
+
+
 def test_mariadb_takes_the_1g_pages_meant_for_postgresql() -> None:
-    run = simulate((MARIADB, POSTGRESQL), {GIB: 10, 2 * MIB: 6000}, NODE)
+    run = started((MARIADB, POSTGRESQL), {GIB: 10, 2 * MIB: 6000}, NODE)
     maria, pg = run.outcomes
     assert maria.grants[0].page_bytes == GIB
     assert maria.grants[0].pages == 10
@@ -49,14 +55,14 @@ def test_mariadb_takes_the_1g_pages_meant_for_postgresql() -> None:
 
 
 def test_the_other_order_serves_both() -> None:
-    run = simulate((POSTGRESQL, MARIADB), {GIB: 9, 2 * MIB: 6000}, NODE)
+    run = started((POSTGRESQL, MARIADB), {GIB: 9, 2 * MIB: 6000}, NODE)
     assert run.all_served
     assert run.outcomes[1].grants[0].page_bytes == 2 * MIB
     assert dict(run.free_pages) == {GIB: 0, 2 * MIB: 6000 - 5120 - 16}
 
 
 def test_try_falls_back_silently() -> None:
-    run = simulate((MARIADB, POSTGRESQL_TRY), {GIB: 10, 2 * MIB: 6000}, NODE)
+    run = started((MARIADB, POSTGRESQL_TRY), {GIB: 10, 2 * MIB: 6000}, NODE)
     pg = run.outcomes[1]
     assert pg.starts
     assert pg.silent
@@ -72,31 +78,31 @@ def test_losing_orders_are_found() -> None:
 
 def test_mysql_uses_only_the_default_size_and_loses_chunk_by_chunk() -> None:
     chunks = 8
-    run = simulate((MYSQL,), {2 * MIB: 3 * 66 + 10, GIB: 100}, NODE)
+    run = started((MYSQL,), {2 * MIB: 3 * 66 + 10, GIB: 100}, NODE)
     mine = run.outcomes[0]
     assert [(grant.count, grant.page_bytes) for grant in mine.grants] == [(3, 2 * MIB), (chunks - 3, None)]
     assert dict(run.free_pages) == {2 * MIB: 10, GIB: 100}
 
 
 def test_mysql_on_a_1g_default_takes_a_page_for_each_chunk() -> None:
-    run = simulate((MYSQL,), {GIB: 8}, DemandContext(default_huge_page_bytes=GIB))
+    run = started((MYSQL,), {GIB: 8}, DemandContext(default_huge_page_bytes=GIB))
     assert run.all_served
     assert dict(run.free_pages) == {GIB: 0}
 
 
 def test_oracle_takes_what_there_is() -> None:
     oracle = DatabaseInstance(name="ora", engine="oracle", settings={"sga_target": "1G"})
-    run = simulate((oracle,), {2 * MIB: 100}, NODE)
+    run = started((oracle,), {2 * MIB: 100}, NODE)
     mine = run.outcomes[0]
     assert mine.starts
     assert mine.huge_bytes == 200 * MIB
     assert mine.fell_back_bytes == GIB + 2 * MIB - 200 * MIB
     only = DatabaseInstance(name="ora", engine="oracle", settings={"sga_target": "1G", "use_large_pages": "ONLY"})
-    assert not simulate((only,), {2 * MIB: 100}, NODE).outcomes[0].starts
+    assert not started((only,), {2 * MIB: 100}, NODE).outcomes[0].starts
 
 
 def test_a_server_that_does_not_start_takes_nothing() -> None:
-    run = simulate((POSTGRESQL, MYSQL), {GIB: 5, 2 * MIB: 8 * 66}, NODE)
+    run = started((POSTGRESQL, MYSQL), {GIB: 5, 2 * MIB: 8 * 66}, NODE)
     assert not run.outcomes[0].starts
     assert run.outcomes[1].starts
     assert dict(run.free_pages)[GIB] == 5
@@ -104,26 +110,26 @@ def test_a_server_that_does_not_start_takes_nothing() -> None:
 
 def test_jvm_heap_goes_down_from_1g_to_2m() -> None:
     jvm = DatabaseInstance(name="j", engine="jvm", version="17", settings={"Xmx": "2g", "LargePageSizeInBytes": "1g"})
-    run = simulate((jvm,), {GIB: 1, 2 * MIB: 2000}, NODE)
+    run = started((jvm,), {GIB: 1, 2 * MIB: 2000}, NODE)
     assert {grant.page_bytes for grant in run.outcomes[0].grants} == {2 * MIB}
     assert run.all_served
 
 
 def test_engines_without_a_pool_take_nothing() -> None:
     redis = DatabaseInstance(name="r", engine="redis")
-    run = simulate((redis,), {2 * MIB: 10}, NODE)
+    run = started((redis,), {2 * MIB: 10}, NODE)
     assert run.outcomes[0].text == "r uses no huge pages."
     assert dict(run.free_pages) == {2 * MIB: 10}
 
 
 def test_forbidden_huge_pages_are_respected() -> None:
     none = DatabaseInstance(name="pg", engine="postgresql", page_bytes=0)
-    assert simulate((none,), {2 * MIB: 100}, NODE).outcomes[0].huge_bytes == 0
+    assert started((none,), {2 * MIB: 100}, NODE).outcomes[0].huge_bytes == 0
 
 
 def test_negative_pools_are_refused() -> None:
     with pytest.raises(PlannerError, match="2M"):
-        simulate((), {2 * MIB: -1}, NODE)
+        started((), {2 * MIB: -1}, NODE)
 
 
 def test_all_orders_of_three() -> None:
@@ -133,7 +139,7 @@ def test_all_orders_of_three() -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 20), st.integers(0, 8000), st.permutations([MARIADB, POSTGRESQL_TRY, MYSQL, POSTGRESQL]))
 def test_pages_are_neither_made_nor_lost(giga: int, mega: int, order: list[DatabaseInstance]) -> None:
-    run = simulate(order, {GIB: giga, 2 * MIB: mega}, NODE)
+    run = started(order, {GIB: giga, 2 * MIB: mega}, NODE)
     left = dict(run.free_pages)
     for page_bytes, before in ((GIB, giga), (2 * MIB, mega)):
         taken = sum(g.pages for o in run.outcomes for g in o.grants if g.page_bytes == page_bytes)
@@ -149,7 +155,7 @@ def test_pages_are_neither_made_nor_lost(giga: int, mega: int, order: list[Datab
 def test_reserving_the_demand_serves_the_instance_alone(database: DatabaseInstance) -> None:
     page_bytes = GIB if database is POSTGRESQL else 2 * MIB
     demand = demand_of(database, page_bytes, NODE)
-    assert simulate((database,), {page_bytes: demand.pages}, NODE).all_served
+    assert started((database,), {page_bytes: demand.pages}, NODE).all_served
 
 
 def test_the_plan_says_when_the_start_order_matters() -> None:

@@ -13,6 +13,7 @@ from support.translation_oracles import (
     L2_NS,
     L3_NS,
     MEMORY_NS,
+    che,
     class_hits,
     entry_fetch_ns,
     page_popularity_of_scattered_rows,
@@ -53,10 +54,10 @@ def test_oracle_1_pages_touched(*, row_bytes: int, at_4k: float, at_2m: float, a
     ],
 )
 def test_oracle_2_che(pages: int, s: float, entries: int, hit: float, time: float) -> None:
-    result = tr.che(zipf_popularity(pages, s), entries)
+    result, grouped = che(zipf_popularity(pages, s), entries), tr.zipf_classes(pages, s)
     assert round(result.hit, 5) == hit
     assert result.characteristic_time == pytest.approx(time, abs=0.006)
-    assert tr.zipf_hit(pages, s, entries) == pytest.approx(hit, abs=1e-3)
+    assert che(popularity=grouped[0], entries=entries, counts=grouped[1]).hit == pytest.approx(hit, abs=1e-3)
 
 
 def test_oracle_2_uniform_hits_of_real_parts() -> None:
@@ -87,7 +88,7 @@ def test_che_agrees_with_a_simulated_lru() -> None:
         recent[page] = None
         if position >= 20_000:
             hits, counted = hits + found, counted + 1
-    assert tr.che(popularity, 512).hit == pytest.approx(hits / counted, abs=0.01)
+    assert che(popularity, 512).hit == pytest.approx(hits / counted, abs=0.01)
 
 
 def test_oracle_4_page_table_lines_share_the_cache() -> None:
@@ -156,7 +157,7 @@ def test_section_6_published_curve_holds() -> None:
 def test_che_laws(entries: float, pages: int, s: float) -> None:
     """Hit rate lies in 0..1, the entries in use equal the capacity, and skew never hurts."""
     popularity = zipf_popularity(pages, s)
-    result = tr.che(popularity, entries)
+    result = che(popularity, entries)
     assert 0.0 <= result.hit <= 1.0
     if entries < pages:
         occupied = float(-np.expm1(-popularity * result.characteristic_time).sum())
@@ -185,5 +186,5 @@ def test_scattered_rows_flatten_popularity() -> None:
     for rows_per_page in (1, 8, 64):
         popularity, counts = page_popularity_of_scattered_rows(1_000_000, 0.9, rows_per_page)
         assert float(np.dot(popularity, counts)) == pytest.approx(1.0)
-        hits.append(tr.che(popularity, 0.01 * float(counts.sum()), counts).hit)
+        hits.append(che(popularity, 0.01 * float(counts.sum()), counts).hit)
     assert hits[0] > hits[1] > hits[2] > 0.01

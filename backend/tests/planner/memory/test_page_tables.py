@@ -7,10 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.memory.page_tables import leaf_bytes, leaf_entry_bytes, page_table_bytes, table_levels
+from hugeplan.planner.memory.page_tables import leaf_entry_bytes, page_table_bytes, table_levels
 
 K4, M2, G1 = 4096, 2 << 20, 1 << 30
 MIB = 1 << 20
+
+
+def leaf_bytes(segment_bytes: int, page_bytes: int) -> float:
+    """Leaf-level bytes of one process that has touched all of the segment, as the sheet has it: ``8 F / P``."""
+    return 8 * segment_bytes / leaf_entry_bytes(page_bytes)
 
 
 @pytest.mark.parametrize(
