@@ -6,15 +6,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import fcntl
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
+from hugeplan.settings import Settings
 
 OPTIONS: Final = ("--format=custom", "--no-owner")
+UNFINISHED: Final = ".hugeplan-backup"
+"""How the name of a file ends that is not whole yet. It is locked while its backup runs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,19 +36,55 @@ def run(arguments: argparse.Namespace) -> int:
     if str(target) == "-":
         if sys.stdout.isatty():
             raise InputError("-: a backup is no text for a terminal; write it to a file: hugeplan backup - > FILE")
-        postgres_programs.run(settings, "pg_dump", *OPTIONS, output=sys.stdout.buffer)
+        _dump(settings, "standard output", output=sys.stdout.buffer)
         return 0
     if target.exists():
         raise InputError(f"{target} is there already; give another name")
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
-    before = os.umask(0o077)
     try:
-        postgres_programs.run(settings, "pg_dump", *OPTIONS, f"--file={unfinished}")
-        unfinished.rename(target)
+        _remove_what_kills_left(target.parent)
+        with _unfinished(target) as path:
+            # By its name: through its standard output pg_dump writes a file twice over.
+            _dump(settings, str(target), f"--file={path}")
+            path.rename(target)
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror}") from error
-    finally:
-        os.umask(before)
-        unfinished.unlink(missing_ok=True)
     print(f"{target}: {target.stat().st_size} bytes")
     return 0
+
+
+def _dump(settings: Settings, name: str, *options: str, output: IO[bytes] | None = None) -> None:
+    try:
+        postgres_programs.run(settings, "pg_dump", *OPTIONS, *options, output=output)
+    except InputError as error:
+        full = next((number for number in (errno.ENOSPC, errno.EDQUOT) if os.strerror(number) in str(error)), None)
+        if full is None or "output file" not in str(error):  # the database's disk may be full, too
+            raise
+        raise InputError(
+            f"{name} cannot be written whole: {os.strerror(full)}; make room, or write to another disk, then run"
+            " hugeplan backup again"
+        ) from OSError(full, os.strerror(full))
+
+
+@contextlib.contextmanager
+def _unfinished(target: Path) -> Iterator[Path]:
+    """A new file beside the target, locked, and removed unless it became the target."""
+    path = target.with_name(f".{target.name}.{os.getpid()}{UNFINISHED}")
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            break
+        os.close(descriptor)  # another backup removed it before it was locked
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _remove_what_kills_left(folder: Path) -> None:
+    """Remove the files of backups that were killed: nobody holds their lock."""
+    for path in folder.glob(f".*{UNFINISHED}"):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()

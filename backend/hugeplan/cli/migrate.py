@@ -6,12 +6,13 @@ import argparse
 
 import psycopg
 from alembic.util import CommandError
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from hugeplan.cli import InputError
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate, reader_role
 from hugeplan.db.server_release import ServerReleaseError
+from hugeplan.settings import Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,27 +22,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Migrate."""
-    settings = load_settings()
+    if bring_along(load_settings(), arguments.revision):
+        print(f"{reader_role.READER} may read everything but credentials.")
+    print("The database is at the newest migration." if arguments.revision == "head" else "Done.")
+    return 0
+
+
+def bring_along(settings: Settings, revision: str = "head") -> bool:
+    """Bring the database to a revision; whether the reader's role was granted what it may read. Raises InputError."""
     try:
-        migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir), arguments.revision)
-        if arguments.revision == "head" and reader_role.grant_reading(settings.psycopg_url()):
-            print(f"{reader_role.READER} may read everything but credentials.")
+        migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir), revision)
+        return revision == "head" and reader_role.grant_reading(settings.psycopg_url())
     except CommandError as error:
-        raise InputError(
-            f"--revision: {arguments.revision!r} is not valid; expected head or a revision: {error}"
-        ) from error
+        raise InputError(f"--revision: {revision!r} is not valid; expected head or a revision: {error}") from error
     except migrate.MigrationsMissingError as error:
         raise InputError(str(error)) from error
     except (migrate.DatabaseEncodingError, ServerReleaseError) as error:
         raise InputError(f"HUGEPLAN_DATABASE_URL: {error}") from error
-    except (OperationalError, psycopg.OperationalError) as error:
-        cause = getattr(error, "orig", error)
-        reason = str(cause).splitlines()[0]
-        if isinstance(cause, psycopg.errors.LockNotAvailable):
-            raise InputError(
-                f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}. Another transaction holds a table that a"
-                " migration changes; stop the service, then run: hugeplan migrate"
-            ) from error
-        raise InputError(f"HUGEPLAN_DATABASE_URL: the database cannot be reached: {reason}") from error
-    print("The database is at the newest migration." if arguments.revision == "head" else "Done.")
-    return 0
+    except (DBAPIError, psycopg.Error) as error:
+        if (meaning := _meaning(getattr(error, "orig", error))) is None:
+            raise
+        raise InputError(f"HUGEPLAN_DATABASE_URL: {meaning}") from error
+
+
+def _meaning(cause: object) -> str | None:
+    """What went wrong and what mends it; None for an error that only a fault in a migration explains."""
+    reason = str(cause).splitlines()[0]
+    match cause:
+        case psycopg.errors.LockNotAvailable():
+            return (
+                f"nothing was changed: {reason}. Another transaction holds a table that a migration changes; stop the"
+                " service, then run: hugeplan migrate"
+            )
+        case psycopg.errors.DiskFull():
+            return f"nothing was changed: {reason}. Make room on the database's disk, then run: hugeplan migrate"
+        case psycopg.errors.InsufficientPrivilege():
+            return f"nothing was changed: {reason}. Run hugeplan migrate as the role that owns the tables"
+        case psycopg.OperationalError():
+            return f"the database cannot be reached: {reason}"
+    return None

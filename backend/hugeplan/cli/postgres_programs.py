@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -50,18 +51,20 @@ def environment_of(url: str) -> dict[str, str]:
 def run(
     settings: Settings, program: str, *arguments: str, given: IO[bytes] | None = None, output: IO[bytes] | None = None
 ) -> None:
-    """Run a program to its end. InputError with its last line when it fails."""
+    """Run a program to its end. InputError with the line that says why when it fails."""
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own program, never through a shell
         [str(find(program)), "--no-password", *arguments],
         env={**os.environ, **environment_of(libpq_url(settings))},
-        stdin=given or subprocess.DEVNULL,
-        stdout=output or subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL if given is None else given,
+        stdout=subprocess.DEVNULL if output is None else output,
         stderr=subprocess.PIPE,
         check=False,
     )
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
-        raise InputError(f"{program} failed: {lines[-1]}")
+        # Details and hints follow the error, and it is named by the program that speaks.
+        found = next((line for line in lines if re.search("error: |ERROR: |FATAL: ", line)), lines[-1])
+        raise InputError(f"{program} failed: {found.removeprefix(f'{program}: error: ')}")
 
 
 def connect(settings: Settings, *, is_patient: bool = True) -> psycopg.Connection[tuple[object, ...]]:

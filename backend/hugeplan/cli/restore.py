@@ -6,17 +6,20 @@ The backup is restored in one transaction and brought to the newest migration. `
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
-import tempfile
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
 import psycopg
 
 from hugeplan.cli import InputError, postgres_programs
+from hugeplan.cli.migrate import bring_along
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.db import migrate
+from hugeplan.db import replacement
 from hugeplan.settings import Settings
 
 #: The first bytes of pg_dump's custom format.
@@ -32,58 +35,67 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Restore, or change nothing."""
     settings = load_settings()
-    with tempfile.TemporaryFile(buffering=0) as copy:  # pg_restore reads the same place of the same file
-        try:
-            with sys.stdin.buffer if str(arguments.file) == "-" else arguments.file.open("rb") as given:
-                shutil.copyfileobj(given, copy)
-        except OSError as error:
-            raise InputError(f"{arguments.file} cannot be read: {error.strerror}") from error
-        copy.seek(0)
-        if copy.read(len(MAGIC)) != MAGIC:
-            raise InputError(f"{arguments.file} is no backup; expected a file that hugeplan backup wrote, whole")
-        _restore(settings, copy, replace=arguments.replace)
-    migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir))
+    try:
+        with sys.stdin.buffer if str(arguments.file) == "-" else arguments.file.open("rb") as given:
+            if given.read(len(MAGIC)) != MAGIC:
+                raise InputError(f"{arguments.file} is no backup; expected a file that hugeplan backup wrote, whole")
+            _make_room(settings, replace=arguments.replace)
+            _restore(settings, given)
+    except OSError as error:
+        raise InputError(f"{arguments.file} cannot be read: {error.strerror}") from error
+    bring_along(settings)
     print("Restored, and brought to the newest migration.")
     return 0
 
 
-_BEFORE = "hugeplan_before"
-"""The schema that holds what is being replaced until the backup stands whole in its place."""
-
-
-def _restore(settings: Settings, backup: IO[bytes], *, replace: bool) -> None:
-    """One transaction of pg_restore. With ``replace`` the tables of before are put aside, and come back if it fails.
-
-    A restore that was killed leaves them aside: the next one puts them back before it begins.
-    """
-    database = postgres_programs.database_name(settings)
-    # Read it whole once before anything is replaced: a backup that was cut off fails here.
-    backup.seek(0)
-    postgres_programs.run(settings, "pg_restore", "--file=/dev/null", given=backup)
-    with postgres_programs.connect(settings) as connection:
-        _put_back(connection)
-        row = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
-        if row is None or (row[0] != 0 and not replace):
-            raise InputError(
-                "HUGEPLAN_DATABASE_URL: the database has tables; expected an empty one to restore into, or --replace"
-            )
-        if replace:
-            connection.execute(f"ALTER SCHEMA public RENAME TO {_BEFORE}")
-            connection.execute("CREATE SCHEMA public")
-    backup.seek(0)
-    options = ("--no-owner", "--single-transaction", "--exit-on-error")
+def _make_room(settings: Settings, *, replace: bool) -> None:
+    """Leave an empty schema: what is there is put aside, where that is asked for."""
     try:
-        postgres_programs.run(settings, "pg_restore", *options, f"--dbname={database}", given=backup)
-    except BaseException:
         with postgres_programs.connect(settings) as connection:
-            _put_back(connection)
-        raise
-    with postgres_programs.connect(settings) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {_BEFORE} CASCADE")
+            replacement.settle(connection)
+            row = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+            if row is None or (row[0] != 0 and not replace):
+                raise InputError(
+                    "HUGEPLAN_DATABASE_URL: the database has tables; expected an empty one to restore into, or"
+                    " --replace"
+                )
+            if replace:
+                replacement.begin(connection)
+    except psycopg.Error as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}") from error
 
 
-def _put_back(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """What a restore put aside stands where it was; nothing where none is aside."""
-    if connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (_BEFORE,)).fetchone() is not None:
-        connection.execute("DROP SCHEMA IF EXISTS public CASCADE")
-        connection.execute(f"ALTER SCHEMA {_BEFORE} RENAME TO public")
+def _restore(settings: Settings, rest: IO[bytes]) -> None:
+    """One transaction of pg_restore. What was put aside comes back when it fails."""
+    database = postgres_programs.database_name(settings)
+    options = ("--no-owner", "--single-transaction", "--exit-on-error", f"--dbname={database}")
+    unread: list[OSError] = []
+    out, into = os.pipe()
+    feeder = threading.Thread(target=_feed, args=(rest, into, unread), daemon=True)
+    feeder.start()
+    try:
+        with os.fdopen(out, "rb", buffering=0) as given:
+            postgres_programs.run(settings, "pg_restore", *options, given=given)
+    except InputError as error:
+        said = f"nothing was changed: {error}"
+        try:
+            with postgres_programs.connect(settings) as connection:
+                replacement.settle(connection)
+        except (InputError, psycopg.Error):
+            said = (
+                f"nothing is lost: {error}. What was there is kept aside; once the database answers: hugeplan migrate"
+            )
+        raise unread[0] if unread else InputError(said) from error
+
+
+def _feed(rest: IO[bytes], into: int, unread: list[OSError]) -> None:
+    """Give pg_restore the first bytes, which were read already, and the rest."""
+    with suppress(BrokenPipeError), os.fdopen(into, "wb", buffering=0) as pipe:
+        pipe.write(MAGIC)
+        try:
+            shutil.copyfileobj(rest, pipe, 1 << 20)
+        except BrokenPipeError:  # pg_restore has ended, and says why
+            raise
+        except OSError as error:
+            unread.append(error)

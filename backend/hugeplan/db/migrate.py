@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, pool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from hugeplan.bundled import bundled
-from hugeplan.db import server_release
+from hugeplan.db import replacement, server_release
 
 
 class MigrationsMissingError(Exception):
@@ -51,10 +51,13 @@ def head_revision(folder: Path) -> str:
 def upgrade(url: str, folder: Path, revision: str = "head") -> None:
     """Bring the database at ``url`` to a revision. Safe to run from several processes at once.
 
-    Raises DatabaseEncodingError for a database in another encoding than UTF-8, ServerReleaseError for a server that is
-    too old.
+    A restore that was cut off is ended first, so that no table is made beside what it put aside. Raises
+    DatabaseEncodingError for a database in another encoding than UTF-8, ServerReleaseError for a server that is too
+    old.
     """
     require_suitable(url)
+    with psycopg.connect(_libpq(url)) as restored:
+        replacement.settle(restored)
     config = alembic_config(folder)
     engine = create_engine(url, poolclass=pool.NullPool)
     with engine.connect() as connection:
@@ -67,7 +70,7 @@ def require_suitable(url: str) -> None:
 
     Its server is new enough, and it is in UTF-8: psycopg reads SQL_ASCII as bytes.
     """
-    with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1)) as connection:
+    with psycopg.connect(_libpq(url)) as connection:
         server_release.require_supported(connection.info.server_version)
         encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
@@ -75,6 +78,10 @@ def require_suitable(url: str) -> None:
             f"the database's encoding is {encoding}; expected UTF8: "
             "CREATE DATABASE hugeplan ENCODING 'UTF8' TEMPLATE template0"
         )
+
+
+def _libpq(url: str) -> str:
+    return url.replace("postgresql+psycopg://", "postgresql://", 1)
 
 
 def downgrade(url: str, folder: Path, revision: str) -> None:

@@ -178,7 +178,7 @@ class TestBackup:
         file.write_bytes(file.read_bytes()[: file.stat().st_size * 2 // 3])
         done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
         assert done.returncode == 2
-        assert done.stderr.startswith("hugeplan restore: pg_restore failed: ")
+        assert done.stderr.startswith("hugeplan restore: nothing was changed: pg_restore failed: ")
         with psycopg.connect(database_url) as connection:
             assert connection.execute("SELECT name FROM tokens").fetchall() == [("kept",)]
 

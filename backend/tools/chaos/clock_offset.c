@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,4 +29,24 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     if (!failed && offset_seconds && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
         now->tv_sec += *offset_seconds;
     return failed;
+}
+
+/* PostgreSQL's clock. */
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec precise;
+    (void)zone;
+    int failed = clock_gettime(CLOCK_REALTIME, &precise);
+    if (!failed) {
+        now->tv_sec = precise.tv_sec;
+        now->tv_usec = precise.tv_nsec / 1000;
+    }
+    return failed;
+}
+
+time_t time(time_t *now) {
+    struct timespec precise;
+    time_t seconds = clock_gettime(CLOCK_REALTIME, &precise) ? (time_t)-1 : precise.tv_sec;
+    if (now)
+        *now = seconds;
+    return seconds;
 }

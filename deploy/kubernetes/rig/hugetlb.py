@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from hugeplan_agent.pool_reservation import ReservationError, reservation
+from hugeplan_agent.pool_reservation import WAIT_SECONDS, ReservationError, reservation
 from rig.binaries import NotAvailableError
 
 _POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
@@ -41,24 +42,30 @@ def reserve(pages: int) -> int:
 
 @contextmanager
 def kept_counts() -> Iterator[None]:
-    """The counts as they were before, whatever happens, and no other program of this project that writes or measures.
+    """An empty pool that is empty again afterwards, and no other program of this project that writes or measures.
 
-    NotAvailableError where they may not be changed.
+    Pages of somebody else are waited for as long as the lock is. NotAvailableError where they stay, or where counts may
+    not be changed.
     """
     if not os.access(_POOL / "nr_hugepages", os.W_OK) or os.geteuid() != 0:
         raise NotAvailableError("huge pages can be reserved by root alone")
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(reservation())
-        except ReservationError as error:
-            raise NotAvailableError(str(error)) from error
-        before = count()
-        if before or used():
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(reservation())
+            except ReservationError as error:
+                raise NotAvailableError(str(error)) from error
+            before = count()
+            if not before and not used():
+                try:
+                    yield
+                finally:
+                    reserve(0)
+                return
+        if time.monotonic() > deadline:
             raise NotAvailableError(f"{before} huge pages are reserved here already: they are somebody else's")
-        try:
-            yield
-        finally:
-            reserve(before)
+        time.sleep(1)  # without the lock, for whoever gives the pages back under it
 
 
 @contextmanager
