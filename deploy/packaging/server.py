@@ -40,8 +40,18 @@ if [ -r /etc/hugeplan/server.env ]; then . /etc/hugeplan/server.env; fi
 secrets=/etc/hugeplan/server-secrets
 if [ -r "$secrets" ]; then HUGEPLAN_SECRETS_DIR=${HUGEPLAN_SECRETS_DIR:-$secrets}; fi
 set +a
+case "${1:-}" in
+serve|migrate|token|enrolment|doctor|export|reparse|backup|restore)
+  if [ ! -r "$secrets" ] && [ -z "${HUGEPLAN_DATABASE_URL:-}" ]; then
+    echo "hugeplan $1: only root and the user hugeplan-server read $secrets; run it as root: sudo hugeplan $*" >&2
+    exit 2
+  fi ;;
+esac
 case "$(id -u):${1:-}" in
-0:serve|0:migrate|0:token|0:enrolment|0:doctor|0:export|0:seed|0:reparse|0:roles)
+0:serve|0:migrate|0:token|0:enrolment|0:doctor|0:export|0:reparse)
+  # libpq looks for certificates in the home folder, and may not look into root's.
+  HOME=/var/lib/hugeplan-server
+  export HOME
   exec setpriv --reuid hugeplan-server --regid hugeplan-server --init-groups -- \\
     /usr/bin/python3 -sB /usr/lib/hugeplan-server/run "$@" ;;
 esac

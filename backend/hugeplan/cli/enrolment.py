@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from hugeplan.access import audit, enrolments
 from hugeplan.access.schemas import EnrolmentDecision, PendingEnrolment
 from hugeplan.api.problems import is_unavailable
-from hugeplan.cli import InputError
+from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.token import user_name
 from hugeplan.db.engine import create_engine
@@ -96,6 +96,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(str(error)) from error
     except (SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
-        hint = "" if is_unavailable(error) else "; run: hugeplan migrate"
+        hint = postgres_programs.mending(reason) if is_unavailable(error) else "; run: hugeplan migrate"
         raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
     return 0

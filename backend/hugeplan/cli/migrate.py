@@ -8,7 +8,7 @@ import psycopg
 from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
-from hugeplan.cli import InputError
+from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate, reader_role
 from hugeplan.db.server_release import ServerReleaseError
@@ -59,5 +59,5 @@ def _meaning(cause: object) -> str | None:
         case psycopg.errors.InsufficientPrivilege():
             return f"nothing was changed: {reason}. Run hugeplan migrate as the role that owns the tables"
         case psycopg.OperationalError():
-            return f"the database cannot be reached: {reason}"
+            return postgres_programs.unreachable(cause)
     return None

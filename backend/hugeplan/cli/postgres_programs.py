@@ -67,6 +67,30 @@ def run(
         raise InputError(f"{program} failed: {found.removeprefix(f'{program}: error: ')}")
 
 
+_MENDING = (
+    (
+        r'(role|database) "[^"]*" does not exist',
+        'the roles and the database are made once, as docs/install-bare-metal.md, "The service", has them',
+    ),
+    (
+        "password authentication failed",
+        "it is not the role's password: ALTER ROLE ... PASSWORD '...', or correct the URL",
+    ),
+    ("Connection refused|No such file or directory", "start PostgreSQL, or correct the URL"),
+)
+
+
+def mending(reason: str) -> str:
+    """What mends a connection that fails for this reason, as the end of a sentence; nothing where that is not known."""
+    return next((f"; {text}" for pattern, text in _MENDING if re.search(pattern, reason)), "")
+
+
+def unreachable(error: Exception) -> str:
+    """Why a database cannot be reached, in one sentence, and what mends it where that is known."""
+    reason = str(error).splitlines()[0]
+    return f"the database cannot be reached: {reason}{mending(reason)}"
+
+
 def connect(settings: Settings, *, is_patient: bool = True) -> psycopg.Connection[tuple[object, ...]]:
     """A connection for a command. InputError when the database cannot be reached.
 
@@ -83,7 +107,7 @@ def connect(settings: Settings, *, is_patient: bool = True) -> psycopg.Connectio
             reason = str(error).splitlines()[0]
             until = until or time.monotonic() + _NAME_SECONDS
             if not (is_patient and _NAME_UNKNOWN in reason and time.monotonic() < until):
-                raise InputError(f"HUGEPLAN_DATABASE_URL: the database cannot be reached: {reason}") from error
+                raise InputError(f"HUGEPLAN_DATABASE_URL: {unreachable(error)}") from error
         time.sleep(_NAME_PAUSE_SECONDS)
 
 

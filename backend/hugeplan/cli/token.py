@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from hugeplan.access import audit, logins, service
 from hugeplan.access.schemas import EnrolmentLimits, Role
 from hugeplan.api.problems import is_unavailable
-from hugeplan.cli import InputError
+from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database, WriteSession
@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(str(error)) from error
     except (SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
-        hint = "" if is_unavailable(error) else "; run: hugeplan migrate"
+        hint = postgres_programs.mending(reason) if is_unavailable(error) else "; run: hugeplan migrate"
         raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
     return 0
 

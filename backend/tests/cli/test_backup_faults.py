@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 import struct
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import httpx
@@ -22,7 +24,7 @@ from support.reports import report
 from support.server import serving
 
 from hugeplan import embedded
-from hugeplan.cli import backup
+from hugeplan.cli import backup, main
 from hugeplan.db import migrate
 from hugeplan.db.replacement import ASIDE
 
@@ -31,16 +33,22 @@ WAIT_SECONDS = 60.0
 MIB = 1024**2
 
 
-def hugeplan(url: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """A command as a process, to its end."""
-    environment = {**os.environ, "HUGEPLAN_DATABASE_URL": url, **more}
-    command = [sys.executable, "-m", "hugeplan.cli", *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+def hugeplan(url: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command to its end: in this process, where no library is to be loaded before it."""
+    if "LD_PRELOAD" in os.environ:
+        command = [sys.executable, "-m", "hugeplan.cli", *words]
+        environment = {**os.environ, "HUGEPLAN_DATABASE_URL": url}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setenv("HUGEPLAN_DATABASE_URL", url)
+        status = main(words)
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
 
 
-def well(url: str, *words: str, **more: str) -> str:
+def well(url: str, *words: str) -> str:
     """What a command prints that ends well."""
-    done = hugeplan(url, *words, **more)
+    done = hugeplan(url, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
