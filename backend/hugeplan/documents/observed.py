@@ -24,6 +24,7 @@ from hugeplan.documents.bounds import (
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Ticks = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Ratio = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -175,6 +176,28 @@ class HugetlbLimit(DocumentModel):
     cgroup_path: Text
 
 
+class WalkCounters(DocumentModel):
+    """Page walks of a database as its processor counted them, in all its processes; null is not known."""
+
+    counted_at: Moment
+    status: Word
+    reason: Text | None = None
+    event_set: Word | None = None
+    walk_cycles_are: Word | None = None
+    seconds: Ratio | None = None
+    running_fraction: Ratio | None = None
+    overhead_fraction: Ratio | None = None
+    user_walk_fraction: Ratio | None = None
+    kernel_walk_fraction: Ratio | None = None
+    walk_fraction: Ratio | None = None
+    cycles: Ticks | None = None
+    instructions: Ticks | None = None
+    data_walks: Ticks | None = None
+    instruction_walks: Ticks | None = None
+    walk_cycles: Ticks | None = None
+    l2_hits: Ticks | None = None
+
+
 class Database(DocumentModel):
     """One database server that runs on the node."""
 
@@ -200,6 +223,7 @@ class Database(DocumentModel):
     memlock_limit_bytes: ByteCount | None = None
     memlock_limited: bool | None = None
     hugetlb_limits: list[HugetlbLimit] | None = Field(default=None, max_length=64)
+    counters: WalkCounters | None = None
 
 
 class HugetlbCgroup(DocumentModel):

@@ -192,9 +192,26 @@ def observed_database(database: observed.Database) -> planner.ObservedDatabase:
             for limit in database.hugetlb_limits
         ),
         port=database.port,
+        walks=walk_share(database.counters),
         pid=database.main_pid,
         sources={name: setting.source for name, setting in database.settings.items()}
         | ({} if database.version_source is None else {"version": database.version_source}),
+    )
+
+
+_BOUNDS = frozenset({"active", "pending"})
+_L2_HIT_CYCLES = 9.0  # the most of the cores whose manuals say (Crestmont; docs/model.md)
+
+
+def walk_share(counters: observed.WalkCounters | None) -> planner.WalkShare | None:
+    """What bounds the gain of any page size; None where it was not counted, or what was counted is no bound."""
+    if counters is None or counters.walk_fraction is None or counters.walk_cycles_are not in _BOUNDS:
+        return None
+    hits = 0.0 if not counters.cycles or counters.l2_hits is None else counters.l2_hits / counters.cycles
+    return planner.WalkShare(
+        fraction=counters.walk_fraction,
+        bound_fraction=counters.walk_fraction + _L2_HIT_CYCLES * hits,
+        counted_at=f"{counters.counted_at:%Y-%m-%d %H:%M} UTC",
     )
 
 

@@ -191,8 +191,8 @@ async def get_state_version(session: ReadSession, node_id: UUID) -> StateVersion
 
 
 async def get_processes(session: ReadSession, node_id: UUID) -> Any | None:
-    """``sampled_at``, the columns of processes, ``units`` and ``hugetlb_cgroups`` of a node's newest sample; the latter
-    three as they were when the base was written, where ``newest_of`` the row is not None.
+    """``sampled_at``, the columns of processes, and of a node's newest sample ``units``, ``hugetlb_cgroups`` and
+    ``databases``; the latter three as they were when the base was written, where ``newest_of`` the row is not None.
     """
     statement = select(
         NodeRow.sampled_at,
@@ -202,6 +202,7 @@ async def get_processes(session: ReadSession, node_id: UUID) -> Any | None:
         NodeStateRow.newest_kept,
         NodeStateRow.sample["units"].label("units"),
         NodeStateRow.sample["hugetlb_cgroups"].label("hugetlb_cgroups"),
+        NodeStateRow.sample["databases"].label("databases"),
     ).join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
     return (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
 

@@ -7,6 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from hugeplan.api.schemas import ResponseModel
+from hugeplan.documents.observed import WalkCounters
 from hugeplan.documents.report import (
     CollectorResult,
     GlobalPool,
@@ -199,11 +200,20 @@ class HugePageLimit(ResponseModel):
     failures: int | None
 
 
+class DatabaseWalks(ResponseModel):
+    """Page walks of a database server whose main process is ``pid``, as its processor counted them last, or why not."""
+
+    key: str
+    engine: str
+    pid: int
+    counters: WalkCounters
+
+
 class NodeProcesses(ResponseModel):
     """The processes of the newest sample, largest resident set first.
 
-    ``units`` are what processes belong to by ``unit``, and ``huge_page_limits`` what each may use of huge pages; null:
-    the agent did not report them.
+    ``walks`` are the databases whose page walks the agent tried to count. ``units`` are what processes belong to by
+    ``unit``, and ``huge_page_limits`` what each may use of huge pages; null: the agent did not report them.
     """
 
     node_id: UUID
@@ -211,3 +221,4 @@ class NodeProcesses(ResponseModel):
     processes: list[ProcessMemory]
     units: list[ProcessUnit] | None
     huge_page_limits: list[HugePageLimit] | None
+    walks: list[DatabaseWalks]

@@ -19,7 +19,7 @@ from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, enc
 from hugeplan.db.models import NodeRow, NodeStateRow, PlanInForceRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import convert, decode
-from hugeplan.documents.observed import HugetlbCgroup, Unit
+from hugeplan.documents.observed import HugetlbCgroup, Unit, WalkCounters
 from hugeplan.documents.plan_digest import short
 from hugeplan.documents.report import Inventory, ProcessMemory, Sample
 from hugeplan.documents.sealed import DamagedBlockError
@@ -32,6 +32,7 @@ from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.schemas import (
     BootPool,
+    DatabaseWalks,
     HugePageLimit,
     LatestSample,
     NodeDetail,
@@ -349,14 +350,11 @@ async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
         raise unknown_node(node_id)
     newest = newest_of(found)
     if newest is None:
-        listed, units, limits = (
-            kept_processes(found.processes, found.processes_kept),
-            found.units,
-            found.hugetlb_cgroups,
-        )
+        listed = kept_processes(found.processes, found.processes_kept)
+        units, limits, databases = found.units, found.hugetlb_cgroups, found.databases
     else:
         listed, sample = msgspec.json.decode(newest.processes), msgspec.json.decode(newest.sample)
-        units, limits = sample["units"], sample["hugetlb_cgroups"]
+        units, limits, databases = sample["units"], sample["hugetlb_cgroups"], sample["databases"]
     processes = [ProcessMemory.model_validate(process) for process in listed]
     processes.sort(key=lambda process: (-(process.rss_bytes or 0), process.pid))
     return NodeProcesses.model_validate(
@@ -366,7 +364,17 @@ async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
             "processes": processes,
             "units": None if units is None else [_unit(unit) for unit in units],
             "huge_page_limits": None if limits is None else [_limit(row) for row in limits],
+            "walks": [_walks(kept) for kept in databases or () if kept.get("counters")],
         }
+    )
+
+
+def _walks(kept: Mapping[str, Any]) -> DatabaseWalks:
+    return DatabaseWalks(
+        key=kept["key"],
+        engine=kept["engine"],
+        pid=kept["main_pid"],
+        counters=WalkCounters.model_validate(kept["counters"]),
     )
 
 

@@ -2559,6 +2559,19 @@ export interface components {
             in_pool_bytes: number | null;
         };
         /**
+         * DatabaseWalks
+         * @description Page walks of a database server whose main process is ``pid``, as its processor counted them last, or why not.
+         */
+        DatabaseWalks: {
+            /** Key */
+            key: string;
+            /** Engine */
+            engine: string;
+            /** Pid */
+            pid: number;
+            counters: components["schemas"]["WalkCounters"];
+        };
+        /**
          * Demand
          * @description What one instance needs at one page size.
          *
@@ -4675,8 +4688,8 @@ export interface components {
          * NodeProcesses
          * @description The processes of the newest sample, largest resident set first.
          *
-         *     ``units`` are what processes belong to by ``unit``, and ``huge_page_limits`` what each may use of huge pages; null:
-         *     the agent did not report them.
+         *     ``walks`` are the databases whose page walks the agent tried to count. ``units`` are what processes belong to by
+         *     ``unit``, and ``huge_page_limits`` what each may use of huge pages; null: the agent did not report them.
          */
         NodeProcesses: {
             /**
@@ -4695,6 +4708,8 @@ export interface components {
             units: components["schemas"]["ProcessUnit"][] | null;
             /** Huge Page Limits */
             huge_page_limits: components["schemas"]["HugePageLimit"][] | null;
+            /** Walks */
+            walks: components["schemas"]["DatabaseWalks"][];
         };
         /**
          * NodeSelector
@@ -7628,6 +7643,49 @@ export interface components {
             question?: components["schemas"]["Question"] | null;
         };
         /**
+         * WalkCounters
+         * @description Page walks of a database as its processor counted them, in all its processes; null is not known.
+         */
+        WalkCounters: {
+            /**
+             * Counted At
+             * Format: date-time
+             */
+            counted_at: string;
+            /** Status */
+            status: string;
+            /** Reason */
+            reason: string | null;
+            /** Event Set */
+            event_set: string | null;
+            /** Walk Cycles Are */
+            walk_cycles_are: string | null;
+            /** Seconds */
+            seconds: number | null;
+            /** Running Fraction */
+            running_fraction: number | null;
+            /** Overhead Fraction */
+            overhead_fraction: number | null;
+            /** User Walk Fraction */
+            user_walk_fraction: number | null;
+            /** Kernel Walk Fraction */
+            kernel_walk_fraction: number | null;
+            /** Walk Fraction */
+            walk_fraction: number | null;
+            /** Cycles */
+            cycles: number | null;
+            /** Instructions */
+            instructions: number | null;
+            /** Data Walks */
+            data_walks: number | null;
+            /** Instruction Walks */
+            instruction_walks: number | null;
+            /** Walk Cycles */
+            walk_cycles: number | null;
+            /** L2 Hits */
+            l2_hits: number | null;
+        };
+        /**
          * Webhook
          * @description A receiver of events. ``pending`` are events on their way, ``failed`` those given up.
          */
@@ -8129,6 +8187,8 @@ export interface components {
              * @default null
              */
             hugetlb_limits: components["schemas"]["ReportDocument_HugetlbLimit"][] | null;
+            /** @default null */
+            counters: components["schemas"]["ReportDocument_WalkCounters"] | null;
         };
         /**
          * DatabaseMemory
@@ -9819,6 +9879,94 @@ export interface components {
              * @default null
              */
             rss_bytes: number | null;
+        };
+        /**
+         * WalkCounters
+         * @description Page walks of a database as its processor counted them, in all its processes; null is not known.
+         */
+        ReportDocument_WalkCounters: {
+            /**
+             * Counted At
+             * Format: date-time
+             */
+            counted_at: string;
+            /** Status */
+            status: string;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * Event Set
+             * @default null
+             */
+            event_set: string | null;
+            /**
+             * Walk Cycles Are
+             * @default null
+             */
+            walk_cycles_are: string | null;
+            /**
+             * Seconds
+             * @default null
+             */
+            seconds: number | null;
+            /**
+             * Running Fraction
+             * @default null
+             */
+            running_fraction: number | null;
+            /**
+             * Overhead Fraction
+             * @default null
+             */
+            overhead_fraction: number | null;
+            /**
+             * User Walk Fraction
+             * @default null
+             */
+            user_walk_fraction: number | null;
+            /**
+             * Kernel Walk Fraction
+             * @default null
+             */
+            kernel_walk_fraction: number | null;
+            /**
+             * Walk Fraction
+             * @default null
+             */
+            walk_fraction: number | null;
+            /**
+             * Cycles
+             * @default null
+             */
+            cycles: number | null;
+            /**
+             * Instructions
+             * @default null
+             */
+            instructions: number | null;
+            /**
+             * Data Walks
+             * @default null
+             */
+            data_walks: number | null;
+            /**
+             * Instruction Walks
+             * @default null
+             */
+            instruction_walks: number | null;
+            /**
+             * Walk Cycles
+             * @default null
+             */
+            walk_cycles: number | null;
+            /**
+             * L2 Hits
+             * @default null
+             */
+            l2_hits: number | null;
         };
         /**
          * Watermarks

@@ -42,6 +42,7 @@ from hugeplan.planner.findings import (
     silent_fallback,
     thp,
     time_bomb,
+    walk_share,
 )
 from hugeplan.planner.findings.base import Facts, FindingInputs, Rule, of_plan
 from hugeplan.planner.model import Finding, State
@@ -74,6 +75,7 @@ RULES: tuple[Rule, ...] = (
     of_plan(memlock.check),
     of_plan(thp.check),
     of_plan(fractured_guest.check),
+    of_plan(walk_share.check),
     of_plan(rounding_waste.check),
     of_plan(bare_number.check),
     of_plan(count_uncertain.check),

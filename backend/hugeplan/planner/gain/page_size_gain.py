@@ -25,6 +25,7 @@ from hugeplan.planner.gain.translation_saving import (
     l1_miss_ns,
     savings,
 )
+from hugeplan.planner.gain.walk_bound import bounded_by_walks
 from hugeplan.planner.gain.walk_cost import ASSUMED_MEMORY_NS, Reach, WalkCost, granule_of, table_line_bytes, walk_cost
 from hugeplan.planner.memory.page_tables import instance_tables
 from hugeplan.planner.model import (
@@ -91,12 +92,13 @@ def _gains(
         results.append(_gain(node, instance, case, saving))
         if page_bytes == THP_PAGE_BYTES and node.base_page_bytes == THP_BASE_PAGE_BYTES:
             results.extend(_thp_gain(node, case.demand, results[-1]))
-    if not node.trials or not weighed:
+    if not weighed or not (node.trials or instance.walks_now):
         return tuple(results)
     case, _ = next(iter(weighed.values()))
     clients = case.processes if case.demand.process_per_connection else instance.workload.active_connections
     shape, cost = shape_of(instance, case.demand, clients), case.profile.operation_ns.likely
-    return tuple(measured_in_place(gain, node.trials, shape, cost) for gain in results)
+    trialled = (measured_in_place(gain, node.trials, shape, cost) for gain in results)
+    return tuple(bounded_by_walks(gain, instance.walks_now, cost) for gain in trialled)
 
 
 def address_spaces(instance: DatabaseInstance, demand: Demand) -> int:

@@ -46,6 +46,7 @@ from hugeplan.planner.model.observed import (
     ObservedUnit,
     ProcessMemory,
     ServerPlace,
+    WalkShare,
 )
 from hugeplan.planner.model.request import (
     BenefitPoint,
@@ -162,5 +163,6 @@ __all__ = [
     "Tenant",
     "Term",
     "TlbLevel",
+    "WalkShare",
     "Workload",
 ]

@@ -115,6 +115,19 @@ class ObservedHugetlbLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WalkShare:
+    """Page walks of a server as its processor counted them.
+
+    ``fraction`` of its cycles had a walk in progress. ``bound_fraction`` adds hits of the second-level TLB, at the most
+    that a core takes for one: no page size saves more. Only where the processor counts such cycles.
+    """
+
+    fraction: float
+    bound_fraction: float
+    counted_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlace:
     """Where a server of this very node lies: its folders, its main file of settings, and its programs."""
 
@@ -148,6 +161,7 @@ class ObservedDatabase:
     huge_pages_status: str | None = None  # on | off | partial, read from its mappings
     hugetlb_limits: tuple[ObservedHugetlbLimit, ...] | None = None
     port: int | None = None
+    walks: WalkShare | None = None
     # Nodes that are alike but for these are alike: they are planned once.
     pid: int | None = field(default=None, compare=False)
     place: ServerPlace | None = field(default=None, compare=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hugeplan.planner.model.node import NodeFacts
-from hugeplan.planner.model.observed import MemoryHistory, NodeSample
+from hugeplan.planner.model.observed import MemoryHistory, NodeSample, WalkShare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +97,7 @@ class DatabaseInstance:
     ``runs_as``: the key of the observed database that this instance describes; None lets the planner match them.
     ``extension_bytes``: shared memory of preloaded libraries that no rule knows, as measured on the running server.
     ``page_tables_now_bytes``: page tables of the running server, as measured while its segment is on base pages.
+    ``walks_now``: its page walks, as its processor counted them while its segment is on base pages.
     ``pod_memory_request_bytes`` and ``pod_memory_limit_bytes`` are what its container has now, beside its huge pages.
     ``stateful_set`` (``namespace/name``) and ``container`` are the Kubernetes objects it runs in, where they are known.
     ``operator_object`` is the custom resource that those are made from, where an operator makes them.
@@ -119,6 +120,7 @@ class DatabaseInstance:
     runs_as: str | None = None
     extension_bytes: int | None = None
     page_tables_now_bytes: int | None = None
+    walks_now: WalkShare | None = None
     stateful_set: str | None = None
     container: str | None = None
     operator_object: OperatorObject | None = None

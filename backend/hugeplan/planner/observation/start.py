@@ -96,7 +96,7 @@ def _as_measured(
             database = replace(database, workload=replace(database.workload, active_connections=server.clients))
         if not runs_on_base_pages(server, node.default_huge_page_bytes):
             return database
-        return replace(database, page_tables_now_bytes=server.page_tables_bytes)
+        return replace(database, page_tables_now_bytes=server.page_tables_bytes, walks_now=server.walks)
 
     return tuple(told(database) for database in databases)
 

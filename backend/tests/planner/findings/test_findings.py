@@ -31,6 +31,7 @@ from hugeplan.planner.model import (
     Reservations,
     State,
     Tenant,
+    WalkShare,
 )
 from hugeplan.planner.plan import plan
 
@@ -340,6 +341,15 @@ CASES = (
     Case("fractured_guest", OK, request(node(hardware=hardware(None, virtualised=False)))),
     Case("fractured_guest", OK, request(node(hardware=hardware(2 * MIB)))),
     Case("fractured_guest", LOOK, request(node(hardware=hardware(4096))), "covers 4K of a 2M page"),
+    Case(
+        "walk_share", OK, request(None, database(walks_now=WalkShare(fraction=0.1, bound_fraction=0.1, counted_at="")))
+    ),
+    Case(
+        "walk_share",
+        LOOK,
+        request(None, database(walks_now=WalkShare(fraction=0.004, bound_fraction=0.004, counted_at="now"))),
+        "no page size buys more than +0.4 %",
+    ),
     Case("rounding_waste", OK, request()),
     Case(
         "rounding_waste",
