@@ -25,6 +25,7 @@ const data = (processes: ProcessMemory[], over: Partial<NodeProcesses> = {}): No
   processes,
   units: [{ key: "u", kind: "container", name: "pg", pod: "shop/db-0", limit_bytes: null }],
   huge_page_limits: [limit],
+  walks: [],
   ...over,
 });
 const limit = {

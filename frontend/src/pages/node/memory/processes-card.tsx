@@ -12,6 +12,7 @@ import { Bytes, Unknown, When } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
 import { hugetlbBytes, limitText, type ProcessRow, processRows } from "./process-rows";
+import { walkSentence } from "./walk-sentence";
 
 const SHOWN = 20;
 
@@ -29,6 +30,14 @@ export function ProcessesCard({ nodeId, basePageBytes }: { nodeId: string; baseP
             </>
           }
         >
+          {data.walks.map((walks) => (
+            <p key={walks.key}>
+              <span className="hp-mono">{walks.engine}</span>, PID {walks.pid}: {walkSentence(walks)}{" "}
+              <span className="hp-dim hp-small">
+                Counted <When iso={walks.counters.counted_at} />.
+              </span>
+            </p>
+          ))}
           {data.processes.length === 0 ? (
             <StateText>The report lists no process. The agent may lack the right to read them.</StateText>
           ) : (
