@@ -59,6 +59,9 @@ async def test_the_node_says_what_was_counted(service: Service, viewer: httpx.As
     assert (walks["key"], walks["engine"], walks["pid"]) == ("postgresql@5432", "postgresql", 4711)
     assert walks["counters"]["walk_fraction"] == 0.02
     assert walks["counters"]["data_walks"] is None
+    await post(service, database(walk_fraction=0.118))
+    (walks,) = (await viewer.get(f"/api/v1/nodes/{node_id}/processes")).json()["walks"]
+    assert walks["counters"]["walk_fraction"] == 0.118, "of the newest report"
 
 
 async def test_the_plan_takes_the_share_as_its_bound(service: Service, planner: httpx.AsyncClient) -> None:
