@@ -79,7 +79,10 @@ class FoundNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What a source holds. ``notes`` are objects that could not be read and other oddities, one sentence each."""
+    """What a source holds. ``notes`` are objects that could not be read and other oddities, one sentence each.
+
+    ``unread`` counts objects, nodes and quantities that could not be read: the answer is without them.
+    """
 
     source: str
     nodes: tuple[FoundNode, ...]
@@ -87,3 +90,4 @@ class Inventory:
     pods: int = 0
     notes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    unread: int = 0

@@ -67,6 +67,7 @@ def read_prometheus(
             pods=sum(node.pods for node in nodes),
             notes=tuple(notes),
             unknown=unknown,
+            unread=len(notes),
         )
 
 
