@@ -2,8 +2,6 @@ import { expect, test } from "./fixtures";
 
 /** The first page is to be usable within this time of the navigation. The line that is printed says what was measured. */
 const INTERACTIVE_MS = 1000;
-/** Two other suites run on the same two cores: up to this many times the bar passes. Twice as slow as today does not. */
-const ROOM_FOR_NEIGHBOURS = 2;
 /** What a page of the same server without any script takes, where the machine does nothing else. */
 const QUIET_YARDSTICK_MS = 25;
 
@@ -41,12 +39,12 @@ test("the first page is usable at once, with nothing in the cache", async ({
     takenMs.push(Number(await usable.jsonValue()));
     await context.close();
   }
-  const median = (values: number[]) =>
-    values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-  const [taken, yardstick] = [median(takenMs), median(yardsticksMs)];
+  // The best of several visits is what the page takes; what others on the machine take besides is in the rest.
+  const [taken, yardstick] = [Math.min(...takenMs), Math.min(...yardsticksMs)];
+  const all = takenMs.map((visit) => visit.toFixed(0)).join(", ");
   console.log(
-    `first page usable: median ${taken.toFixed(0)} ms of ${INTERACTIVE_MS} ms; a bare answer: ${yardstick.toFixed(0)} ms`,
+    `first page usable: ${taken.toFixed(0)} ms of ${INTERACTIVE_MS} ms (${all}); a bare answer: ${yardstick.toFixed(0)} ms`,
   );
   const factor = Math.max(1, yardstick / QUIET_YARDSTICK_MS);
-  expect(taken).toBeLessThan(INTERACTIVE_MS * ROOM_FOR_NEIGHBOURS * factor);
+  expect(taken).toBeLessThan(INTERACTIVE_MS * factor);
 });

@@ -82,7 +82,7 @@ test("columns are chosen into the address, and the CSV has what is selected", as
   await page.goto(`${server.url}/nodes?finding=pool_idle`);
   const headline = await page.getByText(new RegExp(`of ${TOTAL} nodes match`)).textContent();
   const download = page.waitForEvent("download");
-  await page.getByRole("button", { name: "CSV" }).click();
+  await page.getByRole("link", { name: "CSV", exact: true }).click();
   const stream = await (await download).createReadStream();
   let text = "";
   for await (const part of stream) text += String(part);

@@ -10,19 +10,24 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
+export const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 /** Migrations and PostgreSQL take seconds; a machine that is busy with other work takes its time. */
 const START_LIMIT_MS = 150_000;
 
 /** The command of the house: on the PATH (as `make test` has it), else in the house's own environment. */
-function command(name: string): string {
+export function command(name: string): string {
   const folders = [...(process.env.PATH ?? "").split(delimiter), join(REPOSITORY, ".venv/bin")];
   const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
   if (!found) throw new Error(`${name} was not found; run make setup first`);
   return found;
 }
 
-async function freePort(): Promise<number> {
+/** The interpreter that has the house's packages. */
+export function python(): string {
+  return join(dirname(command("hugeplan")), "python");
+}
+
+export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -92,7 +97,7 @@ export class HugeplanServer {
   async seed(nodes: number, history: "with history" | "newest state only" = "with history"): Promise<void> {
     const socket = (await readFile(join(this.folder, "postgresql.socket"), "utf8")).trim();
     await run(
-      join(dirname(command("hugeplan")), "python"),
+      python(),
       [
         "-m",
         "tools.seed",
@@ -174,21 +179,22 @@ export class HugeplanServer {
   }
 
   /**
-   * A real agent on this machine: it observes, runs a quick benchmark, and sends its report. It waits for tests of
-   * other suites that have the machine's huge page pools, as the benchmark would take their pages.
+   * A real agent on this machine: it observes, runs a quick benchmark, and sends its report. It waits for tests of other
+   * suites that have the machine's huge page pools, unless this one has them: a benchmark would take their pages, and a
+   * sample would show them.
    */
-  async runAgent(): Promise<void> {
-    await run(
-      join(dirname(command("hugeplan")), "python"),
-      [
-        join(REPOSITORY, "deploy/suites/with_pools.py"),
-        ...[command("hugeplan-agent"), "once"],
-        ...["--server", this.url, "--token-file", join(this.folder, "agent.token")],
-        ...["--spool-dir", join(this.folder, "agent"), "--measure", "quick"],
-        ...["--tlbbench", join(REPOSITORY, "agent/build/tlbbench")],
-      ],
-      { timeout: 180_000 },
-    );
+  async runAgent(
+    measure: "quick" | "none" = "quick",
+    pools: "wait for pools" | "pools are held" = "wait for pools",
+  ) {
+    const agent = [
+      ...[command("hugeplan-agent"), "once"],
+      ...["--server", this.url, "--token-file", join(this.folder, "agent.token")],
+      ...["--spool-dir", join(this.folder, "agent"), "--measure", measure],
+      ...(measure === "none" ? [] : ["--tlbbench", join(REPOSITORY, "agent/build/tlbbench")]),
+    ];
+    const alone = pools === "pools are held" ? [] : [join(REPOSITORY, "deploy/suites/with_pools.py")];
+    await run(python(), [...alone, ...agent], { timeout: 180_000 });
   }
 
   /** A report as it was recorded. */

@@ -13,7 +13,7 @@ from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.model import Finding, Gain, Plan, State
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.sentences import heavy_tables, risk_sentence
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import format_bytes, format_change
 
 #: Findings that fit before a reader stops reading.
 MOST_FINDINGS = 5
@@ -104,11 +104,12 @@ def _benefit(plan: Plan) -> list[str]:
         if gain.measured_here is not None:
             lines.append(f"It buys {instance.name} throughput, {gain.measured_here.text}.")
             continue
-        low, likely, high = (100 * (x - 1) for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
+        low, likely, high = (x - 1 for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
         weakest = next((term for term in gain.inputs if term.source.value in {"unknown", "assumed"}), None)
         because = "" if weakest is None else f": {weakest.name} is {weakest.source.value}"
         lines.append(
-            f"It buys {instance.name} {_signed(likely)} % throughput, likely ({_signed(low)} to {_signed(high)} %);"
+            f"It buys {instance.name} {format_change(likely)} throughput, likely"
+            f" ({format_change(low, '')} to {format_change(high)});"
             f" confidence is {gain.confidence.value}{because}."
         )
     return lines
@@ -146,11 +147,6 @@ def _change(plan: Plan) -> list[str]:
     if plan.difference is not None:
         lines += [f"{move}." for move in plan.difference.moves]
     return lines
-
-
-def _signed(percent: float) -> str:
-    """A percentage with its sign; what rounds to nothing is +0.0."""
-    return f"{round(percent, 1) + 0.0:+z.1f}"
 
 
 def _count(pages: int | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.model import LedgerKind, Plan, Range, State
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.units import format_bytes, format_chance
+from hugeplan.planner.units import format_bytes, format_chance, format_change
 
 if TYPE_CHECKING:
     from hugeplan.artifacts import Artifact
@@ -150,8 +150,8 @@ def _ledger(plan: Plan) -> list[str]:
 def _percent(speedup: Range | None) -> str:
     if speedup is None:
         return "not known"
-    low, likely, high = (100 * (x - 1) for x in (speedup.low, speedup.likely, speedup.high))
-    return f"{likely:+z.1f} % ({low:+z.1f} to {high:+z.1f})"
+    low, likely, high = (x - 1 for x in (speedup.low, speedup.likely, speedup.high))
+    return f"{format_change(likely)} ({format_change(low, '')} to {format_change(high, '')})"
 
 
 def _gains(plan: Plan) -> list[str]:

@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 from hugeplan.measuring.batches import Pair
 from hugeplan.measuring.confidence import Interval
 from hugeplan.measuring.trial import EQUAL, USABLE_POINTS, Arm, Measured
+from hugeplan.planner.units import format_change, format_share
 
 _QUIET_SHARE: Final = 0.1
 """Other work that takes less than this share of the CPUs is not named as the cause of noise."""
@@ -18,8 +19,9 @@ _QUIET_SHARE: Final = 0.1
 def percent(interval: Interval) -> str:
     """``+7.5 % (+6.4 to +8.6)``."""
     if not math.isfinite(interval.width):
-        return f"{interval.likely:+z.1f} % (too few blocks for an interval)"
-    return f"{interval.likely:+z.1f} % ({interval.low:+z.1f} to {interval.high:+z.1f})"
+        return f"{format_change(interval.likely / 100)} (too few blocks for an interval)"
+    low, likely, high = (value / 100 for value in (interval.low, interval.likely, interval.high))
+    return f"{format_change(likely)} ({format_change(low, '')} to {format_change(high, '')})"
 
 
 def sentence(measured: Measured, base: str) -> str:
@@ -50,7 +52,7 @@ def _answer(measured: Measured, arm: Arm, base: str) -> str:
 def _remedy(measured: Measured, arm: Arm) -> str:
     """What would help: less other work, or so much time."""
     share, needed = measured.others_share, measured.seconds_for_usable(arm)
-    busy = f" Other work took {share:.0%} of the CPUs." if share is not None and share >= _QUIET_SHARE else ""
+    busy = f" Other work took {format_share(share)} of the CPUs." if share is not None and share >= _QUIET_SHARE else ""
     if needed is None:
         return f"{busy} Measure at a quieter hour, or give it more --minutes."
     return f"{busy} At this noise {USABLE_POINTS:g} points need about --minutes {math.ceil(needed / 60)}."

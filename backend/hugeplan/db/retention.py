@@ -49,7 +49,7 @@ def too_many_days(table: str, kept: Sequence[date], expired: Sequence[date], sha
     gone = set(expired) & set(kept)
     if share >= 1 or not gone or (len(gone) < len(kept) and len(gone) <= max(ALWAYS_DAYS, share * len(kept))):
         return None
-    return f"{len(gone)} of {len(kept)} partitions of {table} would go, more than {share:.0%} in one round."
+    return f"{len(gone)} of {len(kept)} partitions of {table} would go, more than {100 * share:.0f} % in one round."
 
 
 async def too_many_rows(session: ReadSession, table: str, column: str, before: datetime, share: float) -> str | None:
@@ -62,7 +62,7 @@ async def too_many_rows(session: ReadSession, table: str, column: str, before: d
     if newest >= before and gone <= max(timedelta(days=ALWAYS_DAYS), share * all_time):
         return None
     what = "All" if newest < before else f"{_length(gone)} of {_length(all_time)}"
-    return f"{what} of {table} would go, more than {share:.0%} in one round."
+    return f"{what} of {table} would go, more than {100 * share:.0f} % in one round."
 
 
 def _length(time: timedelta) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from hugeplan.planner.gain.page_size_gain import active_processes, gains_of_all
 from hugeplan.planner.model import DatabaseInstance, Gain, InstancePlan, NodeFacts, Plan, PlanRequest
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import format_bytes, format_change
 
 #: A range that gets narrower by less than this share is not worth a question.
 _LEAST_SHARE: Final = 0.02
@@ -74,7 +74,7 @@ def biggest_question(plan: Plan, request: PlanRequest, *, without: Set[str] = fr
 
 
 def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+z.1f}"
+    return format_change(ratio - 1, "")
 
 
 def _width(gain: Gain) -> float:

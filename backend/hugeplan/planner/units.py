@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -198,7 +199,27 @@ def format_chance(probability: float) -> str:
     percent = 100.0 * probability
     if 99.5 <= percent < 100.0:
         return "more than 99 %"
-    return f"{percent:.0f} %" if percent >= 10.0 else f"{percent:.2g} %"
+    if 0.0 < percent < 0.01:
+        return "less than 0.01 %"
+    return f"{_rounded(percent, '1')} %" if percent >= 10.0 else f"{percent:.2g} %"
+
+
+def format_change(fraction: float, unit: str = " %") -> str:
+    """A change with its sign and one decimal: 0.312 -> ``+31.2 %``; what rounds to nothing has no sign (``0.0 %``)."""
+    percent = _rounded(100.0 * fraction, "0.1")
+    return f"{percent:+z}{unit}" if percent else f"0.0{unit}"
+
+
+def format_share(fraction: float) -> str:
+    """A share of a whole: 0.4213 -> ``42.1 %``, 1 -> ``100 %``; what is not zero does not print as zero."""
+    if 0.0 < fraction < 0.001:
+        return "<0.1 %"
+    return f"{float(_rounded(100.0 * fraction, '0.1')):g} %"
+
+
+def _rounded(value: float, step: str) -> Decimal:
+    """To a step as the dashboard rounds: the number as it is written, halves away from zero."""
+    return Decimal(repr(value)).quantize(Decimal(step), ROUND_HALF_UP)
 
 
 _STEPS: Final = (("PiB", 2**50), ("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))

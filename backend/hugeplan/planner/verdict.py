@@ -14,7 +14,7 @@ from hugeplan.planner.memory.ledger import sum_bytes
 from hugeplan.planner.model import Finding, Gain, LedgerKind, Plan, PlanRequest, State
 from hugeplan.planner.question import Question, biggest_question
 from hugeplan.planner.sentences import risk_sentence
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import format_bytes, format_chance, format_change
 
 
 class Answer(StrEnum):
@@ -120,7 +120,7 @@ def _refused(plan: Plan) -> tuple[Answer, str] | None:
     # Memory that is given back makes a shortage less likely than it is today, however likely that is.
     if risk.meets_policy is False and not _gives_back(plan):
         if risk.probability is not None and risk.probability.low <= risk.policy:
-            return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage may be above {risk.policy:.2%}. {basis}"
+            return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage may be above {format_chance(risk.policy)}. {basis}"
         return Answer.DONT, f"Ordinary memory runs out more often than the policy allows. {basis}"
     if all(pool.pages == pool.present_pages for pool in plan.pools):
         return Answer.DONT, "There is nothing to change: the node has the planned pools already."
@@ -220,8 +220,8 @@ def _words(gain: Gain) -> str:
     if gain.measured_here is not None:
         return f"{gain.measured_here.text} of throughput"
     if gain.speedup is not None:
-        low, likely, high = (100 * (x - 1) for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
-        return f"{likely:+z.1f} % throughput likely, {low:+z.1f} to {high:+z.1f} %"
+        low, likely, high = (x - 1 for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
+        return f"{format_change(likely)} throughput likely, {format_change(low, '')} to {format_change(high)}"
     saving = gain.saving_ns_per_operation
     return f"{saving.likely:.0f} ns less per operation likely, {saving.low:.0f} to {saving.high:.0f} ns"
 
@@ -234,9 +234,10 @@ def _approve_if(plan: Plan) -> Iterator[str]:
         yield f"{instance.name} is {demand.engine}{version} with a pool of {size}, and stays so."
     probability, policy = plan.risk.probability, plan.risk.policy
     if probability is None or probability.low <= policy < probability.high:
-        yield f"It is acceptable that the risk of shortage is not known to the policy's {policy:.2%} yet."
+        yield f"It is acceptable that the risk of shortage is not known to the policy's {format_chance(policy)} yet."
     else:
-        yield f"A risk of shortage of up to {probability.high:.2%} is acceptable; the policy is {policy:.2%}."
+        high = format_chance(probability.high)
+        yield f"A risk of shortage of up to {high} is acceptable; the policy is {format_chance(policy)}."
 
 
 def _do_not_approve_if(plan: Plan) -> Iterator[str]:

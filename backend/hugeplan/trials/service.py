@@ -17,6 +17,7 @@ from hugeplan.documents.kept import pack, unpack
 from hugeplan.documents.trial import TrialDocument, TrialPageSize, TrialStatus
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError, invalid_input
 from hugeplan.planner.model import GIB, MIB, MeasuredTrial, Range
+from hugeplan.planner.units import format_change
 from hugeplan.trials import repository
 from hugeplan.trials.schemas import FleetTrial, Trial, TrialReceipt, TrialResult
 
@@ -182,4 +183,5 @@ def measured_here(document: TrialDocument, size: TrialPageSize) -> str | None:
     if size.status is not TrialStatus.MEASURED or gain is None or gain.low is None or gain.high is None:
         return None
     day = f"{document.started_at.day} {document.started_at:%b %Y}"
-    return f"measured here on {day}: {gain.likely:+z.1f} % ({gain.low:+z.1f} to {gain.high:+z.1f})"
+    low, likely, high = (percent / 100 for percent in (gain.low, gain.likely, gain.high))
+    return f"measured here on {day}: {format_change(likely)} ({format_change(low, '')} to {format_change(high, '')})"

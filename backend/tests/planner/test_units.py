@@ -17,10 +17,27 @@ from hugeplan.planner.model import GIB, KIB, MIB
 _VECTORS = Path(__file__).parents[3] / "frontend/src/lib/units.golden.json"
 
 
-@pytest.mark.parametrize(("count", "text"), [row for row in json.loads(_VECTORS.read_text())["bytes"] if row[0]])
-def test_a_size_reads_as_in_the_dashboard(count: int, text: str) -> None:
-    """The same vectors test the dashboard's formatter (frontend/src/lib/units.test.ts)."""
-    assert units.format_bytes(count) == text.replace("\u2212", "-")
+_FORMATTERS: dict[str, Callable[..., str]] = {
+    "bytes": units.format_bytes,
+    "percent_change": units.format_change,
+    "share": units.format_share,
+    "chance": units.format_chance,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        (name, value, text)
+        for name, vectors in json.loads(_VECTORS.read_text()).items()
+        if name in _FORMATTERS
+        for value, text in vectors
+        if value is not None
+    ],
+)
+def test_a_number_reads_as_in_the_dashboard(name: str, value: float, text: str) -> None:
+    """The same vectors test the dashboard's formatters (frontend/src/lib/units.test.ts)."""
+    assert _FORMATTERS[name](value) == text.replace("\u2212", "-")
 
 
 @pytest.mark.parametrize(

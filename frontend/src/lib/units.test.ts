@@ -5,6 +5,7 @@ import {
   formatBytes,
   formatBytesDelta,
   formatBytesExact,
+  formatChance,
   formatDuration,
   formatNs,
   formatNsDelta,
@@ -27,6 +28,7 @@ describe("golden vectors", () => {
     ns: formatNs,
     percent_change: formatPercentChange,
     share: formatShare,
+    chance: formatChance,
     duration: formatDuration,
   } as const;
   for (const [name, format] of Object.entries(formatters)) {

@@ -10,6 +10,7 @@ export const TIB = 1024 ** 4;
 export const UNKNOWN = "unknown";
 const MINUS = "\u2212";
 export const NBSP = "\u00a0";
+const PERCENT = `${NBSP}%`;
 
 const BYTE_UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
@@ -28,6 +29,7 @@ function numbers(options?: Intl.NumberFormatOptions): (value: number) => string 
 }
 
 const plain = numbers();
+const atMostOneDecimal = numbers({ maximumFractionDigits: 1 });
 const withDecimals = [0, 1].map((digits) =>
   numbers({ minimumFractionDigits: digits, maximumFractionDigits: digits }),
 ) as [(value: number) => string, (value: number) => string];
@@ -139,21 +141,29 @@ export function formatThroughput(value: Maybe<number>): string {
   return threeSignificant(value);
 }
 
-/** A change as a signed percentage: 0.162 -> "+16%"; below 10% with one decimal. */
+/** A change with its sign and one decimal: 0.312 -> "+31.2 %". The service's `format_change` writes the same. */
 export function formatPercentChange(fraction: Maybe<number>): string {
   if (isUnknown(fraction)) return UNKNOWN;
   const percent = fraction * 100;
-  const text = withDecimals[Math.abs(percent) < 9.95 ? 1 : 0](Math.abs(percent));
-  const zero = Number(text.replaceAll(",", "")) === 0;
-  return `${zero ? "" : percent < 0 ? MINUS : "+"}${text}%`;
+  const text = withDecimals[1](Math.abs(percent));
+  return `${text === "0.0" ? "" : percent < 0 ? MINUS : "+"}${text}${PERCENT}`;
 }
 
-/** A share of a whole, unsigned: 0.4213 -> "42.1%". */
+/** A share of a whole, unsigned: 0.4213 -> "42.1 %". The service's `format_share` writes the same. */
 export function formatShare(fraction: Maybe<number>): string {
   if (isUnknown(fraction)) return UNKNOWN;
   const percent = fraction * 100;
-  if (percent > 0 && percent < 0.1) return "<0.1%";
-  return `${Number(percent.toFixed(Math.abs(percent) < 99.95 ? 1 : 0))}%`;
+  if (fraction > 0 && fraction < 0.001) return `<0.1${PERCENT}`;
+  return `${atMostOneDecimal(percent)}${PERCENT}`;
+}
+
+/** A probability with two digits; only 0 and 1 are 0 and 100 %. The service's `format_chance` writes the same. */
+export function formatChance(probability: Maybe<number>): string {
+  if (isUnknown(probability)) return UNKNOWN;
+  const percent = probability * 100;
+  if (percent >= 99.5 && percent < 100) return `more than 99${PERCENT}`;
+  if (percent > 0 && percent < 0.01) return `less than 0.01${PERCENT}`;
+  return `${percent >= 10 ? withDecimals[0](percent) : Number(percent.toPrecision(2))}${PERCENT}`;
 }
 
 /** A score with its sign: "+4.97", "−0.10". */

@@ -13,7 +13,7 @@ from hugeplan.lint.model import GIB, MIB, Context, Edit, Notes, PoolFact, Readin
 from hugeplan.lint.yaml_tree import Tree
 from hugeplan.planner.memory.kernel_words import words_of
 from hugeplan.planner.pages import counted_pages
-from hugeplan.planner.units import format_bytes
+from hugeplan.planner.units import format_bytes, format_share
 
 OVERLAY_STANDARD: Final = wrong(
     "overlay-standard-resource",
@@ -238,7 +238,7 @@ def read_node_system_config(document: Tree, context: Context) -> Reading:
                 config.start,
                 "hugepageConfig",
                 f"The pools take {format_bytes(total)} of {format_bytes(context.mem_total_bytes)}: "
-                f"GKE allows {share:.0%}.",
+                f"GKE allows {format_share(share)}.",
                 "Reserve less.",
             )
     return notes.reading("gke_node_system_config", "GKE node system configuration")

@@ -23,6 +23,7 @@ from hugeplan.planner.model import (
     Source,
     Term,
 )
+from hugeplan.planner.units import format_change
 
 ROWS_AND_CLIENTS_FACTOR = 2.0
 DATA_FACTOR = 4.0
@@ -108,4 +109,4 @@ def _near(measured: int | None, planned: int, factor: float) -> bool:
 
 
 def _percent(ratio: float) -> str:
-    return f"{100.0 * (ratio - 1.0):+.1f}"
+    return format_change(ratio - 1.0, "")

@@ -43,6 +43,7 @@ from hugeplan.planner.model import (
     Term,
 )
 from hugeplan.planner.pages import page_label
+from hugeplan.planner.units import format_change
 
 HIGH_WIDTH_POINTS, MEDIUM_WIDTH_POINTS = 20.0, 60.0
 """Widest range, in points of throughput, that may be called high (plus or minus 10) and medium confidence."""
@@ -497,13 +498,13 @@ def _statement(
         f"{label} pages: {likely} ns less per operation ({low} to {high}), "
         f"from {profile.cold_accesses:.1f} cold places touched."
     ]
-    percent = [100.0 * (value - 1.0) for value in (speedup.likely, speedup.low, speedup.high)]
+    low_change, high_change = format_change(speedup.low - 1.0, ""), format_change(speedup.high - 1.0)
     against = (
         "of the operation's given cost"
         if basis.source is Source.GIVEN
         else f"of an operation that is taken to cost {basis.value}"
     )
-    sentences.append(f"That is {percent[0]:+z.1f} % ({percent[1]:+z.1f} to {percent[2]:+z.1f} %) {against}.")
+    sentences.append(f"That is {format_change(speedup.likely - 1.0)} ({low_change} to {high_change}) {against}.")
     if fractured:
         sentences.append("The host maps this guest with smaller pages: walks get shorter, TLB reach stays the same.")
     if not known:

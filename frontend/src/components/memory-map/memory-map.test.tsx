@@ -49,7 +49,7 @@ describe("MemoryMap", () => {
       within(row)
         .getAllByRole("cell")
         .map((cell) => cell.textContent?.replaceAll("\u00a0", " ")),
-    ).toEqual(["", "2 GiB", "50%", "computed"]);
+    ).toEqual(["", "2 GiB", "50 %", "computed"]);
   });
 });
 

@@ -37,7 +37,7 @@ export function ComparePage() {
       <PageHeader
         title="Compare"
         headline="Which page size wins, and which machine? Put benchmark runs side by side: one node over time, or node against node."
-        actions={!few && <CsvButton path="/api/v1/runs.csv" name="runs" label="All runs as CSV" />}
+        actions={!few && <CsvButton path="/api/v1/runs.csv" label="All runs as CSV" />}
       />
       {few ? (
         <EmptyState title="There is nothing to compare yet">

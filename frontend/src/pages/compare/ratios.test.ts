@@ -76,7 +76,7 @@ describe("verdict", () => {
       "packed",
     );
     expect(plain(verdict(rows, runLetter))).toBe(
-      "B wins 1 of 2 page sizes: with 4K over 1 MiB it takes −50% time against the next; 1 is a tie.",
+      "B wins 1 of 2 page sizes: with 4K over 1 MiB it takes −50.0 % time against the next; 1 is a tie.",
     );
   });
   it("says when nobody does", () => {

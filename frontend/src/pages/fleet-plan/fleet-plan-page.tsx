@@ -73,11 +73,7 @@ export function FleetPlanPage() {
         }
         actions={
           job.summary && (
-            <CsvButton
-              name="fleet-plan"
-              path={`/api/v1/fleet/plans/${job.id}/nodes.csv`}
-              label="CSV of all nodes"
-            />
+            <CsvButton path={`/api/v1/fleet/plans/${job.id}/nodes.csv`} label="CSV of all nodes" />
           )
         }
       />
@@ -239,7 +235,6 @@ function Filters({ search, jobId, onChange }: FiltersProps) {
         }
       />
       <CsvButton
-        name="fleet-plan"
         path={csvPath(`/api/v1/fleet/plans/${jobId}/nodes.csv`, {
           severity: search.severity,
           q: search.q,

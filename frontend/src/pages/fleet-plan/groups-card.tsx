@@ -14,7 +14,7 @@ import { TableScroll } from "@/components/ui/table-scroll";
 import { Term } from "@/components/ui/term";
 import { Bytes, Unknown } from "@/components/ui/values";
 import { shortMachineType } from "@/lib/machine-type";
-import { formatCount, formatShare } from "@/lib/units";
+import { formatChance, formatCount } from "@/lib/units";
 import type { FleetPlanResultSearch } from "@/search";
 import { Decisions } from "./decisions-card";
 import classes from "./fleet-plan.module.css";
@@ -206,7 +206,7 @@ function Risk({ figures, nodes }: { figures: FleetPlanGroup["figures"]; nodes: n
     );
   return (
     <>
-      ≤ {formatShare(figures.risk_high)}
+      ≤ {formatChance(figures.risk_high)}
       {figures.risk_unknown > 0 && (
         <div className="hp-small hp-dim">
           {formatCount(figures.risk_unknown)} of {formatCount(nodes)} unknown

@@ -193,7 +193,6 @@ function Actions({ search, selection, onChange }: ActionsProps) {
         </Menu>
       )}
       <CsvButton
-        name={isGroups ? "groups" : "nodes"}
         path={
           isGroups
             ? csvPath("/api/v1/fleet/groups.csv", { ...selection })

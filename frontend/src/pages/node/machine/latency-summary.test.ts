@@ -64,7 +64,7 @@ describe("latencySavings", () => {
 describe("latencyFinding", () => {
   it("names the best size with its saving", () => {
     expect(plain(latencyFinding([base, huge]))).toBe(
-      "2M pages make a read over 1 GiB 35.0 ns faster than base pages (−27%).",
+      "2M pages make a read over 1 GiB 35.0 ns faster than base pages (−26.9 %).",
     );
   });
   it("is as exact as the paired interval", () => {

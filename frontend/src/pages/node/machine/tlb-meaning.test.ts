@@ -57,7 +57,7 @@ describe("a fractured node", () => {
         ),
       ),
     ).toBe(
-      "With 2M pages walks get 33.3% shorter (30.0 ns to 20.0 ns); reach does not grow: one entry covers 4 KiB of the page.",
+      "With 2M pages walks get 33.3 % shorter (30.0 ns to 20.0 ns); reach does not grow: one entry covers 4 KiB of the page.",
     );
   });
   it("claims no figure that was not measured", () => {

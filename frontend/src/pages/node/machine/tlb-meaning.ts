@@ -20,7 +20,7 @@ export function walkSaving(
 }
 
 /**
- * What a fractured size buys, from the same penalties that the TLB picture prints: "walks get 33% shorter (30.0 to
+ * What a fractured size buys, from the same penalties that the TLB picture prints: "walks get 33.3 % shorter (30.0 to
  * 20.0 ns); reach does not grow". Null where no size is fractured.
  */
 export function fracturedSentence(

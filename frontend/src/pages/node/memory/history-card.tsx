@@ -131,7 +131,6 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
                     from: history.start_at,
                     to: history.end_at,
                   })}
-                  name="memory-history"
                 />
               </>
             }

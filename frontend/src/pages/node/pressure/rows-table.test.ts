@@ -55,14 +55,14 @@ describe("rowsPivot", () => {
   });
   it("names the backing with the best median", () => {
     expect(rowsFinding(pivot)).toBe(
-      "2M pages read +37% rows per second against 4K pages, in the median of 1 case.",
+      "2M pages read +37.0\u00a0% rows per second against 4K pages, in the median of 1 case.",
     );
     const thp = (workers: number, rate: number) => [
       measurement({ workers }),
       measurement({ workers, backing: "THP", page_bytes: 2 ** 21, rows_per_second: rate }),
     ];
     expect(rowsFinding(rowsPivot([...thp(1, 1200), ...thp(2, 1300), ...thp(4, 12_000)]))).toBe(
-      "THP reads +30% rows per second against 4K pages, in the median of 3 cases.",
+      "THP reads +30.0\u00a0% rows per second against 4K pages, in the median of 3 cases.",
     );
     expect(rowsFinding(rowsPivot([measurement({})]))).toBe(
       "How many rows per second does each page size read?",
@@ -90,7 +90,7 @@ describe("a kernel with base pages of 64K", () => {
   it("is compared with 64K, not with 4K", () => {
     expect(pivot.base).toBe("64K");
     expect(rowsFinding(pivot)).toBe(
-      "2M pages read +10% rows per second against 64K pages, in the median of 1 case.",
+      "2M pages read +10.0\u00a0% rows per second against 64K pages, in the median of 1 case.",
     );
   });
 });

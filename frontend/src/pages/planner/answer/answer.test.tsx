@@ -66,14 +66,14 @@ describe("the answer", () => {
     const risk = { ...planOf().risk, meets_policy: false, probability: { low: 0.2, likely: 0.3, high: 0.4 } };
     const risky = show(previewOf({ pools, risk }, { answer: "dont" })).answer;
     expect(risky.getAttribute("data-state")).toBe("wrong");
-    expect(risky.textContent).toContain("above 1%");
+    expect(risky.textContent).toContain("above 1\u00a0%");
   });
 
   it("calls a risk unknown where it may be within the policy or above it", () => {
     const risk = { ...planOf().risk, meets_policy: false, probability: { low: 0, likely: 0.1, high: 0.5 } };
     const { answer } = show(previewOf({ risk }, { answer: "not_enough_known" }));
-    expect(answer.textContent).toContain("not known to 1% yet");
-    expect(answerTexts(planOf({ risk }), verdictOf()).risk).toBe("unknown, accepted 1%");
+    expect(answer.textContent).toContain("not known to 1\u00a0% yet");
+    expect(answerTexts(planOf({ risk }), verdictOf()).risk).toBe("unknown, accepted 1\u00a0%");
   });
 
   it("asks for the biggest unknown in place, with its effect", async () => {

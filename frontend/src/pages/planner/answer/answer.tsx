@@ -6,7 +6,7 @@ import { type State, StateBadge } from "@/components/ui/badges";
 import { Term } from "@/components/ui/term";
 import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
-import { formatBytes, formatCount, formatNsWithin, formatPercentChange, formatShare } from "@/lib/units";
+import { formatBytes, formatChance, formatCount, formatNsWithin, formatPercentChange } from "@/lib/units";
 import classes from "./answer.module.css";
 import { bestGain, pageChanges, riskState } from "./plan-figures";
 import { QuestionField } from "./question-field";
@@ -165,5 +165,5 @@ function Shortage({ plan }: { plan: Plan }) {
   if (plan.shortfall)
     return <StateBadge state="wrong" text={`${formatBytes(plan.shortfall.shortfall_bytes)} short`} />;
   const { state, text } = RISKS[riskState(plan)];
-  return <StateBadge state={state} text={text(formatShare(plan.risk.policy))} />;
+  return <StateBadge state={state} text={text(formatChance(plan.risk.policy))} />;
 }

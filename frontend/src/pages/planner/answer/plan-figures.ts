@@ -1,6 +1,6 @@
 import type { Gain, Plan, Verdict } from "@/api/types";
 import { pageSizeShort } from "@/lib/page-size";
-import { formatCount, formatNsInterval, formatPercentChange, formatShare } from "@/lib/units";
+import { formatChance, formatCount, formatNsInterval, formatPercentChange } from "@/lib/units";
 
 export interface PageChange {
   pageBytes: number;
@@ -72,8 +72,8 @@ export function answerTexts(
     risk: plan.shortfall
       ? plan.shortfall.reason
       : riskState(plan) === "unknown" || !probability
-        ? `unknown, accepted ${formatShare(policy)}`
-        : `${formatShare(probability.low)} to ${formatShare(probability.high)}, accepted ${formatShare(policy)}`,
+        ? `unknown, accepted ${formatChance(policy)}`
+        : `${formatChance(probability.low)} to ${formatChance(probability.high)}, accepted ${formatChance(policy)}`,
     confidence: verdict?.certainty ?? "unknown",
   };
 }

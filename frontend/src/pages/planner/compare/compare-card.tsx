@@ -200,7 +200,7 @@ export function comparisonRows(
         ? `${formatBytes(plan.shortfall.shortfall_bytes)} short`
         : formatBytes(verdict?.available_planned_bytes ?? null),
     ),
-    row("Gain, likely (range)", "0%", (of) => texts(of).benefit),
+    row("Gain, likely (range)", "0 %", (of) => texts(of).benefit),
     row("Risk of shortage", null, (of) => texts(of).risk),
     row("How sure", null, (of) => texts(of).confidence),
   ];

@@ -26,10 +26,10 @@ const plain = (text: string) => text.replaceAll("\u00a0", " ");
 describe("riskTitle", () => {
   it("names the NUMA node that is worst off, against what is accepted", () => {
     expect(riskTitle(plan({ numa_nodes: [numa(0, 0), numa(1, 0.207)] }))).toBe(
-      "NUMA node 1 runs out with a risk of 20.7%.",
+      "NUMA node 1 runs out with a risk of 21\u00a0%.",
     );
     expect(riskTitle(plan({ numa_nodes: [numa(0, 0), numa(1, 0.004, 0.03)] }))).toBe(
-      "NUMA node 1 may run out: the risk is up to 3%.",
+      "NUMA node 1 may run out: the risk is up to 3\u00a0%.",
     );
     expect(riskTitle(plan({ numa_nodes: [numa(0, 0), numa(1, 0)] }))).toBe(
       "No NUMA node runs out by itself.",

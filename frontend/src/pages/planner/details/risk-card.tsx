@@ -3,7 +3,7 @@ import { IntervalChart, type IntervalRow } from "@/components/charts/interval-ch
 import { FoldCard } from "@/components/ui/fold-card";
 import { StateText } from "@/components/ui/states";
 import { Bytes } from "@/components/ui/values";
-import { formatBytes, formatShare } from "@/lib/units";
+import { formatBytes, formatChance } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
 /** How likely ordinary memory runs out on each NUMA node. With one NUMA node the answer above says it all. */
@@ -33,14 +33,14 @@ export function RiskCard({ plan }: { plan: Plan }) {
     <FoldCard title={riskTitle(plan)} open={plan.risk.meets_policy === false}>
       <StateText>
         Probability that ordinary memory runs out, by what is bound to each NUMA node. Accepted:{" "}
-        {formatShare(policy)}.
+        {formatChance(policy)}.
       </StateText>
       <IntervalChart
         title="Risk of running out by NUMA node"
         nameHeader="Where"
         valueHeader="Risk"
         extraHeaders={["Room there"]}
-        format={formatShare}
+        format={formatChance}
         rows={rows}
       />
     </FoldCard>
@@ -54,7 +54,7 @@ export function riskTitle(plan: Plan): string {
   const { likely, high } = worst.probability;
   const where = `NUMA node ${worst.numa_node}`;
   if (worst.room_bytes < 0) return `${where} lacks ${formatBytes(-worst.room_bytes)}.`;
-  if (likely > policy) return `${where} runs out with a risk of ${formatShare(likely)}.`;
-  if (high > policy) return `${where} may run out: the risk is up to ${formatShare(high)}.`;
+  if (likely > policy) return `${where} runs out with a risk of ${formatChance(likely)}.`;
+  if (high > policy) return `${where} may run out: the risk is up to ${formatChance(high)}.`;
   return "No NUMA node runs out by itself.";
 }

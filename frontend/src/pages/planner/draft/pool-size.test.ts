@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { GIB, MIB } from "@/lib/units";
-import { settingBytes, settingText, sizeToStep, stepToSize } from "./pool-size";
+import { bareSizeText, settingBytes, settingText, sizeToStep, stepToSize } from "./pool-size";
 
 describe("sizes of settings", () => {
   it.each([
@@ -12,6 +12,18 @@ describe("sizes of settings", () => {
     ["eight", null],
     ["", null],
   ])("%s", (text, bytes) => expect(settingBytes(text, 8192)).toBe(bytes));
+  it.each([
+    ["32", 8192, "No unit: read as 256 KiB (32 × 8 KiB)."],
+    ["6", 1, "No unit: read as 6 B."],
+    [" 65536 ", 1024, "No unit: read as 64 MiB (65536 × 1 KiB)."],
+    ["32GB", 8192, null],
+    ["6Gi", 1, null],
+    ["0", 1, null],
+    ["auto", 1, null],
+    ["", 8192, null],
+  ])("%s of %s each: %s", (text, unitBytes, said) =>
+    expect(bareSizeText(text, unitBytes)?.replaceAll("\u00a0", " ") ?? null).toBe(said),
+  );
   it("writes them as the engine spells them", () => {
     expect([settingText(8 * GIB, "B"), settingText(8 * GIB, ""), settingText(1536 * MIB, "B")]).toEqual([
       "8GB",

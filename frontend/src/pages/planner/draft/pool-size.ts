@@ -1,5 +1,5 @@
 import type { EngineInfo, Plan } from "@/api/types";
-import { GIB, KIB, MIB, TIB } from "@/lib/units";
+import { formatBytes, GIB, KIB, MIB, TIB } from "@/lib/units";
 import type { PlannerForm } from "./planner-form";
 
 const FACTORS: Record<string, number> = { "": 1, K: KIB, M: MIB, G: GIB, T: TIB };
@@ -17,6 +17,15 @@ export function settingBytes(text: string | undefined, unitBytes: number): numbe
   const [, digits = "", letter = "", suffix = ""] = match;
   if (letter === "" && suffix === "") return Number(digits) * unitBytes;
   return Number(digits) * (FACTORS[letter.toUpperCase()] ?? 1);
+}
+
+/** What a number without a unit is read as, in words; null where a unit is given. 32 of 8 KiB each are 256 KiB. */
+export function bareSizeText(text: string, unitBytes: number): string | null {
+  if (!/^\s*\d+(\.\d+)?\s*$/.test(text)) return null;
+  const bytes = settingBytes(text, unitBytes);
+  if (!bytes) return null;
+  const times = unitBytes === 1 ? "" : ` (${text.trim()} × ${formatBytes(unitBytes)})`;
+  return `No unit: read as ${formatBytes(bytes)}${times}.`;
 }
 
 /** A size as the engine spells it, in whole GiB or MiB: 8 GiB is "8GB" for PostgreSQL and "8G" for MySQL. */

@@ -2,6 +2,7 @@ import { NativeSelect, type NativeSelectProps, TextInput, type TextInputProps } 
 import { memo, type ReactNode } from "react";
 import type { TermName } from "@/components/ui/glossary";
 import { Term } from "@/components/ui/term";
+import { bareSizeText } from "../draft/pool-size";
 
 /**
  * Fields that are drawn again for their own value only: a key costs the one field that it changes. They say which field
@@ -19,18 +20,28 @@ function labelled(label: ReactNode, term: TermName | undefined) {
   return term ? <Term name={term}>{label}</Term> : label;
 }
 
-type TextFieldProps<Field extends string> = Omit<TextInputProps, "onChange"> & Named<Field>;
+type TextFieldProps<Field extends string> = Omit<TextInputProps, "onChange" | "value"> &
+  Named<Field> & {
+    value: string;
+    /** Of a size: what a number without a unit counts. Such a number is said to be one. */
+    unitBytes?: number;
+  };
 
 function PlainTextField<Field extends string>({
   field,
   onValue,
   term,
   label,
+  unitBytes,
+  description,
   ...input
 }: TextFieldProps<Field>) {
   return (
     <TextInput
       {...input}
+      description={(unitBytes && bareSizeText(input.value, unitBytes)) || description}
+      // What is said while somebody types must not move the field.
+      inputWrapperOrder={unitBytes ? ["label", "input", "description", "error"] : undefined}
       label={labelled(label, term)}
       onChange={(event) => onValue(field, event.currentTarget.value)}
     />

@@ -43,6 +43,7 @@ export const NodeInputs = memo(function NodeInputs(props: NodeInputsProps) {
               field="memory"
               label="Memory"
               placeholder="64GiB"
+              unitBytes={1}
               value={form.memory ?? ""}
               onValue={set}
               error={errors.at("node.memory")}
@@ -97,6 +98,7 @@ function ReservationInputs({
       label={label}
       term={term}
       placeholder="default"
+      unitBytes={field === "max_pods" ? undefined : 1}
       value={reservations[field] ?? ""}
       onValue={setText}
       error={errors.at(`reservations.${field}`)}

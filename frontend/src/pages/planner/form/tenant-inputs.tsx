@@ -37,6 +37,7 @@ export const TenantInputs = memo(function TenantInputs(props: TenantInputsProps)
       field={field}
       label={label}
       placeholder={placeholder}
+      unitBytes={field === "request" || field === "limit" ? 1 : undefined}
       value={tenant[field]}
       onValue={set}
       error={at(field)}

@@ -49,7 +49,7 @@ it("draws the planner's own curve, and every measured point on it", () => {
 
 it("says what the planned pool reaches, and when that is extrapolated", () => {
   expect(plain(benefitTitle("main", benefit))).toBe(
-    "With 8 GiB of buffer pool main reaches 41.5% of the best measured throughput; 95% needs 37.5 GiB.",
+    "With 8 GiB of buffer pool main reaches 41.5 % of the best measured throughput; 95 % needs 37.5 GiB.",
   );
   expect(plain(benefitTitle("main", { ...benefit, pool_bytes: 2 * GIB, extrapolated: true }))).toMatch(
     /^2 GiB of buffer pool lie outside what was measured for main/,

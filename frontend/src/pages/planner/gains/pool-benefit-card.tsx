@@ -49,7 +49,7 @@ export function benefitTitle(name: string, benefit: PoolBenefit): string {
   const pool = formatBytes(benefit.pool_bytes);
   if (benefit.extrapolated)
     return `${pool} of buffer pool lie outside what was measured for ${name}: about ${reached} of the best throughput.`;
-  return `With ${pool} of buffer pool ${name} reaches ${reached} of the best measured throughput; 95% needs ${formatBytes(benefit.knee_95_bytes)}.`;
+  return `With ${pool} of buffer pool ${name} reaches ${reached} of the best measured throughput; 95 % needs ${formatBytes(benefit.knee_95_bytes)}.`;
 }
 
 function Benefit({ name, benefit }: { name: string; benefit: PoolBenefit }) {
@@ -67,7 +67,7 @@ function Benefit({ name, benefit }: { name: string; benefit: PoolBenefit }) {
           {formatThroughput(benefit.marginal_per_gib)} (
           {formatShare(benefit.marginal_per_gib / best(benefit))} of the best)
         </Figure>
-        <Figure name={<Term name="knee">Pool for 99% of the best</Term>} source="computed">
+        <Figure name={<Term name="knee">Pool for 99 % of the best</Term>} source="computed">
           <Bytes value={benefit.knee_99_bytes} />
         </Figure>
         <Figure name="Error of the curve" source="computed">

@@ -25,8 +25,8 @@ export default function PoolBenefitChart({ name, benefit }: { name: string; bene
       label: `planned ${formatBytes(benefit.pool_bytes)}`,
       color: token("accent"),
     },
-    { x: benefit.knee_95_bytes, label: `95% at ${formatBytes(benefit.knee_95_bytes)}` },
-    { x: benefit.knee_99_bytes, label: `99% at ${formatBytes(benefit.knee_99_bytes)}` },
+    { x: benefit.knee_95_bytes, label: `95 % at ${formatBytes(benefit.knee_95_bytes)}` },
+    { x: benefit.knee_99_bytes, label: `99 % at ${formatBytes(benefit.knee_99_bytes)}` },
   ];
   return (
     <LineChart

@@ -54,12 +54,12 @@ export function PublishedShapeCard({ name, poolBytes, workingSetBytes }: Publish
         />
       </Suspense>
       <StateText>
-        95% of the best took{" "}
+        95 % of the best took{" "}
         {workingSetBytes === null
           ? `${between(knee.low, knee.high)} of the working set`
           : `${formatBytes(knee.low * workingSetBytes)} to ${formatBytes(knee.high * workingSetBytes)}`}
         . {oneMoreGib && `One GiB more brought ${between(oneMoreGib.low, oneMoreGib.high)} of the best.`} The
-        pool that reached 99% is assumed to hold the working set.
+        pool that reached 99 % is assumed to hold the working set.
       </StateText>
     </FoldCard>
   );

@@ -34,7 +34,7 @@ export default function PublishedShapeChart({
   const references: ChartReference[] = [...new Set([shape.knee.low, shape.knee.high])].map(
     (share, index) => ({
       x: share * scale,
-      label: index === 0 ? "95% at best here" : "95% at worst here",
+      label: index === 0 ? "95 % at best here" : "95 % at worst here",
     }),
   );
   if (workingSetBytes !== null)

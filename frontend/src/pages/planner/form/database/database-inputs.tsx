@@ -9,7 +9,14 @@ import { TrashIcon } from "@/components/ui/icons";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, GIB, KIB, MIB } from "@/lib/units";
 import { type DatabaseForm, TABLE_CHARACTERS } from "../../draft/planner-form";
-import { settingBytes, settingText, sizeSuffix, sizeToStep, stepToSize } from "../../draft/pool-size";
+import {
+  bareSizeText,
+  settingBytes,
+  settingText,
+  sizeSuffix,
+  sizeToStep,
+  stepToSize,
+} from "../../draft/pool-size";
 import { ChoiceField, TextField } from "../fields";
 import classes from "../planner-form.module.css";
 import { splitSettings } from "./engine-settings";
@@ -308,7 +315,8 @@ interface SettingInputProps {
 function SettingInput({ setting, value, error, onValue }: SettingInputProps) {
   const common = {
     label: <span className="hp-mono">{setting.name}</span>,
-    description: setting.summary || undefined,
+    description:
+      (setting.kind === "bytes" && bareSizeText(value, setting.unit_bytes)) || setting.summary || undefined,
     inputWrapperOrder: ["label", "input", "description", "error"] as (
       | "label"
       | "input"
@@ -362,6 +370,7 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
       label={label}
       term={term}
       placeholder={placeholder}
+      unitBytes={field === "working_set" ? 1 : undefined}
       value={workload[field] ?? ""}
       onValue={set}
       error={at(`workload.${field}`)}
@@ -386,6 +395,7 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
         <div className={classes.pair}>
           <TextField
             field="pool_min"
+            unitBytes={1}
             label="Smallest pool"
             term="pool-range"
             description="Lets the planner choose"
@@ -396,6 +406,7 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
           />
           <TextField
             field="pool_max"
+            unitBytes={1}
             label="Largest pool"
             term="pool-range"
             description="within this range"
@@ -431,6 +442,7 @@ const WorkloadInputs = memo(function WorkloadInputs(props: WorkloadInputsProps) 
         {kubernetes && (
           <TextField
             field="pod_hugepages_limit"
+            unitBytes={1}
             label="Pod's hugepages limit"
             term="container-limit"
             placeholder="such as 9Gi"
