@@ -2,8 +2,19 @@ import { expect, test } from "./fixtures";
 
 /** The first page is to be usable within this time of the navigation. The line that is printed says what was measured. */
 const INTERACTIVE_MS = 1000;
-/** What a page of the same server without any script takes, where the machine does nothing else. */
-const QUIET_YARDSTICK_MS = 25;
+/**
+ * By how much others on the machine slow a script down: equal parts of work, the time of all against that of the fastest.
+ * The fastest had a core to itself; the page took its time beside the same others.
+ */
+function slowdown(): number {
+  const parts = Array.from({ length: 70 }, () => {
+    const begun = performance.now();
+    let sum = 0;
+    for (let n = 0; n < 2_000_000; n += 1) sum += Math.sqrt(n);
+    return sum > 0 ? performance.now() - begun : Number.NaN;
+  }).slice(10);
+  return parts.reduce((sum, part) => sum + part) / (parts.length * Math.min(...parts));
+}
 
 test("the first page is usable at once, with nothing in the cache", async ({
   signedIn: page,
@@ -11,19 +22,12 @@ test("the first page is usable at once, with nothing in the cache", async ({
   browser,
 }) => {
   const cookies = await page.context().cookies();
-  const takenMs: number[] = [];
-  const yardsticksMs: number[] = [];
+  const visits: { usableMs: number; slower: number }[] = [];
   for (let visit = 0; visit < 7; visit += 1) {
     // A context of its own has a cache of its own.
     const context = await browser.newContext();
     await context.addCookies(cookies);
     const fresh = await context.newPage();
-    await fresh.goto(`${fleet.server.url}/healthz`);
-    yardsticksMs.push(
-      await fresh.evaluate(
-        () => (performance.getEntriesByType("navigation")[0] as PerformanceNavigationTiming).responseEnd,
-      ),
-    );
     await fresh.addInitScript(() => {
       // Usable: the page's own content is there, and the main thread is free to take an event.
       const seen = new MutationObserver(() => {
@@ -36,15 +40,12 @@ test("the first page is usable at once, with nothing in the cache", async ({
     });
     await fresh.goto(`${fleet.server.url}/`);
     const usable = await fresh.waitForFunction(() => performance.getEntriesByName("usable")[0]?.startTime);
-    takenMs.push(Number(await usable.jsonValue()));
+    const slower = await fresh.evaluate(slowdown);
+    visits.push({ usableMs: Number(await usable.jsonValue()), slower });
     await context.close();
   }
-  // The best of several visits is what the page takes; what others on the machine take besides is in the rest.
-  const [taken, yardstick] = [Math.min(...takenMs), Math.min(...yardsticksMs)];
-  const all = takenMs.map((visit) => visit.toFixed(0)).join(", ");
-  console.log(
-    `first page usable: ${taken.toFixed(0)} ms of ${INTERACTIVE_MS} ms (${all}); a bare answer: ${yardstick.toFixed(0)} ms`,
-  );
-  const factor = Math.max(1, yardstick / QUIET_YARDSTICK_MS);
-  expect(taken).toBeLessThan(INTERACTIVE_MS * factor);
+  const aloneMs = Math.min(...visits.map(({ usableMs, slower }) => usableMs / slower));
+  const all = visits.map(({ usableMs, slower }) => `${usableMs.toFixed(0)} (/ ${slower.toFixed(2)})`);
+  console.log(`first page usable: ${aloneMs.toFixed(0)} ms of ${INTERACTIVE_MS} ms; ${all.join(", ")}`);
+  expect(aloneMs).toBeLessThan(INTERACTIVE_MS);
 });
