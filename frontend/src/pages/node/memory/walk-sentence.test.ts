@@ -29,9 +29,11 @@ const walks = (over: Partial<DatabaseWalks["counters"]>): DatabaseWalks => ({
 
 it("says the share of cycles that wait for page walks", () => {
   expect(walkSentence(walks({ walk_fraction: 0.1183 }))).toBe(
-    "11.8% of this server's cycles wait for page walks.",
+    "11.8\u00a0% of this server's cycles wait for page walks.",
   );
-  expect(walkSentence(walks({ walk_fraction: 0 }))).toBe("0% of this server's cycles wait for page walks.");
+  expect(walkSentence(walks({ walk_fraction: 0 }))).toBe(
+    "0\u00a0% of this server's cycles wait for page walks.",
+  );
 });
 
 it("counts walks where their cycles are not counted", () => {
