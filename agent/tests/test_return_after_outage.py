@@ -1,4 +1,4 @@
-"""100,000 agents after an outage, in time-lapse: how many come back in the same second. The waits are the agent's own."""
+"""100,000 agents after an outage, in time-lapse: how many come back in the same second. The waits are real ones."""
 
 from __future__ import annotations
 
