@@ -7,6 +7,7 @@ otherwise. Each report refers to a whole document and never to another differenc
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -55,9 +56,15 @@ def restored(kept: bytes, reference_kept: bytes | None) -> bytes:
         size = zstandard.get_frame_parameters(frame).content_size
         if size > LARGEST_BYTES:
             raise DamagedBlockError(f"it says {size} bytes in place of at most {LARGEST_BYTES}")
-        return zstandard.ZstdDecompressor(dict_data=_dictionary(unpack(reference_kept))).decompress(frame)
+        return zstandard.ZstdDecompressor(dict_data=_kept_dictionary(reference_kept)).decompress(frame)
     except zstandard.ZstdError as error:
         raise DamagedBlockError(str(error)) from error
+
+
+@lru_cache(maxsize=4)
+def _kept_dictionary(reference_kept: bytes) -> zstandard.ZstdCompressionDict:
+    """Of a packed reference. Those of a node are read hundreds of times when it is sealed."""
+    return _dictionary(unpack(reference_kept))
 
 
 def _dictionary(reference: bytes) -> zstandard.ZstdCompressionDict:
