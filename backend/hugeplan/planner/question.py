@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hugeplan.planner.gain.page_size_gain import active_processes, gains_of_all
+from hugeplan.planner.gain.cases import active_processes
+from hugeplan.planner.gain.page_size_gain import gains_of_all
 from hugeplan.planner.model import DatabaseInstance, Gain, InstancePlan, NodeFacts, Plan, PlanRequest
 from hugeplan.planner.units import format_bytes, format_change
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hugeplan.planner.demand import access_profile
 from hugeplan.planner.demand.accesses import CHAINED, INDEPENDENT, AccessProfile, AccessRegion
-from hugeplan.planner.gain.page_size_gain import machine_of, over_scenarios, scenarios_of
+from hugeplan.planner.gain.cases import machine_of, over_scenarios, scenarios_of
 from hugeplan.planner.gain.translation import expected_pages_touched
 from hugeplan.planner.gain.translation_saving import NATIVE_BOUND, NESTED_BOUND, SavingProblem, savings
 from hugeplan.planner.model import (

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hugeplan.planner.demand.accesses import CLIENT_OPERATION_NS, operation_ns
 from hugeplan.planner.demand.base import whole_mapping
 from hugeplan.planner.demand.model_error import ModelError, error_of_clients, error_of_rows
-from hugeplan.planner.gain.page_size_gain import gains, shared_table_copies
+from hugeplan.planner.gain.cases import shared_table_copies
+from hugeplan.planner.gain.page_size_gain import gains
 from hugeplan.planner.gain.translation_saving import LARGEST_COMPARED_GAIN, NATIVE_BOUND, NESTED_BOUND
 from hugeplan.planner.memory.page_tables import page_table_bytes
 from hugeplan.planner.model import (
