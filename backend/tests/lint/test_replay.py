@@ -46,6 +46,18 @@ class TestVersions:
         assert boot(line, (4, 18)).pools == {M2: {None: 512}}
         assert boot(line, (6, 12)).pools == {M2: {None: 256}}
 
+    def test_a_leading_count_before_5_8_says_what_became_of_it(self) -> None:
+        overruled = boot("hugepages=256 hugepagesz=2M hugepages=512", (5, 4))
+        assert verdicts(overruled)[0] is Verdict.COUNT_OVERRULED
+        assert overruled.steps[0].target_bytes == M2
+        late = boot("hugepages=8 default_hugepagesz=1G", (5, 4))
+        assert (late.pools, verdicts(late)[0]) == ({}, Verdict.GIGANTIC_TOO_LATE)
+
+    def test_sizes_per_node_of_hugetlb_cma_begin_with_5_16(self) -> None:
+        line = "hugetlb_cma=0:1G hugepagesz=1G hugepages=4"
+        assert boot(line, (5, 16)).pools == {}
+        assert boot(line, (5, 15)).pools == {GIB: {None: 4}}  # the digits before the colon: no CMA
+
     def test_five_words_since_6_15_on_x86(self) -> None:
         line = "default_hugepagesz=1G hugepagesz=1G hugepages=4 hugepagesz=1G hugepagesz=2M hugepages=512"
         assert boot(line, (6, 12)).pools == {M2: {None: 512}, GIB: {None: 4}}
@@ -65,6 +77,9 @@ class TestRules:
                 "hugepagesz=1G hugepages=2 hugepagesz=2M default_hugepagesz=1G hugepages=64",
                 {M2: {None: 64}, GIB: {None: 2}},
             ),
+            ("hugepages=0:512,1:256", {M2: {0: 512, 1: 256}}),
+            ("hugepages=0:512 default_hugepagesz=1G", {GIB: {0: 512}}),
+            ("hugetlb_cma=4G hugepagesz=1G hugepages=0:4 hugepagesz=2M hugepages=3", {M2: {None: 3}}),
             ("hugepagesz=2MB hugepages=5", {M2: {None: 5}}),
             ("hugepagesz=2048k hugepages=5", {M2: {None: 5}}),
             ("hugepagesz=0x200000 hugepages=5", {M2: {None: 5}}),

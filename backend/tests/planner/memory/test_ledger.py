@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hugeplan.planner.memory.ledger import (
     Claim,
+    available_bytes,
     build_ledger,
     default_kernel_bytes,
     free_bytes,
@@ -117,6 +118,13 @@ class TestSum:
         assert free_bytes_by_node(ledger) == left
         assert free_bytes(ledger) == sum(left.values())
 
+    def test_memory_stays_where_it_lies_as_far_as_it_fits_there(self) -> None:
+        node = node_of(4 * GIB, 4 * GIB, 4 * GIB)
+        lies = replace(claim(4 * GIB, None), numa_weights=(3, 1, 0))
+        ledger = build_ledger(node, [claim(2 * GIB, 0), claim(3 * GIB, 2), lies], [])
+        # Of 3 GiB on node 0 two fit beside what is bound there; the third goes by room: 3 GiB on node 1, 1 on node 2.
+        assert free_bytes_by_node(ledger) == {0: 0, 1: 3 * GIB - 3 * GIB // 4, 2: GIB - GIB // 4}
+
     def test_unbound_memory_goes_where_room_is(self) -> None:
         node = node_of(32 * GIB, 32 * GIB)
         ledger = build_ledger(node, [claim(28 * GIB, 0), claim(10 * GIB, None)], [])
@@ -141,6 +149,9 @@ class TestKernel:
         found = kernel_claims(node)
         assert [c.source for c in found] == [Source.ASSUMED]
         assert found[0].bytes == default_kernel_bytes(64 * GIB) == 64 * GIB * 2 // 100 + 200 * MIB
+
+    def test_at_most_half_of_a_small_machine_is_assumed(self) -> None:
+        assert default_kernel_bytes(100 * MIB) == 50 * MIB
 
     def test_given_when_measured(self) -> None:
         assert [c.bytes for c in kernel_claims(node_of(GIB, 3 * GIB, kernel=400 * MIB))] == [100 * MIB, 300 * MIB]
@@ -167,3 +178,9 @@ class TestStructPages:
 
     def test_no_return_where_struct_pages_fill_no_base_page(self) -> None:
         assert hvo_returned_bytes(10, 2 * MIB, 64 * KIB) == 0
+
+
+def test_what_the_kernel_may_take_back_is_available_beside_what_is_free() -> None:
+    cache = replace(claim(3 * GIB + 1, None), kind=LedgerKind.RECLAIMABLE)
+    ledger = build_ledger(node_of(8 * GIB), [claim(GIB, 0), cache], [])
+    assert available_bytes(ledger) == free_bytes(ledger) + 3 * GIB + 1 == 7 * GIB
