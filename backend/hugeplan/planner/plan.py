@@ -67,10 +67,10 @@ def plan(request: PlanRequest) -> Plan:
     """The plan for one node. Raises PlannerError with the field's path for input that cannot be planned."""
     request, start = started(checked_request(request))
     inputs = choice_inputs(request, start)
-    prospects, selection, sized = decide(inputs, lambda *choice: _lacks(inputs, *choice))
+    candidates, selection, sized = decide(inputs, lambda *choice: _lacks(inputs, *choice))
     chosen = [
         _Chosen(instance_candidates=p, candidate=p.candidates[i], sized=sized.get(p.instance.name))
-        for p, i in zip(prospects, selection.chosen, strict=True)
+        for p, i in zip(candidates, selection.chosen, strict=True)
     ]
     return _assemble(inputs, chosen, selection)
 
@@ -79,18 +79,18 @@ def _missing(request: PlanRequest) -> int:
     """What a request lacks in bytes; page sizes are weighed by memory alone, because gains change no byte."""
     request, start = started(checked_request(request))
     inputs = choice_inputs(request, start, weigh_gains=False)
-    prospects, selection, _ = decide(inputs, lambda *choice: _lacks(inputs, *choice))
-    return _lacks(inputs, prospects, selection.chosen)
+    candidates, selection, _ = decide(inputs, lambda *choice: _lacks(inputs, *choice))
+    return _lacks(inputs, candidates, selection.chosen)
 
 
 def _lacks(
-    inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: Sequence[int], aside: Aside = _NOTHING_ASIDE
+    inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], picks: Sequence[int], aside: Aside = _NOTHING_ASIDE
 ) -> int:
     """What a choice misses in bytes once its pages are placed and everything is in the ledger.
 
     What is bound to no NUMA node moves away from memory that is left aside on one.
     """
-    chosen = [_Chosen(instance_candidates=p, candidate=p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
+    chosen = [_Chosen(instance_candidates=p, candidate=p.candidates[i]) for p, i in zip(candidates, picks, strict=True)]
     own = [instance_claims(item.instance_candidates, item.candidate, inputs.node) for item in chosen]
     pools = _pools(inputs, *_place_all(inputs, chosen, own))
     claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]

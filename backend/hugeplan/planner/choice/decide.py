@@ -135,22 +135,22 @@ def decide(
     """
     _check_ranges(inputs)
     smallest = tuple(at_minimum(instance) for instance in inputs.request.databases)
-    at_least = prospects = _prospects(inputs, smallest)
-    selection = _select(inputs, prospects, lacks)
+    at_least = candidates = _candidates(inputs, smallest)
+    selection = _select(inputs, candidates, lacks)
     sized: dict[str, SizedPool] = {}
     if not any(is_ranged(instance) for instance in smallest):
-        return prospects, selection, sized
+        return candidates, selection, sized
     for _ in range(_ROUNDS):
         before = selection.chosen  # candidates stand in the same order whatever the pool
         sized = _size(inputs, at_least, before)
-        prospects = _prospects(inputs, _at_sizes(inputs, sized, at_least, before))
-        selection = _select(inputs, prospects, lacks)
+        candidates = _candidates(inputs, _at_sizes(inputs, sized, at_least, before))
+        selection = _select(inputs, candidates, lacks)
         if selection.chosen == before:
             break
-    return prospects, selection, sized
+    return candidates, selection, sized
 
 
-def _prospects(inputs: ChoiceInputs, instances: Sequence[DatabaseInstance]) -> tuple[InstanceCandidates, ...]:
+def _candidates(inputs: ChoiceInputs, instances: Sequence[DatabaseInstance]) -> tuple[InstanceCandidates, ...]:
     return candidates_of_all(inputs.node, instances, inputs.policy, inputs.context, weigh_gains=inputs.weigh_gains)
 
 
@@ -169,15 +169,15 @@ def _check_ranges(inputs: ChoiceInputs) -> None:
                 raise error.within(f"databases[{index}]") from error
 
 
-def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], lacks: Lacks) -> Selection:
+def _select(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], lacks: Lacks) -> Selection:
     """Page sizes with the highest total score that fit. Sizes that are not available are left out.
 
     The instances are weighed by name, so that their order changes nothing. What fits is first looked for with each
     instance's slack rounded up by itself, by whole pages on each NUMA node; better choices that this refuses are placed
     and counted before they are given up.
     """
-    order = sorted(range(len(prospects)), key=lambda i: prospects[i].instance.name)
-    ordered = [prospects[i] for i in order]
+    order = sorted(range(len(candidates)), key=lambda i: candidates[i].instance.name)
+    ordered = [candidates[i] for i in order]
     sets = [_options(inputs, p, lean=False) for p in ordered]
     room = _room(inputs, ordered)
     best = sum(max(option.score for option in s.options) for s in sets)
@@ -192,12 +192,12 @@ def _select(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], lacks
     for aside in _asides(inputs):
         budgets = room.less(aside.total, aside.by_node)
         found = select(sets, budgets)
-        fits = found.fits and not lacks(prospects, back(found.chosen), aside)
+        fits = found.fits and not lacks(candidates, back(found.chosen), aside)
         if fits and found.score >= best:  # every instance has what it would take by itself
             return replace(found, chosen=back(found.chosen))
         lean = [_options(inputs, p, lean=True) for p in ordered]
         for picks in best_first(lean, budgets, COUNTED_MAX, above=found.score if fits else None):
-            if not lacks(prospects, back(picks), aside):
+            if not lacks(candidates, back(picks), aside):
                 score = sum(s.options[i].score for s, i in zip(sets, picks, strict=True))
                 return Selection(back(picks), score, fits=True, exact=True)
         if fits:
@@ -235,9 +235,9 @@ def _options(inputs: ChoiceInputs, p: InstanceCandidates, *, lean: bool) -> Opti
     return OptionSet(tuple(option(c) for c in p.candidates), numa_node)
 
 
-def _room(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Budgets:
+def _room(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates]) -> Budgets:
     """Memory for segments and page tables: by NUMA node (bound claims taken off), in total (all of them), in pools."""
-    own = (claim(p) for p in prospects for claim in (private_claim, fixed_claim))
+    own = (claim(p) for p in candidates for claim in (private_claim, fixed_claim))
     claims: list[Claim] = [*inputs.shared.claims, *(claim for claim in own if claim is not None)]
     by_node = {numa.id: numa.mem_total_bytes for numa in inputs.node.numa}
     for claim in claims:
@@ -245,7 +245,7 @@ def _room(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Budg
             by_node[claim.numa_node] -= claim.bytes
     total = inputs.node.mem_total_bytes - sum(claim.bytes for claim in claims)
     held = 0
-    for (numa_id, page_bytes), pages in inputs.held(c for p in prospects for c in p.candidates).items():
+    for (numa_id, page_bytes), pages in inputs.held(c for p in candidates for c in p.candidates).items():
         by_node[numa_id] -= pages * page_bytes
         held += pages * page_bytes
     cap = huge_page_cap_bytes(inputs.request)
@@ -258,10 +258,10 @@ def _room(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates]) -> Budg
     )
 
 
-def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: Sequence[int]) -> dict[str, SizedPool]:
+def _size(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], picks: Sequence[int]) -> dict[str, SizedPool]:
     """Pools for the ranged instances from what the fixed ones and the tenants' risk leave."""
-    chosen = [(p, p.candidates[i]) for p, i in zip(prospects, picks, strict=True)]
-    room = _room(inputs, prospects)
+    chosen = [(p, p.candidates[i]) for p, i in zip(candidates, picks, strict=True)]
+    room = _room(inputs, candidates)
     more, more_by_node = inputs.excess
     by_node = {i: size - more_by_node[i] for i, size in room.by_node.items()}
     total = room.total - inputs.margin_bytes - more
@@ -290,11 +290,11 @@ def _size(inputs: ChoiceInputs, prospects: Sequence[InstanceCandidates], picks: 
 
 
 def _at_sizes(
-    inputs: ChoiceInputs, sized: dict[str, SizedPool], prospects: Sequence[InstanceCandidates], picks: Sequence[int]
+    inputs: ChoiceInputs, sized: dict[str, SizedPool], candidates: Sequence[InstanceCandidates], picks: Sequence[int]
 ) -> tuple[DatabaseInstance, ...]:
     """The instances at their sizes; ``sized`` takes up what filling the last page changed."""
     instances = []
-    for p, i in zip(prospects, picks, strict=True):
+    for p, i in zip(candidates, picks, strict=True):
         instance = p.instance
         if instance.name in sized:
             page_bytes = p.candidates[i].page_bytes

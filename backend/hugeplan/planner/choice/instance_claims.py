@@ -155,10 +155,10 @@ def _tables_claim(name: str, numa_node: int | None, candidate: Candidate) -> Cla
 
 
 def page_cache_demands(
-    prospects: Sequence[tuple[InstanceCandidates, Candidate]],
+    candidates: Sequence[tuple[InstanceCandidates, Candidate]],
 ) -> list[tuple[InstanceCandidates, int]]:
     """Page cache that engines count on, in bytes: granted from what is free, never at the cost of anything else."""
-    return [(p, size) for p, c in prospects if (size := c.demand.page_cache_bytes)]
+    return [(p, size) for p, c in candidates if (size := c.demand.page_cache_bytes)]
 
 
 def page_cache_claim(instance_candidates: InstanceCandidates, wanted: int, granted: int) -> Claim:
