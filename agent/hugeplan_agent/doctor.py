@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hugeplan_agent import __version__, tlbbench
 from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.config import Config, read_token
-from hugeplan_agent.enrolment import has_enrolment_token
+from hugeplan_agent.enrolment import ENROL, has_enrolment_token
 from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
 from hugeplan_agent.host import Host
 from hugeplan_agent.idle import why_busy
@@ -97,7 +97,7 @@ def _server(config: Config) -> Iterator[Check]:
         if has_enrolment_token(config):
             yield Check(NOTE, "token", "there is no agent token yet; the enrolment token will be exchanged for one")
         else:
-            yield Check(WRONG, "token", "there is none: hugeplan-agent enrol --enrolment-token-file FILE")
+            yield Check(WRONG, "token", f"there is none: {ENROL}")
         return
     try:
         sender = Sender(config.server, read_token(config.token_file), config.timeout_seconds, config.ca_file)
@@ -110,7 +110,7 @@ def _server(config: Config) -> Iterator[Check]:
     if answer.outcome is Outcome.REJECTED:
         yield Check(OK, "server", f"{config.server} answers and takes this token")
     elif answer.outcome is Outcome.FORBIDDEN:
-        yield Check(WRONG, "token", f"the server refuses it ({answer.detail})")
+        yield Check(WRONG, "token", f"the server refuses it ({answer.detail}). Run: {ENROL}")
     else:
         yield Check(WRONG, "server", answer.detail)
     offset = sender.clock_offset_seconds

@@ -25,6 +25,8 @@ from hugeplan_agent.whole_files import remove_leftovers, replace_file
 ENROLMENTS = "/api/v1/enrolments"
 UNPROCESSABLE = http.HTTPStatus.UNPROCESSABLE_ENTITY
 CLAIM = "enrolment-claim"
+ENROL = "hugeplan-agent enrol --enrolment-token-file FILE"
+"""What mends a token that is missing or refused."""
 TOKEN = re.compile(r"[!-~]{1,512}")
 SINCE_CLAIMS = ("claim", "cpu_brand", "mem_total_bytes")
 SINCE_PROOFS = ("boot_id", "clone_hints", "current_token")

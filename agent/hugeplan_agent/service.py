@@ -21,6 +21,7 @@ from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.config import Config
 from hugeplan_agent.delivery import Pass, deliver
 from hugeplan_agent.enrolment import (
+    ENROL,
     EnrolmentError,
     current_token,
     enrol,
@@ -176,7 +177,8 @@ class Agent:
                     self.say_when_clocks_differ(sender)
                     is_refused = blocked is not None and blocked.status == UNAUTHORIZED
                     self._refused_token = sender.token if is_refused else None
-                self._health["why"] = None if blocked is None else blocked.detail
+                again = f" Run: {ENROL}" if blocked is not None and blocked.status == UNAUTHORIZED else ""
+                self._health["why"] = None if blocked is None else f"{blocked.detail}{again}"
                 if blocked is None:
                     self._health["delivered_at"] = health.now()
                     failures, next_send = 0, 0.0

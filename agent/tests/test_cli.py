@@ -416,7 +416,7 @@ class TestDoctor:
         server.script.append(problem(401, "Unauthorised", "revoked"))
         status, output, _ = node.call("doctor")
         assert status == 1
-        assert "wrong token            the server refuses it (status 401: revoked)" in output
+        assert "wrong token            the server refuses it (status 401: revoked). Run: hugeplan-agent enrol" in output
 
 
 class TestEnrol:
