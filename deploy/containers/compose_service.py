@@ -90,6 +90,18 @@ class Guide:
 
         until(is_newer, 400, "a new report")
 
+    def started(self) -> None:
+        """Reports go on, and PostgreSQL has no right that it does not need: neither its process nor our role in it."""
+        self.reports_go_on()
+        status = Path(f"/proc/{self.service.process('postgres')}/status").read_text()
+        assert re.search(r"^CapEff:\t0+$", status, re.MULTILINE), status
+        assert re.search(r"^NoNewPrivs:\t1$", status, re.MULTILINE), status
+        asked = "SELECT rolname, rolsuper, rolpassword IS NOT NULL FROM pg_authid WHERE rolname !~ '^pg_' ORDER BY 1"
+        psql = ("psql", "--username", "postgres", "--no-align", "--tuples-only", "--command", asked)
+        roles = self.service.engine.run("exec", self.service.container("postgres"), *psql).stdout
+        # The superuser is reached from within the container alone: it has no password.
+        assert roles.split() == ["hugeplan|f|t", "hugeplan_reader|f|f", "postgres|t|f"]
+
     def nothing_is_left(self) -> None:
         """No container and no volume of the project."""
         for words in (("ps", "--all"), ("volume", "ls")):
@@ -111,7 +123,7 @@ def walk_the_guide(service: Service, folder: Path) -> None:
         Journey(
             "docs/install-compose.md", shell, mine={"docker compose": shlex.join(engine.compose)},
             after={
-                "Start": guide.reports_go_on,
+                "Start": guide.started,
                 "A synthetic fleet": guide.reports_go_on,
                 "Backup, and back": guide.reports_go_on,
                 "A new release": guide.reports_go_on,

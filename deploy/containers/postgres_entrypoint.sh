@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stands in for the entrypoint of the official image in tests: initdb once, then the server, as the user postgres.
-# It knows POSTGRES_USER, POSTGRES_DB, POSTGRES_PASSWORD, POSTGRES_PASSWORD_FILE and POSTGRES_INITDB_ARGS, and nothing
-# else of the real one.
+# It knows POSTGRES_USER, POSTGRES_DB, POSTGRES_PASSWORD, POSTGRES_PASSWORD_FILE, POSTGRES_INITDB_ARGS and the scripts of
+# /docker-entrypoint-initdb.d, and nothing else of the real one.
 set -eu
 if [ "$(id -u)" = 0 ]; then
   mkdir -p "$PGDATA" /var/run/postgresql
@@ -22,6 +22,9 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
   echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"
   pg_ctl --pgdata="$PGDATA" --options="-c huge_pages=off -c listen_addresses='' -c unix_socket_directories=/var/run/postgresql" --wait start >/dev/null
   [ "${POSTGRES_DB:-$user}" = postgres ] || createdb --host=/var/run/postgresql --username="$user" "${POSTGRES_DB:-$user}"
+  for script in /docker-entrypoint-initdb.d/*.sh; do
+    [ ! -f "$script" ] || . "$script"
+  done
   pg_ctl --pgdata="$PGDATA" --mode=fast --wait stop >/dev/null
 fi
 [ "${1:-}" = postgres ] && set -- "$@" -c "listen_addresses=*" -c unix_socket_directories=/var/run/postgresql
