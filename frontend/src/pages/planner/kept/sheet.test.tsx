@@ -50,6 +50,16 @@ it("counts what is on the second page, and has all of it there", () => {
   for (const { title } of findings) expect(second.textContent).toContain(title);
 });
 
+it("never cuts a condition: the second page has those that the first one has no room for", () => {
+  const approve_if = Array.from({ length: 10 }, (_, index) => `db${index} stays so.`);
+  const { verdict } = keptOf();
+  if (!verdict) throw new Error("the fixture has no verdict");
+  renderWithTheme(<Sheet kept={keptOf({ verdict: { ...verdict, after: [], approve_if } })} />);
+  expect(screen.getByText("and 4 more, on the second page")).toBeTruthy();
+  const second = screen.getByRole("region", { name: "Second page" });
+  for (const text of approve_if) expect(second.textContent).toContain(text);
+});
+
 it("says unknown for what is not known, and who approved", () => {
   const [first] = planOf().pools;
   const plan = planOf({ pools: [{ ...first, present_pages: null }] });

@@ -24,6 +24,10 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
     ...plan.assumptions.map((text) => `Assumed: ${text}`),
   ];
   const open = sortFindings(plan.findings).filter(({ state }) => state !== "ok");
+  const conditions = kept.verdict ? conditionsOf(kept.verdict) : [];
+  const longLists = [...conditions, { title: "All that decides", texts: deciding }].filter(
+    ({ texts }) => texts.length > FIRST_PAGE,
+  );
   return (
     <article className={classes.sheet} aria-label="The sheet to sign">
       <Head kept={kept} />
@@ -41,7 +45,15 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
           <MemoryMap bars={bars} legend="key" columns={bars.length > 4 ? 4 : bars.length > 2 ? 2 : 1} />
         </div>
       </Part>
-      {kept.verdict && <Conditions verdict={kept.verdict} />}
+      {conditions.length > 0 && (
+        <div className={classes.columns}>
+          {conditions.map(({ title, texts }) => (
+            <Part key={title} title={title}>
+              <FirstTexts texts={texts} />
+            </Part>
+          ))}
+        </div>
+      )}
       <Part title="What happens, how it is undone, how it is checked">
         <Steps artifacts={kept.artifacts} />
       </Part>
@@ -50,19 +62,14 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
         <More rest={open.length - FIRST_PAGE} />
       </Part>
       <Part title={`What decides: ${deciding.length} assumptions and unknowns`}>
-        <ul>
-          {deciding.slice(0, FIRST_PAGE).map((text) => (
-            <li key={text}>{text}</li>
-          ))}
-        </ul>
-        <More rest={deciding.length - FIRST_PAGE} />
+        <FirstTexts texts={deciding} />
       </Part>
       <footer className={classes.sign}>
         <span>Decided by{kept.approved_by ? `: ${kept.approved_by}` : ""}</span>
         <span>Date{kept.approved_at ? `: ${formatAbsolute(kept.approved_at)}` : ""}</span>
         <span>Signature</span>
       </footer>
-      {(open.length > FIRST_PAGE || deciding.length > FIRST_PAGE) && (
+      {(open.length > FIRST_PAGE || longLists.length > 0) && (
         <section className={classes.second} aria-label="Second page">
           <h2>Plan {kept.short_digest}, second page</h2>
           {open.length > FIRST_PAGE && (
@@ -70,15 +77,11 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
               <FindingLines findings={open} />
             </Part>
           )}
-          {deciding.length > FIRST_PAGE && (
-            <Part title="All that decides">
-              <ul>
-                {deciding.map((text) => (
-                  <li key={text}>{text}</li>
-                ))}
-              </ul>
+          {longLists.map(({ title, texts }) => (
+            <Part key={title} title={title}>
+              <Texts texts={texts} />
             </Part>
-          )}
+          ))}
         </section>
       )}
     </article>
@@ -202,30 +205,28 @@ function Gains({ kept }: { kept: SavedPlan }) {
   );
 }
 
-function Conditions({ verdict }: { verdict: Verdict }) {
+function conditionsOf(verdict: Verdict): { title: string; texts: readonly string[] }[] {
+  return [
+    { title: "Approve if", texts: [...verdict.after.map((text) => `First: ${text}`), ...verdict.approve_if] },
+    { title: "Do not approve if", texts: verdict.do_not_approve_if },
+  ];
+}
+
+function Texts({ texts }: { texts: readonly string[] }) {
   return (
-    <div className={classes.columns}>
-      <Part title="Approve if">
-        <Listed texts={[...verdict.after.map((text) => `First: ${text}`), ...verdict.approve_if]} />
-      </Part>
-      <Part title="Do not approve if">
-        <Listed texts={verdict.do_not_approve_if} />
-      </Part>
-    </div>
+    <ul>
+      {texts.map((text) => (
+        <li key={text}>{text}</li>
+      ))}
+    </ul>
   );
 }
 
-function Listed({ texts }: { texts: readonly string[] }) {
+function FirstTexts({ texts }: { texts: readonly string[] }) {
   return (
     <>
-      <ul>
-        {texts.slice(0, FIRST_PAGE).map((text) => (
-          <li key={text}>{text}</li>
-        ))}
-      </ul>
-      {texts.length > FIRST_PAGE && (
-        <p className={classes.line}>and {texts.length - FIRST_PAGE} more, listed below as unknown</p>
-      )}
+      <Texts texts={texts.slice(0, FIRST_PAGE)} />
+      <More rest={texts.length - FIRST_PAGE} />
     </>
   );
 }
