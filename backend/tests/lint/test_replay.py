@@ -102,6 +102,11 @@ class TestRules:
         assert verdicts(found) == [Verdict.SIZE_UNSUPPORTED, Verdict.COUNT_WITHOUT_SIZE, Verdict.TAKEN]
         assert found.pools == {M2: {None: 4}}
 
+    def test_a_count_of_none_is_not_overruled_by_a_later_one(self) -> None:
+        found = boot("default_hugepagesz=2M hugepages=0 hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=7")
+        assert found.pools == {M2: {None: 7}, GIB: {None: 2}}
+        assert set(verdicts(found)) == {Verdict.TAKEN}
+
     def test_runtime_cma_only_keeps_boot_pages(self) -> None:
         assert boot("hugetlb_cma=4G hugetlb_cma_only=1 hugepagesz=1G hugepages=4", (6, 15)).pools == {GIB: {None: 4}}
 
