@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from hugeplan.hardware import catalogue
-from hugeplan.planner.fleet import plan_node
+from hugeplan.planner.fleet import SharedPlans, plan_node
 from hugeplan.planner.model import (
     GIB,
     MIB,
@@ -40,6 +40,8 @@ from hugeplan.planner.plan import plan
 ONE_PLAN_BUDGET_SECONDS = 0.005
 FLEET_BUDGET_SECONDS = 2.0
 FLEET_NODES = 1_000
+UNOBSERVED_NODES, HARDWARE_CLASSES = 10_000, 60
+UNOBSERVED_BUDGET_SECONDS = 0.6
 ROUNDS = 200
 
 
@@ -185,14 +187,36 @@ def many_observed_plans() -> Iterator[dict[str, object]]:
 
     rounds = [[own(index) for index in range(FLEET_NODES)] for _ in range(3)]
     plan_node(rounds[0][0])
-    seconds = [timed(partial(planned, requests)) for requests in rounds]
+    seconds = [timed(partial(planned, SharedPlans(), requests)) for requests in rounds]
     yield figure(f"{FLEET_NODES} nodes of a fleet, each with a sample of its own", seconds, FLEET_BUDGET_SECONDS)
 
 
-def planned(requests: list[PlanRequest]) -> None:
-    """Plan each node."""
+def many_unobserved_plans() -> Iterator[dict[str, object]]:
+    """A fleet of which only the hardware is known: nodes of the same class ask the same question."""
+    known = list(catalogue.catalogue())
+    sizes = [gib * GIB for gib in (96, 128, 192, 256, 384)]
+    classes = [
+        replace(
+            node("class", size, size),
+            cpus=16 * (1 + number % 4),
+            hardware=catalogue.hardware_facts(known[number % len(known)], virtualised=False),
+        )
+        for number, size in zip(range(HARDWARE_CLASSES), itertools.cycle(sizes))
+    ]
+    still = request(0)
+    requests = [
+        replace(still, node=replace(classes[number % HARDWARE_CLASSES], name=f"u{number}"))
+        for number in range(UNOBSERVED_NODES)
+    ]
+    seconds = [timed(partial(planned, SharedPlans(), requests)) for _ in range(3)]
+    name = f"{UNOBSERVED_NODES} unobserved nodes of {HARDWARE_CLASSES} classes of hardware"
+    yield figure(name, seconds, UNOBSERVED_BUDGET_SECONDS)
+
+
+def planned(plans: SharedPlans, requests: list[PlanRequest]) -> None:
+    """Plan each node of a job."""
     for wanted in requests:
-        plan_node(wanted)
+        plans.plan_node(wanted)
 
 
 def infeasible_plan() -> Iterator[dict[str, object]]:
@@ -232,7 +256,7 @@ def figure(name: str, seconds: list[tuple[float, float]], budget: float | None) 
     }
 
 
-PARTS = (one_plan, one_observed_plan, infeasible_plan, many_observed_plans)
+PARTS = (one_plan, one_observed_plan, infeasible_plan, many_unobserved_plans, many_observed_plans)
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from hugeplan.fleet.facts import IncompleteReportError, SharedHardware
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.fleet import NodePlan, plan_node
+from hugeplan.planner.fleet import NodePlan, SharedPlans
 from hugeplan.planner.model import Plan, State
 from hugeplan.planner.units import format_bytes
 from hugeplan.planner.verdict import Answer, locked_change_bytes, verdict
@@ -96,12 +96,13 @@ class Lines:
 
 class LinePlanner:
     """Plans stored nodes for one scenario; without one, each as it runs. Nodes that were measured alike share the
-    hardware's facts.
+    hardware's facts, nodes that ask the same question their answer.
     """
 
     def __init__(self, scenario: ScenarioDocument | None) -> None:
         self._scenario = scenario
         self._hardware = SharedHardware()
+        self._plans = SharedPlans()
         self._measured: dict[str, MeasuredState] = {}
 
     def lines(self, nodes: Sequence[StoredNode]) -> Lines:
@@ -123,7 +124,7 @@ class LinePlanner:
         """The line and the group of a node, whose plan stands for the group where it has the least memory so far."""
         facts, sample = as_observed(node, measured=self._read_measured, hardware=self._hardware)
         scenario = scenario_as_it_runs(facts, sample) if self._scenario is None else self._scenario
-        answer = plan_node(to_request(scenario, facts, sample=sample))
+        answer = self._plans.plan_node(to_request(scenario, facts, sample=sample))
         if answer.plan is None:
             return _odd_row(node, answer.why_not or ""), None
         order = (node.mem_total_bytes, node.name)

@@ -1,17 +1,22 @@
 """Many nodes at once: each gets the plan that it would get alone, and a node that cannot be planned says why.
 
-Nodes of a real fleet are alike in what they are and never in what runs on them, so that no two start from the same
-memory. Each is planned by itself; nodes with the same pools are one group afterwards (docs/adr/0032).
+Nodes of a real fleet are alike in what they are and seldom in what runs on them. Each is planned by itself; only nodes
+that ask the same question, name and time of the sample aside, share one answer within a job. Nodes with the same pools
+are one group afterwards (docs/adr/0032).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Any, Final
 
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes
-from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.model import HardwareFacts, NodeFacts, NodeSample, Plan, PlanRequest
 from hugeplan.planner.plan import plan
 
 
@@ -59,6 +64,97 @@ def plan_node(request: PlanRequest) -> NodePlan:
     return NodePlan(
         request=request, plan=found, free_bytes=free_bytes(found.ledger), missing_pages=missing, idle_pages=idle
     )
+
+
+#: Answers that a job keeps. A fleet has some dozens of kinds of node; where all differ, more would only take memory.
+KEPT_ANSWERS: Final = 256
+#: Stands for a node's name while its answer is worked out; a name has no character for private use.
+_A_NODE: Final = "\ue000"
+
+
+def _all_but(kind: type[Any], *left_out: str) -> Callable[[Any], tuple[Any, ...]]:
+    return attrgetter(*(field.name for field in fields(kind) if field.name not in left_out))
+
+
+_OF_REQUEST: Final = _all_but(PlanRequest, "node", "sample")
+_OF_NODE: Final = _all_but(NodeFacts, "name", "hardware")
+_OF_SAMPLE: Final = _all_but(NodeSample, "taken_at_seconds")
+
+
+class SharedPlans:
+    """Plans the nodes of one job; nodes that ask the same question are answered once.
+
+    The question is the whole request, to the last bit, but for the node's name and the time of its sample: nothing in a
+    plan follows from these two, they are only written into it.
+    """
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[bytes, _Answer] = OrderedDict()
+        self._hardware: dict[int, tuple[HardwareFacts | None, bytes]] = {}
+        self.planned = 0
+
+    def plan_node(self, request: PlanRequest) -> NodePlan:
+        """What :func:`plan_node` answers."""
+        key = self._key(request)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = _Answer(request)
+            self.planned += 1
+            if len(self._answers) > KEPT_ANSWERS:
+                self._answers.popitem(last=False)
+        else:
+            self._answers.move_to_end(key)
+        return answer.of(request)
+
+    def _key(self, request: PlanRequest) -> bytes:
+        """The question in bytes. Curves are long and nodes share them as objects: those are read once."""
+        node, sample = request.node, request.sample
+        found = self._hardware.get(id(node.hardware))
+        if found is None:  # the object is kept beside its bytes, so that no other one gets its id
+            if len(self._hardware) >= KEPT_ANSWERS:
+                self._hardware.clear()
+            found = self._hardware[id(node.hardware)] = (node.hardware, pickle.dumps(node.hardware))
+        rest = (_OF_REQUEST(request), _OF_NODE(node), None if sample is None else _OF_SAMPLE(sample))
+        return pickle.dumps(rest) + found[1]
+
+
+class _Answer:
+    """The answer to a question, and where the node's name is written in it."""
+
+    def __init__(self, request: PlanRequest) -> None:
+        sample = None if request.sample is None else replace(request.sample, taken_at_seconds=0.0)
+        self._found = plan_node(replace(request, node=replace(request.node, name=_A_NODE), sample=sample))
+        findings = () if self._found.plan is None else self._found.plan.findings
+        self._named = [
+            (index, name)
+            for index, finding in enumerate(findings)
+            for name in _TEXTS_OF_FINDING
+            if _A_NODE in (getattr(finding, name) or "")
+        ]
+
+    def of(self, request: PlanRequest) -> NodePlan:
+        """The answer with the node's name and the time of its sample written into it."""
+        name, found = request.node.name, self._found.plan
+        if found is None:
+            return replace(self._found, request=request, why_not=(self._found.why_not or "").replace(_A_NODE, name))
+        findings = list(found.findings)
+        for index, field in self._named:
+            changed: dict[str, Any] = {field: getattr(findings[index], field).replace(_A_NODE, name)}
+            findings[index] = replace(findings[index], **changed)
+        now = found.now
+        if now is not None and request.sample is not None:
+            now = replace(now, taken_at_seconds=request.sample.taken_at_seconds)
+        own = replace(
+            found,
+            node=name,
+            headline=found.headline.replace(_A_NODE, name),
+            findings=tuple(findings),
+            now=now,
+        )
+        return replace(self._found, request=request, plan=own)
+
+
+_TEXTS_OF_FINDING: Final = ("subject", "title", "reason", "fix")
 
 
 def _difference(found: Plan, request: PlanRequest) -> tuple[int | None, int | None]:

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 
-from hugeplan.planner.fleet import plan_node
+import pytest
+from support.any_scenario import Dice
+from support.seeds import SEEDS
+
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.fleet import KEPT_ANSWERS, SharedPlans, plan_node
 from hugeplan.planner.memory.ledger import free_bytes
-from hugeplan.planner.model import GIB, MIB, DatabaseInstance, NodeFacts, NumaNode, PlanRequest, Policy, Pool
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    Meminfo,
+    NodeFacts,
+    NodeSample,
+    NumaNode,
+    ObservedUnit,
+    PlanRequest,
+    Policy,
+    Pool,
+)
 from hugeplan.planner.plan import plan
+from hugeplan.scenario_file import ScenarioDocument, to_request
 
 PG = DatabaseInstance(
     name="main", engine="postgresql", version="17",
@@ -55,3 +74,67 @@ def test_a_node_that_cannot_be_planned_says_why() -> None:
     assert (found.plan, found.fits, found.free_bytes, found.group) == (None, None, None, None)
     assert "policy.risk" in (found.why_not or "")
     assert dataclasses.replace(found.request, policy=Policy()) == PlanRequest(node=node())
+
+
+def asked(seed: int) -> PlanRequest:
+    """Some scenario, with a sample and pools where the dice say so."""
+    return to_request(ScenarioDocument.model_validate(Dice(seed).scenario()))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nodes_that_ask_the_same_question_have_the_plan_of_each_to_the_byte(seed: int) -> None:
+    rng = random.Random(seed)
+    shared, nodes = SharedPlans(), 0
+    requests: list[PlanRequest] = []
+    for _ in range(40):
+        try:
+            requests.append(asked(rng.randrange(10_000)))
+        except PlannerError:
+            continue
+    requests += [observed(rng) for _ in range(20)]
+    for copy in range(3):
+        for request in requests:
+            sample = request.sample
+            if sample is not None:
+                sample = dataclasses.replace(sample, taken_at_seconds=1.7e9 + 60 * copy)
+            name = f"{request.node.name}-{copy}"
+            own = dataclasses.replace(request, node=dataclasses.replace(request.node, name=name), sample=sample)
+            found, alone = shared.plan_node(own), plan_node(own)
+            assert found == alone
+            assert repr(found) == repr(alone)
+            nodes += 1
+    assert shared.planned <= len(requests) < nodes
+
+
+def observed(rng: random.Random) -> PlanRequest:
+    """A node with a sample, two units and a database that runs among them, or not."""
+    total = rng.choice((64, 256)) * GIB
+    used = rng.randrange(total // 2)
+    memory = Meminfo(
+        mem_total_bytes=total, mem_free_bytes=total - used - GIB, mem_available_bytes=total - used,
+        s_unreclaim_bytes=GIB // 4, kernel_stack_bytes=MIB, page_tables_bytes=MIB, anon_pages_bytes=used,
+        shmem_bytes=0,
+    )  # fmt: skip
+    units = tuple(
+        ObservedUnit(key=f"u{i}", kind="pod", name=f"p{i}", source="cgroup_v2", ordinary_bytes=GIB) for i in (1, 2)
+    )
+    sample = NodeSample(taken_at_seconds=0.0, memory=memory, units=units)
+    return PlanRequest(node=node("o", memory_bytes=total), databases=(PG,) if rng.random() < 0.7 else (), sample=sample)
+
+
+def test_what_differs_in_a_byte_is_planned_by_itself() -> None:
+    shared = SharedPlans()
+    base = PlanRequest(node=node("a"), databases=(PG,))
+    for number in range(3):
+        larger = dataclasses.replace(base, node=node(f"n{number}", memory_bytes=64 * GIB + number))
+        assert shared.plan_node(larger) == plan_node(larger)
+    assert shared.planned == 3
+
+
+def test_a_job_keeps_a_bounded_number_of_answers() -> None:
+    shared = SharedPlans()
+    for number in range(KEPT_ANSWERS + 5):
+        shared.plan_node(PlanRequest(node=node("n", memory_bytes=8 * GIB + number)))
+    first = PlanRequest(node=node("n", memory_bytes=8 * GIB))
+    assert shared.plan_node(first) == plan_node(first)
+    assert shared.planned == KEPT_ANSWERS + 6

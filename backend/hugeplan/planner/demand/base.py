@@ -158,7 +158,7 @@ class Engine:
     size_setting: str = ""
     process_per_connection: bool = False
     ruled_out: Callable[[DatabaseInstance], str | None] = lambda _: None
-    possible: Callable[[DatabaseInstance], PossibleMemory | None] = lambda _: None
+    possible: Callable[[DatabaseInstance, DemandContext], PossibleMemory | None] = lambda *_: None
     accesses: Callable[[DatabaseInstance, Demand], AccessProfile] = generic_lookup
     published: Mapping[str, PublishedGain] = field(default_factory=dict)
     refusal: tuple[str, str] | None = None

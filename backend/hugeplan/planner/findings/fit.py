@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.demand import PossibleMemory, engine_named
+from hugeplan.planner.demand import DemandContext, PossibleMemory, engine_named
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, unknown, wrong
 from hugeplan.planner.memory.connections import connection_memory
 from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
@@ -84,7 +84,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
 
 def _allowed(inputs: FindingInputs) -> list[tuple[str, PossibleMemory]]:
     """By database what its settings allow beyond the ledger."""
-    found = ((d.name, engine_named(d.engine).possible(d)) for d in inputs.request.databases)
+    context = DemandContext.of_node(inputs.request.node)
+    found = ((d.name, engine_named(d.engine).possible(d, context)) for d in inputs.as_planned)
     return [(name, item) for name, item in found if item is not None]
 
 

@@ -145,6 +145,19 @@ def oracle(**settings: str) -> DatabaseInstance:
     )
 
 
+def test_a_limit_is_as_old_as_its_release() -> None:
+    settings = {"sga_target": "40G", "pga_aggregate_target": "20G"}
+    reasons = {}
+    for version in ("11.2", "12.1", "12.2", "23ai"):
+        database = DatabaseInstance(name="ora", engine="oracle", version=version, settings=settings)
+        found = plan(PlanRequest(node=node(84), databases=(database,)))
+        reasons[version] = next(f.reason for f in found.findings if f.code == "memory_fit")
+    assert "pga_aggregate_limit" not in reasons["11.2"]
+    assert "15.6 GiB more" in reasons["12.1"]  # 90 % of memory less the SGA is below twice the target
+    assert "20 GiB more" in reasons["12.2"]
+    assert "20 GiB more" in reasons["23ai"]
+
+
 @pytest.mark.parametrize(
     ("settings", "gib", "state", "beyond"),
     [
@@ -152,7 +165,19 @@ def oracle(**settings: str) -> DatabaseInstance:
         ({"pga_aggregate_target": "10G", "pga_aggregate_limit": "40G"}, 128, State.OK, "30 GiB"),
         ({"pga_aggregate_limit": "40G"}, 64, State.ATTENTION, "40 GiB"),
         ({"pga_aggregate_target": "10G", "pga_aggregate_limit": "10G"}, 64, State.OK, None),
-        ({"pga_aggregate_target": "10G"}, 64, State.OK, None),
+        # Without a limit Oracle has one by default: twice the target, 2 GiB, or 3 MiB per process.
+        (
+            {"pga_aggregate_target": "7G"},
+            64,
+            State.OK,
+            "7 GiB more, up to its pga_aggregate_limit, 14 GiB by default",
+        ),
+        ({"pga_aggregate_target": "12G"}, 64, State.ATTENTION, "12 GiB more"),
+        ({"pga_aggregate_target": "100M"}, 64, State.OK, "1.90 GiB more"),
+        ({"pga_aggregate_target": "100M", "processes": "2000"}, 64, State.OK, "5.76 GiB more"),
+        ({}, 128, State.OK, "16 GiB more"),  # the target is a fifth of the SGA
+        ({"pga_aggregate_target": "0"}, 128, State.OK, "75.2 GiB more"),  # 90 % of memory less the SGA
+        ({"pga_aggregate_limit": "0", "pga_aggregate_target": "10G"}, 64, State.OK, None),
     ],
 )
 def test_what_a_limit_allows_beyond_the_target_is_said(

@@ -47,6 +47,11 @@ _GRANULES: Final = (
 )
 _LARGEST_GRANULE: Final = 512 * MIB
 #: Database Reference, SGA_TARGET: 64 MB to the operating system's limit; 0 switches it off.
+#: The aggregate memory of sessions (PGA): least limit and target, and the limit's share of each process.
+_PGA_LIMIT_MIN_BYTES: Final = 2 * GIB
+_PGA_TARGET_MIN_BYTES: Final = 10 * MIB
+_PGA_PER_PROCESS_BYTES: Final = 3 * MIB
+_WITHOUT_LIMIT: Final = frozenset({"11.2"})
 _TARGET_MIN_BYTES: Final = 64 * MIB
 _FIXED_SEGMENT_BYTES: Final = 2 * MIB  # the small fixed segment beside the granules takes a page of its own
 _SCRIPT_REFUSES_BELOW_BYTES: Final = 100_000_000
@@ -212,13 +217,44 @@ def ruled_out(instance: DatabaseInstance) -> str | None:
     return None
 
 
-def possible(instance: DatabaseInstance) -> PossibleMemory | None:
-    """What sessions may take beyond pga_aggregate_target, which is an aim: up to pga_aggregate_limit."""
+def possible(instance: DatabaseInstance, context: DemandContext) -> PossibleMemory | None:
+    """What sessions may take beyond pga_aggregate_target, which is an aim: up to pga_aggregate_limit.
+
+    None where nothing limits them: before 12.1, and with a limit of 0.
+    """
+    version = require_version(release_of(instance.version), VERSIONS, DEFAULT_VERSION, "Oracle Database")
     values = _TABLE.read(instance.settings)
     if integer(values, "memory_target", 0):  # all that SGA and PGA may take together is planned
         return None
-    beyond = integer(values, "pga_aggregate_limit", 0) - integer(values, "pga_aggregate_target", 0)
-    return PossibleMemory("pga_aggregate_limit", beyond) if beyond > 0 else None
+    target = integer(values, "pga_aggregate_target", 0)
+    given_limit = optional(values, "pga_aggregate_limit")
+    if given_limit is not None:
+        return PossibleMemory("pga_aggregate_limit", given_limit - target) if given_limit > target else None
+    limit = None if version in _WITHOUT_LIMIT else default_pga_limit(values, version, context)
+    if limit is None or limit <= target:
+        return None
+    return PossibleMemory(f"pga_aggregate_limit, {format_bytes(limit)} by default", limit - target)
+
+
+def default_pga_limit(values: Mapping[str, Value], version: str, context: DemandContext) -> int | None:
+    """pga_aggregate_limit where it is not set; None where it follows from memory that is not known.
+
+    Twice pga_aggregate_target, at least 2 GiB and 3 MiB per process (5 MiB in a cluster, which a plan does not see).
+    12.1 goes below twice the target where 90 % of memory less the SGA is less, since 12.2 that is the limit of a target
+    of 0. A target that is not set is a fifth of the SGA (Oracle Database Reference, PGA_AGGREGATE_LIMIT and
+    PGA_AGGREGATE_TARGET).
+    """
+    sga = sga_of(values)
+    target = optional(values, "pga_aggregate_target")
+    beside_sga = None if context.mem_total_bytes is None else max(0, context.mem_total_bytes * 9 // 10 - sga)
+    least = max(_PGA_LIMIT_MIN_BYTES, _PGA_PER_PROCESS_BYTES * integer(values, "processes", 0))
+    if target == 0:
+        return None if beside_sga is None else max(least, beside_sga)
+    target = max(_PGA_TARGET_MIN_BYTES, sga // 5) if target is None else target
+    twice = 2 * target
+    if version == "12.1" and beside_sga is not None and beside_sga < max(twice, least):
+        return max(target, beside_sga)
+    return max(least, twice)
 
 
 def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
