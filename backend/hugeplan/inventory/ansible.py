@@ -14,7 +14,7 @@ from typing import Any, Final
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.model import FoundNode, Inventory
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import MIB, NodeFacts, NumaNode, Reservations, Tenant
+from hugeplan.planner.model import EVERYTHING_IN_USE, MIB, NodeFacts, NumaNode, Reservations, Tenant
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size
 
 _UNKNOWN: Final = (
@@ -124,7 +124,7 @@ def _node(host: str, document: Any) -> FoundNode | str:
         reservations=Reservations(),
         tenants=()
         if used is None
-        else (Tenant(name="everything in use", kind="service", request_bytes=used * MIB, limit_bytes=None),),
+        else (Tenant(name=EVERYTHING_IN_USE, kind="service", request_bytes=used * MIB, limit_bytes=None),),
         unknown=tuple(unknown),
     )
 

@@ -2,7 +2,8 @@
 
 Columns by name, in any order and case: ``host`` and ``memory`` are needed; ``arch``, ``numa_nodes``, ``used``,
 ``engine``, ``version``, ``database``, ``settings`` (``name=value`` separated by semicolons), ``nr_hugepages``,
-``huge_page_size``. An empty cell is unknown. Rows of one host share its memory.
+``huge_page_size``. An empty cell is unknown. Rows of one host share its memory: its databases are
+part of ``used``.
 """
 
 from __future__ import annotations
@@ -16,11 +17,17 @@ from typing import Final
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.instances import database_instance
 from hugeplan.inventory.model import FoundDatabase, FoundNode, Inventory
-from hugeplan.planner.demand import engine_named
+from hugeplan.planner.demand import DemandContext, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import Confidence, NodeFacts, NumaNode, Pool, Reservations, Tenant
+from hugeplan.planner.model import EVERYTHING_IN_USE, Confidence, NodeFacts, NumaNode, Pool, Reservations, Tenant
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size
-from hugeplan.planner.units import parse_iec_bytes, parse_kubernetes_bytes, parse_page_size, parse_whole_number
+from hugeplan.planner.units import (
+    format_bytes,
+    parse_iec_bytes,
+    parse_kubernetes_bytes,
+    parse_page_size,
+    parse_whole_number,
+)
 from hugeplan.recognition import Recognised
 
 COLUMNS: Final = (
@@ -67,7 +74,8 @@ def read_csv(text: str, name: str) -> Inventory:
             raise InventoryError(f"{name}: line {line}: {error}") from error
     if not nodes:
         raise InventoryError(f"{name}: no rows under the header")
-    return Inventory(source=f"table {name}", nodes=tuple(nodes[key] for key in sorted(nodes)), unknown=_UNKNOWN)
+    found = tuple(_told_apart(nodes[key]) for key in sorted(nodes))
+    return Inventory(source=f"table {name}", nodes=found, unknown=_UNKNOWN)
 
 
 def _take(row: Row, nodes: dict[str, FoundNode]) -> None:
@@ -80,6 +88,29 @@ def _take(row: Row, nodes: dict[str, FoundNode]) -> None:
         node = nodes[host]
         found = _database(host, row, {one.instance.name for one in node.databases})
         nodes[host] = replace(node, databases=(*node.databases, found))
+
+
+def _told_apart(node: FoundNode) -> FoundNode:
+    """A host whose memory in use holds its databases: what their settings come to is taken out of it.
+
+    Where they come to more than that, some of them do not run there yet: how much is theirs is unknown and stays in.
+    """
+    used = sum(tenant.request_bytes or 0 for tenant in node.tenants)
+    if not used or not node.databases:
+        return node
+    context = DemandContext.of_node(node.facts)
+    theirs = 0
+    for database in node.databases:
+        try:
+            theirs += demand_of(database.instance, node.facts.base_page_bytes, context).segment_bytes
+        except PlannerError:
+            return node  # the plan names the setting, and that the memory in use may hold this database
+    if theirs > used:
+        return node
+    names = " and ".join(database.instance.name for database in node.databases)
+    rest = Tenant(name="everything else in use", kind="service", request_bytes=used - theirs)
+    said = f"what {names} hold of the {format_bytes(used)} in use: {format_bytes(theirs)} by their settings is assumed"
+    return replace(node, tenants=(rest,), unknown=(*node.unknown, said))
 
 
 def _size(row: Row, column: str) -> int:
@@ -108,7 +139,7 @@ def _node(host: str, row: Row) -> FoundNode:
         unknown.append("pools")
     tenants: tuple[Tenant, ...] = ()
     if "used" in row:
-        tenants = (Tenant(name="everything in use", kind="service", request_bytes=_size(row, "used")),)
+        tenants = (Tenant(name=EVERYTHING_IN_USE, kind="service", request_bytes=_size(row, "used")),)
     else:
         unknown.append("memory in use")
     return FoundNode(

@@ -11,6 +11,7 @@ from hugeplan.inventory.prometheus.client import Series
 from hugeplan.inventory.prometheus.clusters import Tables
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
+    EVERYTHING_IN_USE,
     KIB,
     GlobalPool,
     MemoryHistory,
@@ -117,7 +118,7 @@ def host_node(host: Host, history: Series | None) -> FoundNode:
     if history is None:
         unknown.append("memory in use: MemAvailable is not recorded")
     else:
-        tenants = (Tenant(name="everything in use", kind="service", history=_history(history)),)
+        tenants = (Tenant(name=EVERYTHING_IN_USE, kind="service", history=_history(history)),)
     pool = host.pool
     return FoundNode(
         facts=NodeFacts(

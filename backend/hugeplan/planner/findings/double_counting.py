@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, attention, given, ok
-from hugeplan.planner.model import Finding
+from hugeplan.planner.findings.base import FindingInputs, attention, given, ok, unknown
+from hugeplan.planner.model import EVERYTHING_IN_USE, Finding
 
 CODE = "double_counting"
 
@@ -16,6 +16,18 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     engines = {instance.engine.lower(): instance.name for instance in inputs.request.databases}
     found = False
     for tenant in inputs.request.tenants:
+        if tenant.name == EVERYTHING_IN_USE and names:
+            found = True
+            yield unknown(
+                CODE,
+                tenant.name,
+                "Whether databases are part of what is in use was not read",
+                f"{tenant.name} is all memory that the host has in use; what of it {' and '.join(names.values())} hold"
+                " today comes beside it once more.",
+                "Take what runs already out of that tenant, or report the node with the agent.",
+                evidence=(given("tenant", tenant.name),),
+            )
+            continue
         twin = names.get(tenant.name.lower()) or engines.get(tenant.name.lower())
         if twin is None or tenant.kind == "page_cache":
             continue

@@ -83,6 +83,7 @@ from hugeplan.planner.model.result import (
 )
 from hugeplan.planner.model.trial import MeasuredHere, MeasuredTrial
 from hugeplan.planner.model.words import (
+    EVERYTHING_IN_USE,
     GIB,
     KIB,
     MIB,
@@ -95,6 +96,7 @@ from hugeplan.planner.model.words import (
 )
 
 __all__ = [
+    "EVERYTHING_IN_USE",
     "GIB",
     "KIB",
     "MIB",

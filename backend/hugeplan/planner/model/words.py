@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
+
+EVERYTHING_IN_USE: Final = "everything in use"
+"""Name of the tenant that stands for all memory of a host in use, where a source could not read whose it is."""
 
 
 class Source(StrEnum):

@@ -13,9 +13,11 @@ from dataclasses import replace
 from hugeplan.planner.demand import ENGINES, DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
+    EVERYTHING_IN_USE,
     InstancePlan,
     Ledger,
     LedgerKind,
+    LedgerPart,
     Meminfo,
     ObservedDatabase,
     ObservedSegment,
@@ -82,7 +84,8 @@ def perhaps_twice(request: PlanRequest, instances: Sequence[InstancePlan], ledge
     """Bytes by database that the ledger may hold twice: with the database, and among the workloads that were seen."""
     sample = request.sample
     if sample is None or sample.memory is None or not request.observed.include:
-        return {}
+        whole = sum(part.bytes for part in ledger.parts if _is_everything(part))
+        return {planned.name: min(whole, planned.demand.segment_bytes) for planned in instances if whole}
     context = DemandContext.of_node(request.node)
     running = {database.key: database for database in sample.databases or ()}
     seen = sum(part.bytes for part in ledger.parts if part.kind is LedgerKind.TENANTS)
@@ -93,6 +96,11 @@ def perhaps_twice(request: PlanRequest, instances: Sequence[InstancePlan], ledge
             continue
         found[planned.name] = min(seen, planned.demand.segment_bytes)
     return found
+
+
+def _is_everything(part: LedgerPart) -> bool:
+    """All memory in use, of an import that could not read whose it is: what databases hold is part of it."""
+    return part.kind is LedgerKind.TENANTS and part.name == EVERYTHING_IN_USE
 
 
 def _is_apart(server: ObservedDatabase, context: DemandContext) -> bool:
