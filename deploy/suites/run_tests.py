@@ -128,7 +128,7 @@ SUITES = (
         again=(),
     ),
     Suite(
-        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 900, "deploy/kubernetes/tests",
+        "kubernetes", "deploy", (*PYTEST, "kubernetes/tests"), 2400, "deploy/kubernetes/tests",
         after=frozenset({"cluster", "images"} if RUNS_A_NODE else {"cluster"}), preflight=("kubernetes",),
         exclusive=SHARED_THINGS if RUNS_A_NODE else frozenset(), cores=0.6, again=LAST_FAILED,
     ),

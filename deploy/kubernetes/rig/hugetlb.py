@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from hugeplan_agent.pool_reservation import WAIT_SECONDS, ReservationError, reservation
+from hugeplan_agent.pool_reservation import ReservationError, reservation
 from rig.binaries import NotAvailableError
 
 _POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 _CGROUP = Path("/sys/fs/cgroup")
+OTHERS_SECONDS = 60.0
 
 # $0 the folder, $1 whether it was made here. Groups with processes stay: they are somebody's.
 _GIVE_BACK = """
@@ -44,12 +45,12 @@ def reserve(pages: int) -> int:
 def kept_counts() -> Iterator[None]:
     """An empty pool that is empty again afterwards, and no other program of this project that writes or measures.
 
-    Pages of somebody else are waited for as long as the lock is. NotAvailableError where they stay, or where counts may
-    not be changed.
+    Pages of somebody else are waited for a minute: they may be for good. NotAvailableError where they stay, or where
+    counts may not be changed.
     """
     if not os.access(_POOL / "nr_hugepages", os.W_OK) or os.geteuid() != 0:
         raise NotAvailableError("huge pages can be reserved by root alone")
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + OTHERS_SECONDS
     while True:
         with ExitStack() as stack:
             try:
