@@ -46,8 +46,8 @@ uint64_t latency_largest_footprint(const struct session *session)
     for (size_t index = 0; priors != NULL && index < priors->count; index++) {
         const struct tlb_level *level = &priors->items[index];
 
-        if (level->page_bytes == 2 * MIB && tlb_is_data_side(level->kind) && level->entries * 2 * MIB > reach)
-            reach = level->entries * 2 * MIB;
+        if (level->page_bytes == 2 * MIB && tlb_is_data_side(level->kind) && level->entries * (2 * MIB) > reach)
+            reach = level->entries * (2 * MIB);
     }
     while (largest < REACHES * reach && largest < FULL_MOST_BYTES)
         largest *= 2;

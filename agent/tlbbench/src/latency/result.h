@@ -45,8 +45,8 @@ struct latency_result {
     uint64_t peak_mapped_bytes;
 };
 
-/* The largest footprint of the profile: the full one goes to four times what the entries for 2M reach on this processor,
- * from 4 GiB to 64 GiB. The memory allowed and the time may end it earlier. */
+/* The largest footprint of the profile: the full one goes to four times what the entries for 2M reach on this
+ * processor, from 4 GiB to 64 GiB. The memory allowed and the time may end it earlier. */
 uint64_t latency_largest_footprint(const struct session *session);
 
 void latency_result_free(struct latency_result *result);

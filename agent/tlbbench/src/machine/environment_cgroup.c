@@ -63,7 +63,7 @@ struct tightest {
 static int64_t read_number(const struct environment *environment, const struct cgroup_place *place,
                            const char *controller, const char *file)
 {
-    char path[sizeof(place->path) + 2 * NAME_BYTES]; /* tree_read refuses what is longer than a path may be */
+    char path[sizeof(place->path) + (size_t)2 * NAME_BYTES]; /* tree_read refuses what is longer than a path may be */
 
     (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s%s%s/%s", place->version == 1 ? "/" : "",
                    place->version == 1 ? controller : "", place->path, file);
