@@ -14,6 +14,7 @@ import httpx
 import psycopg
 import pytest
 from conftest import MIGRATIONS
+from support.folders import folder_for_all
 from support.reports import report
 from support.service import Service, assert_problem
 
@@ -70,11 +71,9 @@ async def sent_until_accepted(agent: httpx.AsyncClient, document: dict[str, Any]
             return answer, seconds
 
 
-async def test_reports_are_stored_soon_after_the_database_is_back(tmp_path: Path) -> None:
+async def test_reports_are_stored_soon_after_the_database_is_back(open_folder: Path) -> None:
     """However long it was away: attempts to connect do not grow rarer with the length of the outage."""
-    for parent in list(tmp_path.parents)[:3]:
-        parent.chmod(parent.stat().st_mode | 0o111)  # PostgreSQL runs as another user
-    server = embedded.EmbeddedPostgres(tmp_path / "data", embedded.DEMO_SETTINGS)
+    server = embedded.EmbeddedPostgres(open_folder / "data", embedded.DEMO_SETTINGS)
     server.start()
     try:
         server.ensure_database("hugeplan")
@@ -101,11 +100,18 @@ async def test_reports_are_stored_soon_after_the_database_is_back(tmp_path: Path
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def open_folder() -> Iterator[Path]:
+    """A folder that PostgreSQL's user may enter."""
+    with folder_for_all() as folder:
+        yield folder
+
+
+@pytest.fixture
+def small_disk(open_folder: Path) -> Iterator[Path]:
     """A file system of 160 MiB."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
-    folder = tmp_path / "disk"
+    folder = open_folder / "disk"
     folder.mkdir()
     mounted = subprocess.run(
         [MOUNT, "-t", "tmpfs", "-o", "size=160m,mode=0777", "tmpfs", str(folder)],
@@ -128,8 +134,6 @@ def large(number: int) -> dict[str, Any]:
 
 
 async def test_a_full_disk_refuses_reports_and_loses_none(small_disk: Path) -> None:
-    for parent in small_disk.parents[:3]:
-        parent.chmod(parent.stat().st_mode | 0o111)  # PostgreSQL runs as another user
     server = embedded.EmbeddedPostgres(small_disk / "data", embedded.DEMO_SETTINGS | {"max_wal_size": "64MB"})
     server.start()
     server.ensure_database("hugeplan")

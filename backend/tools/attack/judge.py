@@ -1,10 +1,14 @@
 """What an attack cost, and whether that is within the budget.
 
 Processor time and memory are of the service and of the processes it started: the kernel counts them, whatever else the
-machine does. They are taken in passes without the neighbour, the median of which counts. How long the neighbour was
-held up is noisy on a machine with two cores: it is the longest of its requests during a pass, without the longest of
-the same requests to a twin of the service, which nobody attacks, in that pass; the median of that over the passes. What
-an attack does to PostgreSQL holds both up: its processor time has a column of its own, and counts.
+machine does. They are taken in passes without the neighbour, the median of which counts. What an attack does to
+PostgreSQL holds everybody up: its processor time has a column of its own, and counts.
+
+How long the neighbour was held up is wall time, which a busy machine stretches. Three things tell the service's doing
+from the machine's. The time in which somebody who takes part in the answer was ready to run and had no processor is
+taken off: the kernel counts it for each thread. So is the longest of the same requests to a twin of the service, which
+nobody attacks, in the same pass. And what is past the bar is tried again: a service that holds others up does so each
+time, so the shortest counts.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ MEMORY_BYTES = 64 * MIB
 HELD_UP_SECONDS = 0.1
 QUIET_SECONDS = 0.05
 BUSY = 4
+MORE_TRIES = 5
 SHORTEST_PASS_SECONDS = 0.25
 LONGEST_PASS_SECONDS = 60.0
 SETTLE_SECONDS = 10.0
@@ -34,11 +39,24 @@ SETTLE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request of the neighbour."""
+    """One request of the neighbour. ``seconds``: without those in which the machine had no processor for it."""
 
     whom: str
     seconds: float
     status: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Hold:
+    """How long the neighbour was held up in a pass, and how long by the machine."""
+
+    held_up_seconds: float
+    noise_seconds: float
+
+    @property
+    def noise_bar_seconds(self) -> float:
+        """What the machine may add: one whose idle twin is held up too cannot tell a few hundredths of a second."""
+        return BUSY * self.noise_seconds if self.noise_seconds > QUIET_SECONDS else 0.0
 
 
 @dataclass
@@ -59,8 +77,11 @@ class Neighbour:
 @contextmanager
 def neighbour_of(running: Target) -> Iterator[Neighbour]:
     """A neighbour that asks while the block runs."""
-    ports = [str(server.port) for server in (running.server, running.twin)]
-    command = [sys.executable, "-m", "tools.attack.neighbour", *ports, running.neighbour_token]
+    assert running.twin.process is not None
+    of_service = (running.server.port, running.pid)
+    of_twin = (running.twin.port, running.twin.process.pid)
+    numbers = map(str, (*of_service, *of_twin))
+    command = [sys.executable, "-m", "tools.attack.neighbour", running.neighbour_token, *numbers]
     process = subprocess.Popen(
         command, cwd=REPOSITORY / "backend", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -73,8 +94,8 @@ def neighbour_of(running: Target) -> Iterator[Neighbour]:
     finally:
         rest, _ = process.communicate(timeout=LONGEST_PASS_SECONDS + 5)
         for line in rest.splitlines():
-            whom, seconds, status = line.split()
-            found.asked.append(Ask(whom, float(seconds), int(status)))
+            whom, seconds, waited, status = line.split()
+            found.asked.append(Ask(whom, float(seconds) - float(waited), int(status)))
 
 
 @dataclass
@@ -146,17 +167,28 @@ def _database_cpu(running: Target) -> float:
 
 
 def _measure_neighbour(running: Target, attack: Attack, passes: int, cost: Cost) -> None:
-    held_up, noise = [], []
-    for _ in range(passes):
-        with neighbour_of(running) as beside:
-            begun = time.monotonic()
-            _run(running, attack, cost)
-            time.sleep(max(0.0, begun + SHORTEST_PASS_SECONDS - time.monotonic()))  # it asks more than once
-        held_up.append(max(0.0, beside.longest("service") - beside.longest("twin")))
-        noise.append(beside.longest("twin"))
-        if beside.refused():
-            cost.wrong.append(f"a neighbour was answered {beside.refused()[:5]} meanwhile")
-    cost.held_up_seconds, cost.noise_seconds = statistics.median(held_up), statistics.median(noise)
+    found = statistics.median_low(_hold(running, attack, cost) for _ in range(passes))
+    for _ in range(MORE_TRIES):
+        if found.held_up_seconds <= _most_seconds(attack, found):
+            break
+        found = min(found, _hold(running, attack, cost))
+    cost.held_up_seconds, cost.noise_seconds = found.held_up_seconds, found.noise_seconds
+
+
+def _hold(running: Target, attack: Attack, cost: Cost) -> Hold:
+    """One pass beside the neighbour."""
+    with neighbour_of(running) as beside:
+        begun = time.monotonic()
+        _run(running, attack, cost)
+        time.sleep(max(0.0, begun + SHORTEST_PASS_SECONDS - time.monotonic()))  # it asks more than once
+    if beside.refused():
+        cost.wrong.append(f"a neighbour was answered {beside.refused()[:5]} meanwhile")
+    noise = beside.longest("twin")
+    return Hold(max(0.0, beside.longest("service") - noise), noise)
+
+
+def _most_seconds(attack: Attack, hold: Hold) -> float:
+    return HELD_UP_SECONDS * attack.requests + hold.noise_bar_seconds
 
 
 def _judge(attack: Attack, cost: Cost) -> None:
@@ -165,8 +197,7 @@ def _judge(attack: Attack, cost: Cost) -> None:
         cost.wrong.append(f"{used:.2f} s of processor time; at most {CPU_SECONDS * attack.requests:.1f} s")
     if cost.memory_bytes > MEMORY_BYTES * attack.requests:
         cost.wrong.append(f"{cost.memory_bytes / MIB:.0f} MiB; at most {MEMORY_BYTES * attack.requests / MIB:.0f} MiB")
-    # A machine whose idle twin is held up as well cannot tell a few hundredths of a second.
-    most = HELD_UP_SECONDS * attack.requests + (BUSY * cost.noise_seconds if cost.noise_seconds > QUIET_SECONDS else 0)
+    most = _most_seconds(attack, Hold(cost.held_up_seconds, cost.noise_seconds))
     if cost.held_up_seconds > most:
         held_up = f"held a neighbour up for {cost.held_up_seconds * 1000:.0f} ms"
         cost.wrong.append(f"{held_up}; at most {most * 1000:.0f} ms")

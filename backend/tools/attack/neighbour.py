@@ -1,8 +1,8 @@
-"""Another client: ``python -m tools.attack.neighbour PORT TWIN_PORT TOKEN`` asks two services again and again.
+"""Another client: ``python -m tools.attack.neighbour TOKEN PORT PID TWIN_PORT TWIN_PID`` asks two services.
 
 One of them is attacked. Its twin is idle: how long it takes is the noise of the machine at that moment. Prints the
-name, the seconds and the status of each request, until its input ends. It is a process of its own, so what it waits for
-is the service and not the attacker beside it.
+name, the seconds, the seconds of those in which somebody waited for a processor, and the status of each request, until
+its input ends. It is a process of its own, so what it waits for is the service and not the attacker beside it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import itertools
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
+
+from tools.attack import processes
 
 PATHS = ("/healthz", "/api/v1/nodes?limit=1")
 PAUSE_SECONDS = 0.02
@@ -30,30 +34,56 @@ def ask(connection: http.client.HTTPConnection, path: str, token: str) -> int:
         return 0
 
 
+Waits = tuple[dict[int, float], ...]
+
+
 class Asking(threading.Thread):
     """Asks one service again and again."""
 
-    def __init__(self, name: str, port: int, token: str, ending: threading.Event) -> None:
+    def __init__(
+        self,
+        name: str,
+        port: int,
+        waits: Callable[[], tuple[dict[int, float], ...]],
+        token: str,
+        ending: threading.Event,
+    ) -> None:
         super().__init__(name=name)
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
-        self._token, self._ending = token, ending
+        self._waits, self._token, self._ending = waits, token, ending
 
     def run(self) -> None:
         """Ask until the process ends."""
         for path in itertools.cycle(PATHS):
             if self._ending.wait(PAUSE_SECONDS):
                 return
+            before = self._waits()
             begun = time.monotonic()
             status = ask(self._connection, path, self._token)
-            sys.stdout.write(f"{self.name} {time.monotonic() - begun:.6f} {status}\n")
+            seconds = time.monotonic() - begun
+            waited = sum(map(processes.longest_wait, before, self._waits()))
+            sys.stdout.write(f"{self.name} {seconds:.6f} {min(seconds, waited):.6f} {status}\n")
             sys.stdout.flush()
+
+
+def waits(service: int) -> Waits:
+    """How long the thread that asks and those of a service have waited for a processor.
+
+    PostgreSQL's processes are left out: of several that wait at the same time none is known to be the one that is
+    waited for. The twin is over the same PostgreSQL.
+    """
+    return processes.waited_seconds([threading.get_native_id()]), processes.waited_seconds(
+        processes.threads_of(service)
+    )
 
 
 def main() -> None:
     """Ask both until the input ends."""
-    token, ending = sys.argv[3], threading.Event()
+    token, ending = sys.argv[1], threading.Event()
+    port, pid, twin_port, twin_pid = map(int, sys.argv[2:])
     asking = [
-        Asking(name, int(port), token, ending) for name, port in (("service", sys.argv[1]), ("twin", sys.argv[2]))
+        Asking(name, at, partial(waits, served_by), token, ending)
+        for name, at, served_by in (("service", port, pid), ("twin", twin_port, twin_pid))
     ]
     for each in asking:
         each.start()

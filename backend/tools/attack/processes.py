@@ -39,6 +39,30 @@ def cpu_seconds(pid: int) -> float:
     return total * TICK_SECONDS
 
 
+def threads_of(pid: int) -> list[int]:
+    """The threads of a process."""
+    with suppress(OSError):
+        return [int(thread.name) for thread in (Path("/proc") / str(pid) / "task").iterdir()]
+    return []
+
+
+def waited_seconds(threads: list[int]) -> dict[int, float]:
+    """How long each thread could have run and had no processor, so far; nothing where the kernel does not count it."""
+    found: dict[int, float] = {}
+    for thread in threads:
+        with suppress(OSError, IndexError):
+            found[thread] = int((Path("/proc") / str(thread) / "schedstat").read_text().split()[1]) / 1e9
+    return found
+
+
+def longest_wait(before: dict[int, float], after: dict[int, float]) -> float:
+    """The longest wait for a processor of one thread between two looks.
+
+    One thread's, and no sum: those who wait at the same time do not make a client wait twice.
+    """
+    return max((seconds - before.get(thread, 0.0) for thread, seconds in after.items()), default=0.0)
+
+
 def memory_bytes(pid: int) -> int:
     """Proportional share of memory of a family: pages that processes have in common count once."""
     total = 0

@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -136,7 +137,11 @@ async def _make_tokens(database_url: str) -> tuple[dict[Role, str], str]:
 @contextmanager
 def target(folder: Path, environment: Mapping[str, str] = BEHIND_A_PROXY) -> Iterator[Target]:
     """A migrated service with a small synthetic fleet, ended with the block."""
-    postgres = embedded.EmbeddedPostgres(folder / "postgresql", embedded.TEST_SETTINGS)
+    # In a folder of its own that every user may enter: pytest's is closed again by a pytest that begins beside it,
+    # and PostgreSQL, which runs as another user, would end at its next checkpoint.
+    of_postgres = tempfile.TemporaryDirectory(prefix="hp-attack-pg-", ignore_cleanup_errors=True)
+    Path(of_postgres.name).chmod(0o711)
+    postgres = embedded.EmbeddedPostgres(Path(of_postgres.name) / "postgresql", embedded.TEST_SETTINGS)
     servers: list[Server] = []
     try:
         postgres.start()
@@ -157,6 +162,7 @@ def target(folder: Path, environment: Mapping[str, str] = BEHIND_A_PROXY) -> Ite
         for each in servers:
             each.kill()
         postgres.close()
+        of_postgres.cleanup()
 
 
 def stop_seconds(running: Target) -> float:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
 
 import httpx
 import psycopg
@@ -56,6 +57,8 @@ class Server:
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    command: ClassVar[tuple[str, ...]] = ("-m", "hugeplan.cli")
+    """What Python runs."""
 
     @property
     def url(self) -> str:
@@ -73,7 +76,7 @@ class Server:
             **self.environment,
         }
         with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "hugeplan.cli", "serve"]
+            command = [sys.executable, *self.command, "serve"]
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def kill(self) -> None:
@@ -104,6 +107,8 @@ class Server:
                     return time.monotonic() - begun
             except httpx.HTTPError:
                 pass
+            if self.process is not None and self.process.poll() is not None:
+                raise SystemExit(f"chaos: the service ended with {self.process.returncode}; see {self.log}")
             if time.monotonic() - begun > RECOVERY_SECONDS:
                 raise SystemExit(f"chaos: not ready {RECOVERY_SECONDS:g} s after a kill; see {self.log}")
             time.sleep(0.02)
