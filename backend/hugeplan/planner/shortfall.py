@@ -198,6 +198,8 @@ def _largest_pool(
     def spare(buffer_pool_bytes: int) -> int:
         return -_lacks(request, with_pool(fixed, buffer_pool_bytes), missing)
 
+    if room <= 0 and spare(grids[0].above(0)) < 0:  # what is not this pool's takes more than there is
+        return None
     fits = found > 0 and spare(found) >= 0
     if not fits or (above <= most and spare(above) >= 0):
         found = max(largest_that_fits(spare, grid, most, above if fits else found or most) for grid in best)
