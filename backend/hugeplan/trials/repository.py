@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -79,6 +79,12 @@ async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -
         .limit(limit)
     )
     return [(trial_id, summary) for trial_id, summary in await session.execute(statement)]
+
+
+async def nodes_with_trials(session: ReadSession, node_ids: Collection[UUID]) -> set[UUID]:
+    """Those of some nodes of which trials are kept."""
+    statement = select(TrialRow.node_id).where(TrialRow.node_id.in_(node_ids)).distinct()
+    return set((await session.scalars(statement)).all())
 
 
 async def get_trial(session: ReadSession, trial_id: UUID) -> TrialRow | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -12,14 +12,21 @@ from hugeplan.access.dependencies import Viewer, require
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
+from hugeplan.api.beside import Beside
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.unread import Unread, unread
 from hugeplan.documents.trial import TrialDocument
 from hugeplan.fleet import service as fleet
 from hugeplan.trials import service
 from hugeplan.trials.schemas import FleetTrial, Trial, TrialReceipt
 
 router = APIRouter(tags=["fleet"], route_class=GuardedRoute)
+
+if TYPE_CHECKING:
+    UnreadTrial = Unread[TrialDocument]
+else:
+    UnreadTrial = unread(TrialDocument)
 
 Sender = Annotated[Actor, Depends(require(Role.AGENT, Role.PLANNER, Role.APPROVER, Role.ADMIN), scope="function")]
 
@@ -32,13 +39,15 @@ Sender = Annotated[Actor, Depends(require(Role.AGENT, Role.PLANNER, Role.APPROVE
 async def trials_create(
     actor: Sender,
     session: Writes,
-    document: TrialDocument,
+    body: UnreadTrial,
+    beside: Beside,
     *,
     settings: CurrentSettings,
     request: Request,
     response: Response,
 ) -> TrialReceipt:
     """Store what ``hugeplan trial`` wrote. Idempotent by id: the same trial again is answered 200."""
+    document = await service.read(beside, body)
     found = await service.store(session, actor, document, most=settings.max_trials_per_node)
     audit.note(request, kind="trial", subject=found.id, node=str(found.node_id))
     response.status_code = 201 if found.created else 200

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+import pickle
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
+from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.api.unread import Unread
 from hugeplan.db.models import TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.documents.kept import pack, unpack
+from hugeplan.documents.kept import unpack
 from hugeplan.documents.trial import TrialDocument, TrialPageSize, TrialStatus
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError, invalid_input
 from hugeplan.planner.model import GIB, MIB, MeasuredTrial, Range
 from hugeplan.planner.units import format_change
-from hugeplan.trials import repository
+from hugeplan.trials import repository, work
 from hugeplan.trials.schemas import FleetTrial, Trial, TrialReceipt, TrialResult
+from hugeplan.trials.work import ReadTrial
 
 MOST_FOR_A_PLAN: Final = 50
 """How many of a node's newest trials a plan looks at."""
@@ -32,12 +35,17 @@ Translation gives at most three times the work."""
 _PAGES: Final = {"2M": 2 * MIB, "1G": GIB, "thp": 2 * MIB}
 
 
-async def store(session: WriteSession, actor: Actor, document: TrialDocument, *, most: int) -> TrialReceipt:
+async def read(beside: RequestSandbox, body: Unread[TrialDocument]) -> ReadTrial:
+    """A trial as it was sent, read in the sandbox. InvalidInputError names the field that is wrong."""
+    return work.decode(await beside.work(work.READ, pickle.dumps(body), what="Reading this trial"))
+
+
+async def store(session: WriteSession, actor: Actor, document: ReadTrial, *, most: int) -> TrialReceipt:
     """Store a trial under its id; the same content again changes nothing.
 
     ConflictError for other content, and where as many of the node are kept as may be.
     """
-    machine_id = document.machine.machine_id
+    machine_id = document.machine_id
     if machine_id is None:
         expected = "the machine id that the node's agent reports under"
         raise invalid_input([FieldProblem(field="machine.machine_id", value=None, expected=expected)])
@@ -49,16 +57,16 @@ async def store(session: WriteSession, actor: Actor, document: TrialDocument, *,
     node_id = await repository.node_of_machine(session, machine_id)
     if node_id is None:
         raise NotFoundError(f"No node reports under the machine id {machine_id}; its agent must have reported once.")
-    kept, now, trial_id = document.model_dump_json().encode(), datetime.now(UTC), UUID(document.id)
+    now, trial_id = datetime.now(UTC), UUID(document.id)
     values = {
         "node_id": node_id,
         "id": trial_id,
         "started_at": document.started_at,
         "ordered_at": min(document.started_at, now),
         "stored_at": now,
-        "content_sha256": hashlib.sha256(kept).digest(),
-        "summary": _summary(document),
-        "document": pack(kept),
+        "content_sha256": document.digest,
+        "summary": document.summary,
+        "document": document.document,
     }
     created = await repository.insert_trial(session, values)
     if not created and await repository.content_of(session, node_id, trial_id) != values["content_sha256"]:
@@ -66,15 +74,6 @@ async def store(session: WriteSession, actor: Actor, document: TrialDocument, *,
     if created and await repository.count_trials(session, node_id) > most:
         raise ConflictError(f"{most} trials of this node are kept, as many as may be (HUGEPLAN_MAX_TRIALS_PER_NODE).")
     return TrialReceipt(id=trial_id, node_id=node_id, created=created)
-
-
-def _summary(document: TrialDocument) -> dict[str, object]:
-    """The document without its blocks, with their number."""
-    found = document.model_dump(mode="json", exclude={"page_sizes"})
-    sizes = [
-        size.model_dump(mode="json", exclude={"blocks"}) | {"blocks": len(size.blocks)} for size in document.page_sizes
-    ]
-    return found | {"page_sizes": sizes}
 
 
 async def list_trials(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Trial]:
@@ -114,6 +113,14 @@ async def measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTria
             measured for size in document.page_sizes if (measured := _measured(trial_id, document, size)) is not None
         ]
     return tuple(found)
+
+
+async def measured_on_each(session: ReadSession, node_ids: Collection[UUID]) -> dict[UUID, tuple[MeasuredTrial, ...]]:
+    """``measured_on`` of those of some nodes of which trials are kept."""
+    return {
+        node_id: await measured_on(session, node_id)
+        for node_id in sorted(await repository.nodes_with_trials(session, node_ids))
+    }
 
 
 def _measured(trial_id: UUID, document: TrialDocument, size: TrialPageSize) -> MeasuredTrial | None:
