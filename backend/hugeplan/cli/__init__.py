@@ -27,8 +27,6 @@ EXIT_FAILED: Final = 1
 EXIT_WRONG_INPUT: Final = 2
 EXIT_DOES_NOT_FIT: Final = 4
 EXIT_FINDING_WRONG: Final = 5
-#: All that could be read fits; something could not be read and is named on the way.
-EXIT_NOT_ALL_READ: Final = 6
 EXIT_INTERRUPTED: Final = 130
 #: The output could not be written whole: its reader has ended (``| head``), or the disk is full. As EX_IOERR.
 EXIT_OUTPUT: Final = 74

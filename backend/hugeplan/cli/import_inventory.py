@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hugeplan.artifacts.outside import folder_name
-from hugeplan.cli import EXIT_NOT_ALL_READ, InputError
+from hugeplan.cli import InputError
 from hugeplan.cli.files import decode_text, read_bytes
 from hugeplan.cli.plan_inventory import prometheus_inventory
 from hugeplan.inventory.ansible import read_ansible
@@ -31,8 +31,6 @@ sources:
 examples:
   kubectl get nodes,pods,pvc -A -o json | hugeplan import kubernetes - --out scenarios
   hugeplan import prometheus http://prometheus.example:9090 --to https://hugeplan.example
-
-exit status: 0 imported, 1 failed, 2 wrong input, 6 imported without what could not be read, which is named.
 
 --to needs a planner's token in HUGEPLAN_TOKEN. A node's scenario is replaced when it is imported again.
 """
@@ -70,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write(Path(arguments.out), scenarios)
     if arguments.to is None and arguments.out is None:
         print(json.dumps([{"name": name, "scenario": document} for name, document in scenarios], indent=2))
-    return EXIT_NOT_ALL_READ if inventory.unread else 0
+    return 0
 
 
 def _kubernetes(path: str) -> Inventory:

@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, EXIT_NOT_ALL_READ, InputError
+from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, InputError
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.errors import InventoryError
@@ -49,12 +49,10 @@ def print_answer(inventory: Inventory, arguments: argparse.Namespace) -> int:
 
 
 def exit_status(found: FleetAnswer) -> int:
-    """0: all fits; 4: a node does not fit; 5: a finding says wrong; 6: only what could be read was judged."""
+    """0: all fits; 4: a node does not fit; 5: a finding says wrong."""
     if found.does_not_fit:
         return EXIT_DOES_NOT_FIT
-    if any(one.state is State.WRONG for one in found.all_findings):
-        return EXIT_FINDING_WRONG
-    return EXIT_NOT_ALL_READ if found.inventory.unread else 0
+    return EXIT_FINDING_WRONG if any(one.state is State.WRONG for one in found.all_findings) else 0
 
 
 def write_artifacts(found: FleetAnswer, folder: Path) -> None:

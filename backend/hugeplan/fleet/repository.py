@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -313,6 +313,11 @@ async def report_states(session: ReadSession, node_id: UUID) -> dict[str, int]:
 def is_node(node_id: UUID) -> ColumnElement[bool]:
     """The condition that selects one node."""
     return NodeRow.id == node_id
+
+
+def is_one_of(node_ids: Collection[UUID]) -> ColumnElement[bool]:
+    """The condition that selects some nodes."""
+    return NodeRow.id.in_(node_ids)
 
 
 def selected(selector: NodeSelector) -> list[ColumnElement[bool]]:

@@ -43,7 +43,7 @@ from hugeplan.fleet.schemas import (
     SampleRow,
 )
 from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
-from hugeplan.fleet.stored import as_observed, read_histories, read_node
+from hugeplan.fleet.stored import StoredNode, as_observed, read_histories, read_node
 from hugeplan.planner.memory.kernel_parameters import boot_pools
 from hugeplan.planner.model import NodeFacts, NodeSample
 from hugeplan.planner.pages import usual_default_size
@@ -234,10 +234,15 @@ async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts,
     stored = await read_node(session, node_id)
     if stored is None:
         raise unknown_node(node_id)
+    return (*facts_as_stored(stored), stored.taken_at)
+
+
+def facts_as_stored(stored: StoredNode) -> tuple[NodeFacts, NodeSample]:
+    """A node that was read as the planner takes it. InvalidInputError where its report lacks what the planner needs."""
     try:
-        return (*as_observed(stored), stored.taken_at)
+        return as_observed(stored)
     except IncompleteReportError as error:
-        raise invalid_input([FieldProblem(field="node_id", value=str(node_id), expected=str(error))]) from error
+        raise invalid_input([FieldProblem(field="node_id", value=str(stored.id), expected=str(error))]) from error
 
 
 async def get_observation(session: ReadSession, node_id: UUID) -> tuple[datetime, Observation]:

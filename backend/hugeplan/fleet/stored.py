@@ -6,7 +6,7 @@ that another process can do it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -66,11 +66,23 @@ async def read_node(session: ReadSession, node_id: UUID) -> StoredNode | None:
     return StoredNode(**found[0]) if found else None
 
 
+async def read_nodes_by_id(session: ReadSession, node_ids: Collection[UUID]) -> list[StoredNode]:
+    """Some nodes with their histories, in a few statements however many they are; without those that are gone."""
+    which = [repository.is_one_of(node_ids)]
+    return await _with_histories(
+        session, await repository.stored_nodes(session, which, after=None, limit=len(node_ids))
+    )
+
+
 async def read_nodes(
     session: ReadSession, selector: NodeSelector, *, after: tuple[str, UUID] | None, limit: int
 ) -> list[StoredNode]:
     """The next nodes of a selector by name, with their histories; ``after`` is name and id of the last one before."""
     found = await repository.stored_nodes(session, repository.selected(selector), after=after, limit=limit)
+    return await _with_histories(session, found)
+
+
+async def _with_histories(session: ReadSession, found: Sequence[dict[str, Any]]) -> list[StoredNode]:
     nodes = [StoredNode(**row) for row in found]
     histories = await read_histories(session, {node.id: node.taken_at for node in nodes})
     return [replace(node, history=histories.get(node.id)) for node in nodes]

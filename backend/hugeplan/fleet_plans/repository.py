@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -136,6 +136,15 @@ async def get_group(session: ReadSession, job_id: UUID, number: int) -> FleetPla
         select(row).where(row.fleet_plan_id == job_id, row.number == number)
     )
     return found
+
+
+async def pools_of_groups(
+    session: ReadSession, job_id: UUID, numbers: Collection[int]
+) -> dict[int, list[dict[str, Any]]]:
+    """The pools of some groups of a job, by number."""
+    row = FleetPlanGroupRow
+    statement = select(row.number, row.pools).where(row.fleet_plan_id == job_id, row.number.in_(numbers))
+    return {row[0]: row[1] for row in await session.execute(statement)}
 
 
 async def list_nodes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import UUID
@@ -157,6 +157,11 @@ async def get_group(session: ReadSession, job_id: UUID, number: int) -> FleetPla
     if row is None:
         raise NotFoundError(f"This fleet plan has no group {number}.")
     return FleetPlanGroupDetail(**_group(row).model_dump(), plan=_PLAN.validate_python(row.plan))
+
+
+async def pools_of_groups(session: ReadSession, job_id: UUID, numbers: Collection[int]) -> dict[int, list[JsonObject]]:
+    """The pools that the plans of some groups ask for."""
+    return await repository.pools_of_groups(session, job_id, numbers)
 
 
 def _node(row: FleetPlanNodeRow) -> FleetPlanNode:

@@ -48,7 +48,6 @@ def read_ansible(path: Path) -> Inventory:
         source=f"Ansible facts of {path}",
         nodes=tuple(sorted(nodes, key=lambda node: node.facts.name)),
         notes=tuple(notes),
-        unread=len(notes),
         unknown=_UNKNOWN,
     )
 

@@ -79,10 +79,7 @@ class FoundNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What a source holds. ``notes`` are objects that could not be read and other oddities, one sentence each.
-
-    ``unread`` counts objects, nodes and quantities that could not be read: the answer is without them.
-    """
+    """What a source holds. ``notes`` are objects that could not be read and other oddities, one sentence each."""
 
     source: str
     nodes: tuple[FoundNode, ...]
@@ -90,4 +87,3 @@ class Inventory:
     pods: int = 0
     notes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    unread: int = 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -11,23 +13,31 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.preconditions import etag
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts.base import object_name
-from hugeplan.db.models import FleetPlanNodeRow
+from hugeplan.db.models import FleetPlanNodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import ConflictError, InvalidInputError, NotFoundError, ProblemError
+from hugeplan.events.records import Event, write_events
+from hugeplan.fleet import service as fleet
+from hugeplan.fleet.stored import StoredNode, read_nodes_by_id
 from hugeplan.fleet_plans import service as fleet_plans
 from hugeplan.fleet_plans.schemas import FleetPlanDetail
+from hugeplan.planner.model import MeasuredTrial
 from hugeplan.planner.pages import counted_pages
 from hugeplan.plans import repository, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision, SkippedRow
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios.schemas import SavedPlan
+from hugeplan.scenarios.work import Question
+from hugeplan.trials import service as trials
 
 ROWS_PER_CALL: Final = 20
-WORK_PER_CALL: Final = 32
+WORK_PER_CALL: Final = 100
 """After rows of so much work no further row is begun: it takes 0.2 s of processor time. A row is ROW_WORK, and one more
 per database."""
 ROW_WORK: Final = 7
+ROWS_READ: Final = 5
+"""Of so many rows at a time is read what they are computed from: more might not be begun in this call."""
 _STATES: Final = {"propose": "proposed", "approve": "approved", "in_force": "in_force"}
 _ORDER: Final = ("draft", "proposed", "approved", "in_force")
 
@@ -71,15 +81,24 @@ async def _computed(
     session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, row: FleetPlanNodeRow
 ) -> saved_plans.Computed:
     """The plan of a row. ConflictError where its node's newest report asks for other pools than the row says."""
+    return await _computed_with(session, beside, job, row, await _read(session, job, [row]))
+
+
+async def _computed_with(
+    session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, row: FleetPlanNodeRow, read: _Read
+) -> saved_plans.Computed:
     if row.group_number is None:
         raise ConflictError(f"{row.name} has no plan: {' '.join(row.exceptions)}")
-    group = await fleet_plans.get_group(session, job.id, row.group_number)
-    wanted = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in group.pools}
-    scenario = job.scenario
-    if scenario is None:
-        scenario = await scenarios.scenario_of_node(session, row.node_id)
+    wanted = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in read.pools[row.group_number]}
+    stored = read.nodes.get(row.node_id)
+    if stored is None:
+        raise fleet.unknown_node(row.node_id)
+    facts, sample = fleet.facts_as_stored(stored)
+    scenario = scenarios.scenario_of(facts, sample) if job.scenario is None else job.scenario
+    facts = replace(facts, trials=read.trials.get(row.node_id, ()))
+    inputs = saved_plans.Inputs(Question(scenario, facts, sample), read.runs.get(row.node_id))
     question = saved_plans.Wanted(row.node_id, scenario, fleet_plan_id=job.id)
-    made = await saved_plans.computed(session, beside, question)
+    made = await saved_plans.computed(session, beside, question, inputs)
     pools = {(pool["numa_node"], pool["page_bytes"]): pool["pages"] for pool in made.plan["pools"] if pool["pages"]}
     if pools != wanted:
         raise ConflictError(
@@ -87,6 +106,30 @@ async def _computed(
             f" for {_pages(pools)}. Run the fleet plan again."
         )
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the plans of some rows are computed from, read at once: statement by statement they cost more than the
+    arithmetic."""
+
+    asked: frozenset[UUID]
+    pools: Mapping[int, Sequence[JsonObject]]
+    nodes: Mapping[UUID, StoredNode]
+    trials: Mapping[UUID, tuple[MeasuredTrial, ...]]
+    runs: Mapping[UUID, tuple[UUID, datetime]]
+
+
+async def _read(session: ReadSession, job: FleetPlanDetail, rows: Sequence[FleetPlanNodeRow]) -> _Read:
+    node_ids = [row.node_id for row in rows]
+    numbers = {row.group_number for row in rows if row.group_number is not None}
+    return _Read(
+        asked=frozenset(node_ids),
+        pools=await fleet_plans.pools_of_groups(session, job.id, numbers),
+        nodes={stored.id: stored for stored in await read_nodes_by_id(session, node_ids)},
+        trials=await trials.measured_on_each(session, node_ids),
+        runs=await saved_plans.newest_runs(session, node_ids),
+    )
 
 
 def _pages(pools: dict[tuple[int, int], int]) -> str:
@@ -113,33 +156,46 @@ async def decide(
         session, job_id, group_number=body.group_number, after=body.after, limit=ROWS_PER_CALL + 1
     )
     last = rows[ROWS_PER_CALL - 1].position if len(rows) > ROWS_PER_CALL else None
+    rows = rows[:ROWS_PER_CALL]
     made: dict[UUID, _Prepared] = {}
     failed: dict[UUID, str] = {}
     # All arithmetic comes before the first row is written: it runs without a connection.
+    prepare = _Preparing(session, beside, job, body, rows)
     work = 0
-    for number, row in enumerate(rows[:ROWS_PER_CALL]):
+    for number, row in enumerate(rows):
         if work >= WORK_PER_CALL:
             rows, last = rows[:number], rows[number - 1].position
             break
         try:
-            made[row.node_id] = await _prepared(session, beside, job, row, body)
+            made[row.node_id] = await prepare.row(number)
             work += made[row.node_id].work
         except ProblemError as error:
             failed[row.node_id] = str(error)
             # One that takes too long to plan has cost as much as a request may.
             work += WORK_PER_CALL if isinstance(error, InvalidInputError) else ROW_WORK
+    found = await repository.plans_of_rows(session, job_id, made.keys())
     done, already = 0, 0
-    for row in rows[:ROWS_PER_CALL]:
+    fresh: list[PlanRow] = []
+    events: list[Event] = []
+    for row in rows:
         if row.node_id in failed:
             continue
+        prepared, plan = made[row.node_id], found.get(row.node_id)
         try:
-            if await _advance(session, job, row, made[row.node_id], body, by=by, second_person=second_person):
+            if plan is None:
+                draft = _draft(row, prepared, by=by)
+                events.append(service.propose_new(draft, by=by))
+                fresh.append(draft)
+                done += 1
+            elif await _advance(session, plan, prepared, body, by=by, second_person=second_person):
                 done += 1
             else:
                 already += 1
         except ProblemError as error:
             # Raised before a statement of the row changes anything, so what was done for other rows stands.
             failed[row.node_id] = str(error)
+    await saved_plans.add(session, fresh)
+    await write_events(session, events)
     names = {row.node_id: row.name for row in rows}
     skipped = [SkippedRow(node_id=key, node_name=names[key], reason=reason) for key, reason in failed.items()]
     return FleetRowsDecided(done=done, already=already, skipped=skipped, next=last)
@@ -155,22 +211,42 @@ class _Prepared:
     """See WORK_PER_CALL; a row that is there already costs next to nothing."""
 
 
-async def _prepared(
-    session: ReadSession, beside: RequestSandbox, job: FleetPlanDetail, row: FleetPlanNodeRow, body: FleetRowsDecision
-) -> _Prepared:
-    found = await repository.plan_of_row(session, job.id, row.node_id)
-    if found is not None:
-        is_asked = found.state == {"propose": "draft", "approve": "proposed"}.get(body.to)
-        if _is_there(found.state, body):
+class _Preparing:
+    """What is computed for the rows of one call. What is read of nodes is read for some rows at a time."""
+
+    def __init__(
+        self,
+        session: ReadSession,
+        beside: RequestSandbox,
+        job: FleetPlanDetail,
+        body: FleetRowsDecision,
+        rows: Sequence[FleetPlanNodeRow],
+    ) -> None:
+        self._session, self._beside, self._job, self._body, self._rows = session, beside, job, body, rows
+        self._kept: dict[UUID, PlanRow] | None = None
+        self._read: _Read | None = None
+
+    async def row(self, number: int) -> _Prepared:
+        """One row: its plan, or its kept plan beside a newer sample. ProblemError where it cannot be decided about."""
+        row, body = self._rows[number], self._body
+        if self._kept is None:
+            node_ids = [each.node_id for each in self._rows]
+            self._kept = await repository.plans_of_rows(self._session, self._job.id, node_ids)
+        found = self._kept.get(row.node_id)
+        if found is not None:
+            is_asked = found.state == {"propose": "draft", "approve": "proposed"}.get(body.to)
+            if _is_there(found.state, body):
+                return _Prepared()
+            looked = await service.look(self._session, self._beside, found) if is_asked else None
+            return _Prepared(looked=looked, work=_work_of(found.plan))
+        if body.to != "propose":
             return _Prepared()
-        looked = await service.look(session, beside, found) if is_asked else None
-        return _Prepared(looked=looked, work=_work_of(found.plan))
-    if body.to != "propose":
-        return _Prepared()
-    if row.fits is False:
-        raise ConflictError(f"The plan of {row.name} does not fit.")
-    made = await _computed(session, beside, job, row)
-    return _Prepared(made=made, work=_work_of(made.plan))
+        if row.fits is False:
+            raise ConflictError(f"The plan of {row.name} does not fit.")
+        if self._read is None or row.node_id not in self._read.asked:
+            self._read = await _read(self._session, self._job, self._rows[number : number + ROWS_READ])
+        made = await _computed_with(self._session, self._beside, self._job, row, self._read)
+        return _Prepared(made=made, work=_work_of(made.plan))
 
 
 def _work_of(plan: JsonObject) -> int:
@@ -182,22 +258,22 @@ def _is_there(state: str, body: FleetRowsDecision) -> bool:
     return state in _ORDER[_ORDER.index(_STATES[body.to]) :]
 
 
+def _draft(row: FleetPlanNodeRow, prepared: _Prepared, *, by: Actor) -> PlanRow:
+    if prepared.made is None:
+        raise ConflictError(f"The plan of {row.name} is not proposed.")
+    return saved_plans.draft(prepared.made, by=by)
+
+
 async def _advance(
     session: WriteSession,
-    job: FleetPlanDetail,
-    row: FleetPlanNodeRow,
+    found: PlanRow,
     prepared: _Prepared,
     body: FleetRowsDecision,
     *,
     by: Actor,
     second_person: bool,
 ) -> bool:
-    """One row one step on. False where it is there already, or further."""
-    found = await repository.plan_of_row(session, job.id, row.node_id)
-    if found is None:
-        if prepared.made is None:
-            raise ConflictError(f"The plan of {row.name} is not proposed.")
-        found = await saved_plans.keep(session, prepared.made, by=by)
+    """A kept plan one step on. False where it is there already, or further."""
     plan = await service.locked(session, found.id, etag(found.version))
     if _is_there(plan.state, body):
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -110,10 +110,14 @@ async def group_rows(session: ReadSession, fleet_plan_id: UUID, group_number: in
 
 async def plan_of_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) -> PlanRow | None:
     """The plan that was kept of a row, the newest one."""
-    found: PlanRow | None = await session.scalar(
+    return (await plans_of_rows(session, fleet_plan_id, [node_id])).get(node_id)
+
+
+async def plans_of_rows(session: ReadSession, fleet_plan_id: UUID, node_ids: Collection[UUID]) -> dict[UUID, PlanRow]:
+    """The plan that was kept of each of some rows, the newest one; without those of which none was."""
+    found = await session.scalars(
         select(PlanRow)
-        .where(PlanRow.fleet_plan_id == fleet_plan_id, PlanRow.node_id == node_id)
-        .order_by(PlanRow.created_at.desc(), PlanRow.id.desc())
-        .limit(1)
+        .where(PlanRow.fleet_plan_id == fleet_plan_id, PlanRow.node_id.in_(node_ids))
+        .order_by(PlanRow.created_at, PlanRow.id)
     )
-    return found
+    return {row.node_id: row for row in found if row.node_id is not None}  # the newest comes last

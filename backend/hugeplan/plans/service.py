@@ -92,15 +92,31 @@ def _require_state(row: PlanRow, wanted: str, what: str) -> None:
 
 
 async def _said(session: WriteSession, row: PlanRow, kind: str, text: str, at: datetime) -> None:
-    event = Event(at=at, kind=kind, node_id=row.node_id, node_name=row.node_name, subject=str(row.id), text=text)
-    await write_events(session, [event])
+    await write_events(session, [_event(row, kind, text, at)])
+
+
+def _event(row: PlanRow, kind: str, text: str, at: datetime) -> Event:
+    return Event(at=at, kind=kind, node_id=row.node_id, node_name=row.node_name, subject=str(row.id), text=text)
+
+
+def propose_new(row: PlanRow, *, by: Actor) -> Event:
+    """A draft that is not kept yet becomes a proposal. PlanDoesNotFitError for one that does not fit."""
+    _require_fit(row)
+    now = datetime.now(UTC)
+    row.state, row.version, row.state_at = "proposed", row.version + 1, now
+    row.proposed_by, row.proposed_by_id, row.proposed_at = by.name, by.token_id, now
+    return _event(row, "plan_proposed", f"The {name_of(row)} was proposed by {by.name}.", now)
+
+
+def _require_fit(row: PlanRow) -> None:
+    if not row.plan.get("feasible", True):
+        raise PlanDoesNotFitError(f"{row.headline} A plan that does not fit cannot be proposed.")
 
 
 async def propose(session: WriteSession, row: PlanRow, looked: Looked | None, *, by: Actor) -> PlanSummary:
     """A draft is put before an approver. PlanDoesNotFitError for one that does not fit."""
     _require_state(row, "draft", "proposed")
-    if not row.plan.get("feasible", True):
-        raise PlanDoesNotFitError(f"{row.headline} A plan that does not fit cannot be proposed.")
+    _require_fit(row)
     await note_look(session, row, looked)
     now = datetime.now(UTC)
     values = {"state": "proposed", "state_at": now, "proposed_at": now, "proposed_by": by.name}

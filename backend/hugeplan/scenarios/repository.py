@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -105,9 +105,9 @@ async def delete_scenario(session: WriteSession, scenario_id: UUID, version: int
     return (await session.execute(statement)).scalar_one_or_none() is not None
 
 
-async def add_plan(session: WriteSession, plan: PlanRow) -> None:
-    """Store a plan."""
-    session.add(plan)
+async def add_plans(session: WriteSession, plans: Sequence[PlanRow]) -> None:
+    """Store plans."""
+    session.add_all(plans)
     await session.flush()
 
 
@@ -161,13 +161,13 @@ async def set_outcome(
     await session.execute(statement.values(**values).execution_options(synchronize_session=False))
 
 
-async def newest_run(session: ReadSession, node_id: UUID) -> tuple[UUID, datetime] | None:
-    """The newest run of a node and when it began."""
-    statement = select(RunRow.id, RunRow.started_at).join(
+async def newest_runs(session: ReadSession, node_ids: Collection[UUID]) -> dict[UUID, tuple[UUID, datetime]]:
+    """The newest run of each of some nodes and when it began; without those that have none."""
+    statement = select(NodeRow.id, RunRow.id, RunRow.started_at).join(
         NodeRow, (NodeRow.id == RunRow.node_id) & (NodeRow.latest_run_id == RunRow.id)
     )
-    row = (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
-    return None if row is None else (row[0], row[1])
+    found = await session.execute(statement.where(NodeRow.id.in_(node_ids)))
+    return {node_id: (run_id, started_at) for node_id, run_id, started_at in found}
 
 
 async def add_versions(session: WriteSession, versions: Sequence[ScenarioVersionRow]) -> None:

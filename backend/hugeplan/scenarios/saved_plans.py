@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -169,13 +169,27 @@ class Computed:
     run: tuple[UUID, datetime] | None
 
 
-async def computed(session: ReadSession, beside: RequestSandbox, wanted: Wanted) -> Computed:
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the sandbox is asked about a plan, and the newest run of its node."""
+
+    asked: work.Question
+    run: tuple[UUID, datetime] | None
+
+
+async def computed(
+    session: ReadSession, beside: RequestSandbox, wanted: Wanted, inputs: Inputs | None = None
+) -> Computed:
     """Compute a plan once. Nothing may have been written before: the arithmetic runs without a connection.
 
     Files of a plan that does not fit are kept with a warning in each; they are handed out with ``force`` alone.
+    ``inputs`` where they have been read, with those of other plans.
     """
-    run = None if wanted.node_id is None else await repository.newest_run(session, wanted.node_id)
-    asked = await service.question(session, wanted.node_id, wanted.scenario)
+    if inputs is None:
+        runs = {} if wanted.node_id is None else await repository.newest_runs(session, [wanted.node_id])
+        asked = await service.question(session, wanted.node_id, wanted.scenario)
+        inputs = Inputs(asked, None if wanted.node_id is None else runs.get(wanted.node_id))
+    asked, run = inputs.asked, inputs.run
     taken_at = None if asked.sample is None else asked.sample.taken_at_seconds
     files = work.Files(force=True, keep=True)
     found = msgspec.json.decode(await service.compute(session, beside, wanted.node_id, asked, files))
@@ -183,8 +197,26 @@ async def computed(session: ReadSession, beside: RequestSandbox, wanted: Wanted)
     return Computed(wanted=wanted, sampled_at=sampled_at, run=run, **found)
 
 
+async def newest_runs(session: ReadSession, node_ids: Collection[UUID]) -> dict[UUID, tuple[UUID, datetime]]:
+    """The newest run of each of some nodes and when it began; without those that have none."""
+    return await repository.newest_runs(session, node_ids)
+
+
+async def add(session: WriteSession, rows: Sequence[PlanRow]) -> None:
+    """Keep plans."""
+    if rows:
+        await repository.add_plans(session, rows)
+
+
 async def keep(session: WriteSession, made: Computed, *, by: Actor) -> PlanRow:
     """Keep a computed plan as a draft."""
+    row = draft(made, by=by)
+    await repository.add_plans(session, [row])
+    return row
+
+
+def draft(made: Computed, *, by: Actor) -> PlanRow:
+    """A computed plan as a draft that is not kept yet."""
     now, wanted = datetime.now(UTC), made.wanted
     row = PlanRow(
         id=uuid.uuid4(),
@@ -212,7 +244,6 @@ async def keep(session: WriteSession, made: Computed, *, by: Actor) -> PlanRow:
         state_at=now,
     )
     row.digest = digest_of(document_of(row))
-    await repository.add_plan(session, row)
     return row
 
 

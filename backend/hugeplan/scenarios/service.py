@@ -101,7 +101,11 @@ async def preview(session: ReadSession, beside: RequestSandbox, body: Unread[Pla
 async def scenario_of_node(session: ReadSession, node_id: UUID) -> JsonObject:
     """The first scenario of a node: its databases as they run today, and whether a kubelet runs there. Workloads come
     from the sample by themselves."""
-    facts, sample = await fleet.get_facts(session, node_id)
+    return scenario_of(*await fleet.get_facts(session, node_id))
+
+
+def scenario_of(facts: NodeFacts, sample: NodeSample) -> JsonObject:
+    """``scenario_of_node`` of what is known of the node."""
     return scenario_as_it_runs(facts, sample).model_dump(mode="json", exclude_defaults=True)
 
 

@@ -57,38 +57,7 @@ def mysql(limits: Json, **settings_: str) -> Json:
     return pod("my-0", "a", container("mysql", "mysql:8.4", args=words, limits=limits, requests=limits))
 
 
-def pod_of(name: str, image: str, limits: Json, *words: str) -> Json:
-    return pod(f"{name}-0", "a", container(name, image, command=list(words), limits=limits, requests=limits))
-
-
-def limits_with(pages: int) -> Json:
-    return {"memory": "8Gi"} | ({"hugepages-2Mi": f"{2 * pages}Mi"} if pages else {})
-
-
-_JVM = (["-XX:+UseZGC"], ["-XX:+AlwaysPreTouch"], ["-XX:LargePageSizeInBytes=1g"], [])
 _DATABASES = st.one_of(
-    st.builds(
-        lambda pages, size, large: pod_of(
-            "maria", "mariadb:10.11", limits_with(pages), "mariadbd", f"--innodb-buffer-pool-size={size}M", *large
-        ),
-        st.integers(0, 1500), st.integers(128, 3000), st.sampled_from([[], ["--large-pages"], ["--skip-large-pages"]]),
-    ),
-    st.builds(
-        lambda pages, size, flags: pod_of(
-            "app", "eclipse-temurin:21", limits_with(pages), "java", f"-Xmx{size}m", "-XX:+UseLargePages", *flags
-        ),
-        st.integers(0, 1500), st.integers(128, 3000), st.sampled_from(_JVM),
-    ),
-    st.builds(
-        lambda pages, size: pod_of("cache", "redis:7", limits_with(pages), "redis-server", "--maxmemory", f"{size}mb"),
-        st.integers(0, 1500), st.integers(128, 3000),
-    ),
-    st.builds(
-        lambda pages, size: pod_of(
-            "docs", "mongo:7", limits_with(pages), "mongod", "--wiredTigerCacheSizeGB", f"{size}"
-        ),
-        st.integers(0, 1500), st.integers(1, 4),
-    ),
     st.builds(
         lambda pages, size, mode: postgres(
             "db-0", "a", {"shared_buffers": f"{size}MB", "huge_pages": mode},
@@ -116,7 +85,7 @@ def files_of(found: Plan, request: PlanRequest) -> dict[str, str]:
 
 
 @given(database=_DATABASES, pool=st.sampled_from([0, 400, 1200, 4000]), beside=st.booleans(), whole_pod=st.booleans())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_same_input_gives_the_same_verdict(database: Json, pool: int, beside: bool, whole_pod: bool) -> None:
     """A cluster's answer, the node's own plan, the node as a scenario file, and a fleet's plan of that file."""
     spec = deepcopy(database["spec"])

@@ -6,11 +6,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import pytest
 import pytest_asyncio
+from sqlalchemy import select
 from support.reports import report
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.db.models import EventRow
+from hugeplan.plans import fleet_rows
 
 API = "/api/v1"
 SCENARIO = {
@@ -71,3 +75,36 @@ async def test_deciding_about_the_fleet_plan_decides_about_its_rows(
     states = (await planner.get(f"{API}/plans", params={"fleet_plan_id": job["id"]})).json()["items"]
     assert [plan["state"] for plan in states] == ["in_force", "in_force"]
     assert {plan["approved_by"] for plan in states} == {"test admin"}
+
+
+async def test_parts_of_a_decision_leave_no_row_out_and_take_none_twice(
+    service: Service, planner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows a call takes and however many of them are read at a time."""
+    monkeypatch.setattr(fleet_rows, "ROWS_PER_CALL", 3)
+    monkeypatch.setattr(fleet_rows, "ROWS_READ", 2)
+    agent_of = [await service.client_as(Role.AGENT) for _ in range(7)]
+    for number, agent in enumerate(agent_of, start=1):
+        sent = await agent.post(f"{API}/reports", json=report(machine_id=f"{number:032x}"))
+        assert sent.status_code == 201, sent.text
+    begun = (await planner.post(f"{API}/fleet/plan", json={"scenario": SCENARIO})).json()
+    async with planner.stream("GET", f"{API}/fleet/plans/{begun['id']}/progress") as stream:
+        await stream.aread()
+    opened = (await rows(planner, begun))[3]["node_id"]
+    assert (await planner.post(f"{API}/fleet/plans/{begun['id']}/nodes/{opened}/plan")).status_code == 201
+    url, after, parts = f"{API}/fleet/plans/{begun['id']}/decisions", None, []
+    while not parts or after is not None:
+        part = (await planner.post(url, json={"to": "propose", "after": after})).json()
+        assert part["skipped"] == []
+        parts.append(part["done"])
+        after = part["next"]
+    assert parts == [3, 3, 1]
+    plans = (await planner.get(f"{API}/plans", params={"fleet_plan_id": begun["id"]})).json()["items"]
+    assert len({plan["node_id"] for plan in plans}) == len(plans) == 7
+    assert {(plan["state"], plan["version"], plan["proposed_by"]) for plan in plans} == {
+        ("proposed", 2, "test planner")
+    }
+    async with service.app.state.database.read() as session:
+        said = (await session.scalars(select(EventRow.subject).where(EventRow.kind == "plan_proposed"))).all()
+    assert sorted(said) == sorted(plan["id"] for plan in plans)
+    await service.app.state.fleet_plan_runner.close()

@@ -8,15 +8,7 @@ from dataclasses import dataclass, field, replace
 from hugeplan.formats.quantities import parse_quantity
 from hugeplan.inventory.instances import database_instance
 from hugeplan.inventory.kubernetes.documents import Read, read_documents
-from hugeplan.inventory.kubernetes.nodes import (
-    ALWAYS_UNKNOWN,
-    is_linux,
-    node_facts,
-    pools_of,
-    resources,
-    sample_of,
-    unreadable_pools,
-)
+from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pools_of, resources, sample_of
 from hugeplan.inventory.kubernetes.objects import Claim, ConfigMap, Node, Pod, PodMetrics
 from hugeplan.inventory.kubernetes.pods import (
     PodMemory,
@@ -74,7 +66,7 @@ def read_kubernetes(data: bytes, name: str = "standard input") -> Inventory:
 
 def build_inventory(read: Read, source: str) -> Inventory:
     """Nodes with their databases and tenants, in the order of the nodes' names."""
-    notes, unread = list(read.problems), read.unread
+    notes = list(read.problems)
     if read.unread > len(read.problems):
         notes.append(f"{read.unread - len(read.problems)} more objects were not read")
     nodes = _unique_nodes(read.of("Node"), notes)
@@ -87,9 +79,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
         if not holds_memory(pod):
             waiting += _ended_for_pages(pod, nodes.get(pod.spec.nodeName or ""), given)
             continue
-        wrong = _unreadable(pod)
-        unread += len(wrong)
-        notes += wrong[: max(0, MAX_NOTES - len(notes))]
+        notes += _unreadable(pod)[: max(0, MAX_NOTES - len(notes))]
         home = pod.spec.nodeName
         if home is None:
             waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())
@@ -102,9 +92,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
     found = []
     for name, node in sorted(nodes.items()):
         built = _found_node(node, parts[name])
-        unread += len(unreadable_pools(node))
         if isinstance(built, str):
-            unread += is_linux(node)
             notes.append(f"node {name} is left out: {built}")
         else:
             found.append(built)
@@ -117,7 +105,6 @@ def build_inventory(read: Read, source: str) -> Inventory:
         pods=len(pods),
         notes=tuple(notes),
         unknown=_unknown_of_source(read, given),
-        unread=unread,
     )
 
 

@@ -60,25 +60,13 @@ def base_page_of(arch: str, sizes: tuple[int, ...]) -> tuple[int, bool]:
     return (exact or fitting or [4 * KIB])[0], False
 
 
-def is_linux(node: Node) -> bool:
-    """Whether a node runs Linux, as far as it says: others have no huge page pools, and are left out on purpose."""
-    info = None if node.status is None else node.status.nodeInfo
-    return info is None or info.operatingSystem in {None, "", "linux"}
-
-
-def unreadable_pools(node: Node) -> dict[str, str]:
-    """Huge page resources of a node's capacity whose size is no quantity, as they are written."""
-    capacity = {} if node.status is None else node.status.capacity or {}
-    return {name: str(size) for name, size in capacity.items() if huge_page_size(name) and parse_quantity(size) is None}
-
-
 def node_facts(node: Node) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | str:
     """Facts, reservations and what is unknown besides :data:`ALWAYS_UNKNOWN`; or why the node cannot be planned."""
     status = node.status
     if status is None or not status.capacity:
         return "its status has no capacity yet (the kubelet has not reported)"
     info = status.nodeInfo
-    if info is not None and not is_linux(node):
+    if info is not None and info.operatingSystem not in {None, "", "linux"}:
         return f"its operating system is {info.operatingSystem}; only Linux has huge page pools"
     return facts_of_resources(
         node.metadata.name,
@@ -89,7 +77,7 @@ def node_facts(node: Node) -> tuple[NodeFacts, Reservations, tuple[str, ...]] | 
         kernel_release=info.kernelVersion if info is not None else None,
         labels=node.metadata.labels or {},
         kubelet_version=info.kubeletVersion if info is not None else None,
-        unreadable=unreadable_pools(node),
+        unreadable={n: str(v) for n, v in status.capacity.items() if huge_page_size(n) and parse_quantity(v) is None},
     )
 
 

@@ -67,7 +67,6 @@ def read_prometheus(
             pods=sum(node.pods for node in nodes),
             notes=tuple(notes),
             unknown=unknown,
-            unread=len(notes),
         )
 
 
