@@ -14,7 +14,7 @@ from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.cli import main
 
-SECONDS = 0.4
+SECONDS = 1.0
 CUBIC = re.compile(r"^\s*\s*\s*x")
 router = APIRouter(route_class=GuardedRoute)
 
