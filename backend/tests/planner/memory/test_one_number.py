@@ -183,6 +183,8 @@ def test_pods_together_stay_within_the_pools_and_above_their_demands(seed: int) 
             facts = NodeFacts(name="n", numa=facts.numa, kernel_used_bytes=GIB, default_huge_page_bytes=GIB)
         request = PlanRequest(node=facts, databases=tuple(databases), reservations=Reservations(kubernetes=True))
         found = plan(request)
+        if not found.feasible:  # three pools of small chunks on 1G pages exceed the node: no file is written
+            continue
         for size, resource in ((2 * MIB, "hugepages-2Mi"), (GIB, "hugepages-1Gi")):
             reserved = sum(p.pages * size for p in found.pools if p.page_bytes == size)
             demand = sum(i.demand.pages * size for i in found.instances if i.page_bytes == size)
