@@ -266,8 +266,8 @@ def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int, s
     Nothing for what was traced (17, 21 and 25); two pages of 2M for what was only read.
     """
     side = {0 if major in _TRACED_MAJORS else _READ_ONLY_ERROR_BYTES}
-    if collector == "Parallel":
-        side.add(heap_bytes // 512)  # block table of the summary data
+    if collector in {"Parallel", "Serial"}:
+        side.add(heap_bytes // 512)  # block table of the summary data; Serial's table of object starts (2 MiB at 2 GiB)
     if collector == "Shenandoah" and page_bytes == min(sizes_bytes, default=page_bytes):
         side.add(page_bytes)
     smaller = any(size < page_bytes for size in sizes_bytes)
