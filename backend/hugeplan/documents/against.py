@@ -32,7 +32,7 @@ REFERENCE_ID: Final = (
 
 
 def against(document: bytes, reference_id: UUID, reference: bytes) -> bytes:
-    """The bytes to keep of a document, beside its reference. Both as they came."""
+    """The bytes to keep of a document that is not empty, beside its reference. Both as they came."""
     compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(reference), write_checksum=True)
     return b"".join((_MARK, reference_id.bytes, compressor.compress(document)))
 
@@ -53,9 +53,13 @@ def restored(kept: bytes, reference_kept: bytes | None) -> bytes:
         raise DamagedBlockError(f"it says what changed since report {reference_of(kept)}, which is not there")
     frame = kept[_HEAD_BYTES:]
     try:
-        size = zstandard.get_frame_parameters(frame).content_size
-        if size > LARGEST_BYTES:
-            raise DamagedBlockError(f"it says {size} bytes in place of at most {LARGEST_BYTES}")
+        said = zstandard.get_frame_parameters(frame)
+        size = said.content_size
+        # A frame that lost its checksum or says that it is empty would be read unchecked.
+        if not said.has_checksum:
+            raise DamagedBlockError("it says that it has no checksum")
+        if not 0 < size <= LARGEST_BYTES:
+            raise DamagedBlockError(f"it says {size} bytes in place of 1 to {LARGEST_BYTES}")
         return zstandard.ZstdDecompressor(dict_data=_kept_dictionary(reference_kept)).decompress(frame)
     except zstandard.ZstdError as error:
         raise DamagedBlockError(str(error)) from error

@@ -93,8 +93,9 @@ def newest_of(row: StateColumns) -> Newest | None:
     if row.processes_kept is not None or row.newest_kept is None or row.base_kept is None:
         return None
     try:
-        if zstandard.get_frame_parameters(row.newest_kept).content_size > _LARGEST_BYTES:
-            raise ValueError("the newest state says that it is too large")
+        said = zstandard.get_frame_parameters(row.newest_kept)
+        if said.content_size > _LARGEST_BYTES or not said.has_checksum:
+            raise ValueError("the newest state of a node says that it is too large, or has no checksum")
         decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(row.base_kept))
         return _newest.decode(decompressor.decompress(row.newest_kept))
     except (zlib.error, zstandard.ZstdError, msgspec.MsgspecError) as error:
