@@ -91,16 +91,17 @@ def _pairs(
         why = f"the only {canonical_engine(running[0].engine)} that runs"
         yield Match(instance=described[0].name, database=running[0], why=why)
         return
-    pools = {d.key: _pool_bytes(as_instance(d, d.key, context), context) for d in running}
+    pools = {d.key: pool_bytes_of(as_instance(d, d.key, context), context) for d in running}
     for instance in described:
-        size = _pool_bytes(instance, context)
+        size = pool_bytes_of(instance, context)
         same = [d for d in running if size is not None and pools[d.key] == size]
-        rivals = [i for i in described if _pool_bytes(i, context) == size]
+        rivals = [i for i in described if pool_bytes_of(i, context) == size]
         if len(same) == len(rivals) == 1:
             yield Match(instance=instance.name, database=same[0], why="the only one with this buffer pool")
 
 
-def _pool_bytes(instance: DatabaseInstance, context: DemandContext) -> int | None:
+def pool_bytes_of(instance: DatabaseInstance, context: DemandContext) -> int | None:
+    """Bytes of its buffer pool by its engine's rule; None where the rule cannot tell."""
     try:
         return demand_of(instance, context.base_page_bytes, context).pool_bytes
     except PlannerError:

@@ -6,13 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import DatabaseInstance, NodeFacts, NodeSample, ObservedTenant, PlanRequest
+from hugeplan.planner.model import (
+    DatabaseInstance,
+    NodeFacts,
+    NodeSample,
+    ObservedDatabase,
+    ObservedTenant,
+    PlanRequest,
+)
 from hugeplan.planner.observation.databases import (
     Match,
     Matches,
+    as_instance,
     match_databases,
     pages_as_set,
     pages_of,
+    pool_bytes_of,
     require_size_known,
     runs_on_base_pages,
 )
@@ -87,6 +96,7 @@ def _as_measured(
 ) -> tuple[DatabaseInstance, ...]:
     """Databases with what the running servers tell: how many clients work, and what base pages cost in page tables."""
     running = {match.instance: match.database for match in matched}
+    context = DemandContext.of_node(node)
 
     def told(database: DatabaseInstance) -> DatabaseInstance:
         server = running.get(database.name)
@@ -96,9 +106,16 @@ def _as_measured(
             database = replace(database, workload=replace(database.workload, active_connections=server.clients))
         if not runs_on_base_pages(server, node.default_huge_page_bytes):
             return database
-        return replace(database, page_tables_now_bytes=server.page_tables_bytes, walks_now=server.walks)
+        walks = server.walks if server.walks and _is_as_large(database, server, context) else None
+        return replace(database, page_tables_now_bytes=server.page_tables_bytes, walks_now=walks)
 
     return tuple(told(database) for database in databases)
+
+
+def _is_as_large(database: DatabaseInstance, server: ObservedDatabase, context: DemandContext) -> bool:
+    """Whether what was counted while a server ran is true of the planned one: a larger pool walks more."""
+    planned, runs = (pool_bytes_of(each, context) for each in (database, as_instance(server, server.key, context)))
+    return planned is not None and runs is not None and planned <= runs
 
 
 def _with_instances(sample: NodeSample, matched: Sequence[Match]) -> NodeSample:

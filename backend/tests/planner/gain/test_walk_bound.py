@@ -36,11 +36,12 @@ def share(fraction: float, bound: float | None = None) -> WalkShare:
     return WalkShare(fraction=fraction, bound_fraction=fraction if bound is None else bound, counted_at=WHEN)
 
 
-def planned(walks: WalkShare | None, status: str = "off") -> Plan:
+def planned(walks: WalkShare | None, status: str = "off", runs_with: str = "32GB") -> Plan:
     """A PostgreSQL of 32 GiB planned with 2M pages, whose running server was counted."""
     settings = {"shared_buffers": "32GB"}
+    counted_with = {"shared_buffers": runs_with}
     running = ObservedDatabase(
-        key="pg@1", engine="postgresql", version="17", settings=settings, huge_pages_status=status, walks=walks
+        key="pg@1", engine="postgresql", version="17", settings=counted_with, huge_pages_status=status, walks=walks
     )
     memory = Meminfo(
         mem_total_bytes=128 * GIB,
@@ -113,6 +114,13 @@ def test_hits_of_the_second_level_are_in_the_bound() -> None:
 def test_a_server_on_huge_pages_says_nothing_of_base_pages() -> None:
     assert gain_in(planned(share(0.004), status="on")).speedup == gain_in(planned(None, status="on")).speedup
     assert findings(planned(share(0.004), status="on")) == []
+
+
+def test_a_server_with_a_smaller_pool_says_nothing_of_a_larger_one() -> None:
+    free = gain_in(planned(None, runs_with="8GB"))
+    assert gain_in(planned(share(0.004), runs_with="8GB")).speedup == free.speedup
+    assert findings(planned(share(0.004), runs_with="8GB")) == []
+    assert findings(planned(share(0.004), runs_with="48GB")) != []
 
 
 @given(fraction=st.floats(0, 3), bound=st.floats(0, 3))
