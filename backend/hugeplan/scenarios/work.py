@@ -39,6 +39,9 @@ FINISH = f"{__name__}:finish"
 MAX_LEDGER_CELLS = 2_000
 """Parts of the ledger: each costs about 0.1 ms of arithmetic and 1 KB of the plan."""
 
+MAX_ANSWER_BYTES = 2 * 1024**2
+"""A plan of a real node is some hundred KB: names of hundreds of characters stand in every part of the ledger."""
+
 LIMITS = Limits()
 _LEAST_SECONDS = 0.05
 _USED = struct.Struct(">d")
@@ -189,9 +192,17 @@ def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:
             "verdict": _VERDICT.dump_python(verdict(found, request), mode="json"),
             "artifacts": [artifact.model_dump(mode="json") for artifact in artifacts or []],
         }
-        return msgspec.json.encode(kept)
-    return (
+        return _bounded(msgspec.json.encode(kept))
+    return _bounded(
         PlanPreview(plan=found, verdict=verdict(found, request), artifacts=artifacts, artifacts_withheld=why_not)
         .model_dump_json()
         .encode()
     )
+
+
+def _bounded(answer: bytes) -> bytes:
+    if len(answer) > MAX_ANSWER_BYTES:
+        most = MAX_ANSWER_BYTES // 1024**2
+        expected = f"a plan of at most {most} MiB: fewer NUMA nodes, tenants or databases, or shorter names"
+        raise invalid_input([FieldProblem(field="scenario", value=f"{len(answer)} bytes", expected=expected)])
+    return answer
