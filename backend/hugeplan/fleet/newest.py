@@ -24,6 +24,8 @@ from hugeplan.fleet.processes import keep_processes
 
 _LEVEL: Final = 6
 _LARGEST_BYTES: Final = 1 << 26
+_LARGEST_WITH_BASE_BYTES: Final = 1 << 18
+"""Of a state, and of a base. Each report of the node reads its base, so a large one would make all of them dear."""
 _WORTH: Final = 0.5
 """A new base is written where what has changed takes more than this part of it."""
 
@@ -69,12 +71,13 @@ def columns_of(
     )
     # A base that is damaged stops no report: a new one is written.
     with suppress(zlib.error):
-        if base_kept is not None:
+        if base_kept and len(base_kept) <= _LARGEST_WITH_BASE_BYTES >= len(whole):
             compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(base_kept), write_checksum=True)
             changes = compressor.compress(whole)
             if len(changes) <= _WORTH * len(base_kept):
                 return {"newest_kept": _spelled(changes), "processes_kept": None}, base_kept
-    base_kept = pack(whole)
+    # Empty: no base. Null would leave the one before in the row.
+    base_kept = pack(whole) if len(whole) <= _LARGEST_WITH_BASE_BYTES else b""
     return {
         "inventory": inventory,
         "sample": sample,
@@ -90,7 +93,7 @@ def newest_of(row: StateColumns) -> Newest | None:
 
     ValueError when it is damaged.
     """
-    if row.processes_kept is not None or row.newest_kept is None or row.base_kept is None:
+    if row.processes_kept is not None or row.newest_kept is None or not row.base_kept:
         return None
     try:
         said = zstandard.get_frame_parameters(row.newest_kept)

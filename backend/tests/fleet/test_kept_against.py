@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import secrets
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -124,6 +125,29 @@ async def test_every_reader_sees_the_newest_state(
     assert len(state.newest_kept) < len(state.base_kept) / 2
     assert state.processes_kept is None
     assert state.sample["memory"]["mem_available_bytes"] == 4096 * 1000
+
+
+async def test_a_large_state_leaves_no_base_that_later_reports_read(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    large = minute(1)
+    large["sample"]["units"] = [
+        {"key": f"u{n}", "kind": "service", "name": "n", "cgroup_path": secrets.token_hex(2000),
+         "memory": {"source": "rss"}}
+        for n in range(200)
+    ]  # fmt: skip
+    node = await sent(agent, minute(0))
+    await sent(agent, large)
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1001
+    assert len((await one(service, "SELECT base_kept FROM node_states")).base_kept) < 1 << 18
+    for number in (2, 3):
+        await sent(agent, minute(number))
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1003
+    state = await one(service, "SELECT base_kept, newest_kept FROM node_states")
+    assert 0 < len(state.base_kept) < 1 << 18
+    assert state.newest_kept is not None
 
 
 async def test_a_replica_of_the_release_before_may_store_the_newest_report(
