@@ -47,7 +47,7 @@ def test_my_cnf(lines: list[str]) -> None:
     for line in text.splitlines():
         if line.startswith("["):
             applies = option_files.is_server_section(line[1:-1])
-            assert applies == (mysql.sections_of("mysql").fullmatch(line[1:-1]) is not None)
+            assert applies == (mysql.sections_of("mysql", None, "").fullmatch(line[1:-1]) is not None)
         elif applies and (option := mysql.option_of(line)):
             read[option[0]] = option[1]
     switches = {"large_pages"}
