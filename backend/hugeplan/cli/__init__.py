@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import io
 import os
 import sys
 import traceback
@@ -28,7 +29,8 @@ EXIT_WRONG_INPUT: Final = 2
 EXIT_DOES_NOT_FIT: Final = 4
 EXIT_FINDING_WRONG: Final = 5
 EXIT_INTERRUPTED: Final = 130
-#: The output could not be written whole: its reader has ended (``| head``), or the disk is full. As EX_IOERR.
+#: The output could not be written whole: its reader has ended (``| head``), it is closed, or the disk is full.
+#: As EX_IOERR.
 EXIT_OUTPUT: Final = 74
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CANNOT_WRITE: Final = _NO_ROOM | {errno.EIO}
@@ -104,18 +106,55 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
+class _Closed(io.FileIO):
+    """Standard output that whoever started the command closed (``>&-``): it takes everything and knows that it did.
+
+    Nothing is raised, so that a change is not left half made. A program that is given the descriptor writes, too.
+    """
+
+    was_used = False
+
+    def write(self, data: Any) -> int:
+        """Take ``data`` to nowhere."""
+        self.was_used = True
+        return super().write(data)
+
+    def fileno(self) -> int:
+        """The descriptor of nowhere."""
+        self.was_used = True
+        return super().fileno()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the process's exit status."""
     streams = sys.stdout, sys.stderr
-    if sys.stdout is None:  # closed by whoever started it (>&-): what it does counts, not what it says
-        sys.stdout = _nowhere()
+    closed = _Closed(os.devnull, "w") if sys.stdout is None else None
+    if closed is not None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(closed), encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = _nowhere()
     sys.stdout, sys.stderr = cast(TextIO, TameText(sys.stdout)), cast(TextIO, TameText(sys.stderr))
     try:
-        return _main(arguments)
+        try:
+            status = _main(arguments)
+        except SystemExit as leaving:  # --help and --version
+            if closed is None or leaving.code:
+                raise
+            status = 0
+        if closed is not None:
+            sys.stdout.flush()
+            if closed.was_used:
+                given = sys.argv[1:] if arguments is None else arguments
+                return _complain(
+                    _named(given), "the output could not be written: standard output is closed", EXIT_OUTPUT
+                )
+        return status
     finally:
         sys.stdout, sys.stderr = streams
+
+
+def _named(given: Sequence[str]) -> str:
+    return next((row.name for row in COMMANDS if row.name in given), "--help")
 
 
 def _nowhere() -> TextIO:
@@ -128,7 +167,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     try:
         parsed = parser.parse_args(given)
     except OSError as error:
-        return _failed(next((row.name for row in COMMANDS if row.name in given), "--help"), error)
+        return _failed(_named(given), error)
     if parsed.command is None:
         parser.print_help()
         return EXIT_WRONG_INPUT
@@ -207,7 +246,7 @@ def _parser(given: Sequence[str]) -> OneLineParser:
         prog="hugeplan",
         description="How many huge pages should a node reserve, of which size, and what will it buy?",
         epilog="In a checkout: make setup, then .venv/bin/hugeplan. Start with: hugeplan plan --node this."
-        " Exit status 74 of any command: its output could not be written whole (| head, or a full disk).",
+        " Exit status 74 of any command: its output could not be written whole (| head, >&-, or a full disk).",
     )
     parser.add_argument("--version", action=_ShowVersion)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=OneLineParser)

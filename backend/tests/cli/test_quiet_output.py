@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,10 +80,35 @@ def test_linted_files_are_whole_and_nothing_lies_beside_them(tmp_path: Path) -> 
     assert (done.returncode, path.read_text(), list(tmp_path.iterdir())) == (EXIT_OUTPUT, before, [path]), done.stderr
 
 
-def test_closed_streams_are_no_error() -> None:
+@pytest.mark.parametrize("words", [*COMMANDS, ("--version",), ("size", "mariadb", "--json")],
+                         ids=lambda words: " ".join(words[::2]))  # fmt: skip
+def test_a_closed_output_is_output_that_could_not_be_written(words: tuple[str, ...]) -> None:
+    """Status 0 said that a page count was printed where nobody could read it."""
+    closed = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "hugeplan.cli", *words]
+    done = subprocess.run(closed, check=False, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (EXIT_OUTPUT, 1), done.stderr
+    assert "the output could not be written: standard output is closed" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("plan", str(EXAMPLE), "--json"), ("size", "postgresql"), ("lint", str(EXAMPLE))],
+                         ids=lambda words: words[0])  # fmt: skip
+def test_a_pipe_without_reader_ends_quietly(words: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        done = subprocess.run([sys.executable, "-m", "hugeplan.cli", *words], check=False, stdout=pipe,
+                              stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert (done.returncode, done.stderr) == (EXIT_OUTPUT, "")
+
+
+def test_closed_streams_are_no_error_where_nothing_is_said(tmp_path: Path) -> None:
+    """What a command does counts: files written without a word are all that was asked."""
     words = [sys.executable, "-m", "hugeplan.cli"]
     closed = ["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh"]
-    assert subprocess.run([*closed, *words, "size", "postgresql"], check=False).returncode == 0
+    made = tmp_path / "openapi.json"
+    assert subprocess.run([*closed, *words, "openapi", "--output", str(made)], check=False).returncode == 0
+    assert made.read_text(encoding="utf-8").startswith("{")
+    assert subprocess.run([*closed, *words, "size", "postgresql"], check=False).returncode == EXIT_OUTPUT
     assert subprocess.run([*closed, *words, "plan", "no-such.yaml"], check=False).returncode == 2
     with Path("/dev/full").open("wb") as full:
         assert subprocess.run([*words, "plan", "no-such.yaml"], check=False, stderr=full).returncode == 2
