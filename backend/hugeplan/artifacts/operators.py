@@ -77,22 +77,30 @@ def _of_object(
     missing += [f"{name}: left out, its value cannot be written here." for name, value in given.items()
                 if not is_setting_value(value)]  # fmt: skip
     settings = {**{name: value for name, value in given.items() if is_setting_value(value)}, **settings}
-    spec = _spec(row, engine, target.instance_set, amounts, settings)
+    by_hand = _by_hand(row, target, engine, settings) if row.option_file and settings else ()
+    spec = _spec(row, target.instance_set, amounts, {} if row.option_file else settings)
     limit = next(iter(amounts["limits"].items()))
-    return _artifact(row, kind, name, target, spec=spec, limit=limit, missing=missing)
+    return _artifact(row, kind, name, target, spec=spec, limit=limit, notes=(*missing, *by_hand), by_hand=by_hand)
+
+
+def _by_hand(row: CustomResource, target: OperatorObject, engine: str, settings: Mapping[str, str]) -> tuple[str, ...]:
+    """A field that is a whole option file is edited by a person: a patch would drop its other lines."""
+    return (
+        f"Then edit spec.{'.'.join(row.option_file)} of {target.words}, or the ConfigMap that it names in place of it;",
+        "the field is one text, which a patch would replace: keep its other lines.",
+        f"Set below [{_SECTIONS[engine]}]:",
+        *(f"{key} = {value}" for key, value in settings.items()),
+    )
 
 
 def _spec(
-    row: CustomResource, engine: str, name: str | None, resources: Mapping[str, Any], settings: Mapping[str, str]
+    row: CustomResource, name: str | None, resources: Mapping[str, Any], settings: Mapping[str, str]
 ) -> dict[str, Any]:
     """The fields of the object that change: resources, in a set where the object has sets, and settings."""
     spec: dict[str, Any] = {}
     limits = _nested(row.resources or (), dict(resources))
     _merge(spec, _nested(row.sets, [{"name": name, **limits}]) if row.sets else limits)
-    if row.option_file:
-        lines = [f"[{_SECTIONS[engine]}]", *(f"{key} = {value}" for key, value in settings.items()), ""]
-        _merge(spec, _nested(row.option_file, "\n".join(lines)))
-    else:
+    if settings:
         _merge(spec, _nested(row.parameters, dict(settings)))
     return spec
 
@@ -125,7 +133,8 @@ def _artifact(
     *,
     spec: Mapping[str, Any],
     limit: tuple[str, str],
-    missing: list[str],
+    notes: tuple[str, ...],
+    by_hand: tuple[str, ...],
 ) -> Artifact:
     patch = row.patch
     assert patch is not None  # only objects with one come here
@@ -142,7 +151,9 @@ def _artifact(
     query = f"kubectl get {of_object} -o jsonpath='{{.{path}.limits.{limit[0]}}}'"
     title = patch.title or row.title
     # One owner of fields per instance set: an apply takes away what its owner wrote before and leaves out now.
-    manager = "-".join(filter(None, ("hugeplan", target.instance_set)))
+    # Likewise where the option file is no part of the patch any more: the former owner wrote it.
+    manager = "-".join(filter(None, ("hugeplan", target.instance_set, "resources" if row.option_file else None)))
+    more = " (its option file is edited by hand)" if by_hand else " and settings"
     before = f"{slug(slug_of)}-before.yaml"
     return Artifact(
         kind=kind,
@@ -152,14 +163,15 @@ def _artifact(
             [
                 f"For the {title} {target.namespace}/{name}, by server-side apply: all other fields stay as they are.",
                 *patch.comments,
-                *missing,
+                *notes,
             ],
             document,
         ),
-        summary=f"Gives {target.words} its huge page limit and settings; its operator makes its pods anew.",
+        summary=f"Gives {target.words} its huge page limit{more}; its operator makes its pods anew.",
         # Without the object the first command fails, and the second would make one.
         install=f"kubectl get {of_object} -o yaml > {before} &&\n"
-        f"kubectl apply --server-side --force-conflicts --field-manager={manager} -f {file}",
+        f"kubectl apply --server-side --force-conflicts --field-manager={manager} -f {file}"
+        + "".join(f"\n# {line}" for line in by_hand),
         verify=all_of([f'test "$({query})" = {limit[1]}']),
         rollback=f"kubectl replace -f {before}",
         restart=Restart.ENGINE,

@@ -250,3 +250,25 @@ def test_an_object_without_a_patch_says_its_fields(kind: str, limits: str, setti
     assert limits in limits_field(target)
     assert settings in settings_field(target)
     assert limits_field(target).endswith(f"of {kind} db/x")
+
+
+def leaves(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return [value] if inner is None else [leaf for one in inner for leaf in leaves(one)]
+
+
+@pytest.mark.parametrize("with_resource", [True, False])
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_no_patch_replaces_a_text_with_other_lines(sample: Sample, with_resource: bool) -> None:
+    """Followed literally, a patch that held a whole option file dropped the user's other lines."""
+    found = answered(sample.pod, *([sample.resource] if with_resource else []))
+    row, _ = RESOURCES[group_of(sample.resource), sample.resource["kind"]]
+    for file in [] if found.plan is None else of_kinds(files(found), *PATCHES):
+        document = yaml.safe_load(file.content)
+        assert not [leaf for leaf in leaves(document) if "\n" in str(leaf)]
+        if row.option_file:
+            said = file.install.partition("# Then edit ")[2]
+            assert f"spec.{'.'.join(row.option_file)}" in said
+            assert "# large_pages = ON" in said.splitlines()
+            assert "# large_pages = ON" in file.content.splitlines()
+            assert row.option_file[0] not in document["spec"]

@@ -18,7 +18,6 @@ _MARIADB = CustomResource(
         kind="mariadb_operator",
         version="v1alpha1",
         plural="mariadbs",
-        comments=("myCnf replaces the whole option file: keep your other lines.",),
         title="MariaDB object",
     ),
 )
