@@ -23,7 +23,7 @@ fails when it is stale:
     .venv/bin/python deploy/release/cli_reference.py > docs/reference-cli.md
 
 Each is a manual page too, where the package installs them (`man hugeplan-plan`). Exit status 74 of any command: its
-output could not be written whole (`| head`, or a full disk).
+output could not be written whole (`| head`, `>&-`, or a full disk).
 """
 
 
