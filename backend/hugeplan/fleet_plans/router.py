@@ -13,7 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from hugeplan.access.dependencies import Planner, Viewer, while_good
 from hugeplan.access.guarded_route import GuardedRoute
-from hugeplan.api.body import RawJson
+from hugeplan.api.beside import Beside
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -45,14 +45,14 @@ async def fleet_plans_create(
     actor: Planner,
     session: Writes,
     body: FleetPlanRequest,
-    raw: RawJson,
+    beside: Beside,
     *,
     runner: Annotated[FleetPlanRunner, Depends(_runner)],
     after_commit: BackgroundTasks,
     response: Response,
 ) -> FleetPlanJob:
     """Plan every selected node as it runs, or for one scenario. The answer is the job; Location is where it is."""
-    job = await service.create_job(session, body, raw.document.get("scenario"), created_by=actor.name)
+    job = await service.create_job(session, beside, body, created_by=actor.name)
     after_commit.add_task(runner.start, job.id)
     response.headers["Location"] = f"/api/v1/fleet/plans/{job.id}"
     return job

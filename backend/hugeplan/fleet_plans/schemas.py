@@ -11,7 +11,7 @@ from pydantic import Field
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.planner.model import Plan
-from hugeplan.scenario_file import ScenarioDocument
+from hugeplan.scenario_file.unchecked import UncheckedScenario
 
 JobStatus = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -21,7 +21,7 @@ class FleetPlanRequest(RequestModel):
 
     name: Name = "Fleet plan"
     selector: NodeSelector = Field(default_factory=NodeSelector)
-    scenario: ScenarioDocument | None = None
+    scenario: UncheckedScenario | None = None
 
 
 class FleetPlanSummary(ResponseModel):

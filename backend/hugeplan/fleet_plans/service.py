@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import uuid
 from collections.abc import AsyncGenerator, Collection
 from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import UUID
 
-import anyio.to_thread
 from pydantic import TypeAdapter
 
 from hugeplan import __version__
+from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, encode_cursor, page_of
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
@@ -20,7 +21,7 @@ from hugeplan.db.session import Database, ReadSession, WriteSession
 from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
-from hugeplan.fleet_plans import repository
+from hugeplan.fleet_plans import repository, work
 from hugeplan.fleet_plans.schemas import (
     FleetPlanDetail,
     FleetPlanGroup,
@@ -29,9 +30,7 @@ from hugeplan.fleet_plans.schemas import (
     FleetPlanNode,
     FleetPlanRequest,
 )
-from hugeplan.planner.model import GIB, MIB, NodeFacts, NumaNode, Plan
-from hugeplan.planner.plan import plan
-from hugeplan.scenario_file import ScenarioDocument, to_request
+from hugeplan.planner.model import Plan
 
 FINISHED: Final = frozenset({"done", "failed", "cancelled"})
 SEVERITIES: Final[tuple[Literal["fine", "attention", "wrong"], ...]] = ("fine", "attention", "wrong")
@@ -40,14 +39,11 @@ _PLAN = TypeAdapter(Plan)
 
 
 async def create_job(
-    session: WriteSession, body: FleetPlanRequest, scenario: JsonObject | None, *, created_by: str
+    session: WriteSession, beside: RequestSandbox, body: FleetPlanRequest, *, created_by: str
 ) -> FleetPlanJob:
     """A new job, not begun yet. InvalidInputError when it selects no node, or the scenario brings its own."""
     if body.scenario is not None:
-        if body.scenario.node is not None:
-            expected = "no node: the facts come from the selected nodes"
-            raise invalid_input([FieldProblem(field="scenario.node", value="a node", expected=expected)])
-        await anyio.to_thread.run_sync(_check, body.scenario)
+        await beside.work(work.CHECK, pickle.dumps(body.scenario), what="Planning this scenario")
     now = datetime.now(UTC)
     row = FleetPlanRow(
         id=uuid.uuid4(),
@@ -57,7 +53,7 @@ async def create_job(
         status="queued",
         cancel_requested=False,
         selector=body.selector.model_dump(mode="json"),
-        scenario=scenario,
+        scenario=body.scenario,
         model_version=__version__,
         nodes_total=await fleet.count_nodes(session, body.selector),
         nodes_done=0,
@@ -68,22 +64,6 @@ async def create_job(
         raise invalid_input([FieldProblem(field="selector", value=None, expected="at least one node")])
     await repository.add_job(session, row)
     return _job(row)
-
-
-def _check(scenario: ScenarioDocument) -> None:
-    """Refuse a scenario that no node can be planned for, before a job looks at the first: PlannerError.
-
-    It is planned for a node that has room for everything, the page sizes and the NUMA nodes that it names.
-    """
-    wanted = [*(tenant.numa_node for tenant in scenario.tenants), *(one.numa_node for one in scenario.databases)]
-    ids = {0, *(numa_id for numa_id in wanted if numa_id is not None)}
-    sizes = {2 * MIB, GIB, *(database.page_size or 2 * MIB for database in scenario.databases)}
-    facts = NodeFacts(
-        name="any node",
-        huge_page_sizes_bytes=tuple(sorted(sizes | set(scenario.policy.page_sizes or ()))),
-        numa=tuple(NumaNode(id=numa_id, mem_total_bytes=1 << 46) for numa_id in sorted(ids)),
-    )
-    plan(to_request(scenario, facts))
 
 
 def _job(row: FleetPlanRow) -> FleetPlanJob:

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
-from hugeplan.scenarios.schemas import UncheckedScenario
+from hugeplan.scenario_file.unchecked import UncheckedScenario
 
 MAX_SCENARIOS = 500
 

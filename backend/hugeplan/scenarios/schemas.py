@@ -7,24 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
-from pydantic import StringConstraints, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import StringConstraints
 
 from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
 from hugeplan.api.unread import Unread, unread
 from hugeplan.planner.model import Finding, Plan
 from hugeplan.planner.verdict import Verdict
-from hugeplan.scenario_file import ScenarioDocument
-
-
-def _as_it_was_sent(value: object, check: ValidatorFunctionWrapHandler) -> object:
-    return value if isinstance(value, dict) else check(value)
-
-
-if TYPE_CHECKING:
-    UncheckedScenario = JsonObject
-else:
-    UncheckedScenario = Annotated[ScenarioDocument, WrapValidator(_as_it_was_sent)]
-"""A scenario as it was sent: an object. It is checked against its document in the sandbox, as that takes a while."""
+from hugeplan.scenario_file.unchecked import UncheckedScenario
 
 JsonScalar = str | int | float | bool | None
 ScenarioYaml = Annotated[str, StringConstraints(min_length=1, max_length=262_144)]

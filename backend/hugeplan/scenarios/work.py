@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from hugeplan.api.unread import Unread
 from hugeplan.artifacts import refused, render, withheld
 from hugeplan.documents.plans import dump_plan
-from hugeplan.errors import FieldProblem, field_problems, invalid_input, shown
+from hugeplan.errors import FieldProblem, invalid_input, shown
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.memory.kubernetes import observed_reservations
 from hugeplan.planner.model import NodeFacts, NodeSample, Plan, PlanRequest
@@ -27,7 +27,8 @@ from hugeplan.planner.other_node import with_other_node
 from hugeplan.planner.plan import plan
 from hugeplan.planner.verdict import Verdict, verdict
 from hugeplan.sandbox.orders import Limits
-from hugeplan.scenario_file import ScenarioDocument, ScenarioFileError, load, to_request
+from hugeplan.scenario_file import ScenarioFileError, load, to_request
+from hugeplan.scenario_file.unchecked import checked
 from hugeplan.scenario_file.yaml_lines import parse_text
 from hugeplan.scenarios.schemas import PlanArtifact, PlanPreview, PlanPreviewRequest
 
@@ -95,11 +96,7 @@ def prepare() -> None:
 
 def request_of(question: Question) -> PlanRequest:
     """What ``plan()`` takes. InvalidInputError names the field, also for a plan that would take minutes."""
-    try:
-        document = ScenarioDocument.model_validate(question.scenario)
-    except ValidationError as error:
-        problems = field_problems([{**each, "loc": ("scenario", *each["loc"])} for each in error.errors()])
-        raise invalid_input(problems) from error
+    document = checked(question.scenario)
     if question.facts is None:
         request = to_request(document, from_catalogue=complete)
     else:

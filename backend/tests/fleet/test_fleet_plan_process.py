@@ -118,3 +118,15 @@ async def test_of_several_workers_one_keeps_a_process_ready(service: Service, se
     finally:
         for worker in workers:
             await worker.close()
+
+
+async def test_a_scenario_that_takes_long_is_planned_within_the_limits_of_the_sandbox(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    await agent.post("/api/v1/reports", json=report())
+    benefit = [{"pool": f"{n}GiB", "throughput": n + n % 7} for n in range(1, 20)]
+    movable = {"pool_range": {"min": "128MiB", "max": "4TiB"}, "workload": {"working_set": "1TiB", "benefit": benefit}}
+    databases = [DATABASE | movable | {"name": f"d{n}", "numa_node": n} for n in range(250)]
+    answer = await planner.post("/api/v1/fleet/plan", json={"scenario": {"databases": databases}})
+    assert answer.status_code == 422, answer.text
+    assert "takes more than 0.25 s of processor time" in answer.json()["detail"]

@@ -1,0 +1,30 @@
+"""A scenario within a body: taken as it was sent, and checked against its document in the sandbox."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+
+from hugeplan.errors import field_problems, invalid_input
+from hugeplan.scenario_file.documents import ScenarioDocument
+
+
+def _as_it_was_sent(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    return value if isinstance(value, dict) else check(value)
+
+
+if TYPE_CHECKING:
+    UncheckedScenario = dict[str, Any]
+else:
+    UncheckedScenario = Annotated[ScenarioDocument, WrapValidator(_as_it_was_sent)]
+"""A scenario as it was sent: an object. It is checked against its document in the sandbox, as that takes a while."""
+
+
+def checked(scenario: Any) -> ScenarioDocument:
+    """A scenario as it was sent, checked. InvalidInputError names the field."""
+    try:
+        return ScenarioDocument.model_validate(scenario)
+    except ValidationError as error:
+        problems = field_problems([{**each, "loc": ("scenario", *each["loc"])} for each in error.errors()])
+        raise invalid_input(problems) from error
