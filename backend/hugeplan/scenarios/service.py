@@ -289,7 +289,9 @@ async def list_versions(
 async def export_yaml(session: ReadSession, scenario_id: UUID) -> str:
     """A scenario as the YAML that ``hugeplan plan`` reads. A stored node's facts are no part of it."""
     row, _ = await stored_scenario(session, scenario_id)
-    text: str = yaml.safe_dump(row.document, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    # In Python alone a large scenario holds the loop for half a second.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(row.document, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
     return text
 
 
