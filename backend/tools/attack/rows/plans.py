@@ -9,7 +9,7 @@ from hugeplan.access.schemas import Role
 from tools.attack.rig import Attack, Target, WrongAnswerError, expect
 from tools.attack.warm import SCENARIO
 
-PLAN_BYTES = 2 * 1024**2
+PLAN_BYTES = 4 * 1024**2
 WARM_NODE = {"name": "n", "memory": "1TiB", "cpus": 64}
 
 
