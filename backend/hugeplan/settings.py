@@ -11,6 +11,8 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
@@ -31,6 +33,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _is_of_libpq(url: str) -> bool:
+    """Whether libpq reads a URL as one: else its error repeats a part of it, which may be of the password.
+
+    A password with ``@``, ``/`` or ``%`` that is not percent-encoded puts its end into the host or the port.
+    """
+    try:
+        found = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
+    except ProgrammingError:
+        return False
+    hosts, ports = str(found.get("host", "")).split(","), str(found.get("port", "")).split(",")
+    # A leading @ is an abstract socket.
+    return all("@" not in host[1:] for host in hosts) and all(not port or port.isdecimal() for port in ports)
 
 
 Days = Annotated[int, Field(ge=1, le=3660)]
@@ -295,11 +311,14 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _is_postgresql(cls, value: SecretStr) -> SecretStr:
+        text = value.get_secret_value()
         try:
-            url = make_url(value.get_secret_value())
-        except ArgumentError:
-            url = None
-        if url is None or url.drivername not in {"postgresql", "postgres", "postgresql+psycopg"}:
+            is_right = make_url(text).drivername in {"postgresql", "postgres", "postgresql+psycopg"} and _is_of_libpq(
+                text
+            )
+        except (ArgumentError, ValueError):  # a port that is no number; its text may be the password
+            is_right = False
+        if not is_right:
             raise ValueError("a URL such as postgresql://user:password@host/database")
         return value
 

@@ -25,7 +25,7 @@ from hugeplan.access import repository
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import hash_secret, new_secret
 from hugeplan.db.models import OidcLogin, Token
-from hugeplan.db.session import WriteSession
+from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
 from hugeplan.settings import Settings, is_loopback
 
@@ -36,6 +36,7 @@ METADATA_SECONDS = 3600.0
 TIMEOUT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 256 * 1024
 LEEWAY_SECONDS = 60
+_ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 # Signatures that need the provider's private key. "none" and the symmetric ones are never among them.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 
@@ -95,20 +96,21 @@ class Provider:
         endpoint = str(metadata["authorization_endpoint"])
         return Started(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", state)
 
-    async def finish(self, session: WriteSession, *, code: str, state: str, cookie: str | None) -> Token:
-        """The row of the person who comes back; made at the first login, its role that of now.
+    async def finish(self, database: Database, *, code: str, state: str, cookie: str | None) -> Person:
+        """The person who comes back. The login is used up first, confirmed or not.
 
+        The provider is asked without a database connection: anybody may call back, and the pool is for all.
         UnauthenticatedError for a login that is not confirmed, ForbiddenError for a person without a role.
         """
         if cookie is None or hash_secret(cookie) != hash_secret(state):
             raise UnauthenticatedError("This login was not begun in this browser. Begin again.")
-        begun = await repository.use_oidc_login(session, hash_secret(state), datetime.now(UTC))
+        async with database.write() as session:
+            begun = await repository.use_oidc_login(session, hash_secret(state), datetime.now(UTC))
         if begun is None:
             raise UnauthenticatedError("This login was used already, or took too long. Begin again.")
         nonce, verifier = begun
         claims = await self._confirm(code, nonce, verifier)
-        person = person_of(claims, self._settings)
-        return await _row_of(session, person)
+        return person_of(claims, self._settings)
 
     @property
     def _redirect_uri(self) -> str:
@@ -167,6 +169,9 @@ class Provider:
             found = await self._request("GET", f"{issuer}/.well-known/openid-configuration")
             if str(found.get("issuer", "")).rstrip("/") != issuer:
                 raise UnavailableError("The OpenID provider names another issuer than HUGEPLAN_OIDC_ISSUER.")
+            # Before it is kept: one bad answer would else be used for an hour.
+            if not all(isinstance(found.get(name), str) for name in _ADDRESSES):
+                raise UnavailableError(f"The OpenID provider's metadata lacks one of {', '.join(_ADDRESSES)}.")
             self._metadata, self._keys = found, None
             self._until = time.monotonic() + METADATA_SECONDS
         return self._metadata
@@ -193,7 +198,7 @@ class Provider:
             raise UnavailableError("The OpenID provider has a fault. Try again later.")
         try:
             document = answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             document = None
         if answer.status_code >= 400 or not isinstance(document, dict):
             raise UnauthenticatedError("The OpenID provider did not confirm this login. Begin again.")
@@ -203,7 +208,8 @@ class Provider:
 def person_of(claims: dict[str, Any], settings: Settings) -> Person:
     """The person of an ID token. ForbiddenError when none of their groups has a role."""
     groups = claims.get(settings.oidc_role_claim)
-    named = {groups} if isinstance(groups, str) else {str(group) for group in groups or () if isinstance(group, str)}
+    listed = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
+    named = {group for group in listed if isinstance(group, str)}
     roles = [Role(settings.oidc_role_map[group]) for group in named if group in settings.oidc_role_map]
     if not roles:
         raise ForbiddenError("You are known to the OpenID provider, but none of your groups has a role here.")
@@ -213,7 +219,8 @@ def person_of(claims: dict[str, Any], settings: Settings) -> Person:
     return Person(subject=subject, name=str(name)[:253].replace("\0", ""), role=max(roles, key=order.index))
 
 
-async def _row_of(session: WriteSession, person: Person) -> Token:
+async def row_of(session: WriteSession, person: Person) -> Token:
+    """The row of a person, made at the first login; its role is that of now. ForbiddenError for a revoked one."""
     row = await repository.token_of_person(session, person.subject)
     if row is None:
         row = Token(

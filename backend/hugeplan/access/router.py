@@ -130,8 +130,9 @@ async def oidc_callback(
     state: Annotated[str, Query(min_length=1, max_length=256)],
 ) -> RedirectResponse:
     """Where the OpenID provider sends the browser back; opens a session and goes to the start page."""
+    confirmed = await provider.finish(database, code=code, state=state, cookie=request.cookies.get(oidc.STATE_COOKIE))
     async with database.write() as session:
-        person = await provider.finish(session, code=code, state=state, cookie=request.cookies.get(oidc.STATE_COOKIE))
+        person = await oidc.row_of(session, confirmed)
         login_limit(request, settings).spend_of(person.id)
         now = datetime.now(UTC)
         opened = await logins.open_for(session, person, browser_of(request, settings), logins.Login(now, now))

@@ -16,7 +16,9 @@ from pydantic import SecretStr
 from support.server import WAIT_SECONDS, free_port
 from support.service import BASE_URL, Service, assert_problem
 
+from hugeplan.access.oidc import person_of
 from hugeplan.access.schemas import Role
+from hugeplan.errors import ForbiddenError
 from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
@@ -164,6 +166,58 @@ class TestForgery:
         client = opened.client()
         own = await sent(client, "bob")
         assert_problem(await client.get(CALLBACK, params=own | {"code": stolen["code"]}), 401, "unauthenticated")
+
+
+class TestProviderAtFault:
+    async def test_no_database_connection_waits_for_the_provider(
+        self, opened: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Callbacks need no credential: those of one login would otherwise keep the pool from everybody else.
+        client = opened.client()
+        query = await sent(client, "ann")
+        provider, pool = opened.app.state.oidc, opened.app.state.database.engine.pool
+        ask, in_use = provider._request, []
+
+        async def watched(*arguments: Any, **keywords: Any) -> dict[str, Any]:
+            in_use.append(pool.checkedout())
+            found: dict[str, Any] = await ask(*arguments, **keywords)
+            return found
+
+        monkeypatch.setattr(provider, "_request", watched)
+        provider._until = 0.0  # metadata, token and keys are all asked for
+        answer = await client.get(CALLBACK, params=query)
+        assert answer.status_code == 303, answer.text
+        assert in_use == [0, 0, 0]
+
+    async def test_a_callback_that_fails_uses_its_login_up(self, opened: Service) -> None:
+        client = opened.client()
+        query = await sent(client, "ann")
+        assert_problem(await client.get(CALLBACK, params=query | {"code": "forged"}), 401, "unauthenticated")
+        again = await client.get(CALLBACK, params=query)
+        assert_problem(again, 401, "unauthenticated")
+        assert "used already" in again.json()["detail"]
+
+    @pytest.mark.parametrize("missing", ["authorization_endpoint", "token_endpoint", "jwks_uri"])
+    async def test_metadata_without_an_address_is_503_and_not_kept(
+        self, opened: Service, issuer: str, missing: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client, provider = opened.client(), opened.app.state.oidc
+        whole = {"issuer": issuer, "authorization_endpoint": issuer, "token_endpoint": issuer, "jwks_uri": issuer}
+        for wrong in ({k: v for k, v in whole.items() if k != missing}, whole | {missing: None}):
+
+            async def answered(*_: Any, found: dict[str, Any] = wrong) -> dict[str, Any]:
+                return found
+
+            with monkeypatch.context() as patched:
+                patched.setattr(provider, "_request", answered)
+                assert_problem(await client.get(LOGIN), 503, "unavailable")
+        assert (await client.get(LOGIN)).status_code == 303
+
+    @pytest.mark.parametrize("groups", [True, 7, {"dba": 1}, ["other", ["dba"]], None])
+    def test_groups_that_are_no_list_of_texts_give_no_role(self, settings: Settings, groups: object) -> None:
+        chosen = settings.model_copy(update={"oidc_issuer": "http://x", "oidc_role_map": {"dba": "planner"}})
+        with pytest.raises(ForbiddenError):
+            person_of({"sub": "ann", "groups": groups}, chosen)
 
 
 class TestWithoutProvider:

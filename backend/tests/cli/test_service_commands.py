@@ -281,7 +281,21 @@ class TestErrors:
             assert "a-password" not in done.stderr
             assert done.stderr.count("\n") == 1
 
-    @pytest.mark.parametrize("url", ["nonsense", "mysql://root@/x", "postgresql//u:a-password@x/y", ""])
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "nonsense",
+            "mysql://root@/x",
+            "postgresql//u:a-password@x/y",
+            "",
+            "postgresql://u:a-password/y",  # the host forgotten: the password is read as a port
+            "postgresql://u:p/a-password@x/y",
+            "postgresql://u:p@a-password@x/y",  # characters of a password that are not percent-encoded
+            "postgresql://u:a-password%zz@x/y",
+            "postgresql://u:p:q@a-password:z@x/y",
+            "postgresql://u:p@x/y?a-password=1",
+        ],
+    )
     @pytest.mark.parametrize("command", ["migrate", "openapi", "serve", "demo"])
     def test_wrong_database_url_is_one_line_without_the_password(
         self, hugeplan: Command, command: str, url: str
