@@ -1,6 +1,6 @@
 """How what a node's newest report says is kept: in full now and then, and between by what has changed since.
 
-A report a minute later says nearly the same. Written in full, it was half of the write-ahead log of a report, for
+The next report says nearly the same. Written in full, it was half of the write-ahead log of a report, for
 PostgreSQL writes each new value whole. So ``node_states`` holds a base, written with the columns that SQL reads, and
 ``newest_kept``: the newest state as a zstd frame (RFC 8878) with the base as its dictionary, a sixth of the size.
 

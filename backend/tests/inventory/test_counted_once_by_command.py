@@ -11,13 +11,13 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from support.http_server import answering
 from support.kubernetes_objects import container, listing, node, pod, postgres
 
 from hugeplan.cli import main
@@ -80,15 +80,8 @@ def prometheus(rows: list[Row]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Quiet."""
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(Handler) as address:
+        yield f"http://{address}"
 
 
 def row(name: str, value: float, **labels: str) -> Row:

@@ -10,10 +10,11 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Event, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Event
 
 import pytest
+from support.http_server import answering
 
 from hugeplan.cli import main
 from hugeplan.inventory.answer import answer
@@ -272,17 +273,9 @@ class TestFailures:
             def log_message(self, *_: object) -> None:
                 """Quiet."""
 
-        server = HTTPServer(("127.0.0.1", 0), Handler)
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            with pytest.raises(InventoryError, match=words) as refused:
-                read_prometheus(f"http://user:secret@127.0.0.1:{server.server_port}")
-            assert "secret" not in str(refused.value)
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
+        with answering(Handler) as address, pytest.raises(InventoryError, match=words) as refused:
+            read_prometheus(f"http://user:secret@{address}")
+        assert "secret" not in str(refused.value)
 
     def test_a_server_that_thinks_too_long_is_named_with_the_query(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -310,21 +303,15 @@ class TestFailures:
                 """Quiet."""
 
         stop = Event()
-        server = HTTPServer(("127.0.0.1", 0), Handler)
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            address = f"http://127.0.0.1:{server.server_port}"
-            with (
-                PrometheusClient(address, timeout_seconds=0.5) as client,
-                pytest.raises(InventoryError, match="no answer within"),
-            ):
-                client.query("kube_node_info")
-        finally:
-            stop.set()
-            server.shutdown()
-            thread.join()
-            server.server_close()
+        with answering(Handler) as address:
+            try:
+                with (
+                    PrometheusClient(f"http://{address}", timeout_seconds=0.5) as client,
+                    pytest.raises(InventoryError, match="no answer within"),
+                ):
+                    client.query("kube_node_info")
+            finally:
+                stop.set()
 
     def test_a_prometheus_without_nodes(self, prometheus: str) -> None:
         with pytest.raises(InventoryError, match="HTTP 404"):

@@ -9,11 +9,11 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs
 
 import pytest
+from support.http_server import answering
 
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.prometheus import queries, read_prometheus
@@ -71,15 +71,8 @@ def serving(lines: Lines, asked: list[str]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(Handler) as address:
+        yield f"http://{address}"
 
 
 def test_clusters_are_kept_apart_by_their_label() -> None:
