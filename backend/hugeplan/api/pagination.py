@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Generic, TypeVar
 from uuid import UUID
@@ -20,7 +20,8 @@ from hugeplan.documents.bounds import refuse_absurd_time
 from hugeplan.errors import FieldProblem, invalid_input, shown
 
 MAX_LIMIT = 500
-
+PAGE_BYTES = 1024**2
+"""About what a page of items from outside may have as JSON: it ends before the item that would exceed this."""
 R = TypeVar("R")
 T = TypeVar("T")
 First = TypeVar("First")
@@ -101,3 +102,42 @@ def page_of(
     """Items and next cursor from ``limit + 1`` fetched rows."""
     next_cursor = encode_cursor(*key(rows[limit - 1])) if len(rows) > limit else None
     return [item(row) for row in rows[:limit]], next_cursor
+
+
+async def page_within(
+    read: Callable[[str | None, int], Awaitable[Sequence[R]]],
+    *,
+    limit: int,
+    cursor: str | None,
+    at_once: int,
+    key: Callable[[R], tuple[str, ...]],
+    item: Callable[[R], T],
+    size: Callable[[R, T], int] | None = None,
+) -> tuple[list[T], str | None]:
+    """Items and next cursor of a list whose rows may be large: at most ``limit``, and PAGE_BYTES but for the first.
+
+    ``read`` gives so many rows after a cursor, ``at_once`` the number of rows that may be in memory together. A list of
+    small rows tells nothing of the size of those after them, so the number does not grow. ``size``: bytes of an item,
+    else those of its JSON.
+    """
+    items: list[T] = []
+    used, last = 0, cursor
+    while True:
+        wanted = min(limit - len(items), at_once)
+        rows = await read(last, wanted + 1)
+        for row in rows[:wanted]:
+            made = item(row)
+            used += _json_bytes(made) if size is None else size(row, made)
+            if items and used > PAGE_BYTES:
+                return items, last
+            items.append(made)
+            last = encode_cursor(*key(row))
+        if len(rows) <= wanted:
+            return items, None
+        if len(items) == limit:
+            return items, last
+
+
+def _json_bytes(item: object) -> int:
+    assert isinstance(item, ResponseModel)
+    return len(item.__pydantic_serializer__.to_json(item))

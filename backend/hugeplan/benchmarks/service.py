@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import ColumnElement
 
-from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.benchmarks import repository
 from hugeplan.benchmarks.schemas import ComparedCurve, Run, RunComparison, RunCurve, RunDetail, RunSection
 from hugeplan.db.models import RunRow
@@ -21,6 +22,9 @@ from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
 
 #: How tlbbench (scatter.c) names a scatter curve: "scatter 4K, one line in each 2M".
 _BESIDE = re.compile(r"one line in each (\w+)$")
+
+_ROWS_AT_ONCE: Final = 50
+"""64 reasons of a run's sections are at most 256 kB of an agent's text."""
 
 
 def beside_backing(section: str, name: str) -> str | None:
@@ -93,10 +97,17 @@ async def list_fleet_runs(
     session: ReadSession, *, where: Sequence[ColumnElement[bool]], limit: int, cursor: str | None
 ) -> Page[Run]:
     """The runs of the nodes that meet the conditions, newest first."""
-    after = decode_time_cursor(cursor)
-    rows = await repository.list_runs(session, where, after=after, limit=limit + 1)
-    items, next_cursor = page_of(
-        rows, limit, lambda row: (row[0].ordered_at.isoformat(), str(row[0].id)), lambda row: _run(*row)
+
+    async def read(after: str | None, rows: int) -> Sequence[repository.NamedRun]:
+        return await repository.list_runs(session, where, after=decode_time_cursor(after), limit=rows)
+
+    items, next_cursor = await page_within(
+        read,
+        limit=limit,
+        cursor=cursor,
+        at_once=_ROWS_AT_ONCE,
+        key=lambda row: (row[0].ordered_at.isoformat(), str(row[0].id)),
+        item=lambda row: _run(*row),
     )
     return Page(items=items, next_cursor=next_cursor)
 

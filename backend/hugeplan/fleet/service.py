@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import Row
 
-from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
+from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_within
 from hugeplan.db.models import NodeRow, NodeStateRow, PlanInForceRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import convert, decode
@@ -42,6 +42,7 @@ from hugeplan.fleet.schemas import (
     ProcessUnit,
     SampleRow,
 )
+from hugeplan.fleet.sealed_samples import Sample as KeptSample
 from hugeplan.fleet.selector import STALE_AFTER, NodeSelector
 from hugeplan.fleet.stored import StoredNode, as_observed, read_histories, read_node
 from hugeplan.planner.memory.kernel_parameters import boot_pools
@@ -52,6 +53,9 @@ from hugeplan.proof import Observation
 HISTORY_FRESH_SECONDS = 2.0
 """How long a node's history need not be read again: it grows with reports, each with a state of its own, and hour by
 hour with the roll-ups."""
+
+_SAMPLES_AT_ONCE: Final = 10
+"""One with 4,096 pools has about 400 kB."""
 
 NodeSort = Literal[
     "name", "last_report_at", "mem_total_bytes", "pool_bytes", "pool_idle_bytes", "mem_available_bytes", "findings"
@@ -334,17 +338,24 @@ async def list_samples(
 ) -> Page[SampleRow]:
     """The memory history of a node, newest first."""
     await require_node(session, node_id)
-    after = decode_time_cursor(cursor)
+
+    async def read(after: str | None, rows: int) -> Sequence[KeptSample]:
+        key = decode_time_cursor(after)
+        return await repository.list_samples(session, node_id, start=start, end=end, after=key, limit=rows)
+
     try:
-        rows = await repository.list_samples(session, node_id, start=start, end=end, after=after, limit=limit + 1)
+        items, next_cursor = await page_within(
+            read,
+            limit=limit,
+            cursor=cursor,
+            at_once=_SAMPLES_AT_ONCE,
+            key=lambda row: (row.taken_at.isoformat(), str(row.report_id)),
+            item=lambda row: SampleRow.model_validate(
+                {"taken_at": row.taken_at, "memory": row.memory, "pools": row.pools}
+            ),
+        )
     except DamagedBlockError as error:
         raise DamagedError(f"Samples of node {node_id} cannot be read back from the database: {error}.") from error
-    items, next_cursor = page_of(
-        rows,
-        limit,
-        lambda row: (row.taken_at.isoformat(), str(row.report_id)),
-        lambda row: SampleRow.model_validate({"taken_at": row.taken_at, "memory": row.memory, "pools": row.pools}),
-    )
     return Page(items=items, next_cursor=next_cursor)
 
 

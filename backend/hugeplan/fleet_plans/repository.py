@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import insert, select, tuple_, update
+from sqlalchemy.orm import defer
 
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -26,8 +27,9 @@ async def get_job(session: ReadSession, job_id: UUID) -> FleetPlanRow | None:
 
 
 async def list_jobs(session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int) -> Sequence[FleetPlanRow]:
-    """Jobs, newest first."""
-    statement = select(FleetPlanRow).order_by(FleetPlanRow.created_at.desc(), FleetPlanRow.id.desc()).limit(limit)
+    """Jobs, newest first, without their scenarios."""
+    statement = select(FleetPlanRow).options(defer(FleetPlanRow.scenario, raiseload=True))
+    statement = statement.order_by(FleetPlanRow.created_at.desc(), FleetPlanRow.id.desc()).limit(limit)
     if after is not None:
         statement = statement.where(tuple_(FleetPlanRow.created_at, FleetPlanRow.id) < after)
     return (await session.scalars(statement)).all()
@@ -120,9 +122,10 @@ async def end_abandoned(session: WriteSession, before: datetime, now: datetime) 
 async def list_groups(
     session: ReadSession, job_id: UUID, *, after: tuple[int, int] | None, limit: int
 ) -> Sequence[FleetPlanGroupRow]:
-    """Groups of a job, the largest first."""
+    """Groups of a job, the largest first, without their plans."""
     row = FleetPlanGroupRow
-    statement = select(row).where(row.fleet_plan_id == job_id).order_by(row.nodes.desc(), row.number).limit(limit)
+    statement = select(row).options(defer(row.plan, raiseload=True)).where(row.fleet_plan_id == job_id)
+    statement = statement.order_by(row.nodes.desc(), row.number).limit(limit)
     if after is not None:
         nodes, number = after
         statement = statement.where((row.nodes < nodes) | ((row.nodes == nodes) & (row.number > number)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import uuid
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import UUID
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from hugeplan import __version__
 from hugeplan.api.beside import RequestSandbox
-from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, encode_cursor, page_of
+from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, encode_cursor, page_within
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import Database, ReadSession, WriteSession
@@ -35,6 +35,8 @@ from hugeplan.planner.model import Plan
 FINISHED: Final = frozenset({"done", "failed", "cancelled"})
 SEVERITIES: Final[tuple[Literal["fine", "attention", "wrong"], ...]] = ("fine", "attention", "wrong")
 PROGRESS_SECONDS = 0.25
+_ROWS_AT_ONCE: Final = 20
+"""A group of nodes with 1,024 NUMA nodes has about 120 kB of pools."""
 _PLAN = TypeAdapter(Plan)
 
 
@@ -86,9 +88,18 @@ async def get_job(session: ReadSession, job_id: UUID) -> FleetPlanDetail:
 
 async def list_jobs(session: ReadSession, *, limit: int, cursor: str | None) -> Page[FleetPlanJob]:
     """Jobs, newest first."""
-    after = decode_time_cursor(cursor)
-    rows = await repository.list_jobs(session, after=after, limit=limit + 1)
-    items, next_cursor = page_of(rows, limit, lambda row: (row.created_at.isoformat(), str(row.id)), _job)
+
+    async def read(after: str | None, rows: int) -> Sequence[FleetPlanRow]:
+        return await repository.list_jobs(session, after=decode_time_cursor(after), limit=rows)
+
+    items, next_cursor = await page_within(
+        read,
+        limit=limit,
+        cursor=cursor,
+        at_once=_ROWS_AT_ONCE,
+        key=lambda row: (row.created_at.isoformat(), str(row.id)),
+        item=_job,
+    )
     return Page(items=items, next_cursor=next_cursor)
 
 
@@ -124,9 +135,18 @@ def _group(row: FleetPlanGroupRow) -> FleetPlanGroup:
 async def list_groups(session: ReadSession, job_id: UUID, *, limit: int, cursor: str | None) -> Page[FleetPlanGroup]:
     """Groups of nodes with the same pools, the largest first."""
     await _stored(session, job_id)
-    after = decode_cursor(cursor, count, count)
-    rows = await repository.list_groups(session, job_id, after=after, limit=limit + 1)
-    items, next_cursor = page_of(rows, limit, lambda row: (str(row.nodes), str(row.number)), _group)
+
+    async def read(after: str | None, rows: int) -> Sequence[FleetPlanGroupRow]:
+        return await repository.list_groups(session, job_id, after=decode_cursor(after, count, count), limit=rows)
+
+    items, next_cursor = await page_within(
+        read,
+        limit=limit,
+        cursor=cursor,
+        at_once=_ROWS_AT_ONCE,
+        key=lambda row: (str(row.nodes), str(row.number)),
+        item=_group,
+    )
     return Page(items=items, next_cursor=next_cursor)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, tuple_, update
+from sqlalchemy import Text, cast, delete, func, select, tuple_, update
 from sqlalchemy.orm import defer
 
 from hugeplan.db.models import NodeRow, PlanInForceRow, PlanRow, RunRow, ScenarioRow, ScenarioVersionRow
@@ -51,9 +51,10 @@ async def get_scenario(session: ReadSession, scenario_id: UUID) -> tuple[Scenari
 
 
 async def scenarios_named(session: WriteSession, names: Sequence[str]) -> dict[str, ScenarioRow]:
-    """Scenarios without a node by name, locked for a change; the most recently changed one of each name."""
+    """Scenarios without a node by name, locked for a change, without their documents; the newest of each name."""
     statement = (
         select(ScenarioRow)
+        .options(defer(ScenarioRow.document, raiseload=True))
         .where(ScenarioRow.name.in_(names), ScenarioRow.node_id.is_(None))
         .order_by(ScenarioRow.updated_at, ScenarioRow.id)
         .with_for_update()
@@ -121,7 +122,7 @@ async def list_plans(
     session: ReadSession, wanted: PlanFilter, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[PlanRow]:
     """Kept plans, newest first, without their content."""
-    content = (PlanRow.plan, PlanRow.artifacts, PlanRow.scenario, PlanRow.request)
+    content = (PlanRow.plan, PlanRow.verdict, PlanRow.artifacts, PlanRow.scenario, PlanRow.request)
     statement = (
         select(PlanRow)
         .options(*(defer(column, raiseload=True) for column in content))
@@ -182,9 +183,25 @@ async def add_versions(session: WriteSession, versions: Sequence[ScenarioVersion
             )
 
 
-async def list_versions(session: ReadSession, scenario_id: UUID, *, before: int | None, limit: int) -> Sequence[Any]:
+class Version(Protocol):
+    """A version of a scenario with its document as the text that is kept."""
+
+    scenario_id: UUID
+    version: int
+    name: str
+    node_id: UUID | None
+    saved_at: datetime
+    saved_by: str | None
+    document: str
+
+
+async def list_versions(
+    session: ReadSession, scenario_id: UUID, *, before: int | None, limit: int
+) -> Sequence[Version]:
     """The versions of a scenario, newest first."""
-    statement = select(ScenarioVersionRow).where(ScenarioVersionRow.scenario_id == scenario_id)
+    row = ScenarioVersionRow
+    columns = (row.scenario_id, row.version, row.name, row.node_id, row.saved_at, row.saved_by)
+    statement = select(*columns, cast(row.document, Text).label("document")).where(row.scenario_id == scenario_id)
     if before is not None:
-        statement = statement.where(ScenarioVersionRow.version < before)
-    return (await session.scalars(statement.order_by(ScenarioVersionRow.version.desc()).limit(limit))).all()
+        statement = statement.where(row.version < before)
+    return (await session.execute(statement.order_by(row.version.desc()).limit(limit))).all()

@@ -113,12 +113,12 @@ async def scenarios_export(_: Viewer, session: Reads, scenario_id: UUID) -> Resp
     return Response(content, media_type="application/yaml", headers=headers)
 
 
-@router.get("/scenarios/{scenario_id}/versions")
+@router.get("/scenarios/{scenario_id}/versions", response_model=Page[ScenarioVersion])
 async def scenario_versions_list(
     _: Viewer, session: Reads, scenario_id: UUID, limit: Limit = 50, cursor: Cursor = None
-) -> Page[ScenarioVersion]:
-    """The versions of a saved scenario, newest first, each as it was sent."""
-    return await service.list_versions(session, scenario_id, limit=limit, cursor=cursor)
+) -> Response:
+    """The versions of a saved scenario, newest first, each as it was sent. A page has about 1 MiB and may be short."""
+    return json_answer(await service.list_versions(session, scenario_id, limit=limit, cursor=cursor))
 
 
 @router.get("/scenarios/{scenario_id}")

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -14,7 +15,7 @@ from pydantic import TypeAdapter
 from hugeplan import __version__
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
-from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts import Artifact, Restart, outside, withheld
 from hugeplan.artifacts.base import flaw, object_name
@@ -66,6 +67,8 @@ async def summary(session: ReadSession, row: PlanRow) -> PlanSummary:
     return (await summaries(session, [row]))[0]
 
 
+_ROWS_AT_ONCE: Final = 50
+"""A plan of 256 databases, all of which a newer sample changed, is stale for 256 reasons."""
 _SUMMARY_COLUMNS = PlanSummary.model_fields.keys() - {"short_digest", "in_force"}
 
 
@@ -251,11 +254,18 @@ async def list_plans(session: ReadSession, wanted: PlanFilter, *, limit: int, cu
     """Kept plans, newest first. NotFoundError for a scenario that is not there."""
     if wanted.scenario_id is not None:
         await service.stored_scenario(session, wanted.scenario_id)
-    after = decode_time_cursor(cursor)
-    rows = await repository.list_plans(session, wanted, after=after, limit=limit + 1)
-    found = {item.id: item for item in await summaries(session, rows[:limit])}
-    items, next_cursor = page_of(
-        rows, limit, lambda row: (row.created_at.isoformat(), str(row.id)), lambda row: found[row.id]
+
+    async def read(after: str | None, count: int) -> Sequence[PlanSummary]:
+        rows = await repository.list_plans(session, wanted, after=decode_time_cursor(after), limit=count)
+        return await summaries(session, rows)
+
+    items, next_cursor = await page_within(
+        read,
+        limit=limit,
+        cursor=cursor,
+        at_once=_ROWS_AT_ONCE,
+        key=lambda found: (found.created_at.isoformat(), str(found.id)),
+        item=lambda found: found,
     )
     return Page(items=items, next_cursor=next_cursor)
 

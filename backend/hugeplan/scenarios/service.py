@@ -7,15 +7,16 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 import yaml
 from pydantic import TypeAdapter
 
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits, parse_json
-from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, page_of
+from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, page_of, page_within
 from hugeplan.api.preconditions import etag, require_match
 from hugeplan.api.schemas import JsonObject
 from hugeplan.api.unread import Unread
@@ -44,6 +45,8 @@ from hugeplan.settings import Settings
 from hugeplan.trials import service as trials
 
 _NODE_ID = TypeAdapter(UUID | None)
+_VERSIONS_AT_ONCE: Final = 8
+"""Each as large as a body may be."""
 
 
 async def question(
@@ -269,21 +272,32 @@ def _version_of(row: ScenarioRow, by: str) -> ScenarioVersionRow:
     )
 
 
-def _version(row: ScenarioVersionRow) -> ScenarioVersion:
+def _version_json(row: repository.Version) -> bytes:
+    """A version as JSON, the document in the text that PostgreSQL keeps: nothing here reads it."""
     values = {name: getattr(row, name) for name in ScenarioVersion.model_fields if name != "scenario"}
-    return ScenarioVersion.model_validate(values | {"scenario": row.document})
+    return msgspec.json.encode(values | {"scenario": msgspec.Raw(row.document.encode())})
 
 
-async def list_versions(
-    session: ReadSession, scenario_id: UUID, *, limit: int, cursor: str | None
-) -> Page[ScenarioVersion]:
-    """The versions of a scenario, newest first."""
+async def list_versions(session: ReadSession, scenario_id: UUID, *, limit: int, cursor: str | None) -> bytes:
+    """The versions of a scenario, newest first: a page of them as JSON."""
     await stored_scenario(session, scenario_id)
-    position = decode_cursor(cursor, count, str)
-    before = None if position is None else position[0]
-    rows = await repository.list_versions(session, scenario_id, before=before, limit=limit + 1)
-    items, next_cursor = page_of(rows, limit, lambda row: (str(row.version), ""), _version)
-    return Page(items=items, next_cursor=next_cursor)
+
+    async def read(after: str | None, count_of_rows: int) -> Sequence[repository.Version]:
+        position = decode_cursor(after, count, str)
+        before = None if position is None else position[0]
+        return await repository.list_versions(session, scenario_id, before=before, limit=count_of_rows)
+
+    items, next_cursor = await page_within(
+        read,
+        limit=limit,
+        cursor=cursor,
+        at_once=_VERSIONS_AT_ONCE,
+        key=lambda row: (str(row.version), ""),
+        item=_version_json,
+        size=lambda _, made: len(made),
+    )
+    page = {"items": [msgspec.Raw(item) for item in items], "next_cursor": next_cursor}
+    return msgspec.json.encode(page)
 
 
 async def export_yaml(session: ReadSession, scenario_id: UUID) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -11,7 +11,7 @@ from uuid import UUID
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
-from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.api.unread import Unread
 from hugeplan.db.models import TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -31,6 +31,9 @@ _LEAST_PERCENT, _MOST_PERCENT, _WIDEST_POINTS = -50.0, 200.0, 2.5
 """Gains that a plan takes, and the widest interval of them: a trial calls two points narrow, rounding included.
 
 Translation gives at most three times the work."""
+
+_ROWS_AT_ONCE: Final = 50
+"""A summary has at most about 50 kB of a sender's text."""
 
 _PAGES: Final = {"2M": 2 * MIB, "1G": GIB, "thp": 2 * MIB}
 
@@ -78,19 +81,34 @@ async def store(session: WriteSession, actor: Actor, document: ReadTrial, *, mos
 
 async def list_trials(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Trial]:
     """The trials of a node, newest first."""
-    rows = await repository.list_trials(session, node_id, after=decode_time_cursor(cursor), limit=limit + 1)
-    items, next_cursor = page_of(rows, limit, lambda row: (row.ordered_at.isoformat(), str(row.id)), _trial)
+
+    async def read(after: str | None, rows: int) -> Sequence[TrialRow]:
+        return await repository.list_trials(session, node_id, after=decode_time_cursor(after), limit=rows)
+
+    items, next_cursor = await page_within(
+        read,
+        limit=limit,
+        cursor=cursor,
+        at_once=_ROWS_AT_ONCE,
+        key=lambda row: (row.ordered_at.isoformat(), str(row.id)),
+        item=_trial,
+    )
     return Page(items=items, next_cursor=next_cursor)
 
 
 async def list_all_trials(session: ReadSession, *, limit: int, cursor: str | None) -> Page[FleetTrial]:
     """The trials of all nodes, newest first."""
-    rows = await repository.list_all_trials(session, after=decode_time_cursor(cursor), limit=limit + 1)
-    items, next_cursor = page_of(
-        rows,
-        limit,
-        lambda found: (found[0].ordered_at.isoformat(), str(found[0].id)),
-        lambda found: FleetTrial(**_trial(found[0]).model_dump(), node_name=found[1]),
+
+    async def read(after: str | None, rows: int) -> Sequence[tuple[TrialRow, str]]:
+        return await repository.list_all_trials(session, after=decode_time_cursor(after), limit=rows)
+
+    items, next_cursor = await page_within(
+        read,
+        limit=limit,
+        cursor=cursor,
+        at_once=_ROWS_AT_ONCE,
+        key=lambda found: (found[0].ordered_at.isoformat(), str(found[0].id)),
+        item=lambda found: FleetTrial(**_trial(found[0]).model_dump(), node_name=found[1]),
     )
     return Page(items=items, next_cursor=next_cursor)
 

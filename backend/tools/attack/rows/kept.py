@@ -14,6 +14,8 @@ from tools.attack.rig import MACHINE_ID, TIMEOUT_SECONDS, Attack, Target, WrongA
 HUGE = 2 << 20
 SERVERS = 200
 DATABASES = 60
+VERSIONS = 40
+WORKLOADS = 2000
 AGAIN_SECONDS = 33.0
 """Proposed plans are planned again half a minute after a newer sample at the latest."""
 
@@ -145,7 +147,25 @@ def _import(count: int, running: Target) -> str:
     return expect(running.ask(Role.PLANNER, "POST", "/imports/scenarios", json=body), 200, 422)
 
 
+def _save_versions(running: Target) -> None:
+    """A scenario of which forty versions are kept, each of nearly a megabyte."""
+    # A settings' comment: nothing of it is planned with, so that saving is cheap.
+    body = {"name": "large", "scenario": {"databases": [], "node": {"memory": "64GiB", "name": "n"}}}
+    body["scenario"] |= {"workloads": [{"name": f"w{at}-" + "x" * 190, "memory": "1MiB"} for at in range(WORKLOADS)]}
+    made = running.ask(Role.PLANNER, "POST", "/scenarios", json=body)
+    expect(made, 201)
+    running.memory["versions"] = made.json()["id"]
+    for version in range(1, VERSIONS):
+        headers = {"If-Match": f'"{version}"'}
+        expect(running.ask(Role.PLANNER, "PUT", f"/scenarios/{made.json()['id']}", json=body, headers=headers), 200)
+
+
+def _list_versions(running: Target) -> str:
+    return expect(running.ask(Role.VIEWER, "GET", f"/scenarios/{running.memory['versions']}/versions?limit=500"), 200)
+
+
 ROWS = (
+    Attack(f"list: {VERSIONS} versions of a large scenario", _list_versions, prepare=_save_versions),
     Attack(f"kept plan: {DATABASES} databases proposed and withdrawn", _propose, requests=2, prepare=_keep),
     Attack(f"kept plan: {SERVERS} servers beside it verified", _verify, prepare=_put_in_force),
     Attack(f"kept plan: a report of {SERVERS} servers beside it", _send, prepare=_put_in_force),
