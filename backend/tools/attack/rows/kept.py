@@ -14,8 +14,8 @@ from tools.attack.rig import MACHINE_ID, TIMEOUT_SECONDS, Attack, Target, WrongA
 HUGE = 2 << 20
 SERVERS = 200
 DATABASES = 60
-VERSIONS = 40
-WORKLOADS = 2000
+VERSIONS = 60
+TENANTS = 400
 AGAIN_SECONDS = 33.0
 """Proposed plans are planned again half a minute after a newer sample at the latest."""
 
@@ -148,10 +148,10 @@ def _import(count: int, running: Target) -> str:
 
 
 def _save_versions(running: Target) -> None:
-    """A scenario of which forty versions are kept, each of nearly a megabyte."""
-    # A settings' comment: nothing of it is planned with, so that saving is cheap.
-    body = {"name": "large", "scenario": {"databases": [], "node": {"memory": "64GiB", "name": "n"}}}
-    body["scenario"] |= {"workloads": [{"name": f"w{at}-" + "x" * 190, "memory": "1MiB"} for at in range(WORKLOADS)]}
+    """A scenario of which many versions are kept, each of a hundred kilobytes."""
+    tenants = [{"name": f"t{at}" + "x" * 240, "request": "1Mi"} for at in range(TENANTS)]
+    scenario = {**_scenario(1), "node": {"memory": "64GiB", "name": "n"}, "tenants": tenants}
+    body = {"name": "large", "scenario": scenario}
     made = running.ask(Role.PLANNER, "POST", "/scenarios", json=body)
     expect(made, 201)
     running.memory["versions"] = made.json()["id"]
