@@ -180,6 +180,24 @@ class Settings(BaseSettings):
             " some are deleted or approved.",
         ),
     ] = 20_000
+    max_fleet_plans: Annotated[
+        int,
+        Field(
+            ge=4,
+            le=10**6,
+            description="Fleet plans that are kept in all, a quarter of them of one credential; with another one the"
+            " oldest that has ended goes.",
+        ),
+    ] = 1_000
+    max_fleet_plans_bytes: Annotated[
+        int,
+        Field(
+            ge=10**6,
+            le=10**15,
+            description="Bytes in PostgreSQL of the fleet plans that have ended, a quarter of them of one credential;"
+            " past it the oldest goes.",
+        ),
+    ] = 8_000_000_000
     max_trials_per_node: Annotated[
         int, Field(ge=1, le=10**6, description="Trials that are kept of one node; another is answered 409.")
     ] = 500

@@ -7,7 +7,7 @@ its signature when the route is made, and judged here before the body is touched
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import Request
@@ -17,6 +17,7 @@ from fastapi.routing import APIRoute
 
 from hugeplan.access.admission import Gate
 from hugeplan.access.schemas import Role
+from hugeplan.api.bodies_in_flight import BodiesInFlight
 from hugeplan.api.body import BodyLimits, get_raw_json, get_unread_json, read_body, read_json
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.api.unread import Unread, is_unread
@@ -38,6 +39,7 @@ class Door:
 
     gate: Gate
     limits: BodyLimits
+    bodies: BodiesInFlight = field(default_factory=BodiesInFlight)
 
 
 def refuse_nul(request: Request, parameters: frozenset[str]) -> None:

@@ -22,6 +22,7 @@ from hugeplan.errors import (
     BodyTimeoutError,
     FieldProblem,
     InvalidInputError,
+    ProblemError,
     TooLargeError,
     UnsupportedMediaTypeError,
     invalid_input,
@@ -97,11 +98,11 @@ async def read_json(request: Request, limits: BodyLimits) -> None:
     setattr(request, "_json", document)  # noqa: B010
 
 
-async def read_body(request: Request, limits: BodyLimits) -> bytes:
+async def read_body(request: Request, limits: BodyLimits, taken: Callable[[int], None] | None = None) -> bytes:
     """The bytes of this request's JSON body, uncompressed. An absent body is empty bytes.
 
-    Raises TooLargeError, BodyTimeoutError, UnsupportedMediaTypeError, InvalidInputError, or starlette's
-    ClientDisconnect when the client went away.
+    ``taken`` is told how many came, and may refuse them with a problem. Raises TooLargeError, BodyTimeoutError,
+    UnsupportedMediaTypeError, InvalidInputError, or starlette's ClientDisconnect when the client went away.
     """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limits.max_bytes:
@@ -111,7 +112,7 @@ async def read_body(request: Request, limits: BodyLimits) -> bytes:
     if not _has_body(request):
         return b""
     inflate = _check_headers(request)
-    return await _read(request, limits, inflate=inflate)
+    return await _read(request, limits, taken, inflate=inflate)
 
 
 def _has_body(request: Request) -> bool:
@@ -135,7 +136,7 @@ def _check_headers(request: Request) -> bool:
     return encoding == "gzip"
 
 
-async def _read(request: Request, limits: BodyLimits, *, inflate: bool) -> bytes:
+async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], None] | None, *, inflate: bool) -> bytes:
     """The whole body, uncompressed. Every byte that comes buys more time, at the least rate that is allowed."""
     unpacked = _Inflater(limits) if inflate else None
     values = ValueCount(limits.json)
@@ -159,12 +160,22 @@ async def _read(request: Request, limits: BodyLimits, *, inflate: bool) -> bytes
                 request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES
                 raise limits.too_large(None)
             values.add(part)
+            if taken is not None:
+                _take(request, taken, len(part))
             chunks.append(part)
         if not message.get("more_body", False):
             break
     if unpacked is not None:
         unpacked.finish()
     return b"".join(chunks)
+
+
+def _take(request: Request, taken: Callable[[int], None], count: int) -> None:
+    try:
+        taken(count)
+    except ProblemError:
+        request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES  # who was let in should learn why
+        raise
 
 
 def _too_slow(limits: BodyLimits) -> BodyTimeoutError:

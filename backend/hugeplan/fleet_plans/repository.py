@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import insert, select, tuple_, update
+from sqlalchemy import ColumnElement, delete, func, insert, literal, select, true, tuple_, update
 from sqlalchemy.orm import defer
 
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import ReadSession, WriteSession
+
+ENDED: Final = ("done", "failed", "cancelled")
+GONE_AT_ONCE: Final = 10
+"""Fleet plans that one statement deletes: each has a line per node."""
+_ROW_BYTES: Final = 200
+"""Of a row, beside its large columns."""
 
 
 async def add_job(session: WriteSession, row: FleetPlanRow) -> None:
@@ -24,6 +30,48 @@ async def get_job(session: ReadSession, job_id: UUID) -> FleetPlanRow | None:
     """A job by id."""
     row: FleetPlanRow | None = await session.scalar(select(FleetPlanRow).where(FleetPlanRow.id == job_id))
     return row
+
+
+async def count_unfinished(session: ReadSession, author_id: UUID) -> tuple[int, int]:
+    """How many jobs have not ended: of a credential, and in all."""
+    row = FleetPlanRow
+    statement = select(func.count().filter(row.author_id == author_id), func.count())
+    found = (await session.execute(statement.where(row.status.not_in(ENDED)))).one()
+    return found[0], found[1]
+
+
+async def measure_job(session: WriteSession, job_id: UUID) -> None:
+    """Keep how large a job is, with its groups and nodes, as PostgreSQL stores them."""
+    job, group, node = FleetPlanRow, FleetPlanGroupRow, FleetPlanNodeRow
+    size = func.pg_column_size
+    groups = select(func.coalesce(func.sum(_ROW_BYTES + size(group.plan) + size(group.pools)), 0))
+    nodes = select(func.coalesce(func.sum(_ROW_BYTES + size(node.exceptions)), 0))
+    of_job = [
+        func.coalesce(size(job.scenario), 0),
+        groups.where(group.fleet_plan_id == job_id).scalar_subquery(),
+        nodes.where(node.fleet_plan_id == job_id).scalar_subquery(),
+    ]
+    statement = update(job).where(job.id == job_id).values(stored_bytes=sum(of_job, start=literal(_ROW_BYTES)))
+    await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def make_room(session: WriteSession, author_id: UUID | None, *, most: int, most_bytes: int) -> None:
+    """Delete the oldest jobs that have ended past these bounds, of a credential or of all, a few at a time."""
+    row = FleetPlanRow
+    whose: ColumnElement[bool] = true() if author_id is None else row.author_id == author_id
+    newest_first = (row.finished_at.desc().nulls_last(), row.id.desc())
+    ranked = (
+        select(
+            row.id,
+            func.row_number().over(order_by=newest_first).label("rank"),
+            func.sum(row.stored_bytes).over(order_by=newest_first).label("bytes"),
+        )
+        .where(row.status.in_(ENDED), whose)
+        .subquery()
+    )
+    too_many = (ranked.c.rank > most) | ((ranked.c.bytes > most_bytes) & (ranked.c.rank > 1))
+    oldest = select(ranked.c.id).where(too_many).order_by(ranked.c.rank.desc()).limit(GONE_AT_ONCE)
+    await session.execute(delete(row).where(row.id.in_(oldest)).execution_options(synchronize_session=False))
 
 
 async def list_jobs(session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int) -> Sequence[FleetPlanRow]:

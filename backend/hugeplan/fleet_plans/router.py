@@ -15,7 +15,7 @@ from hugeplan.access.dependencies import Planner, Viewer, while_good
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.beside import Beside
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
-from hugeplan.api.dependencies import CurrentDatabase, Reads, Writes
+from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.fleet_plans import service
 from hugeplan.fleet_plans.runner import FleetPlanRunner
@@ -48,11 +48,15 @@ async def fleet_plans_create(
     beside: Beside,
     *,
     runner: Annotated[FleetPlanRunner, Depends(_runner)],
+    settings: CurrentSettings,
     after_commit: BackgroundTasks,
     response: Response,
 ) -> FleetPlanJob:
-    """Plan every selected node as it runs, or for one scenario. The answer is the job; Location is where it is."""
-    job = await service.create_job(session, beside, body, created_by=actor.name)
+    """Plan every selected node as it runs, or for one scenario. The answer is the job; Location is where it is.
+
+    409 while 20 of one's own have not ended. The oldest that have ended go where as many are kept as may be.
+    """
+    job = await service.create_job(session, beside, body, settings, by=actor)
     after_commit.add_task(runner.start, job.id)
     response.headers["Location"] = f"/api/v1/fleet/plans/{job.id}"
     return job

@@ -13,6 +13,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from hugeplan import __version__
+from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, encode_cursor, page_within
 from hugeplan.api.schemas import JsonObject
@@ -22,6 +23,7 @@ from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.fleet_plans import repository, work
+from hugeplan.fleet_plans.room import make_room, require_room_to_wait
 from hugeplan.fleet_plans.schemas import (
     FleetPlanDetail,
     FleetPlanGroup,
@@ -31,8 +33,9 @@ from hugeplan.fleet_plans.schemas import (
     FleetPlanRequest,
 )
 from hugeplan.planner.model import Plan
+from hugeplan.settings import Settings
 
-FINISHED: Final = frozenset({"done", "failed", "cancelled"})
+FINISHED: Final = frozenset(repository.ENDED)
 SEVERITIES: Final[tuple[Literal["fine", "attention", "wrong"], ...]] = ("fine", "attention", "wrong")
 PROGRESS_SECONDS = 0.25
 _ROWS_AT_ONCE: Final = 20
@@ -41,9 +44,13 @@ _PLAN = TypeAdapter(Plan)
 
 
 async def create_job(
-    session: WriteSession, beside: RequestSandbox, body: FleetPlanRequest, *, created_by: str
+    session: WriteSession, beside: RequestSandbox, body: FleetPlanRequest, settings: Settings, *, by: Actor
 ) -> FleetPlanJob:
-    """A new job, not begun yet. InvalidInputError when it selects no node, or the scenario brings its own."""
+    """A new job, not begun yet; the oldest one goes where as many are kept as may be.
+
+    InvalidInputError when it selects no node, or the scenario brings its own; ConflictError when too many wait.
+    """
+    await require_room_to_wait(session, by)
     if body.scenario is not None:
         await beside.work(work.CHECK, pickle.dumps(body.scenario), what="Planning this scenario")
     now = datetime.now(UTC)
@@ -51,7 +58,8 @@ async def create_job(
         id=uuid.uuid4(),
         name=body.name,
         created_at=now,
-        created_by=created_by,
+        created_by=by.name,
+        author_id=by.token_id,
         status="queued",
         cancel_requested=False,
         selector=body.selector.model_dump(mode="json"),
@@ -64,6 +72,7 @@ async def create_job(
     )
     if row.nodes_total == 0:
         raise invalid_input([FieldProblem(field="selector", value=None, expected="at least one node")])
+    await make_room(session, settings, by.token_id, for_another=True)
     await repository.add_job(session, row)
     return _job(row)
 

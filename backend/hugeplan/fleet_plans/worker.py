@@ -33,6 +33,7 @@ from hugeplan.fleet.selector import NodeSelector
 from hugeplan.fleet.stored import StoredNode, read_nodes
 from hugeplan.fleet_plans import repository
 from hugeplan.fleet_plans.lines import GroupPlan, LinePlanner, Lines, summary_of
+from hugeplan.fleet_plans.room import make_room
 from hugeplan.hardware import catalogue
 from hugeplan.scenario_file import ScenarioDocument
 from hugeplan.settings import Settings
@@ -81,8 +82,9 @@ class _Planners:
 class Job:
     """One job."""
 
-    def __init__(self, database: Database, job_id: UUID) -> None:
+    def __init__(self, database: Database, settings: Settings, job_id: UUID) -> None:
         self._database = database
+        self._settings = settings
         self._job_id = job_id
         self._last_said = 0.0
         self._started = time.monotonic()
@@ -129,7 +131,7 @@ class Job:
         finally:
             planners.close()
         await self._say(now=True)
-        await self._store(row.name)
+        await self._store(row.name, row.author_id)
 
     async def _add_lines(self, planners: _Planners, selector: NodeSelector) -> None:
         """The lines in the order of names; one chunk more than there are processes is read ahead."""
@@ -170,7 +172,7 @@ class Job:
             else:
                 self._plans[group] = plan
 
-    async def _store(self, name: str) -> None:
+    async def _store(self, name: str, author_id: UUID | None) -> None:
         numbers: dict[Hashable, int] = {group: number for number, group in enumerate(self._plans)}
         sizes = [0] * len(numbers)
         for row, group in zip(self._rows, self._numbers, strict=True):
@@ -196,13 +198,16 @@ class Job:
         async with self._database.write() as session:
             await repository.add_results(session, self._job_id, groups, rows)
             await repository.end_job(session, self._job_id, now, status="done", summary=summary)
+            await repository.measure_job(session, self._job_id)
+            await make_room(session, self._settings, author_id, for_another=False)
             await write_events(session, [Event(at=now, kind="fleet_plan_finished", text=text)])
 
 
 async def _run(job_id: UUID) -> None:
-    database = Database(create_engine(Settings()))
+    settings = Settings()
+    database = Database(create_engine(settings))
     try:
-        await Job(database, job_id).run()
+        await Job(database, settings, job_id).run()
     finally:
         await database.dispose()
 

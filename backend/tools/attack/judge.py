@@ -188,7 +188,7 @@ def _hold(running: Target, attack: Attack, cost: Cost) -> Hold:
 
 
 def _most_seconds(attack: Attack, hold: Hold) -> float:
-    return HELD_UP_SECONDS * attack.requests + hold.noise_bar_seconds
+    return HELD_UP_SECONDS * (1 if attack.at_once else attack.requests) + hold.noise_bar_seconds
 
 
 def _judge(attack: Attack, cost: Cost) -> None:

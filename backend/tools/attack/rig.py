@@ -99,7 +99,8 @@ class Attack:
     """One attack. ``run`` makes it once and says in a word how it was answered, or raises WrongAnswerError.
 
     ``requests``: how many it makes, each of which may cost as much as the budget says. ``prepare`` is not measured.
-    ``in_tests``: whether the test suite runs it; one that waits for a time limit of many seconds may say no.
+    ``at_once``: its requests are made together, and may hold nobody up for longer than one of them. ``in_tests``:
+    whether the test suite runs it; one that waits for a time limit of many seconds may say no.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Attack:
     requests: int = 1
     prepare: Callable[[Target], object] | None = None
     in_tests: bool = True
+    at_once: bool = False
 
 
 def expect(answer: httpx.Response, *statuses: int) -> str:

@@ -468,6 +468,8 @@ export interface paths {
         /**
          * Fleet Plans Create
          * @description Plan every selected node as it runs, or for one scenario. The answer is the job; Location is where it is.
+         *
+         *     409 while 20 of one's own have not ended. The oldest that have ended go where as many are kept as may be.
          */
         post: operations["fleet_plans_create"];
         delete?: never;
@@ -873,7 +875,7 @@ export interface paths {
         };
         /**
          * Scenario Versions List
-         * @description The versions of a saved scenario, newest first, each as it was sent.
+         * @description The versions of a saved scenario, newest first, each as it was sent. A page has about 1 MiB and may be short.
          */
         get: operations["scenario_versions_list"];
         put?: never;

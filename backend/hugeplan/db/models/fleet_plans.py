@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, SmallInteger, false
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, SmallInteger, false, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -14,7 +14,8 @@ from hugeplan.db.base import Base, JsonbObject, JsonObject
 
 class FleetPlanRow(Base):
     """One job: a scenario over the nodes of a selector; None: each node as it runs. ``heartbeat_at`` tells a job that
-    runs from an abandoned one.
+    runs from an abandoned one. ``author_id`` is the credential, null in those of before; ``stored_bytes`` what it takes
+    with its groups and nodes, once it has ended.
     """
 
     __tablename__ = "fleet_plans"
@@ -40,6 +41,8 @@ class FleetPlanRow(Base):
     finished_at: Mapped[datetime | None]
     error: Mapped[str | None]
     summary: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
+    author_id: Mapped[UUID | None]
+    stored_bytes: Mapped[int] = mapped_column(server_default=text("0"))
 
 
 class FleetPlanGroupRow(Base):

@@ -36,12 +36,18 @@ async def answer_report(request: Request) -> Response:
     """``reports_create`` without FastAPI, for a request whose credential is known."""
     door: Door = request.app.state.door
     await door.gate.admit(request, _AGENTS)
-    raw = await read_body(request, door.limits)
-    if not raw:
-        raise no_body()
+    whose = str(request.state.actor_id)
+    async with door.bodies.body(whose) as body:
+        raw = await read_body(request, door.limits, body.add)
+        if not raw:
+            raise no_body()
+        async with body.turn():
+            return await _answer(request, raw, whose)
 
+
+async def _answer(request: Request, raw: bytes, whose: str) -> Response:
+    door: Door = request.app.state.door
     if is_large(raw):
-        whose = str(request.state.actor_id)
         large = await read_beside(request.app.state.sandbox, raw, door.limits.json, whose=whose)
         return await _store(request, large_taken_over(large, token_id=UUID(whose), now=datetime.now(UTC)))
 

@@ -149,7 +149,7 @@ def _import(count: int, running: Target) -> str:
 
 def _save_versions(running: Target) -> None:
     """A scenario of which many versions are kept, each of a hundred kilobytes."""
-    tenants = [{"name": f"t{at}" + "x" * 240, "request": "1Mi"} for at in range(TENANTS)]
+    tenants = [{"name": f"t{at}" + "x" * 190, "request": "1Mi"} for at in range(TENANTS)]
     scenario = {**_scenario(1), "node": {"memory": "64GiB", "name": "n"}, "tenants": tenants}
     body = {"name": "large", "scenario": scenario}
     made = running.ask(Role.PLANNER, "POST", "/scenarios", json=body)

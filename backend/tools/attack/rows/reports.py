@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from hugeplan.access.schemas import Role
 from tools.attack.rig import MACHINE_ID, Attack, Target, expect
 
+AT_ONCE = 6
 LISTS = [[[number] for number in range(36_000)]] * 2
 PROCESS = {"pid": 1, "name": "p", "rss_bytes": 1 << 30}
 EXTRA: dict[str, Any] = {
@@ -23,16 +26,48 @@ EXTRA: dict[str, Any] = {
 }
 
 
-def _report(extra: dict[str, Any], running: Target) -> str:
+def _document(extra: dict[str, Any], machine_id: str = MACHINE_ID) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat()
-    body: dict[str, Any] = {
-        "schema_version": 1, "report_id": str(uuid.uuid4()), "machine_id": MACHINE_ID, "node_name": "db-1",
+    return {
+        "schema_version": 1, "report_id": str(uuid.uuid4()), "machine_id": machine_id, "node_name": "db-1",
         "created_at": now, "agent_version": "0",
         "inventory": {"architecture": "x86_64", "base_page_bytes": 4096, "huge_page_sizes_bytes": [2 << 20]},
         "sample": {"taken_at": now, "memory": {"mem_total_bytes": 1 << 36}, **extra.get("sample", {})},
         **{name: value for name, value in extra.items() if name != "sample"},
     }  # fmt: skip
-    return expect(running.ask(Role.AGENT, "POST", "/reports", json=body), 200, 201, 413, 422, 429)
 
 
-ROWS = tuple(Attack(f"report: {name}", partial(_report, extra)) for name, extra in EXTRA.items())
+def _report(extra: dict[str, Any], running: Target) -> str:
+    return expect(running.ask(Role.AGENT, "POST", "/reports", json=_document(extra)), 200, 201, 413, 422, 429)
+
+
+def _agents(running: Target) -> None:
+    """Several machines, each with a credential of its own."""
+    made = [
+        running.ask(Role.ADMIN, "POST", "/tokens", json={"name": f"a{number}", "role": "agent"})
+        for number in range(AT_ONCE)
+    ]
+    running.memory["agents"] = [(one.json()["token"], uuid.uuid4().hex) for one in made]
+
+
+def _at_once(extra: dict[str, Any], running: Target) -> str:
+    """Large reports of several machines together. Each is stored, or its agent is told to send it again."""
+    agents = running.memory["agents"]
+    bodies = [json.dumps(_document(extra, machine_id)).encode() for _, machine_id in agents]
+
+    def send(agent: tuple[str, str], body: bytes) -> str:
+        token, _ = agent
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        return expect(running.ask(None, "POST", "/reports", content=body, headers=headers), 200, 201, 429, 503)
+
+    with ThreadPoolExecutor(AT_ONCE) as senders:
+        return " ".join(senders.map(send, agents, bodies))
+
+
+ROWS = (
+    *(Attack(f"report: {name}", partial(_report, extra)) for name, extra in EXTRA.items()),
+    *(
+        Attack(f"reports: {AT_ONCE} of {name}", partial(_at_once, EXTRA[name]), AT_ONCE, prepare=_agents, at_once=True)
+        for name in ("seven texts of a megabyte", "140,000 unknown members")
+    ),
+)

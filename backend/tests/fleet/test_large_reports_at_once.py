@@ -1,0 +1,125 @@
+"""Large reports that come together: few are held at a time, one is worked on, and each is stored or refused."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import uuid
+from typing import Any
+
+import httpx
+import pytest
+from support.reports import report
+from support.service import Service, assert_problem
+
+from hugeplan.access.guarded_route import Door
+from hugeplan.access.schemas import Role
+from hugeplan.api import bodies_in_flight
+from hugeplan.api.bodies_in_flight import BodiesInFlight
+from hugeplan.errors import RateLimitedError, UnavailableError
+
+URL = "/api/v1/reports"
+MIB = 1024**2
+
+
+def large(number: int = 0) -> dict[str, Any]:
+    """A report of three megabytes of one machine."""
+    return report(report_id=str(uuid.uuid4()), machine_id=f"{number:032x}") | {"x": ["y" * 900_000] * 3}
+
+
+def bodies(service: Service) -> BodiesInFlight:
+    door: Door = service.app.state.door
+    return door.bodies
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for two such reports of one credential, and for three in all."""
+    monkeypatch.setattr(bodies_in_flight, "BYTES_OF_ONE", 6 * MIB)
+    monkeypatch.setattr(bodies_in_flight, "BYTES", 9 * MIB)
+
+
+@pytest.mark.usefixtures("narrow")
+async def test_what_is_accepted_is_stored_and_the_rest_is_told_to_come_again(service: Service) -> None:
+    agents = [await service.client_as(Role.AGENT) for _ in range(6)]
+    waiting = [large(number) for number in range(6)]
+    stored: set[str] = set()
+    for _ in range(6):
+        answers = await asyncio.gather(*(a.post(URL, json=r) for a, r in zip(agents, waiting, strict=False)))
+        for answer, sent in zip(answers, list(waiting), strict=False):
+            assert answer.status_code in {200, 201, 503}, answer.text
+            if answer.status_code == 503:
+                assert_problem(answer, 503, "unavailable")
+                assert int(answer.headers["Retry-After"]) > 0
+            else:
+                stored.add(sent["report_id"])
+        waiting = [one for one in waiting if one["report_id"] not in stored]
+        agents = [a for a, answer in zip(agents, answers, strict=False) if answer.status_code == 503]
+    assert not waiting
+    assert len(stored) == 6
+    assert not bodies(service)._of_one
+
+
+@pytest.mark.usefixtures("narrow")
+async def test_one_credential_leaves_room_for_others(service: Service, agent: httpx.AsyncClient) -> None:
+    """Held at their turn: what one credential sends past its share is refused, another's is taken."""
+    other = await service.client_as(Role.AGENT)
+    lock = bodies(service).one_at_a_time
+    await lock.acquire()
+    try:
+        held = [asyncio.create_task(agent.post(URL, json=large())) for _ in range(2)]
+        async with asyncio.timeout(60):
+            while bodies(service)._of_one.total() < 5 * MIB:
+                await asyncio.sleep(0.01)
+        refused = await agent.post(URL, json=large())
+        assert_problem(refused, 429, "rate-limited")
+        assert "6 MiB" in refused.json()["detail"]
+        # A small report neither counts nor waits.
+        assert (await agent.post(URL, json=report(machine_id=f"{0:032x}"))).status_code in {200, 201}
+        others = asyncio.create_task(other.post(URL, json=large(1)))
+        async with asyncio.timeout(60):
+            while bodies(service)._of_one.total() < 7 * MIB:
+                await asyncio.sleep(0.01)
+    finally:
+        lock.release()
+    assert [one.status_code for one in await asyncio.gather(*held, others)] == [201, 201, 201]
+    assert not bodies(service)._of_one
+
+
+async def test_a_body_counts_uncompressed(service: Service, agent: httpx.AsyncClient) -> None:
+    lock = bodies(service).one_at_a_time
+    await lock.acquire()
+    try:
+        packed = gzip.compress(json.dumps(large()).encode())
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        sent = asyncio.create_task(agent.post(URL, content=packed, headers=headers))
+        async with asyncio.timeout(60):
+            while not bodies(service)._of_one:
+                await asyncio.sleep(0.01)
+        assert bodies(service)._of_one.total() > 2 * MIB > len(packed)
+    finally:
+        lock.release()
+    assert (await sent).status_code == 201
+
+
+async def test_one_that_is_never_its_turn_is_told_to_come_again(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies_in_flight, "TURN_SECONDS", 0.05)
+    lock = bodies(service).one_at_a_time
+    await lock.acquire()
+    try:
+        assert_problem(await agent.post(URL, json=large()), 503, "unavailable")
+    finally:
+        lock.release()
+    assert (await agent.post(URL, json=large())).status_code == 201
+
+
+def test_a_body_alone_is_taken_however_large() -> None:
+    found = BodiesInFlight()
+    found.take("a", 256 * MIB)
+    with pytest.raises(RateLimitedError):
+        found.take("a", 1)
+    with pytest.raises(UnavailableError):
+        found.take("b", 1)
