@@ -251,7 +251,7 @@ def _group_plan(
 
 def summary_of(rows: Sequence[dict[str, Any]], groups: int, seconds: float) -> dict[str, Any]:
     """All lines in numbers."""
-    planned = sum(row["fits"] is not None for row in rows)
+    planned = sum(row["locked_bytes"] is not None for row in rows)
     return {
         "nodes": len(rows),
         "groups": groups,

@@ -25,7 +25,8 @@ from hugeplan.planner.units import format_iec_bytes
 class NodeAnswer:
     """One node: its plan (None: nothing to plan, or ``not_planned_because``) and its findings, the worst first.
 
-    ``fits`` is None without a plan. ``planned_bytes`` and ``present_bytes`` are by page size.
+    ``fits`` is None without a plan, and where sizes were not read. ``planned_bytes`` and ``present_bytes`` are by page
+    size.
     """
 
     node: FoundNode

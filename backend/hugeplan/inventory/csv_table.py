@@ -17,7 +17,7 @@ from typing import Final
 from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.instances import database_instance
 from hugeplan.inventory.model import FoundDatabase, FoundNode, Inventory
-from hugeplan.planner.demand import DemandContext, demand_of, engine_named
+from hugeplan.planner.demand import DemandContext, Engine, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import EVERYTHING_IN_USE, Confidence, NodeFacts, NumaNode, Pool, Reservations, Tenant
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size
@@ -107,6 +107,8 @@ def _told_apart(node: FoundNode) -> FoundNode:
             return node  # the plan names the setting, and that the memory in use may hold this database
     if theirs > used:
         return node
+    if any(database.instance.unread_settings for database in node.databases):
+        return node
     names = " and ".join(database.instance.name for database in node.databases)
     rest = Tenant(name="everything else in use", kind="service", request_bytes=used - theirs)
     said = f"what {names} hold of the {format_bytes(used)} in use: {format_bytes(theirs)} by their settings is assumed"
@@ -159,6 +161,13 @@ def _node(host: str, row: Row) -> FoundNode:
     )
 
 
+def _size_unknown(engine: Engine, settings: Mapping[str, str]) -> tuple[str, ...]:
+    """An empty cell is unknown: without a size in the settings, the database's own is."""
+    if not engine.sized_by or not settings.keys().isdisjoint(engine.sized_by):
+        return ()
+    return (f"{engine.sized_by[0]}: not in the table, the engine's default is taken",)
+
+
 def _database(host: str, row: Row, taken: set[str]) -> FoundDatabase:
     engine = engine_named(row["engine"]).name
     settings: dict[str, str] = {}
@@ -178,6 +187,7 @@ def _database(host: str, row: Row, taken: set[str]) -> FoundDatabase:
         source="table",
         confidence=Confidence.HIGH,
         complete=True,
+        unknown=_size_unknown(engine_named(engine), settings),
     )
     name = row.get("database", engine)
     while name in taken:
@@ -185,7 +195,7 @@ def _database(host: str, row: Row, taken: set[str]) -> FoundDatabase:
     instance, refused = database_instance(name, recognised, None, None)
     return FoundDatabase(
         instance=instance,
-        recognised=replace(recognised, unknown=refused),
+        recognised=replace(recognised, unknown=(*recognised.unknown, *refused)),
         namespace="",
         workload=f"{host}/{name}",
         node=host,

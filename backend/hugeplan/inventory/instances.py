@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
-from hugeplan.planner.demand import demand_of, engine_named
+from hugeplan.planner.demand import DemandContext, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError, UnknownVersionError
-from hugeplan.planner.model import MIB, DatabaseInstance
+from hugeplan.planner.model import MIB, DatabaseInstance, Tenant
+from hugeplan.planner.observation.sizes_unread import is_sized
 from hugeplan.recognition import Recognised
 
 Settings = tuple[tuple[str, str], ...]
@@ -39,7 +41,47 @@ def database_instance(
         settings=dict(settings),
         pod_hugepages_limit_bytes=limit,
     )
-    return instance, refused
+    return replace(instance, unread_settings=_unread(instance, (*recognised.unknown, *refused))), refused
+
+
+def _unread(instance: DatabaseInstance, unknown: Iterable[str]) -> tuple[str, ...]:
+    """The setting of its size, where none is known and the source does not exclude that there is one.
+
+    Whatever is unknown of a server may be the place that sets it, but for its version.
+    """
+    engine = engine_named(instance.engine)
+    if not engine.sized_by or is_sized(engine, instance):
+        return ()
+    return () if all(text.startswith("version") for text in unknown) else engine.sized_by[:1]
+
+
+def tenant_of_unread(name: str, database: DatabaseInstance, use: Tenant, context: DemandContext) -> Tenant | None:
+    """What a database whose size was not read uses, or asks for, beyond what its engine's default comes to.
+
+    The plan counts the default by the engine's rule; what is left is counted like any other workload's memory.
+    """
+    if not database.unread_settings:
+        return None
+    try:
+        counted = demand_of(database, context.base_page_bytes, context).without_connections_bytes
+    except PlannerError:
+        counted = 0  # the node is not planned then, and says why
+
+    def beyond(size: int | None) -> int | None:
+        return None if size is None else max(0, size - counted)
+
+    history = use.history
+    if history is not None:
+        history = replace(history, used_bytes=tuple(max(0, used - counted) for used in history.used_bytes))
+    if history is None and use.request_bytes is None and use.limit_bytes is None:
+        return None  # nothing is known of it, and the plan says that
+    return replace(
+        use,
+        name=f"{name} (beyond its engine's default; settings not read)",
+        request_bytes=beyond(use.request_bytes),
+        limit_bytes=beyond(use.limit_bytes),
+        history=history,
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -107,4 +107,5 @@ def _database(instance: DatabaseInstance) -> Json:
         stateful_set=instance.stateful_set,
         container=instance.container,
         operator_object=None if instance.operator_object is None else _known(**asdict(instance.operator_object)),
+        unread_settings=list(instance.unread_settings) or None,
     )

@@ -146,7 +146,8 @@ def _verdict(node: NodeAnswer) -> str:
     if node.not_planned_because is not None:
         return "not planned"
     wrong = sum(finding.state is State.WRONG for finding in node.findings)
-    fit = {True: "fits", False: "DOES NOT FIT", None: "nothing to plan"}[node.fits]
+    unknown = "nothing to plan" if node.plan is None else "fit not known"
+    fit = {True: "fits", False: "DOES NOT FIT", None: unknown}[node.fits]
     return f"{fit}, {wrong} wrong" if wrong else fit
 
 
@@ -187,7 +188,7 @@ def _databases(answer: FleetAnswer, verbose: bool) -> list[str]:
 def _pool_setting(found: FoundDatabase) -> str:
     name = engine_named(found.instance.engine).pool_setting
     value = found.instance.settings.get(name or "")
-    return value if value else "default"
+    return value or ("not read" if name in found.instance.unread_settings else "default")
 
 
 def _limits(found: FoundDatabase) -> str:

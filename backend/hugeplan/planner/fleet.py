@@ -36,8 +36,8 @@ class NodePlan:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the plan fits; None without a plan."""
-        return None if self.plan is None else self.plan.feasible
+        """Whether the plan fits; None without a plan, or where sizes were not read."""
+        return None if self.plan is None else self.plan.fits
 
     @property
     def pools(self) -> tuple[tuple[int, int, int], ...]:

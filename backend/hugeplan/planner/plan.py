@@ -40,12 +40,13 @@ from hugeplan.planner.model import (
     StartingPoint,
     Tenant,
 )
+from hugeplan.planner.observation.sizes_unread import sizes_not_read
 from hugeplan.planner.observation.start import started
 from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.pool_benefit.benefit_of_size import table_says
 from hugeplan.planner.risk.forecast import forecasts
 from hugeplan.planner.risk.probability import risk_of
-from hugeplan.planner.sentences import headline, why_instance
+from hugeplan.planner.sentences import headline, rests_on_defaults, why_instance
 from hugeplan.planner.shortfall import missing_bytes, shortfall_of
 from hugeplan.planner.units import format_bytes
 
@@ -255,7 +256,8 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
             verdict,
             shortfall,
             perhaps_twice=perhaps_twice(request, instances, ledger) if shortfall else None,
-        ),
+        )
+        + ("" if shortfall else rests_on_defaults(sizes_not_read(request, instances))),
         pools=pools,
         instances=instances,
         ledger=ledger,

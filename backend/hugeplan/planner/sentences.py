@@ -48,6 +48,14 @@ def headline(
     return f"Reserve no huge pages on {node.name}: {why}."
 
 
+def rests_on_defaults(unread: Mapping[str, str]) -> str:
+    """Which settings nobody read, behind the first line of a plan that fits with their defaults; by database."""
+    if not unread:
+        return ""
+    names = " and ".join(unread)
+    return f" Whether it fits is not known: {' and '.join(dict.fromkeys(unread.values()))} of {names} was not read."
+
+
 #: Page tables above this part of the node are named in the short answer.
 HEAVY_TABLES = 10
 #: Above so many NUMA nodes the headline gives the least and the most of a node; the pools list every count.

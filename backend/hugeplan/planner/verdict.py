@@ -72,6 +72,8 @@ _MENDED: Final = frozenset(
 )
 #: Limits of containers that the files of a plan on Kubernetes raise.
 _MENDED_IN_PODS: Final = frozenset({"pod_limit_below_segment", "time_bomb"})
+#: What has to be answered first, by state: the whole plan rests on a size that nobody read, or that was misread.
+_ASKED_FIRST: Final = {State.UNKNOWN: ("memory_fit",), State.ATTENTION: ("size_without_unit",)}
 #: Said by the answer itself.
 _SAID: Final = frozenset({"memory_fit", "risk_above_policy"})
 _RUNS: Final = "fallback_to_base_pages"
@@ -117,6 +119,9 @@ def _refused(plan: Plan) -> tuple[Answer, str] | None:
     risk, basis = plan.risk, _sentence(plan.risk.basis)
     if not plan.feasible:
         return Answer.DONT, plan.headline if plan.shortfall is None else plan.shortfall.reason
+    for finding in plan.findings:
+        if finding.code in _ASKED_FIRST.get(finding.state, ()):
+            return Answer.NOT_ENOUGH_KNOWN, f"{finding.reason} {finding.fix}".strip()
     # Memory that is given back makes a shortage less likely than it is today, however likely that is.
     if risk.meets_policy is False and not _gives_back(plan):
         if risk.probability is not None and risk.probability.low <= risk.policy:

@@ -315,6 +315,7 @@ def _database(document: DatabaseDocument, index: int, ids: set[int]) -> Database
         operator_object=(
             None if document.operator_object is None else OperatorObject(**document.operator_object.model_dump())
         ),
+        unread_settings=tuple(document.unread_settings),
     )
 
 

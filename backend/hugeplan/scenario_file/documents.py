@@ -163,6 +163,8 @@ class DatabaseDocument(Document):
     ``stateful_set`` (``namespace/name``) and ``container`` name the Kubernetes objects that its files patch.
     ``operator_object`` is the custom resource of an operator that makes the pods: the patch is written for it alone.
     ``pod_memory_request`` and ``pod_memory_limit`` are what the container has now: patches take the pages from them.
+    ``unread_settings`` are settings that an import could not read: until ``settings`` has them, their defaults stand in
+    and what rests on them is unknown.
     """
 
     name: Name
@@ -181,6 +183,7 @@ class DatabaseDocument(Document):
     stateful_set: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}/[a-z0-9.-]{1,253}$")] | None = None
     container: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,63}$")] | None = None
     operator_object: OperatorObjectDocument | None = None
+    unread_settings: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)] = []
     workload: WorkloadDocument = WorkloadDocument()
 
 

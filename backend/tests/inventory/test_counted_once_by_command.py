@@ -178,6 +178,81 @@ def test_kubectl_counts_a_database_pod_once(capsys: pytest.CaptureFixture[str]) 
     assert 16 * GIB < found["free_bytes"] < 24 * GIB
 
 
+UNREAD = ("postgres:17", "mysql:8.4", "mariadb:11.4", "redis:7", "mongo:8", "kafka:3.9")
+
+
+def of_pod(found: Json) -> Json:
+    """The states of the fit and what the plan says first, of the only node of an answer."""
+    (fit,) = [one for one in found["findings"] if one["code"] == "memory_fit"]
+    return fit
+
+
+@pytest.mark.parametrize("image", UNREAD)
+def test_prometheus_without_an_exporter_keeps_what_a_database_uses_and_leaves_the_fit_unknown(
+    image: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with prometheus(in_kubernetes(image, {})) as url:
+        _, document = planned(capsys, "--prometheus", url, "--artifacts", str(tmp_path))
+    (found,) = document["nodes"]
+    fit = of_pod(found)
+    assert (found["fits"], fit["state"]) == (None, "unknown")
+    assert "pg-0" in fit["title"]
+    assert "was not read" in found["headline"]
+    # 64 GiB less the 36 GiB that the pod uses and the shop's 8; counted twice or dropped it is not within this.
+    assert 10 * GIB < found["free_bytes"] < 20 * GIB
+    # No file sets a limit that rests on a default.
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["plan.json"]
+
+
+@pytest.mark.parametrize("image", UNREAD)
+def test_kubectl_without_settings_leaves_the_fit_unknown(image: str, capsys: pytest.CaptureFixture[str]) -> None:
+    forty, eight = {"memory": "40Gi"}, {"memory": "8Gi"}
+    database = pod("pg-0", "w1", container("c", image=image, requests=forty, limits=forty))
+    web = pod("web", "w1", container(requests=eight, limits=eight))
+    _, document = from_stdin(capsys, listing(node("w1"), database, web))
+    (found,) = document["nodes"]
+    assert (found["fits"], of_pod(found)["state"]) == (None, "unknown")
+    # The database's request stands in for what it takes.
+    assert 10 * GIB < found["free_bytes"] < 18 * GIB
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings"),
+    [
+        *((engine, "") for engine in ("postgresql", "mysql", "mariadb", "redis", "mongodb", "jvm")),
+        *((engine, "max_connections=300") for engine in ("postgresql", "mysql", "mariadb")),
+    ],
+)
+def test_a_table_without_a_size_leaves_the_fit_unknown(
+    engine: str, settings: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "hosts.csv"
+    table.write_text(f"host,memory,used,database,engine,settings\ndb1,64GiB,36GiB,main,{engine},{settings}\n")
+    assert main(["import", "csv", str(table), "--all", "--out", str(tmp_path / "out")]) == 0
+    (file,) = (tmp_path / "out").iterdir()
+    capsys.readouterr()
+    _, document = planned(capsys, str(file))
+    assert of_pod(document["plan"])["state"] == "unknown"
+    assert "was not read" in document["plan"]["headline"] or not document["plan"]["feasible"]
+
+
+def test_an_import_keeps_what_was_not_read_until_the_scenario_says_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with prometheus(in_kubernetes("postgres:17", {})) as url:
+        assert main(["import", "prometheus", url, "--all", "--out", str(tmp_path)]) == 0
+    (file,) = tmp_path.iterdir()
+    scenario = json.loads(file.read_text())
+    capsys.readouterr()
+    assert scenario["databases"][0]["unread_settings"] == ["shared_buffers"]
+    _, document = planned(capsys, str(file))
+    assert of_pod(document["plan"])["state"] == "unknown"
+    scenario["databases"][0]["settings"] = {"shared_buffers": "8GB"}
+    file.write_text(json.dumps(scenario))
+    _, document = planned(capsys, str(file))
+    assert of_pod(document["plan"])["state"] != "unknown"
+
+
 def test_a_server_added_to_an_imported_host_leaves_the_fit_unknown(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -287,11 +287,18 @@ class TestPods:
         assert (tenant.name, tenant.count, tenant.request_bytes) == ("default/web", 3, GIB)
 
     def test_what_runs_beside_a_database_is_a_tenant(self) -> None:
-        one = pod("pg-0", "a", container("postgres", "postgres:16", requests={"memory": "8Gi"}),
-                  container("metrics", "registry.example/metrics:1", requests={"memory": "64Mi"}))  # fmt: skip
-        (tenant,) = only_node(node("a"), one).tenants
+        metrics = container("metrics", "registry.example/metrics:1", requests={"memory": "64Mi"})
+        own = {"image": "postgres:16", "requests": {"memory": "8Gi"}}
+        sized = container("postgres", args=["-c", "shared_buffers=2GB"], **own)
+        (tenant,) = only_node(node("a"), pod("pg-0", "a", sized, metrics)).tenants
         assert tenant.request_bytes == 64 * MIB
         assert "beside the database" in tenant.name
+        # Without its size, what the server asks for stands in beyond what its default comes to: 7.8 GiB of the 8.
+        tenant, unread = only_node(node("a"), pod("pg-0", "a", container("postgres", **own), metrics)).tenants
+        assert tenant.request_bytes == 64 * MIB
+        assert "settings not read" in unread.name
+        assert unread.request_bytes is not None
+        assert 7.5 * GIB < unread.request_bytes < 8 * GIB
 
     def test_measured_use_is_a_history(self) -> None:
         usage = {

@@ -2494,6 +2494,8 @@ export interface components {
          *     ``stateful_set`` (``namespace/name``) and ``container`` name the Kubernetes objects that its files patch.
          *     ``operator_object`` is the custom resource of an operator that makes the pods: the patch is written for it alone.
          *     ``pod_memory_request`` and ``pod_memory_limit`` are what the container has now: patches take the pages from them.
+         *     ``unread_settings`` are settings that an import could not read: until ``settings`` has them, their defaults stand in
+         *     and what rests on them is unknown.
          */
         DatabaseDocument: {
             /** Name */
@@ -2537,6 +2539,11 @@ export interface components {
             /** Container */
             container?: string | null;
             operator_object?: components["schemas"]["OperatorObjectDocument"] | null;
+            /**
+             * Unread Settings
+             * @default []
+             */
+            unread_settings: string[];
             /**
              * @default {
              *       "benefit": []

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hugeplan.formats.quantities import parse_quantity
-from hugeplan.inventory.instances import database_instance
+from hugeplan.inventory.instances import database_instance, tenant_of_unread
 from hugeplan.inventory.kubernetes.documents import Read, read_documents
 from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pools_of, resources, sample_of
 from hugeplan.inventory.kubernetes.objects import Claim, ConfigMap, Node, Pod, PodMetrics
@@ -25,6 +25,7 @@ from hugeplan.inventory.kubernetes.pods import (
     unreadable_quantities,
 )
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
+from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, OperatorObject, Tenant
 from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import Objects, PodView, Recognised, recognise
@@ -41,6 +42,7 @@ class _NodeParts:
     databases: list[FoundDatabase] = field(default_factory=list)
     tenants: dict[tuple[str, int | None, int | None], int] = field(default_factory=dict)
     measured: list[Tenant] = field(default_factory=list)
+    unread: list[tuple[FoundDatabase, int | None]] = field(default_factory=list)
     users: list[HugePageUser] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     pods: int = 0
@@ -151,7 +153,7 @@ def read_workloads(data: bytes, name: str, node: str | None) -> Workloads:
         else:
             elsewhere[home] = elsewhere.get(home, 0) + 1
     return Workloads(
-        tenants=(*_tenants(parts.tenants), *parts.measured),
+        tenants=_tenants(parts, DemandContext()),
         databases=tuple(parts.databases),
         pods=parts.pods,
         elsewhere=elsewhere,
@@ -332,6 +334,9 @@ def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
         _add_tenant(parts, named, whole, view.owner_name or view.name, _used_bytes(usage, frozenset()))
         return
     containers = frozenset(database.recognised.container for database in databases)
+    for database in databases:
+        others = frozenset(one.name for one in view.containers if one.name != database.recognised.container)
+        parts.unread += [(database, _used_bytes(usage, others))] if database.instance.unread_settings else []
     beside = pod_memory(pod, containers)
     if len(view.containers) > len(containers) or beside.request_bytes or beside.limit_bytes:
         name = f"{view.owner_name or view.name} (beside the database)"
@@ -393,12 +398,11 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
     unknown = list(doubts)
     if parts.without_request:
         unknown.append(f"memory of {parts.without_request} pods without a memory request")
-    tenants = _tenants(parts.tenants)
     return FoundNode(
         facts=base,
         reservations=reservations,
         databases=tuple(parts.databases),
-        tenants=(*tenants, *parts.measured),
+        tenants=_tenants(parts, DemandContext.of_node(base)),
         huge_page_users=tuple(parts.users),
         pods=parts.pods,
         pods_without_memory_request=parts.without_request,
@@ -413,7 +417,21 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
     )
 
 
-def _tenants(found: Mapping[tuple[str, int | None, int | None], int]) -> list[Tenant]:
+def _tenants(parts: _NodeParts, context: DemandContext) -> tuple[Tenant, ...]:
+    """All workloads of a node, and what databases whose size was not read use or ask for."""
+    found = [*_grouped(parts.tenants), *parts.measured]
+    for database, used in parts.unread:
+        history = None if used is None else MemoryHistory(times_seconds=(0.0,), used_bytes=(used,))
+        request, limit = database.memory_request_bytes, database.memory_limit_bytes
+        if limit is not None and request is not None:
+            limit = max(limit, request)
+        use = Tenant(name=database.subject, request_bytes=request, limit_bytes=limit, history=history)
+        tenant = tenant_of_unread(database.subject, database.instance, use, context)
+        found += [] if tenant is None else [tenant]
+    return tuple(found)
+
+
+def _grouped(found: Mapping[tuple[str, int | None, int | None], int]) -> list[Tenant]:
     """One tenant per workload; where there are many, one per request and limit, which the plan cannot tell apart."""
     if len(found) <= NAMED_TENANTS:
         return [

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hugeplan.inventory.errors import InventoryError
-from hugeplan.inventory.instances import database_instance
+from hugeplan.inventory.instances import database_instance, tenant_of_unread
 from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import Tables, clusters_of, refuse_mixed
 from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
+from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant
 from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
 
@@ -293,7 +294,7 @@ def _with_pods(
             )  # fmt: skip
         requested += sum(pod.requests.values())
         without += not pod.requests.keys() >= pod.images.keys()
-        tenants += _tenant(namespace, name, pod, found, history.get((namespace, name)))
+        tenants += _tenants(node, f"{namespace}/{name}", pod, found, history.get((namespace, name)))
     unknown = list(node.unknown)
     measured = sum(tenant.history is not None for tenant in tenants)
     if tenants and measured < len(tenants):
@@ -367,27 +368,39 @@ def _with_settings(recognised: Recognised, exported: Mapping[str, str]) -> Recog
     return replace(recognised, settings=exported, sources=dict.fromkeys(exported, "database exporter"), unknown=unknown)
 
 
-def _tenant(
-    namespace: str, name: str, pod: _Pod, databases: list[FoundDatabase], history: MemoryHistory | None
+def _tenants(
+    node: FoundNode, name: str, pod: _Pod, databases: list[FoundDatabase], history: MemoryHistory | None
 ) -> list[Tenant]:
-    """The pod with its history. A database's own container is counted by its engine's rule, so its pod has none."""
+    """The pod with its history. A database's own container is counted by its engine's rule, so its pod has none.
+
+    Where a database's size was not read, what the pod is seen to use stands in for it: the history is the whole pod's.
+    """
+    unread = [found for found in databases if found.instance.unread_settings]
+    if unread and history is not None:
+        use = _tenant(name, pod, list(pod.images), history)
+        return list(filter(None, [tenant_of_unread(name, unread[0].instance, use, DemandContext.of_node(node.facts))]))
     excluded = {found.recognised.container for found in databases}
     others = [container for container in pod.images if container not in excluded]
-    if not others:
-        return []
-    requests = [pod.requests.get(container) for container in others]
-    limits = [pod.limits.get(container) for container in others]
+    found = [_tenant(name + (" (beside the database)" if excluded else ""), pod, others, None if excluded else history)]
+    asked = [
+        tenant_of_unread(
+            name,
+            database.instance,
+            _tenant(name, pod, [database.recognised.container], None),
+            DemandContext.of_node(node.facts),
+        )
+        for database in unread
+    ]
+    return [*(found if others else ()), *filter(None, asked)]
+
+
+def _tenant(name: str, pod: _Pod, containers: list[str], history: MemoryHistory | None) -> Tenant:
+    requests = [pod.requests.get(container) for container in containers]
+    limits = [pod.limits.get(container) for container in containers]
     request = None if None in requests else sum(one for one in requests if one is not None)
     limit = None if None in limits else sum(one for one in limits if one is not None)
     if request is None and limit is not None:
         request = limit
     if limit is not None and request is not None:
         limit = max(limit, request)
-    return [
-        Tenant(
-            name=f"{namespace}/{name}" + (" (beside the database)" if excluded else ""),
-            request_bytes=request,
-            limit_bytes=limit,
-            history=None if excluded else history,
-        )
-    ]
+    return Tenant(name=name, request_bytes=request, limit_bytes=limit, history=history)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hugeplan.planner.demand import DemandContext, PossibleMemory, engine_named
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, unknown, wrong
 from hugeplan.planner.memory.connections import connection_memory
 from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
 from hugeplan.planner.model import Finding
+from hugeplan.planner.observation.sizes_unread import sizes_not_read
 from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.units import format_bytes
 
@@ -19,6 +20,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding per NUMA node that is short, else one for the node."""
     found = False
     twice = perhaps_twice(inputs.request, inputs.instances, inputs.ledger)
+    unread = sizes_not_read(inputs.request, inputs.instances)
+    if unread and _short_bytes(inputs) <= sum(
+        p.demand.without_connections_bytes for p in inputs.instances if p.name in unread
+    ):
+        yield _rests_on_defaults(inputs, unread)
+        return
     for numa_id, free in free_bytes_by_node(inputs.ledger).items():
         if free < 0:
             found = True
@@ -80,6 +87,30 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             "The plan fits the node's memory",
             f"{format_bytes(total)} stay free under the plan{room}.",
         )
+
+
+def _short_bytes(inputs: FindingInputs) -> int:
+    """What is missing where most is missing; 0 where nothing is."""
+    free = free_bytes_by_node(inputs.ledger)
+    return max(0, -sum(free.values()), *(-size for size in free.values()))
+
+
+def _rests_on_defaults(inputs: FindingInputs, unread: Mapping[str, str]) -> Finding:
+    """Sizes that nobody read: the servers may hold any amount more, or less, than their engines' defaults."""
+    names, settings = " and ".join(unread), " and ".join(dict.fromkeys(unread.values()))
+    sizes = {planned.name: planned.demand.pool_bytes for planned in inputs.instances if planned.name in unread}
+    stand_ins = "".join(
+        f"; {name} is counted at the default of {format_bytes(size)}"
+        for name, size in sizes.items()
+        if size is not None
+    )
+    return unknown(
+        CODE,
+        inputs.node.name,
+        f"Whether the plan fits is not known: the size of {names} was not read",
+        f"{settings} of {names} was not read{stand_ins}. What was seen in use, or else is requested, is in the ledger.",
+        f"Set {settings} as the server has it, or report the node with the agent.",
+    )
 
 
 def _allowed(inputs: FindingInputs) -> list[tuple[str, PossibleMemory]]:

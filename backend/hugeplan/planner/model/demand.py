@@ -70,3 +70,8 @@ class Demand:
     also_pages: tuple[tuple[int, int], ...] = ()
     private_fixed_bytes: int | None = None
     on_base_bytes: int = 0
+
+    @property
+    def without_connections_bytes(self) -> int:
+        """What it takes before anybody is connected: its segments, and private memory that no connection causes."""
+        return self.segment_bytes + (self.private_fixed_bytes or 0)

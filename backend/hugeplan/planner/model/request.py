@@ -101,6 +101,7 @@ class DatabaseInstance:
     ``pod_memory_request_bytes`` and ``pod_memory_limit_bytes`` are what its container has now, beside its huge pages.
     ``stateful_set`` (``namespace/name``) and ``container`` are the Kubernetes objects it runs in, where they are known.
     ``operator_object`` is the custom resource that those are made from, where an operator makes them.
+    ``unread_settings`` are settings that the server may have and nobody read: their defaults stand in for them.
     """
 
     name: str
@@ -124,6 +125,7 @@ class DatabaseInstance:
     stateful_set: str | None = None
     container: str | None = None
     operator_object: OperatorObject | None = None
+    unread_settings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

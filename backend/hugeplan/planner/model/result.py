@@ -340,3 +340,9 @@ class Plan:
     shortfall: Shortfall | None = None
     now: StartingPoint | None = None
     difference: Difference | None = None
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether it fits the node's memory; None where it only does with sizes that nobody read."""
+        doubt = any(found.code == "memory_fit" and found.state is State.UNKNOWN for found in self.findings)
+        return None if self.feasible and doubt else self.feasible

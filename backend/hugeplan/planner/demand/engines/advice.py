@@ -213,6 +213,7 @@ def _engine(row: NoPoolEngine) -> Engine:
         demand=partial(_demand, row),
         pool_use=_pool_use,
         pool_setting=None,
+        sized_by=(row.memory_setting,),
         aliases=row.aliases,
         summary=row.note,
     )

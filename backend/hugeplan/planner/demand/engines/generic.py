@@ -77,6 +77,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="segment_size",
+    sized_by=("segment_size",),
     format_size=format_iec_bytes,
     summary="So many mappings of so many bytes each.",
 )

@@ -363,6 +363,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="Xmx",
+    sized_by=("Xmx", "MaxHeapSize"),
     pool_step=pool_step,
     ruled_out=ruled_out,
     published={"oltp": SPECJBB},

@@ -418,6 +418,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="innodb_buffer_pool_size",
+    sized_by=("innodb_buffer_pool_size",),
     pool_step=pool_step,
     accesses=innodb_key_lookup,
     ruled_out=ruled_out,

@@ -288,6 +288,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="sga_target",
+    sized_by=("sga_target", "sga_max_size", "memory_target", "memory_max_target"),
     pool_maximum="sga_max_size",
     accesses=block_engine_key_lookup,
     ruled_out=ruled_out,

@@ -303,6 +303,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="shared_buffers",
+    sized_by=("shared_buffers",),
     process_per_connection=True,
     accesses=postgresql_key_lookup,
     ruled_out=ruled_out,
