@@ -73,6 +73,40 @@ async def test_a_longer_span_shows_more_and_never_a_higher_minimum(
         assert now - first[2] > timedelta(days=28)
 
 
+# What ingest keeps of a sample, by the samples themselves: a roll-up that knows less is one that no agent makes.
+_TOLD = """
+SELECT count(*), count(*) FILTER (WHERE t.anon_shmem_bytes_max >= x.used AND t.mem_available_bytes_min <= x.low)
+FROM (SELECT node_id, date_trunc('{width}', taken_at, 'UTC') AS start_at, min(mem_available_bytes) AS low,
+    max((memory ->> 'anon_pages_bytes')::bigint + (memory ->> 'shmem_bytes')::bigint) AS used
+    FROM samples GROUP BY 1, 2) AS x JOIN sample_{width}s t USING (node_id, start_at)
+"""
+
+
+async def test_a_synthetic_node_has_the_history_that_a_running_agent_leaves(
+    service: Service, planner: httpx.AsyncClient, settings: Settings
+) -> None:
+    """The shortage of its plan is said by a week of hours; a kept fleet adds to hours, days and samples alike."""
+    assert service.app is not None
+    url = settings.psycopg_url()
+    await asyncio.to_thread(seed_fleet, url, SeedOptions(nodes=40, seed=43, samples=3, runs=0))
+    later = datetime.now(UTC) + timedelta(minutes=2)
+    assert await asyncio.to_thread(report_again, url, later) > 30
+    with psycopg.connect(url) as connection:
+        for width in ("hour", "day"):
+            told = connection.execute(_TOLD.format(width=width)).fetchone()
+            assert told is not None
+            assert told[0] == told[1] > 30
+            asked = f"SELECT count(*) FROM sample_{width}s WHERE anon_shmem_bytes_max IS NULL"
+            assert connection.execute(asked).fetchone() == (0,)
+    within = 0
+    for node in (await planner.get("/api/v1/nodes", params={"limit": 40, "stale": False})).json()["items"]:
+        preview = await planner.post("/api/v1/plans/preview", json={"node_id": node["id"], "scenario": {}})
+        assert preview.status_code == 200, preview.text
+        assert "one sample" not in preview.text, node["name"]
+        within += preview.json()["plan"]["risk"]["meets_policy"] is True
+    assert within > 10
+
+
 async def test_a_fleet_that_is_kept_reports_again_but_for_those_made_silent(
     service: Service, viewer: httpx.AsyncClient, settings: Settings
 ) -> None:

@@ -238,29 +238,33 @@ def _copy(connection: Connection[Any], table: str, found: Sequence[dict[str, Any
 
 
 # Use follows the day and the week, on top of each cluster's growth. hashtext makes it the same for the same node.
-_SAMPLES = """
+AVAILABLE = """greatest(n.mem_total_bytes / 50, CAST(n.mem_available_bytes * (1 + 0.05 *
+    sin(extract(epoch FROM {at}) / 86400 * 2 * pi() + hashtext(n.name) %% 7)) AS bigint))"""
+# What moves is anonymous memory: what less is available than in the node's own sample is in use there.
+ANON = """greatest(0, CAST(s.sample -> 'memory' ->> 'anon_pages_bytes' AS bigint)
+    + n.mem_available_bytes - v.available)"""
+SHMEM = "CAST(s.sample -> 'memory' ->> 'shmem_bytes' AS bigint)"
+MEMORY = "s.sample -> 'memory' || jsonb_build_object('mem_available_bytes', v.available, 'anon_pages_bytes', {anon})"
+_SAMPLES = f"""
 INSERT INTO samples (node_id, taken_at, report_id, mem_total_bytes, mem_available_bytes, page_tables_bytes,
     anon_huge_pages_bytes, hugetlb_bytes, pool_idle_bytes, memory, pools)
 SELECT n.id, t, gen_random_uuid(), n.mem_total_bytes, v.available, n.page_tables_bytes, n.anon_huge_pages_bytes,
     n.pool_bytes, n.pool_idle_bytes,
-    jsonb_build_object('mem_total_bytes', n.mem_total_bytes, 'mem_available_bytes', v.available,
-        'page_tables_bytes', n.page_tables_bytes, 'hugetlb_bytes', n.pool_bytes),
-    s.sample -> 'pools'
+    {MEMORY.format(anon=ANON)}, s.sample -> 'pools'
 FROM nodes n JOIN node_states s ON s.node_id = n.id
 CROSS JOIN generate_series(%(now)s - (%(count)s - 1) * interval '1 minute', %(now)s, interval '1 minute') AS t
-CROSS JOIN LATERAL (SELECT greatest(n.mem_total_bytes / 50, CAST(n.mem_available_bytes * (1 + 0.05 *
-    sin(extract(epoch FROM t) / 86400 * 2 * pi() + hashtext(n.name) %% 7)) AS bigint)) AS available) AS v
+CROSS JOIN LATERAL (SELECT {AVAILABLE.format(at="t")} AS available) AS v
 WHERE n.synthetic AND t <= n.sampled_at
-"""
+"""  # noqa: S608 - constants
 
 _ROLL_UP = """
 INSERT INTO {table} (node_id, start_at, samples, mem_total_bytes_max, mem_available_bytes_min, mem_available_bytes_sum,
     mem_available_samples, page_tables_bytes_max, anon_huge_pages_bytes_max, hugetlb_bytes_min, hugetlb_bytes_max,
-    pool_idle_bytes_min, pool_idle_bytes_max, ordinary_bytes_max)
+    pool_idle_bytes_min, pool_idle_bytes_max, ordinary_bytes_max, anon_shmem_bytes_max)
 SELECT n.id, t, {samples}, n.mem_total_bytes, v.available, CAST(v.available AS double precision) * {samples}, {samples},
     n.page_tables_bytes, n.anon_huge_pages_bytes, n.pool_bytes, n.pool_bytes, n.pool_idle_bytes, n.pool_idle_bytes,
-    greatest(0, n.mem_total_bytes - v.available - coalesce(n.pool_bytes, 0))
-FROM nodes n
+    greatest(0, n.mem_total_bytes - v.available - coalesce(n.pool_bytes, 0)), {anon} + {shmem}
+FROM nodes n JOIN node_states s ON s.node_id = n.id
 CROSS JOIN generate_series(date_trunc('{width}', %(now)s - make_interval(days => %(days)s), 'UTC'),
     date_trunc('{width}', %(now)s, 'UTC'), interval '1 {width}') AS t
 CROSS JOIN LATERAL (SELECT CAST(least(n.mem_total_bytes - coalesce(n.pool_bytes, 0), n.mem_available_bytes * (1 +
@@ -270,21 +274,23 @@ WHERE n.synthetic
 """
 
 
-# A day's lowest is the lowest of its hours, and an hour's that of its samples, as in what agents report.
-_LOWEST = (
-    """
-UPDATE sample_hours h SET mem_available_bytes_min = s.low FROM
-    (SELECT s.node_id, date_trunc('hour', s.taken_at, 'UTC') AS start_at, min(s.mem_available_bytes) AS low
-     FROM samples s JOIN nodes n ON n.id = s.node_id AND n.synthetic GROUP BY 1, 2) AS s
-WHERE h.node_id = s.node_id AND h.start_at = s.start_at AND s.low < h.mem_available_bytes_min
-""",
-    """
-UPDATE sample_days d SET mem_available_bytes_min = h.low FROM
-    (SELECT h.node_id, date_trunc('day', h.start_at, 'UTC') AS start_at, min(h.mem_available_bytes_min) AS low
-     FROM sample_hours h JOIN nodes n ON n.id = h.node_id AND n.synthetic GROUP BY 1, 2) AS h
-WHERE d.node_id = h.node_id AND d.start_at = h.start_at AND h.low < d.mem_available_bytes_min
-""",
-)
+# A day's extremes are those of its hours, and an hour's those of its samples, as in what agents report.
+_EXTREMES = """
+UPDATE {table} t SET mem_available_bytes_min = least(t.mem_available_bytes_min, x.low),
+    anon_shmem_bytes_max = greatest(t.anon_shmem_bytes_max, x.high)
+FROM (SELECT f.node_id, date_trunc('{width}', f.{at}, 'UTC') AS start_at, min(f.{low}) AS low, max({high}) AS high
+    FROM {source} f JOIN nodes n ON n.id = f.node_id AND n.synthetic GROUP BY 1, 2) AS x
+WHERE t.node_id = x.node_id AND t.start_at = x.start_at
+    AND (x.low < t.mem_available_bytes_min OR x.high > t.anon_shmem_bytes_max)
+"""
+_OF_SAMPLES = {
+    "table": "sample_hours", "width": "hour", "source": "samples", "at": "taken_at", "low": "mem_available_bytes",
+    "high": "CAST(f.memory ->> 'anon_pages_bytes' AS bigint) + CAST(f.memory ->> 'shmem_bytes' AS bigint)",
+}  # fmt: skip
+_OF_HOURS = {
+    "table": "sample_days", "width": "day", "source": "sample_hours", "at": "start_at",
+    "low": "mem_available_bytes_min", "high": "f.anon_shmem_bytes_max",
+}  # fmt: skip
 
 
 def _history(connection: Connection[Any], options: SeedOptions, now: datetime) -> None:
@@ -295,8 +301,8 @@ def _history(connection: Connection[Any], options: SeedOptions, now: datetime) -
         # Hours of a large fleet are its largest table; a week of them is enough to look at.
         days = min(options.history_days, 7) if width == "hour" else options.history_days
         connection.execute(
-            _ROLL_UP.format(table=table, width=width, samples=samples),
+            _ROLL_UP.format(table=table, width=width, samples=samples, anon=ANON, shmem=SHMEM),
             values | {"days": days},
         )
-    for statement in _LOWEST:
-        connection.execute(statement)
+    for parts in (_OF_SAMPLES, _OF_HOURS):
+        connection.execute(_EXTREMES.format(**parts))
