@@ -103,7 +103,11 @@ async def test_a_synthetic_node_has_the_history_that_a_running_agent_leaves(
         preview = await planner.post("/api/v1/plans/preview", json={"node_id": node["id"], "scenario": {}})
         assert preview.status_code == 200, preview.text
         assert "one sample" not in preview.text, node["name"]
-        within += preview.json()["plan"]["risk"]["meets_policy"] is True
+        plan = preview.json()["plan"]
+        within += plan["risk"]["meets_policy"] is True
+        # Its parts sum to its memory without a gap: what is left over in a sample is the planner's kernel.
+        kernel = sum(part["bytes"] for part in plan["ledger"]["parts"] if part["kind"] == "kernel")
+        assert 0 < kernel < plan["ledger"]["mem_total_bytes"] / 50, node["name"]
     assert within > 10
 
 

@@ -252,17 +252,21 @@ def _sample(
     # As a real agent reports it: anonymous and shared memory apart, the database's segment among the shared.
     shared = min(ordinary // 2, cluster.segment_bytes * 103 // 100) if not used else 64 * MIB
     kernel = total // 200 + 64 * MIB + max(8 * MIB, ordinary // 400)
+    # What is available is free, or cache, or reclaimable slab: the parts sum to the whole, as a real node's nearly do.
+    free = available // 2
+    reclaimable_slab = min(total // 200, available // 8)
     return {
         "taken_at": now_iso,
         "memory": {
             "mem_total_bytes": total,
-            "mem_free_bytes": available // 2,
+            "mem_free_bytes": free,
             "mem_available_bytes": available,
-            "cached_bytes": available // 3 + shared,
+            "cached_bytes": available - free - reclaimable_slab + shared,
             "anon_pages_bytes": max(0, ordinary - shared - kernel),
             "shmem_bytes": shared,
-            "slab_bytes": total // 100,
+            "slab_bytes": total // 200 + reclaimable_slab,
             "s_unreclaim_bytes": total // 200,
+            "s_reclaimable_bytes": reclaimable_slab,
             "kernel_stack_bytes": 64 * MIB,
             "page_tables_bytes": max(8 * MIB, ordinary // 400),
             "anon_huge_pages_bytes": max(0, ordinary // 8),
@@ -289,10 +293,7 @@ def _sample(
             },
             {"page_bytes": GIB, "nr_hugepages": 0, "free_hugepages": 0, "resv_hugepages": 0, "surplus_hugepages": 0},
         ],
-        "numa": [
-            {"id": n, "mem_total_bytes": total // count, "mem_free_bytes": available // 2 // count}
-            for n in range(count)
-        ],
+        "numa": [{"id": n, "mem_total_bytes": total // count, "mem_free_bytes": free // count} for n in range(count)],
         "processes": [],
     }
 

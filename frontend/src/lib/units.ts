@@ -49,6 +49,11 @@ export function formatCount(value: Maybe<number>): string {
   return value < 0 && digits !== "0" ? `${MINUS}${digits}` : digits;
 }
 
+/** A count with its noun: 1 -> "1 node", 4244 -> "4,244 nodes". */
+export function formatCounted(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
 /** Three significant digits; a whole number of the unit has no decimals. As the service writes it (planner/units.py). */
 function sizeDigits(value: number): string {
   if (Number.isInteger(value)) return String(value);

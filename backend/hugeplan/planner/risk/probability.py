@@ -252,7 +252,7 @@ def risk_of(
             probability=None,
             policy=policy.risk,
             meets_policy=None,
-            basis="no tenants are described and nothing was observed: what else needs memory is not known",
+            basis="no other workload is described and none was observed: what else needs memory is not known",
         )
     if not demand.tenants:
         probability = 0.0 if room_bytes >= 0 and not nodes else 1.0

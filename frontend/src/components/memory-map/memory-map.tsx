@@ -165,7 +165,8 @@ function Part({ part, bar, drawn, active, onActive }: PartProps) {
         <Fills part={part} />
         {part.bytes / drawn >= LABEL_SHARE && (
           <span className={classes.label}>
-            {part.label} {formatBytes(part.bytes)}
+            <span>{part.label}&nbsp;</span>
+            <span>{formatBytes(part.bytes)}</span>
           </span>
         )}
       </div>

@@ -25,7 +25,7 @@ import { Stat, Stats } from "@/components/ui/stat";
 import { ErrorState, isMissing, NotThere, StateText } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes, When } from "@/components/ui/values";
-import { formatBytes, formatCount, formatDuration, formatShare } from "@/lib/units";
+import { formatBytes, formatCount, formatCounted, formatDuration, formatShare } from "@/lib/units";
 import { type FleetPlanResultSearch, NAME_CHARACTERS, SEVERITIES } from "@/search";
 import { DecisionsCard } from "./decisions-card";
 import classes from "./fleet-plan.module.css";
@@ -93,10 +93,6 @@ export function FleetPlanPage() {
   );
 }
 
-function nodesWords(count: number): string {
-  return `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
-}
-
 function headline(summary: FleetPlanSummary): string {
   const {
     nodes,
@@ -106,11 +102,11 @@ function headline(summary: FleetPlanSummary): string {
   } = summary;
   const fits =
     notFitting > 0
-      ? `It does not fit on ${formatCount(notFitting)} of ${nodesWords(nodes)}`
+      ? `It does not fit on ${formatCount(notFitting)} of ${formatCounted(nodes, "node")}`
       : nodes === 1
         ? "It fits on the one node"
-        : `It fits on all ${nodesWords(nodes)}`;
-  return `${fits}; the plans reserve ${formatBytes(locked)}, and ${nodesWords(missing)} ${missing === 1 ? "lacks" : "lack"} planned pages today.`;
+        : `It fits on ${nodes === 1 ? "" : "all "}${formatCounted(nodes, "node")}`;
+  return `${fits}; the plans reserve ${formatBytes(locked)}, and ${formatCounted(missing, "node")} ${missing === 1 ? "lacks" : "lack"} planned pages today.`;
 }
 
 function Progress({ job }: { job: FleetPlanDetail }) {
@@ -164,12 +160,12 @@ function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSum
         <Stat
           label="Lack pages today"
           value={formatCount(summary.nodes_missing_pages)}
-          note={`${formatCount(summary.nodes_idle_pages)} have more than planned`}
+          note={`${formatCount(summary.nodes_idle_pages)} ${summary.nodes_idle_pages === 1 ? "has" : "have"} more than planned`}
         />
         <Stat
           label="Planned"
-          value={nodesWords(summary.nodes)}
-          note={`${formatCount(summary.plans_computed)} ${summary.plans_computed === 1 ? "plan" : "plans"} in ${formatDuration(summary.seconds)}`}
+          value={formatCounted(summary.nodes, "node")}
+          note={`${formatCounted(summary.plans_computed, "plan")} in ${formatDuration(summary.seconds)}`}
         />
       </Stats>
       <div className={classes.stack}>

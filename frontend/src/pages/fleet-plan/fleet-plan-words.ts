@@ -1,12 +1,12 @@
 import type { FleetPlanGroup, FleetPlanJob, FleetSummary, Verdict } from "@/api/types";
-import { formatCount } from "@/lib/units";
+import { formatCount, formatCounted } from "@/lib/units";
 
 /** How far a job is, as a share of 1 and in words. */
 export function progressWords(job: Pick<FleetPlanJob, "status" | "nodes_done" | "nodes_total">) {
   const { nodes_done: done, nodes_total: total } = job;
   return {
     share: total > 0 ? done / total : 0,
-    text: `${formatCount(done)} of ${formatCount(total)} nodes planned`,
+    text: `${formatCount(done)} of ${formatCounted(total, "node")} planned`,
   };
 }
 

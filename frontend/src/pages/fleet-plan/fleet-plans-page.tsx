@@ -19,7 +19,7 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { TextLink } from "@/components/ui/text-link";
 import { When } from "@/components/ui/values";
-import { formatCount } from "@/lib/units";
+import { formatCount, formatCounted } from "@/lib/units";
 import { NAME_CHARACTERS, nodeSelection } from "@/search";
 import classes from "./fleet-plan.module.css";
 import { progressWords, STATUS, syntheticWords } from "./fleet-plan-words";
@@ -93,7 +93,7 @@ function StartCard() {
           ? "Which nodes should be planned?"
           : nodes === undefined
             ? "What do the nodes need?"
-            : `What ${nodes === 1 ? "does" : "do"} ${formatCount(nodes)} ${nodes === 1 ? "node" : "nodes"} need?`
+            : `What ${nodes === 1 ? "does" : "do"} ${formatCounted(nodes, "node")} need?`
       }
       description={
         isSelected ? (
@@ -117,7 +117,9 @@ function StartCard() {
         <Group gap="sm">
           <LinkButton to="/nodes">Choose nodes</LinkButton>
           <LinkButton to="/fleet-plans" search={{ ...search, all: true }} variant="default">
-            Take all {nodes === undefined ? "nodes" : `${formatCount(nodes)} nodes`}
+            {nodes === 1
+              ? "Take the node"
+              : `Take all ${nodes === undefined ? "nodes" : formatCounted(nodes, "node")}`}
           </LinkButton>
         </Group>
       )}
@@ -160,7 +162,7 @@ function StartCard() {
             disabled={nodes === 0}
             className={classes.submit}
           >
-            Plan {nodes === undefined ? "them" : `${formatCount(nodes)} ${nodes === 1 ? "node" : "nodes"}`}
+            Plan {nodes === undefined ? "them" : formatCounted(nodes, "node")}
           </Button>
         </form>
       )}

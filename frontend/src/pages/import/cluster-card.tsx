@@ -9,7 +9,7 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
-import { formatCount } from "@/lib/units";
+import { formatCount, formatCounted } from "@/lib/units";
 import { type FoundNode, findingsOf, nodesOf } from "./cluster-words";
 import { CommandText } from "./command-text";
 
@@ -25,8 +25,8 @@ export function ClusterCard({ found, keep }: { found: KubernetesImport; keep: Re
     <QuestionCard
       title={
         misfits.length === 0
-          ? `The huge pages of its databases fit all ${formatCount(nodes.length)} nodes.`
-          : `${formatCount(misfits.length)} of ${formatCount(nodes.length)} nodes ${misfits.length === 1 ? "does" : "do"} not fit.`
+          ? `The huge pages of its databases fit ${nodes.length === 1 ? "its node" : `all ${formatCounted(nodes.length, "node")}`}.`
+          : `${formatCount(misfits.length)} of ${formatCounted(nodes.length, "node")} ${misfits.length === 1 ? "does" : "do"} not fit.`
       }
       description={found.text.split("\n", 1)[0]}
       actions={keep}

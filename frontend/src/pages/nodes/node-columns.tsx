@@ -43,8 +43,8 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
   {
     key: "machine_type",
     label: "Machine type",
-    widthRem: 10.5,
-    widthPercent: 17,
+    widthRem: 11.5,
+    widthPercent: 18,
     render: ({ machine_type: type }) => <Known value={type && shortMachineType(type)} />,
   },
   {

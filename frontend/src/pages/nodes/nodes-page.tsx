@@ -14,7 +14,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, NothingMatches } from "@/components/ui/states";
 import { When } from "@/components/ui/values";
-import { formatBytes, formatCount } from "@/lib/units";
+import { formatBytes, formatCount, formatCounted } from "@/lib/units";
 import { type NodeSelection, type NodesSearch, nodeSelection } from "@/search";
 import { chosenColumns, NODE_COLUMNS, toggleColumn } from "./node-columns";
 import { FilterChips, NodeFilters } from "./node-filters";
@@ -204,7 +204,7 @@ function Actions({ search, selection, onChange }: ActionsProps) {
 }
 
 function headline(found: number, all: number, idleBytes: number): string {
-  const nodes = `${formatCount(all)} ${all === 1 ? "node" : "nodes"}`;
+  const nodes = formatCounted(all, "node");
   const idle = idleBytes > 0 ? ` ${formatBytes(idleBytes)} of huge pages are idle on them.` : "";
   return found === all ? `${nodes} in the fleet.${idle}` : `${formatCount(found)} of ${nodes} match.${idle}`;
 }

@@ -6,6 +6,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
 import { When } from "@/components/ui/values";
+import { formatCounted } from "@/lib/units";
 import { type Change, groupChanges } from "./changes";
 import classes from "./overview-page.module.css";
 
@@ -53,7 +54,7 @@ function Line({ change: { text, nodeId, nodeName, count, at } }: { change: Chang
         ) : null}
         {nodeId && count === 1 ? ": " : ""}
         {text}
-        {count > 1 && <strong> on {count} nodes</strong>}
+        {count > 1 && <strong> on {formatCounted(count, "node")}</strong>}
       </span>
       <span className="hp-dim hp-small hp-nowrap">
         <When iso={at} />

@@ -1,7 +1,7 @@
 import type { FleetSummary } from "@/api/types";
 import type { MapPart } from "@/components/memory-map/memory-map-types";
 import { pageSizeColor, pageSizeShort } from "@/lib/page-size";
-import { formatBytes, formatCount } from "@/lib/units";
+import { formatBytes, formatCount, formatCounted } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
 type InFigures = Pick<
@@ -35,7 +35,7 @@ export function fleetParts({ memory, pools }: InFigures): MapPart[] {
         ],
         detail:
           pool.nodes_unknown > 0
-            ? `How much is used is unknown on ${formatCount(pool.nodes_unknown)} nodes; they count as used.`
+            ? `How much is used is unknown on ${formatCounted(pool.nodes_unknown, "node")}; what is unknown counts as used.`
             : undefined,
       }),
     );
@@ -76,26 +76,24 @@ export function fleetParts({ memory, pools }: InFigures): MapPart[] {
     look: "solid",
     detail:
       memory.nodes_unknown > 0
-        ? `MemTotal less every other part; ${formatCount(memory.nodes_unknown)} nodes do not report all of it.`
+        ? `MemTotal less every other part; not all of it is reported by ${formatCounted(memory.nodes_unknown, "node")}.`
         : "MemTotal less every other part.",
   };
   return [ordinary, transparent, tables, ...poolParts, available];
 }
 
-const nodes = (count: number) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
-
 /** The first line of the overview: what is wrong and what is idle, in words with a number. */
 export function fleetHeadline(fleet: InFigures): string {
   const { pool_bytes: pools, pool_idle_bytes: idle } = fleet.memory;
-  const bombs = fleet.time_bombs > 0 && counted(fleet.time_bombs, "time bomb");
-  const fallbacks = fleet.silent_fallbacks > 0 && counted(fleet.silent_fallbacks, "silent fallback");
+  const bombs = fleet.time_bombs > 0 && formatCounted(fleet.time_bombs, "time bomb");
+  const fallbacks = fleet.silent_fallbacks > 0 && formatCounted(fleet.silent_fallbacks, "silent fallback");
   const kinds = [bombs, fallbacks].filter(Boolean).join(" and ");
   const found =
     fleet.nodes_wrong > 0
-      ? `${formatCount(fleet.nodes_wrong)} of ${nodes(fleet.nodes)} ${fleet.nodes_wrong === 1 ? "has" : "have"} a problem to fix${kinds ? `, with ${kinds}` : ""}`
+      ? `${formatCount(fleet.nodes_wrong)} of ${formatCounted(fleet.nodes, "node")} ${fleet.nodes_wrong === 1 ? "has" : "have"} a problem to fix${kinds ? `, with ${kinds}` : ""}`
       : fleet.nodes_attention > 0
-        ? `${formatCount(fleet.nodes_attention)} of ${nodes(fleet.nodes)} ${fleet.nodes_attention === 1 ? "needs" : "need"} attention`
-        : `No check found a problem on ${nodes(fleet.nodes)}`;
+        ? `${formatCount(fleet.nodes_attention)} of ${formatCounted(fleet.nodes, "node")} ${fleet.nodes_attention === 1 ? "needs" : "need"} attention`
+        : `No check found a problem on ${formatCounted(fleet.nodes, "node")}`;
   const lying =
     pools === 0
       ? "no huge pages are reserved"
@@ -104,5 +102,3 @@ export function fleetHeadline(fleet: InFigures): string {
         : `all ${formatBytes(pools)} of huge pages are in use`;
   return `${found}; ${lying}.`;
 }
-
-const counted = (count: number, what: string) => `${formatCount(count)} ${what}${count === 1 ? "" : "s"}`;

@@ -15,7 +15,7 @@ import { ErrorState } from "@/components/ui/states";
 import { Term } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
-import { formatCount, formatShare } from "@/lib/units";
+import { formatCount, formatCounted, formatShare } from "@/lib/units";
 import type { NodeSelection } from "@/search";
 import { ChangesCard } from "./changes-card";
 import { fleetHeadline, fleetParts } from "./fleet-summary";
@@ -106,7 +106,7 @@ export function OverviewPage() {
 /** How many nodes are made up, and whether the figures count them. */
 function Synthetic({ count, isMixed, isApart }: { count: number; isMixed: boolean; isApart: boolean }) {
   if (count === 0) return null;
-  const words = `${formatCount(count)} synthetic ${count === 1 ? "node" : "nodes"}`;
+  const words = formatCounted(count, "synthetic node");
   return (
     <>
       {isApart ? (
@@ -129,7 +129,7 @@ function Synthetic({ count, isMixed, isApart }: { count: number; isMixed: boolea
           .
         </>
       ) : (
-        "All of them are synthetic: they describe no real machine."
+        `${count === 1 ? "It is synthetic: it describes" : "All of them are synthetic: they describe"} no real machine.`
       )}
     </>
   );
@@ -146,7 +146,7 @@ function FleetStats({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelectio
         note={
           fleet.nodes_stale > 0 ? (
             <TextLink to="/nodes" search={{ ...scope, stale: true }}>
-              {formatCount(fleet.nodes_stale)} do not report
+              {formatCount(fleet.nodes_stale)} {fleet.nodes_stale === 1 ? "does" : "do"} not report
             </TextLink>
           ) : (
             "all report"

@@ -5,7 +5,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes, When } from "@/components/ui/values";
-import { formatCount } from "@/lib/units";
+import { formatCounted } from "@/lib/units";
 import type { NodeSelection } from "@/search";
 import classes from "./overview-page.module.css";
 
@@ -70,7 +70,7 @@ function Problem({ finding, scope }: { finding: FleetFinding; scope: NodeSelecti
           to="/nodes"
           search={{ ...scope, finding: code, state, sort: "pool_idle_bytes", down: true }}
         >
-          {formatCount(nodes)} {nodes === 1 ? "node" : "nodes"}
+          {formatCounted(nodes, "node")}
         </TextLink>
         <TextLink
           to="/planner"

@@ -18,7 +18,8 @@ const MEMORY: readonly ChartSeries[] = [
     key: "available",
     label: "MemAvailable (lowest)",
     short: "available",
-    color: token("ledger-tenants"),
+    // Available memory has no hue of its own: in the memory map it is the empty part.
+    color: token("accent"),
     marker: "circle",
   },
   { key: "pools", label: "Huge page pools", short: "pools", color: token("page-2m"), marker: "triangle" },
@@ -26,7 +27,7 @@ const MEMORY: readonly ChartSeries[] = [
     key: "idle",
     label: "Idle in pools (most)",
     short: "idle",
-    color: token("ledger-page-tables"),
+    color: token("page-2m"),
     marker: "diamond",
   },
 ];
@@ -136,7 +137,7 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
             }
           >
             {history.points.length < 2 ? (
-              <StateText>A line needs at least two points. The next report adds one.</StateText>
+              <StateText>There is one point so far; a line needs two.</StateText>
             ) : (
               <>
                 <LineChart
