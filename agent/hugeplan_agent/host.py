@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,9 +27,8 @@ RECORD_BYTES = 8 * 1024
 CHUNK_BYTES = 64 * 1024
 """The kernel allocates a buffer of the size asked for when /proc/sys is read, so one large read fails there."""
 
-MAX_FOUND_BYTES = 128
-SEARCHED_BYTES = 1024 * 1024
-"""A large file is searched in pieces of this size, so that the agent stays small."""
+MAX_FOREIGN_NAMES = 4096
+"""Of a folder that somebody else filled."""
 
 MAX_LINKS = 40
 """As the kernel's own limit (ELOOP)."""
@@ -57,6 +58,12 @@ class Host:
         """A dictionary that lives as long as this object. Its owner removes what no longer exists."""
         return self._kept.setdefault(name, {})
 
+    def keep_only(self, name: str, keys: Iterable[Hashable]) -> None:
+        """Forget what is kept of everything else: of processes that have ended, for one."""
+        kept, wanted = self.kept(name), set(keys)
+        for key in [key for key in kept if key not in wanted]:
+            del kept[key]
+
     def path(self, name: str) -> Path:
         """The place of ``name`` (such as ``proc/meminfo``) on this machine."""
         return self.root / name
@@ -78,10 +85,10 @@ class Host:
         """The text of a file. Raises NoData when it does not exist, OSError when it cannot be read."""
         return self.read_bytes(name).decode("utf-8", errors="replace")
 
-    def read_optional(self, name: str) -> str | None:
+    def read_optional(self, name: str, max_bytes: int = MAX_FILE_BYTES) -> str | None:
         """The text of a file without the final newline, or None when it is absent or unreadable."""
         try:
-            return self.read(name).rstrip("\n")
+            return self.read_bytes(name, max_bytes).decode("utf-8", errors="replace").rstrip("\n")
         except (NoData, OSError):
             return None
 
@@ -154,34 +161,34 @@ class Host:
         finally:
             os.close(descriptor)
 
-    def find_bytes(self, name: str, pattern: re.Pattern[bytes], max_bytes: int) -> bytes | None:
-        """Group 1 of the first match of at most ``MAX_FOUND_BYTES`` in a regular file; None where there is none.
-
-        Raises NoData when it does not exist, OSError when it cannot be read.
-        """
+    def open_regular(self, name: str) -> int:
+        """A descriptor of a regular file, for who closes it. Raises NoData when there is none, OSError."""
         try:
             descriptor = os.open(f"{self._prefix}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
             raise NoData(f"{name} does not exist") from error
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise NoData(f"{name} is not a regular file")
-            rest, left = b"", max_bytes
-            while left > 0 and (chunk := os.read(descriptor, SEARCHED_BYTES)):
-                match = pattern.search(rest + chunk)
-                if match:
-                    return bytes(match[1])
-                rest, left = chunk[-MAX_FOUND_BYTES:], left - len(chunk)
-            return None
-        finally:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
+            raise NoData(f"{name} is not a regular file")
+        return descriptor
 
     def names_inside(self, top: str, path: str) -> list[str]:
-        """Entries of a folder of another root, sorted; none when it is absent. Raises OSError."""
+        """Entries of a folder of another root, sorted; none when it is absent. Raises OSError, also for too many."""
         try:
-            return sorted(os.listdir(self._resolve(top, path)))  # noqa: PTH208
+            with os.scandir(self._resolve(top, path)) as entries:
+                found = [entry.name for entry in islice(entries, MAX_FOREIGN_NAMES + 1)]
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
             return []
+        if len(found) > MAX_FOREIGN_NAMES:
+            raise OSError(errno.EFBIG, f"more than {MAX_FOREIGN_NAMES} entries")
+        return sorted(found)
+
+    def is_inside(self, top: str, path: str) -> bool:
+        """Whether another root has something of this name. False when this user may not look."""
+        try:
+            return os.path.lexists(self._resolve(top, path))
+        except (NoData, OSError):
+            return False
 
     def _resolve(self, top: str, path: str) -> str:
         """``path`` below ``top`` with every link followed inside ``top``. Raises NoData for a loop."""

@@ -400,7 +400,7 @@ class TestMappings:
         line = "7f0000000000-7f0040000000 rw-s 00000000 00:0f 5 /SYSV00000000 (deleted)\n"
         host.path("proc/5001/maps").write_text(line)
         host.path("proc/5001/smaps").write_text(f"{line}Size: 1048576 kB\nKernelPageSize:     2048 kB\n")
-        found = mappings.read(host, 5001, 4096, [2 * MIB, GIB])
+        found, _ = mappings.read(host, 5001, 4096, [2 * MIB, GIB])
         assert found is not None
         assert mappings.segments(found, True, False) == [
             {"bytes": GIB, "backing": "hugetlb", "page_bytes": 2 * MIB, "kind": "sysv"}

@@ -11,6 +11,7 @@ from typing import Any
 from hugeplan_agent.collectors import hugetlb_cgroups, mappings, units
 from hugeplan_agent.collectors.cpu import base_page_bytes
 from hugeplan_agent.collectors.database_schema import DATABASE
+from hugeplan_agent.collectors.foreign import TooMuchError, foreign
 from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.limits import memlock
 from hugeplan_agent.collectors.pools import sizes_in_use
@@ -29,8 +30,13 @@ def segments_of(host: Host, one: Found) -> tuple[list[dict[str, Any]], str | Non
     main = one.server.main
     read_at, found = kept.get(main.key, (None, None))
     if read_at is None or time.monotonic() - read_at > REREAD_SECONDS:
-        found = mappings.read(host, main.pid, base_page_bytes(host), sizes_in_use(host))
-        kept[main.key] = (time.monotonic(), found)
+        try:
+            foreign(host).require(main.user)
+            found, count = mappings.read(host, main.pid, base_page_bytes(host), sizes_in_use(host))
+            one.server.spend(count)
+            kept[main.key] = (time.monotonic(), found)
+        except TooMuchError:
+            pass  # in a later observation; what was found before is not wrong for that
     if found is not None:
         has_thp = bool((main.rollup or {}).get("anon_huge_bytes"))
         segments = mappings.segments(found, one.engine.shares_segment, has_thp)

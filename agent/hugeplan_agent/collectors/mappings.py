@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
 MIN_SHARED_BYTES = 8 * 1024 * 1024
 MIN_PRIVATE_BYTES = 64 * 1024 * 1024
 MAX_SEGMENTS = 64
+MAX_MAPS_BYTES = 4 * 1024 * 1024
+"""About 40,000 mappings of maps and 5,000 of smaps; a database has a few hundred."""
 LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ (\d+) *(.*)")
 PAGE_SIZE = re.compile(r"KernelPageSize:\s+(\d+) kB")
 DELETED = " (deleted)"
@@ -91,23 +92,27 @@ def page_sizes(smaps: str) -> dict[int, int]:
     return found
 
 
-def read(host: Host, pid: int, base_page_bytes: int, sizes_in_use_bytes: list[int] | None) -> list[Mapping] | None:
-    """The large mappings of a process; None when this user may not look into it."""
-    try:
-        text = host.read(f"proc/{pid}/maps")
-    except (NoData, OSError):
-        return None
+def read(
+    host: Host, pid: int, base_page_bytes: int, sizes_in_use_bytes: list[int] | None
+) -> tuple[list[Mapping] | None, int]:
+    """The large mappings of a process, None when this user may not look into it; and how much was read."""
+    text = host.read_optional(f"proc/{pid}/maps", MAX_MAPS_BYTES)
+    if text is None:
+        return None, 0
+    count = len(text)
     found = parse_maps(text, base_page_bytes, sizes_in_use_bytes)
     if any(mapping.page_bytes is None for mapping in found):
         if not sizes_in_use_bytes and sizes_in_use_bytes is not None:
             sizes = {mapping.start: base_page_bytes for mapping in found}
         else:
-            sizes = page_sizes(host.read_optional(f"proc/{pid}/smaps") or "")
+            smaps = host.read_optional(f"proc/{pid}/smaps", MAX_MAPS_BYTES) or ""
+            count += len(smaps)
+            sizes = page_sizes(smaps)
         for mapping in found:
             if mapping.page_bytes is None and mapping.start in sizes:
                 mapping.page_bytes = sizes[mapping.start]
                 mapping.is_hugetlb = mapping.page_bytes > base_page_bytes
-    return found
+    return found, count
 
 
 def segments(found: list[Mapping], shares_segment: bool, has_thp: bool) -> list[dict[str, Any]]:

@@ -55,6 +55,8 @@ class Process:
     rollup_age_seconds: float | None = None
     may_be_read: bool | None = None
     """Whether the kernel lets this user look into it; None: not tried."""
+    user: int | None = None
+    """Its real user id, where the status was read."""
 
     @property
     def key(self) -> ProcessKey:
@@ -102,6 +104,7 @@ def parse_stat(text: str, page_bytes: int) -> Process | None:
     return Process(int(pid), int(fields[1]), int(fields[19]), name or f"pid {pid}", rss_bytes, virtual_bytes or None)
 
 
+_STATUS_USER = re.compile(r"^Uid:[ \t]*([0-9]+)", re.MULTILINE)
 _STATUS_AMOUNT = re.compile(
     r"^(VmRSS|RssAnon|RssFile|RssShmem|HugetlbPages|VmPTE|VmSwap):[ \t]*([0-9]+) kB$", re.MULTILINE
 )
@@ -112,6 +115,8 @@ def add_status(process: Process, text: str) -> None:
     amounts = {name: int(value) * KIB for name, value in _STATUS_AMOUNT.findall(text)}
     if text.startswith("Name:"):
         process.name = text[5:].partition("\n")[0].strip() or process.name
+    user = _STATUS_USER.search(text)
+    process.user = int(user[1]) if user else None
     process.has_status = True
     process.rss_bytes = amounts.get("VmRSS", process.rss_bytes)
     process.rss_anon_bytes = amounts.get("RssAnon")

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 
 from hugeplan_agent.collectors import cgroup_units
 from hugeplan_agent.collectors.engines import ENGINES
-from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, roots_of
+from hugeplan_agent.collectors.engines.base import MAX_RECORD_BYTES, Engine, Facts, Server, roots_of, words_of
 from hugeplan_agent.collectors.process_table import Process, ProcessTable, need_status, table_of
 from hugeplan_agent.host import Host
 
 REREAD_SECONDS = 600.0
 """Settings and mappings of a server that goes on running are read again after this time."""
+
+NEXT_SECONDS = 20.0
+"""Those of which something was left are read again after this time: observations are a minute apart."""
 
 MAX_SERVERS = 256
 
@@ -34,8 +37,7 @@ class Found:
 
 def arguments_of(host: Host, pid: int) -> list[str]:
     """The command line, split as the process was given it. It never leaves this module but through a whitelist."""
-    text = host.read_optional(f"proc/{pid}/cmdline") or ""
-    return text.rstrip("\0").split("\0") if text else []
+    return words_of(host.read_optional(f"proc/{pid}/cmdline", MAX_RECORD_BYTES) or "")
 
 
 def executable_of(host: Host, process: Process) -> str | None:
@@ -63,10 +65,11 @@ def find_servers(host: Host, table: ProcessTable) -> list[Found]:
             pairs = [(root, table.tree(root) if engine.has_child_processes else [root]) for root in roots]
         for main, members in pairs:
             program = executable_of(host, main)
-            server = Server(host, main, members, arguments_of(host, main.pid), program)
+            need_status(host, main)
+            server = Server(host, main, members, program)
             source = "executable" if _base(program) in engine.commands else "command_name"
             found.append(Found(engine, server, source, members))
-    return _without_doubles(found)[:MAX_SERVERS]
+    return _at_most(_without_doubles(found), MAX_SERVERS)
 
 
 def _called(host: Host, process: Process) -> tuple[str | None, ...]:
@@ -86,6 +89,19 @@ def _base(path: str | None) -> str | None:
     return path.rpartition("/")[2] if path else None
 
 
+def _at_most(found: list[Found], most: int) -> list[Found]:
+    """As many servers of each user, so that nobody's processes leave no room for those of others."""
+    if len(found) <= most:
+        return found
+    of_user: Counter[int | None] = Counter()
+    ranks = []
+    for one in found:
+        of_user[one.server.main.user] += 1
+        ranks.append((of_user[one.server.main.user], one.server.main.pid))
+    chosen = {pid for _, pid in sorted(ranks)[:most]}
+    return [one for one in found if one.server.main.pid in chosen]
+
+
 def _without_doubles(found: list[Found]) -> list[Found]:
     seen: set[int] = set()
     kept = []
@@ -103,7 +119,9 @@ def facts_of(host: Host, one: Found) -> Facts:
     read_at, facts = kept.get(key, (None, None))
     if read_at is None or time.monotonic() - read_at > REREAD_SECONDS:
         facts = one.engine.describe(one.server)
-        kept[key] = (time.monotonic(), facts)
+        # What is left of it is read in the next observation, and not again in this one.
+        later = REREAD_SECONDS - NEXT_SECONDS if one.server.is_unfinished else 0.0
+        kept[key] = (time.monotonic() - later, facts)
     assert isinstance(facts, Facts)
     return facts
 
@@ -124,6 +142,9 @@ def read_servers(host: Host) -> Servers:
     for one in found:
         for process in one.members:
             need_status(host, process)
+    keys_of_mains = [one.server.main.key for one in found]
+    for name in ("database facts", "database segments"):
+        host.keep_only(name, keys_of_mains)
     placed = cgroup_units.placement(host).unit_of_pid
     # Paths stay on the node: a checksum of the data folder tells servers of one unit apart.
     ids = [_checksum(facts_of(host, one).instance) for one in found]

@@ -8,14 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from hugeplan_agent.collectors.foreign import TooMuchError, foreign
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
 MAX_VALUE_CHARACTERS = 256
+MAX_RECORD_BYTES = 256 * 1024
+"""Of a command line or an environment; a Java program's class path has some ten thousand."""
 MAX_FILES = 64
 """Configuration files of one server, included ones counted."""
+
+
+def words_of(command_line: str) -> list[str]:
+    """The words of a /proc/PID/cmdline."""
+    return command_line.rstrip("\0").split("\0") if command_line else []
+
 
 TRUTH = {"": "on", "1": "on", "true": "on", "yes": "on", "on": "on"}
 
@@ -51,8 +61,15 @@ class Server:
     host: Host
     main: Process
     members: list[Process]
-    arguments: list[str]
     executable: str | None = None
+    is_unfinished: bool = False
+    """Whether something of it is left for a later observation."""
+    _read: dict[str, str | None] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def arguments(self) -> list[str]:
+        """The command line, split as the process was given it. It never leaves the node but through a whitelist."""
+        return words_of(self._of_process("cmdline") or "")
 
     @property
     def root(self) -> str:
@@ -61,7 +78,10 @@ class Server:
 
     def read(self, path: str) -> str:
         """A file as the server sees it. Raises NoData when it does not exist, OSError when it cannot be read."""
-        return self.host.read_inside(self.root, path)
+        self._require_room()
+        text = self.host.read_inside(self.root, path)
+        self.spend(len(text))
+        return text
 
     def names(self, path: str) -> list[str]:
         """Entries of a folder as the server sees it. Raises OSError."""
@@ -69,11 +89,7 @@ class Server:
 
     def has_file(self, path: str) -> bool:
         """Whether there is a file of this name, as the server sees it. False when this user may not look."""
-        folder, _, name = path.rpartition("/")
-        try:
-            return name in self.names(folder or "/")
-        except OSError:
-            return False
+        return self.host.is_inside(self.root, path)
 
     def try_read(self, path: str, settings: Settings, *, must_exist: bool = False) -> str | None:
         """A configuration file; one that may not be read is noted, one that does not exist only when it must."""
@@ -93,9 +109,35 @@ class Server:
     def environment(self, names: Iterable[str]) -> dict[str, str]:
         """Only the named variables. Empty when this user may not look."""
         wanted = set(names)
-        text = self.host.read_optional(f"proc/{self.main.pid}/environ") or ""
+        text = self._of_process("environ") or ""
         pairs = (entry.partition("=") for entry in text.split("\0"))
         return {name: value for name, _, value in pairs if name in wanted}
+
+    def hides_environment(self) -> bool:
+        """Whether this user may not look into its environment, or it was too much."""
+        return self._of_process("environ") is None
+
+    def spend(self, count: int) -> None:
+        """Count what was read of it."""
+        foreign(self.host).spend(self.main.user, count)
+
+    def _require_room(self) -> None:
+        try:
+            foreign(self.host).require(self.main.user)
+        except TooMuchError:
+            self.is_unfinished = True
+            raise
+
+    def _of_process(self, name: str) -> str | None:
+        """A file of its folder in /proc, read once per look; None when this user may not."""
+        if name not in self._read:
+            try:
+                self._require_room()
+            except TooMuchError:
+                return None
+            self._read[name] = self.host.read_optional(f"proc/{self.main.pid}/{name}", MAX_RECORD_BYTES)
+            self.spend(len(self._read[name] or ""))
+        return self._read[name]
 
 
 @dataclass

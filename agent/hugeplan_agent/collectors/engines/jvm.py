@@ -105,7 +105,7 @@ def describe(server: Server) -> Facts:
             flag = read_flag(word)
             if flag:
                 settings.put(*flag, source)
-    if server.host.read_optional(f"proc/{server.main.pid}/environ") is None:
+    if server.hides_environment():
         settings.missing("this user may not read its environment")
     if any(word.startswith(("@", "-XX:Flags=", "-XX:VMOptionsFile=")) for word in server.arguments[1:]):
         settings.missing("it reads flags from a file")

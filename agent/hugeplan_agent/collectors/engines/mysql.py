@@ -55,9 +55,11 @@ DEFAULT_FILES = ("/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/mysql/etc/my.cn
 SECTION = re.compile(r"\[([^\]]+)\]")
 BEFORE_COMMENT = re.compile(r"""(?:\\.|'(?:\\.|[^'\\])*(?:'|$)|"(?:\\.|[^"\\])*(?:"|$)|[^'"#\\]|\\$)*""")
 """What stands before a ``#`` that is not quoted or escaped (mysys/my_default.cc, find_end_comment)."""
-_MARIADB_VERSION = re.compile(rb"\0(1\d\.\d{1,2}\.\d{1,3})(?:-\d{1,3})?-MariaDB[^\0]{0,64}\0")
+_MARIADB_VERSION = versions.Constant(
+    b"-MariaDB", re.compile(rb"\0(1\d\.\d{1,2}\.\d{1,3})(?:-\d{1,3})?-MariaDB[^\0]{0,64}\0")
+)
 """The constant that the server answers to ``SELECT VERSION()``; ``-16`` is MariaDB Enterprise's own count."""
-_MYSQL_SERIES = re.compile(rb"\0mysqld-(\d{1,2}\.\d{1,2})\0")
+_MYSQL_SERIES = versions.Constant(b"\0mysqld-", re.compile(rb"\0mysqld-(\d{1,2}\.\d{1,2})\0"))
 """The name of the section that this series alone reads (MYSQL_BASE_VERSION, mysql_version.h)."""
 SWITCHES = frozenset({"large_pages", "super_large_pages", "innodb_dedicated_server", "innodb_numa_interleave"})
 

@@ -46,7 +46,7 @@ def group(host: Host, table: ProcessTable, _found: list[Process]) -> list[tuple[
     by_sid: dict[str, list[Process]] = {}
     for process in table.by_pid.values():
         if process.name.startswith(("ora_", "oracle")):
-            sid = sid_of(host.read_optional(f"proc/{process.pid}/cmdline") or process.name)
+            sid = sid_of(host.read_record(f"proc/{process.pid}/cmdline") or process.name)
             if sid is not None:
                 by_sid.setdefault(sid, []).append(process)
     servers = []

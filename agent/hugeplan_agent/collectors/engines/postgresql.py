@@ -195,7 +195,7 @@ def _serves_client(server: Server, process: Process) -> bool:
     if process.key not in kept:
         if len(kept) > 16384:
             kept.clear()
-        title = (server.host.read_optional(f"proc/{process.pid}/cmdline") or "").replace("\0", " ")
+        title = (server.host.read_record(f"proc/{process.pid}/cmdline") or "").replace("\0", " ")
         kept[process.key] = title.startswith("postgres: ") and AUXILIARY.match(title) is None
     return bool(kept[process.key])
 
