@@ -382,6 +382,7 @@ static void workers_that_die_are_told(struct harness *h)
     for (unsigned mode = MODE_THREADS; mode <= MODE_PROCESSES; mode++) {
         struct rows_spec spec = {.row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
         struct row_measurement measurement = {.verdict.status = STATUS_NOISY};
+        struct rows_round round;
         struct verdict verdict = {.status = STATUS_OK};
         struct rows_segment segment;
 
@@ -389,19 +390,20 @@ static void workers_that_die_are_told(struct harness *h)
         CHECK(segment.verdict.status == STATUS_OK);
         /* Where others have the CPUs, no worker may come to a row in a short time: noise, and no rate of zero. */
         for (double seconds = 0; measurement.verdict.status == STATUS_NOISY && seconds < 2; seconds += seconds + 0.02) {
-            measurement = (struct row_measurement){.rows_per_second = NAN};
-            CHECK(workers_run(&segment, &spec, seconds, &session, &measurement) == 0);
-            CHECK((measurement.verdict.status == STATUS_OK) == (measurement.rows_per_second > 0));
-            CHECK((measurement.verdict.status == STATUS_NOISY) == (isnan(measurement.rows_per_second) != 0));
+            measurement = (struct row_measurement){.spec = spec};
+            CHECK(workers_run(&segment, seconds, &session, &measurement, &round) == 0);
+            CHECK((measurement.verdict.status == STATUS_OK) == (round.rows_per_second > 0));
+            CHECK((measurement.verdict.status == STATUS_NOISY) == (isnan(round.rows_per_second) != 0));
         }
         CHECK(measurement.verdict.status == STATUS_OK);
-        CHECK(measurement.rows_per_second > 0);
-        CHECK(measurement.ns_p50 > 0 && measurement.ns_p50 <= measurement.ns_p99);
+        CHECK(round.rows_per_second > 0 && round.cpu_share > 0 && round.cpu_share <= 1);
+        CHECK(round.ns_p50 > 0 && round.ns_p50 <= round.ns_p99);
         CHECK(ftruncate(segment.fd, (off_t)(8 * MIB)) == 0);
-        measurement = (struct row_measurement){.rows_per_second = NAN};
-        CHECK(workers_run(&segment, &spec, 0.02, &session, &measurement) == 0);
+        measurement = (struct row_measurement){.spec = spec};
+        round.rows_per_second = NAN;
+        CHECK(workers_run(&segment, 0.02, &session, &measurement, &round) == 0);
         CHECK(measurement.verdict.status == STATUS_SIGBUS);
-        CHECK(isnan(measurement.rows_per_second));
+        CHECK(isnan(round.rows_per_second));
         rows_segment_close(&segment);
     }
 }

@@ -91,9 +91,10 @@ static struct row_measurement row(const char *backing, enum backing_kind kind, u
 {
     struct row_measurement made = {.spec = {.row_bytes = 128, .workers = workers, .mode = MODE_PROCESSES},
                                    .backing = {.kind = kind, .page_bytes = page_bytes},
-                                   .rows_per_second = rows_per_second,
-                                   .ns_p50 = 100,
-                                   .ns_p99 = 300,
+                                   .median = {rows_per_second, 100, 200, 300, 1},
+                                   .pairs = kind == BACKING_HUGETLB ? 3 : 0,
+                                   .ratio_low = workers == 8 ? 1.9 : 0.9,
+                                   .ratio_high = 3.1,
                                    .vm_pte_bytes_per_process = UINT64_C(32) << 10,
                                    .vm_pte_bytes_total = workers * (UINT64_C(32) << 10),
                                    .verdict = {status, ""}};
@@ -120,9 +121,9 @@ static void rows_are_a_table(struct harness *h)
         abort();
     report_run(out, e, &run);
     (void)fclose(out);
-    CHECK(strstr(text, "by      4K  THP    2M    1G  ns p50  p99\n") != NULL);
-    CHECK(strstr(text, " 8 proc  1.00    -  2.00  3.00     100  300\n") != NULL);
-    CHECK(strstr(text, "64 proc     -    -  4.00     -       -    -\n") != NULL);
+    CHECK(strstr(text, "by      4K  THP     2M     1G  ns p50  p99\n") != NULL);
+    CHECK(strstr(text, " 8 proc  1.00    -  2.00*  3.00*     100  300\n") != NULL);
+    CHECK(strstr(text, "64 proc     -    -  4.00       -       -    -\n") != NULL);
     CHECK(strstr(text, "\n  processes               4K               2M               1G\n"
                        "          8  32 KiB, 256 KiB  32 KiB, 256 KiB  32 KiB, 256 KiB\n"
                        "         64                -    32 KiB, 2 MiB                -\n") != NULL);

@@ -42,18 +42,22 @@ static void report_speeds(FILE *out, const struct rows_result *rows)
             table_set(&table, row, column_of_pages(&m->backing), "-");
             continue;
         }
-        double millions = m->rows_per_second / 1e6;
+        double millions = m->median.rows_per_second / 1e6;
+        bool differs = m->pairs > 1 && (m->ratio_low > 1 || m->ratio_high < 1);
 
-        table_set(&table, row, column_of_pages(&m->backing), "%.*f", decimals_of(millions), millions);
+        table_set(&table, row, column_of_pages(&m->backing), "%.*f%s", decimals_of(millions), millions,
+                  differs                           ? "*"
+                  : m->backing.kind == BACKING_BASE ? ""
+                                                    : " ");
         if (has_times && m->backing.kind == BACKING_BASE) {
-            table_set(&table, row, (struct table_column){UINT64_MAX, "ns p50"}, "%.0f", m->ns_p50);
-            table_set(&table, row, (struct table_column){UINT64_MAX, "p99"}, "%.0f", m->ns_p99);
+            table_set(&table, row, (struct table_column){UINT64_MAX, "ns p50"}, "%.0f", m->median.ns_p50);
+            table_set(&table, row, (struct table_column){UINT64_MAX, "p99"}, "%.0f", m->median.ns_p99);
         }
     }
     (void)fputc('\n', out);
     report_wrapped(out, "", 0,
                    "rows read from shared memory, millions per second (thr = threads of one process, proc = forked "
-                   "processes%s)",
+                   "processes, * = the 95 %% interval of the repeated pairs leaves out the rate of base pages%s)",
                    has_times ? "; ns per row in base pages" : "");
     table_print(&table, "  row     keys    read          by  ", out);
 }

@@ -50,10 +50,15 @@ void rows_segment_unmap(const struct rows_segment *segment, char *view);
 
 /* --- workers.c --- */
 
-/* Runs one measurement on a usable segment for about `seconds`. Fills the figures and the verdict of `measurement`.
- * Returns -1 when asked to stop. */
-int workers_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
-                const struct session *session, struct row_measurement *measurement);
+/* Runs one round of the measurement on a usable segment for about `seconds`: fills its figures and the measurement's
+ * page tables, first touch and verdict. Returns -1 when asked to stop. */
+int workers_run(const struct rows_segment *segment, double seconds, const struct session *session,
+                struct row_measurement *measurement, struct rows_round *round);
+
+/* --- rounds.c: what the rounds of a measurement say together --- */
+
+/* Fills the medians and ratios of all measurements; notes CPU contention in the reasons. */
+void rows_conclude_rounds(struct rows_result *result);
 
 /* --- break_even.c: from how many connections on huge pages cost no memory: page tables that they save against memory
  * that they hold --- */
@@ -80,6 +85,7 @@ struct rows_counters {
     _Alignas(ROWS_LINE_PAIR_BYTES) uint64_t rows;
     uint64_t page_table_bytes; /* growth by touching the segment; UINT64_MAX = unknown */
     double first_touch_seconds, first_touch_cpu_seconds;
+    uint64_t cpu_ns; /* while it read */
     bool finished;
     uint32_t histogram[ROWS_BUCKETS]; /* batches by ns per row */
 };

@@ -28,12 +28,25 @@ struct rows_spec {
     enum row_mode mode;
 };
 
+/* One repeat. Those of the same number of several page sizes ran one after the other, so that what drifts slowly is the
+ * same for all of them. */
+enum { ROWS_ROUNDS_MAX = 4 };
+struct rows_round {
+    double rows_per_second;
+    double ns_p50, ns_p90, ns_p99; /* per row, over batches of rows of all workers */
+    double cpu_share;              /* of the CPUs that the workers could use at the same time */
+};
+
 struct row_measurement {
     struct rows_spec spec;
     struct backing backing;
     uint64_t segment_bytes;
-    double rows_per_second;
-    double ns_p50, ns_p90, ns_p99;     /* per row, over batches of rows of all workers */
+    struct rows_round rounds[ROWS_ROUNDS_MAX]; /* NAN = without figures */
+    struct rows_round median;                  /* of the rounds without CPU contention; of all where there are none */
+    /* Rows per second over those of base pages: mean of the logarithms of both rounds of each pair without CPU
+     * contention, with its 95 % interval. NAN of base pages, and with fewer than two pairs. */
+    double ratio, ratio_low, ratio_high;
+    unsigned pairs;
     uint64_t vm_pte_bytes_per_process; /* growth by touching the segment; UINT64_MAX = unknown */
     uint64_t vm_pte_bytes_total;
     /* Per worker that faults the whole segment in, while the others do, too; NAN = not touched whole. */

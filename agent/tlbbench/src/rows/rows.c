@@ -16,22 +16,28 @@
 #include <string.h>
 
 enum {
-    NOISY_TRIES = 3,  /* at once */
-    LATER_PASSES = 2, /* over those that stayed noisy, when all others are done: the hypervisor takes time in spells */
-    PTE_BYTES = 8,    /* of a base page in the page tables, on every architecture here */
+    NOISY_TRIES = 3, /* at once */
+    QUICK_ROUNDS = 3,
+    FULL_ROUNDS = 4,
+    PTE_BYTES = 8,                /* of a base page in the page tables, on every architecture here */
     SEGMENT_MIN_BYTES = 16 << 20, /* smaller segments fit a last-level cache slice and TLB of any page size */
 };
 
 /* Set by hand: several times the reach of 2,048 entries of 4K pages; more would only take time to touch. */
 #define QUICK_SEGMENT_BYTES (256 * MIB)
 #define FULL_SEGMENT_BYTES (512 * MIB)
-/* Time of a measurement, so that each profile keeps its budget (cli/sections.c); more where workers share a core, so
- * that every one of them gets its turn. */
-#define QUICK_SECONDS 0.06
-#define FULL_SECONDS 0.08
+/* Time of a round, so that each profile keeps its budget (cli/sections.c); more where workers share a core, so that
+ * every one of them gets its turn. */
+#define QUICK_SECONDS 0.04
+#define FULL_SECONDS 0.06
 #define TURN_SECONDS 0.004
-/* Of the time that is left, for the later passes. */
-#define LATER_SHARE 0.4
+/* For all further rounds: this long, or this share of the time that is left; and of that for one round of a spec. */
+#define QUICK_REPEAT_SECONDS 5
+#define FULL_REPEAT_SECONDS 30
+#define REPEAT_SHARE 0.4
+#define ROUND_SHARE 0.1
+
+static const struct rows_round NO_FIGURES = {NAN, NAN, NAN, NAN, NAN};
 
 struct rows_run {
     const struct session *session;
@@ -39,7 +45,7 @@ struct rows_run {
     struct rows_result *result;
     struct rows_segment segments[SESSION_BACKINGS_MAX];
     size_t segment_count;
-    double seconds_per_process[SESSION_BACKINGS_MAX]; /* the latest measurement's, retries included */
+    double seconds_per_process[SESSION_BACKINGS_MAX]; /* the latest round's, retries included */
     struct rows_specs specs;
 };
 
@@ -62,29 +68,6 @@ static size_t choose_segment_bytes(const struct rows_run *run, size_t backings)
 
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
 
-/* The result has room for every spec on every segment. */
-static struct row_measurement *add_measurement(struct rows_run *run, const struct rows_segment *segment,
-                                               const struct rows_spec *spec)
-{
-    struct row_measurement *measurement = &run->result->measurements[run->result->measurement_count++];
-
-    *measurement = (struct row_measurement){
-        .spec = *spec,
-        .backing = segment->backing,
-        .segment_bytes = segment->bytes,
-        .rows_per_second = NAN,
-        .ns_p50 = NAN,
-        .ns_p90 = NAN,
-        .ns_p99 = NAN,
-        .vm_pte_bytes_per_process = UINT64_MAX,
-        .vm_pte_bytes_total = UINT64_MAX,
-        .first_touch_seconds = NAN,
-        .first_touch_cpu_seconds = NAN,
-        .verdict = segment->verdict,
-    };
-    return measurement;
-}
-
 static double spec_seconds(const struct rows_run *run, const struct rows_spec *spec)
 {
     double base = run->session->full ? FULL_SECONDS : QUICK_SECONDS;
@@ -93,21 +76,11 @@ static double spec_seconds(const struct rows_run *run, const struct rows_spec *s
     return fmax(base, TURN_SECONDS * spec->workers / cpus);
 }
 
-/* True when the hypervisor took so much that the rates mean nothing; then they are dropped and the page tables stay. */
-static bool was_stolen(const struct session *session, const struct steal_watch *steal,
-                       struct row_measurement *measurement)
+/* Of one round; many processes touch a large segment for longer than they read it. */
+static double round_seconds(const struct rows_run *run, size_t segment, const struct rows_spec *spec)
 {
-    double stolen_ns = measurement->verdict.status == STATUS_OK ? steal_excess_ns(steal, session->cpus.count) : 0;
-
-    if (stolen_ns <= 0)
-        return false;
-    verdict_set(&measurement->verdict, STATUS_NOISY, "the hypervisor took %.0f ms of this measurement",
-                stolen_ns / 1e6);
-    measurement->rows_per_second = NAN;
-    measurement->ns_p50 = NAN;
-    measurement->ns_p90 = NAN;
-    measurement->ns_p99 = NAN;
-    return true;
+    return spec_seconds(run, spec) +
+           (spec->mode == MODE_PROCESSES ? run->seconds_per_process[segment] * spec->workers : 0);
 }
 
 /* What the memory allowed leaves no room for: rows of that width, or the page tables of that many processes. */
@@ -135,123 +108,163 @@ static bool fits(const struct rows_run *run, const struct rows_segment *segment,
     return true;
 }
 
-/* Measures until the hypervisor leaves a try alone. */
-static int run_tries(const struct rows_run *run, const struct rows_segment *segment, const struct rows_spec *spec,
-                     struct row_measurement *measurement, struct verdict *verdict)
+/* Whether the first round can be tried: the segment is there, it fits, and so does its time. */
+static bool can_measure(const struct rows_run *run, size_t segment, const struct rows_spec *spec,
+                        struct verdict *verdict)
 {
-    struct verdict usable = {.status = STATUS_OK, .reason = ""};
+    const struct rows_segment *found = &run->segments[segment];
+
+    *verdict = found->verdict;
+    if (verdict->status != STATUS_OK || !fits(run, found, spec, verdict))
+        return false;
+    if (found->fd < 0 && found->arena.base != NULL && spec->mode == MODE_PROCESSES)
+        verdict_set(verdict, STATUS_THP_NOT_GRANTED,
+                    "shared memory gets no transparent huge pages here: shmem_enabled is '%s'",
+                    run->session->environment->thp.shmem_enabled);
+    else if (spec->mode == MODE_PROCESSES &&
+             round_seconds(run, segment, spec) > deadline_remaining_seconds(run->session->deadline))
+        verdict_set(verdict, STATUS_STOPPED, "the time left is too short for %u processes", spec->workers);
+    return verdict->status == STATUS_OK;
+}
+
+/* Measures until the hypervisor leaves a try alone: rates of others mean nothing and are dropped, and the page tables
+ * stay. */
+static int run_tries(const struct rows_run *run, const struct rows_segment *segment,
+                     struct row_measurement *measurement, struct rows_round *round)
+{
+    double seconds = spec_seconds(run, &measurement->spec);
 
     for (unsigned try = 0; try < NOISY_TRIES; try++) {
         struct steal_watch steal = steal_begin(-1);
 
-        measurement->verdict = usable;
-        if (workers_run(segment, spec, spec_seconds(run, spec), run->session, measurement) != 0) {
-            *verdict = measurement->verdict;
+        measurement->verdict = (struct verdict){.status = STATUS_OK};
+        if (workers_run(segment, seconds, run->session, measurement, round) != 0)
             return -1;
-        }
-        if (!was_stolen(run->session, &steal, measurement))
+        double stolen_ns =
+            measurement->verdict.status == STATUS_OK ? steal_excess_ns(&steal, run->session->cpus.count) : 0;
+
+        if (stolen_ns <= 0)
             break;
+        verdict_set(&measurement->verdict, STATUS_NOISY, "the hypervisor took %.0f ms of this measurement",
+                    stolen_ns / 1e6);
+        *round = NO_FIGURES;
     }
-    if (segment->fd < 0 && measurement->verdict.status == STATUS_OK) {
+    if (segment->fd < 0 && measurement->verdict.status == STATUS_OK)
         verdict_set(&measurement->verdict, STATUS_OK,
                     "private memory: shared memory gets no transparent huge pages here");
+    return 0;
+}
+
+/* One round of a measurement that may have others. What an earlier one found stays when this one fails. */
+static int measure_round(struct rows_run *run, size_t segment, struct row_measurement *measurement, unsigned round,
+                         struct verdict *verdict)
+{
+    struct verdict before = measurement->verdict;
+    uint64_t start_ns = clock_now_ns();
+    int status = run_tries(run, &run->segments[segment], measurement, &measurement->rounds[round]);
+
+    if (measurement->spec.mode == MODE_PROCESSES)
+        run->seconds_per_process[segment] = (double)(clock_now_ns() - start_ns) / 1e9 / measurement->spec.workers;
+    if (status != 0)
+        *verdict = measurement->verdict;
+    if (round > 0 && measurement->verdict.status != STATUS_OK)
+        measurement->verdict = before;
+    return status;
+}
+
+static struct row_measurement *measurement_of(const struct rows_run *run, size_t spec, size_t segment)
+{
+    return &run->result->measurements[spec * run->segment_count + segment];
+}
+
+static void add_measurements(struct rows_run *run, size_t spec)
+{
+    for (size_t segment = 0; segment < run->segment_count; segment++) {
+        struct row_measurement *measurement = measurement_of(run, spec, segment);
+
+        *measurement = (struct row_measurement){
+            .spec = run->specs.items[spec],
+            .backing = run->segments[segment].backing,
+            .segment_bytes = run->segments[segment].bytes,
+            .vm_pte_bytes_per_process = UINT64_MAX,
+            .vm_pte_bytes_total = UINT64_MAX,
+            .first_touch_seconds = NAN,
+            .first_touch_cpu_seconds = NAN,
+            .verdict = {STATUS_STOPPED, "the section ended before its turn"},
+        };
+        for (unsigned round = 0; round < ROWS_ROUNDS_MAX; round++)
+            measurement->rounds[round] = NO_FIGURES;
+    }
+    run->result->measurement_count = (spec + 1) * run->segment_count;
+}
+
+/* One round of every page size, in an order of its own. */
+static int measure_spec(struct rows_run *run, size_t spec, unsigned round, struct rng *rng, struct verdict *verdict)
+{
+    uint32_t order[SESSION_BACKINGS_MAX];
+
+    permutation_fill(order, run->segment_count, rng);
+    for (size_t step = 0; step < run->segment_count; step++) {
+        struct row_measurement *measurement = measurement_of(run, spec, order[step]);
+
+        if (session_must_stop(run->session, verdict))
+            return -1;
+        bool can = round == 0 ? can_measure(run, order[step], &measurement->spec, &measurement->verdict)
+                              : measurement->verdict.status == STATUS_OK || measurement->verdict.status == STATUS_NOISY;
+
+        if (can && measure_round(run, order[step], measurement, round, verdict) != 0)
+            return -1;
     }
     return 0;
 }
 
-static int measure_one(struct rows_run *run, const struct rows_segment *segment, const struct rows_spec *spec,
-                       struct verdict *verdict)
+/* True where a round adds to what is known, and not more than its share of the time for all rounds. */
+static bool is_worth_a_round(const struct rows_run *run, size_t spec, bool noisy, double most_seconds)
 {
-    struct row_measurement *measurement = add_measurement(run, segment, spec);
+    bool has_base = false, has_other = false, is_noisy = false;
+    double seconds = 0;
 
-    if (measurement->verdict.status == STATUS_OK && !fits(run, segment, spec, &measurement->verdict))
-        return 0;
-    if (segment->fd < 0 && segment->arena.base != NULL && spec->mode == MODE_PROCESSES) {
-        verdict_set(&measurement->verdict, STATUS_THP_NOT_GRANTED,
-                    "shared memory gets no transparent huge pages here: shmem_enabled is '%s'",
-                    run->session->environment->thp.shmem_enabled);
-        return 0;
-    }
-    if (measurement->verdict.status != STATUS_OK)
-        return 0;
-    return run_tries(run, segment, spec, measurement, verdict);
-}
+    for (size_t segment = 0; segment < run->segment_count; segment++) {
+        const struct row_measurement *measurement = measurement_of(run, spec, segment);
 
-/* Many processes that touch a large segment can take longer than the section has left; such a measurement is left out
- * by itself. */
-static bool is_too_long(const struct rows_run *run, size_t segment, const struct rows_spec *spec)
-{
-    double seconds = spec_seconds(run, spec) + run->seconds_per_process[segment] * spec->workers;
-
-    return spec->mode == MODE_PROCESSES && seconds > deadline_remaining_seconds(run->session->deadline);
-}
-
-static int measure_timed(struct rows_run *run, size_t segment, const struct rows_spec *spec, struct verdict *verdict)
-{
-    uint64_t start_ns = clock_now_ns();
-
-    if (is_too_long(run, segment, spec)) {
-        struct row_measurement *measurement = add_measurement(run, &run->segments[segment], spec);
-
-        if (measurement->verdict.status == STATUS_OK)
-            verdict_set(&measurement->verdict, STATUS_STOPPED, "the time left is too short for %u processes",
-                        spec->workers);
-        return 0;
-    }
-    int status = measure_one(run, &run->segments[segment], spec, verdict);
-
-    if (spec->mode == MODE_PROCESSES)
-        run->seconds_per_process[segment] = (double)(clock_now_ns() - start_ns) / 1e9 / spec->workers;
-    return status;
-}
-
-static size_t segment_of(const struct rows_run *run, const struct row_measurement *measurement)
-{
-    size_t segment = 0;
-
-    while (strcmp(run->segments[segment].backing.name, measurement->backing.name) != 0)
-        segment++;
-    return segment;
-}
-
-/* Measures once more what stayed noisy. Its former figures stay where time or a stop ends that. */
-static void measure_noisy_again(struct rows_run *run)
-{
-    struct deadline end = deadline_after(LATER_SHARE * deadline_remaining_seconds(run->session->deadline));
-
-    for (size_t step = 0; step < LATER_PASSES * run->result->measurement_count; step++) {
-        struct row_measurement *measurement = &run->result->measurements[step % run->result->measurement_count];
-        struct row_measurement before = *measurement;
-        size_t segment = segment_of(run, measurement);
-        struct verdict verdict;
-
-        if (before.verdict.status != STATUS_NOISY || is_too_long(run, segment, &before.spec))
+        if (measurement->verdict.status != STATUS_OK && measurement->verdict.status != STATUS_NOISY)
             continue;
-        if (deadline_passed(end) || session_must_stop(run->session, &verdict))
-            return;
-        if (run_tries(run, &run->segments[segment], &before.spec, measurement, &verdict) != 0) {
-            *measurement = before;
-            return;
-        }
+        is_noisy = is_noisy || measurement->verdict.status == STATUS_NOISY;
+        has_base = has_base || measurement->backing.kind == BACKING_BASE;
+        has_other = has_other || measurement->backing.kind != BACKING_BASE;
+        seconds += round_seconds(run, segment, &measurement->spec);
     }
+    return noisy == is_noisy && (is_noisy || (has_base && has_other)) && seconds <= most_seconds;
+}
+
+/* Further rounds, those that a noisy one lacks first: the hypervisor takes time in spells. They end with their time. */
+static void repeat_specs(struct rows_run *run, struct rng *rng)
+{
+    unsigned rounds = run->session->full ? FULL_ROUNDS : QUICK_ROUNDS;
+    double seconds = fmin(run->session->full ? FULL_REPEAT_SECONDS : QUICK_REPEAT_SECONDS,
+                          REPEAT_SHARE * deadline_remaining_seconds(run->session->deadline));
+    struct deadline end = deadline_after(seconds);
+    struct verdict ignored;
+
+    for (unsigned round = 1; round < rounds; round++)
+        for (int noisy = 1; noisy >= 0; noisy--)
+            for (size_t spec = 0; spec < run->specs.count; spec++)
+                if (is_worth_a_round(run, spec, noisy == 1, ROUND_SHARE * seconds) &&
+                    (deadline_passed(end) || measure_spec(run, spec, round, rng, &ignored) != 0))
+                    return;
 }
 
 static int measure_specs(struct rows_run *run, struct verdict *verdict)
 {
     struct rng rng = rng_new(run->session->seed, 0x20305u);
-    uint32_t order[SESSION_BACKINGS_MAX];
 
-    for (uint32_t index = 0; index < run->segment_count; index++)
-        order[index] = index;
     for (size_t spec = 0; spec < run->specs.count; spec++) {
-        permutation_shuffle(order, run->segment_count, &rng);
         session_report_progress(run->session, (double)spec / (double)run->specs.count);
-        for (size_t step = 0; step < run->segment_count; step++)
-            if (session_must_stop(run->session, verdict) ||
-                measure_timed(run, order[step], &run->specs.items[spec], verdict) != 0)
-                return -1;
+        add_measurements(run, spec);
+        if (measure_spec(run, spec, 0, &rng, verdict) != 0)
+            return -1;
     }
-    measure_noisy_again(run);
+    repeat_specs(run, &rng);
     return 0;
 }
 
@@ -285,6 +298,7 @@ int rows_measure(const struct session *session, const struct rows_request *reque
         result->verdict.status = STATUS_OK;
         session_report_progress(session, 1.0);
     }
+    rows_conclude_rounds(result);
     int status = rows_find_break_even(run.result, run.segments, run.segment_count, run.session->base_page_bytes);
 
     for (size_t index = 0; index < run.segment_count; index++)

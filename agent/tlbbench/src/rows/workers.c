@@ -81,7 +81,10 @@ static void read_rows(void *context)
 /* Reads from the common start to the common end. Not finished: a page was gone. */
 static void read_guarded(struct worker *worker)
 {
+    uint64_t before_ns = clock_thread_cpu_ns();
+
     counters_of(worker)->finished = signals_guard_bus(read_rows, worker) == 0;
+    counters_of(worker)->cpu_ns = clock_thread_cpu_ns() - before_ns;
 }
 
 /* Faults the whole segment in and notes what that cost. */
@@ -295,20 +298,30 @@ static unsigned join_workers(struct worker_group *group, struct worker *workers,
     return bad;
 }
 
-static void collect_figures(const struct worker_group *group, double elapsed_seconds,
-                            struct row_measurement *measurement)
+/* As many CPUs as can be busy with the workers. */
+static unsigned usable_cpus(const struct worker_group *group)
 {
+    unsigned cpus = group->session->cpus.count > 0 ? (unsigned)group->session->cpus.count : 1;
+
+    return group->spec->workers < cpus ? group->spec->workers : cpus;
+}
+
+static void collect_figures(const struct worker_group *group, double elapsed_seconds,
+                            struct row_measurement *measurement, struct rows_round *round)
+{
+    const struct rows_counters *all = group->control->counters;
     unsigned workers = group->spec->workers;
     unsigned touching = group->spec->mode == MODE_THREADS || workers == 0 ? 1 : workers; /* a divisor */
-    uint64_t rows = 0;
-    uint64_t tables = 0;
+    uint64_t rows = 0, cpu_ns = 0, tables = 0;
     double touch_seconds = 0;
     double touch_cpu_seconds = 0;
 
-    for (unsigned number = 0; number < workers; number++)
-        rows += group->control->counters[number].rows;
+    for (unsigned number = 0; number < workers; number++) {
+        rows += all[number].rows;
+        cpu_ns += all[number].cpu_ns;
+    }
     for (unsigned number = 0; number < touching; number++) {
-        const struct rows_counters *counters = &group->control->counters[number];
+        const struct rows_counters *counters = &all[number];
 
         tables = tables == UINT64_MAX || counters->page_table_bytes == UINT64_MAX ? UINT64_MAX
                                                                                   : tables + counters->page_table_bytes;
@@ -318,10 +331,13 @@ static void collect_figures(const struct worker_group *group, double elapsed_sec
     if (rows == 0)
         verdict_set(&measurement->verdict, STATUS_NOISY, "no worker read a row in %.0f ms: others had the CPUs",
                     elapsed_seconds * 1e3);
-    measurement->rows_per_second = rows == 0 ? NAN : (double)rows / elapsed_seconds;
-    measurement->ns_p50 = rows_quantile_ns(group->control->counters, workers, 0.5);
-    measurement->ns_p90 = rows_quantile_ns(group->control->counters, workers, 0.9);
-    measurement->ns_p99 = rows_quantile_ns(group->control->counters, workers, 0.99);
+    *round = (struct rows_round){
+        .rows_per_second = rows == 0 ? NAN : (double)rows / elapsed_seconds,
+        .ns_p50 = rows_quantile_ns(all, workers, 0.5),
+        .ns_p90 = rows_quantile_ns(all, workers, 0.9),
+        .ns_p99 = rows_quantile_ns(all, workers, 0.99),
+        .cpu_share = fmin(1, (double)cpu_ns / 1e9 / elapsed_seconds / usable_cpus(group)),
+    };
     measurement->vm_pte_bytes_total = tables;
     measurement->vm_pte_bytes_per_process = tables == UINT64_MAX ? UINT64_MAX : tables / touching;
     measurement->first_touch_seconds = touch_seconds / touching;
@@ -337,7 +353,7 @@ static void end_processes(const struct worker *workers, unsigned started)
 }
 
 static void run_group(struct worker_group *group, struct worker *workers, double seconds,
-                      struct row_measurement *measurement)
+                      struct row_measurement *measurement, struct rows_round *round)
 {
     /* Threads share one set of page tables: the first touch is the process's, before they start. */
     if (group->spec->mode == MODE_THREADS && touch_segment(group, &group->control->counters[0]) != 0) {
@@ -371,23 +387,24 @@ static void run_group(struct worker_group *group, struct worker *workers, double
         verdict_set(&measurement->verdict, STATUS_SIGBUS, "%u of %u workers died while they read the segment", bad,
                     started);
     } else if (complete) {
-        collect_figures(group, elapsed, measurement);
+        collect_figures(group, elapsed, measurement, round);
     }
 }
 
-int workers_run(const struct rows_segment *segment, const struct rows_spec *spec, double seconds,
-                const struct session *session, struct row_measurement *measurement)
+int workers_run(const struct rows_segment *segment, double seconds, const struct session *session,
+                struct row_measurement *measurement, struct rows_round *round)
 {
-    struct worker_group group = {.segment = segment, .spec = spec, .session = session, .parent = getpid()};
-    struct worker *workers = calloc(spec->workers, sizeof(*workers));
+    struct worker_group group = {
+        .segment = segment, .spec = &measurement->spec, .session = session, .parent = getpid()};
+    struct worker *workers = calloc(group.spec->workers, sizeof(*workers));
 
     if (workers == NULL) {
-        verdict_set(&measurement->verdict, STATUS_NO_MEMORY, "no memory for %u workers", spec->workers);
+        verdict_set(&measurement->verdict, STATUS_NO_MEMORY, "no memory for %u workers", group.spec->workers);
         return 0;
     }
     group.view = rows_segment_map(segment, &measurement->verdict);
     if (group.view != NULL && group_open(&group, &measurement->verdict) == 0) {
-        run_group(&group, workers, seconds, measurement);
+        run_group(&group, workers, seconds, measurement, round);
         group_close(&group);
     }
     rows_segment_unmap(segment, group.view);

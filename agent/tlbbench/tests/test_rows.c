@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What repeated rounds of rows say together. */
+#include "harness.h"
+#include "rows/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        NAN, NAN, NAN, NAN, NAN                                                                                        \
+    }
+#define ROUND(rate, share)                                                                                             \
+    {                                                                                                                  \
+        rate, 1e9 / (rate), 2e9 / (rate), 3e9 / (rate), share                                                          \
+    }
+
+static void conclude(struct row_measurement *measured, size_t count)
+{
+    struct rows_result result = {.measurements = measured, .measurement_count = count};
+
+    rows_conclude_rounds(&result);
+}
+
+static void pairs_cancel_what_drifts(struct harness *h)
+{
+    /* The machine slows down from round to round; the ratio of each pair is 1.2. */
+    struct row_measurement measured[] = {
+        {.backing.kind = BACKING_BASE, .rounds = {ROUND(100, 1), ROUND(80, 1), ROUND(50, 1), NONE}},
+        {.backing.kind = BACKING_HUGETLB, .rounds = {ROUND(120.1, 1), ROUND(96, 1), ROUND(60, 1), NONE}}};
+
+    conclude(measured, 2);
+    CHECK(measured[1].pairs == 3 && measured[1].median.rows_per_second == 96);
+    CHECK(measured[1].ratio > 1.199 && measured[1].ratio < 1.201);
+    CHECK(measured[1].ratio_low > 1.19 && measured[1].ratio_low < measured[1].ratio);
+    CHECK(measured[1].ratio_high < 1.21 && measured[1].ratio_high > measured[1].ratio);
+    CHECK(measured[0].pairs == 0 && isnan(measured[0].ratio) && measured[0].median.rows_per_second == 80);
+    CHECK(measured[1].verdict.reason[0] == '\0');
+}
+
+static void contended_rounds_are_in_no_pair(struct harness *h)
+{
+    /* Other work halved one round of each; a third round of the pool's pages has no figures. */
+    struct row_measurement measured[] = {
+        {.backing.kind = BACKING_BASE, .rounds = {ROUND(100, 1), ROUND(50, 0.5), ROUND(101, 1), ROUND(99, 0.95)}},
+        {.backing.kind = BACKING_THP, .rounds = {ROUND(55, 0.5), ROUND(110, 1), ROUND(111, 1), ROUND(109, 1)}},
+        {.backing.kind = BACKING_HUGETLB, .rounds = {ROUND(120, 1), NONE, NONE, NONE}}};
+
+    conclude(measured, 3);
+    CHECK(measured[0].median.rows_per_second == 100 && measured[1].median.rows_per_second == 110);
+    CHECK(measured[1].pairs == 2 && fabs(measured[1].ratio - 1.1) < 0.01);
+    CHECK(measured[2].pairs == 1 && isnan(measured[2].ratio) && isnan(measured[2].ratio_low));
+    CHECK(measured[2].median.rows_per_second == 120);
+}
+
+static void contention_in_every_round_is_said(struct harness *h)
+{
+    struct row_measurement measured[] = {
+        {.backing.kind = BACKING_BASE, .rounds = {ROUND(50, 0.4), ROUND(60, 0.6), NONE, NONE}},
+        {.backing.kind = BACKING_HUGETLB, .rounds = {NONE, NONE, NONE, NONE}, .verdict = {STATUS_NOISY, "taken"}}};
+
+    conclude(measured, 2);
+    CHECK(measured[0].median.rows_per_second == 55 && measured[0].median.cpu_share == 0.5);
+    CHECK(strstr(measured[0].verdict.reason, "50 % of the CPUs in every round") != NULL);
+    CHECK(isnan(measured[1].median.rows_per_second) && strcmp(measured[1].verdict.reason, "taken") == 0);
+    CHECK(measured[1].pairs == 0 && isnan(measured[1].ratio));
+}
+
+static void pairs_are_of_the_same_rows(struct harness *h)
+{
+    struct row_measurement measured[] = {
+        {.backing.kind = BACKING_BASE, .spec.workers = 1, .rounds = {ROUND(100, 1), ROUND(100, 1), NONE, NONE}},
+        {.backing.kind = BACKING_THP, .spec.workers = 8, .rounds = {ROUND(300, 1), ROUND(300, 1), NONE, NONE}},
+        {.backing.kind = BACKING_THP, .spec.workers = 1, .rounds = {ROUND(100, 1), ROUND(100, 1), NONE, NONE}}};
+
+    conclude(measured, 3);
+    CHECK(measured[1].pairs == 0 && isnan(measured[1].ratio));
+    CHECK(measured[2].pairs == 2 && measured[2].ratio == 1);
+}
+
+static const struct harness_case CASES[] = {
+    {"pairs cancel what drifts", pairs_cancel_what_drifts},
+    {"contended rounds are in no pair", contended_rounds_are_in_no_pair},
+    {"contention in every round is said", contention_in_every_round_is_said},
+    {"pairs are of the same rows", pairs_are_of_the_same_rows},
+};
+
+HARNESS_MAIN("rows", CASES)
