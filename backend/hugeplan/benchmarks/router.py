@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Response
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.dependencies import Reads
-from hugeplan.api.json_response import json_response
+from hugeplan.api.pagination import json_response
 from hugeplan.benchmarks import service
 from hugeplan.benchmarks.schemas import RunComparison, RunDetail
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from uuid import UUID
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import audit, enrolments
 from hugeplan.access.schemas import EnrolmentDecision, PendingEnrolment
-from hugeplan.api.problems import is_unavailable
-from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.cli.token import user_name
+from hugeplan.cli.token import print_from_database, user_name
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database, WriteSession
-from hugeplan.errors import NotFoundError
 from hugeplan.settings import Settings
 
 _DECISIONS = {"approve": enrolments.APPROVED, "refuse": enrolments.REFUSED}
@@ -90,12 +84,4 @@ async def _act(settings: Settings, arguments: argparse.Namespace) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked and print its result."""
-    try:
-        print(asyncio.run(_act(load_settings(), arguments)))
-    except NotFoundError as error:
-        raise InputError(str(error)) from error
-    except (SQLAlchemyError, OSError) as error:
-        reason = str(getattr(error, "orig", error)).splitlines()[0]
-        hint = postgres_programs.mending(reason) if is_unavailable(error) else "; run: hugeplan migrate"
-        raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
-    return 0
+    return print_from_database(_act(load_settings(), arguments))

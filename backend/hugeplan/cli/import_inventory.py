@@ -16,9 +16,8 @@ from hugeplan.cli.files import decode_text, read_bytes
 from hugeplan.cli.plan_inventory import prometheus_inventory
 from hugeplan.inventory.ansible import read_ansible
 from hugeplan.inventory.csv_table import COLUMNS, read_csv
-from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import read_kubernetes
-from hugeplan.inventory.model import Inventory
+from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.scenario import scenario_document
 
 _EPILOG: Final = f"""\

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.db import migrate, reader_role
+from hugeplan.db import migrate
 from hugeplan.db.server_release import ServerReleaseError
 from hugeplan.settings import Settings
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Migrate."""
     if bring_along(load_settings(), arguments.revision):
-        print(f"{reader_role.READER} may read everything but credentials.")
+        print(f"{migrate.READER} may read everything but credentials.")
     print("The database is at the newest migration." if arguments.revision == "head" else "Done.")
     return 0
 
@@ -32,7 +32,7 @@ def bring_along(settings: Settings, revision: str = "head") -> bool:
     """Bring the database to a revision; whether the reader's role was granted what it may read. Raises InputError."""
     try:
         migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir), revision)
-        return revision == "head" and reader_role.grant_reading(settings.psycopg_url())
+        return revision == "head" and migrate.grant_reading(settings.psycopg_url())
     except CommandError as error:
         raise InputError(f"--revision: {revision!r} is not valid; expected head or a revision: {error}") from error
     except migrate.MigrationsMissingError as error:

@@ -13,9 +13,8 @@ from pathlib import Path
 from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, InputError
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
-from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import read_kubernetes
-from hugeplan.inventory.model import Inventory
+from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.text import inventory_text
 from hugeplan.planner.model import State
 

@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import getpass
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -135,8 +136,13 @@ def run(arguments: argparse.Namespace) -> int:
         _check_create(arguments)
     if arguments.action == "rotate" and not 0 <= arguments.overlap_seconds <= 30 * _DAY_SECONDS:
         raise InputError(f"--overlap-seconds: {arguments.overlap_seconds} is not valid; expected 0 to 30 days")
+    return print_from_database(_act(load_settings(), arguments))
+
+
+def print_from_database(act: Coroutine[Any, Any, str]) -> int:
+    """Print what was done in the database. InputError: nothing was done, and why."""
     try:
-        print(asyncio.run(_act(load_settings(), arguments)))
+        print(asyncio.run(act))
     except (NotFoundError, ForbiddenError) as error:
         raise InputError(str(error)) from error
     except (SQLAlchemyError, OSError) as error:

@@ -19,15 +19,9 @@ from hugeplan.events.schemas import FleetEvent, Webhook, WebhookCreated, Webhook
 
 
 async def list_events(
-    session: ReadSession,
-    *,
-    kinds: Sequence[str],
-    node_id: UUID | None,
-    code: str | None,
-    since: datetime | None,
-    limit: int,
-    cursor: str | None,
-) -> Page[FleetEvent]:
+    session: ReadSession, *, cursor: str | None, limit: int, kinds: Sequence[str], node_id: UUID | None,
+    code: str | None, since: datetime | None,
+) -> Page[FleetEvent]:  # fmt: skip
     """Past events, newest first."""
     position = decode_cursor(cursor, int, str)
     rows = await repository.list_events(

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from hugeplan.db.session import ReadSession
 from hugeplan.documents.sealed import DamagedBlockError
 from hugeplan.errors import DamagedError, FieldProblem, invalid_input
-from hugeplan.fleet.history_schemas import HistoryGap, HistoryPoint, NodeHistory
+from hugeplan.fleet.schemas import HistoryGap, HistoryPoint, NodeHistory
 from hugeplan.fleet.sealed_samples import Numbers, microseconds, read_numbers
 from hugeplan.fleet.service import require_node
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hugeplan.documents import observed
 from hugeplan.documents.report import GlobalPool, Inventory, ProcessMemory, Sample, SampleMemory
-from hugeplan.formats.kubelet import eviction_hard_bytes, reserved_bytes
-from hugeplan.formats.providers import provider_of
+from hugeplan.formats.kubelet import eviction_hard_bytes, provider_of, reserved_bytes
 from hugeplan.planner import model as planner
 from hugeplan.planner.memory.kubernetes import reserved_of_allocatable
 from hugeplan.planner.model import MemoryHistory

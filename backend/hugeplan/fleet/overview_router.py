@@ -87,13 +87,7 @@ async def fleet_page_size_wins_get(
 @router.get("/groups.csv", name="fleet_groups_export", response_class=CsvResponse)
 @router.get("/groups", response_model=Page[NodeGroup])
 async def fleet_groups_list(
-    _: Viewer,
-    session: Reads,
-    selector: Selected,
-    *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_csv: AsCsv,
+    _: Viewer, session: Reads, selector: Selected, *, limit: Limit = 50, cursor: Cursor = None, as_csv: AsCsv
 ) -> Any:
     """Groups of like nodes, the largest first."""
     listed = partial(overview.groups, selector=selector)

@@ -13,16 +13,22 @@ from hugeplan.access.guarded_route import GuardedRoute
 from hugeplan.api.body import RawJson
 from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response, json_row
 from hugeplan.api.dependencies import Reads, Writes
-from hugeplan.api.json_response import json_response
-from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.pagination import Cursor, Limit, Page, json_response
 from hugeplan.api.schemas import Moment
 from hugeplan.benchmarks import service as benchmarks
 from hugeplan.benchmarks.schemas import Run, RunMark
 from hugeplan.fleet import edits, history, service
-from hugeplan.fleet.history_schemas import HistoryPoint, NodeHistory
 from hugeplan.fleet.ingest.door import store_report
 from hugeplan.fleet.overview_schemas import LabelsWrite, PlanInForceWrite
-from hugeplan.fleet.schemas import NodeDetail, NodeProcesses, NodeSummary, ReportReceipt, SampleRow
+from hugeplan.fleet.schemas import (
+    HistoryPoint,
+    NodeDetail,
+    NodeHistory,
+    NodeProcesses,
+    NodeSummary,
+    ReportReceipt,
+    SampleRow,
+)
 from hugeplan.fleet.selector import Selected, conditions
 
 router = APIRouter(tags=["fleet"], route_class=GuardedRoute)
@@ -51,16 +57,9 @@ async def reports_create(request: Request, _: AdmittedAgent, body: RawJson) -> R
 @router.get("/nodes.csv", name="nodes_export", response_class=CsvResponse)
 @router.get("/nodes", response_model=Page[NodeSummary])
 async def nodes_list(
-    _: Viewer,
-    session: Reads,
-    selector: Selected,
-    *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    sort: Annotated[service.NodeSort, Query()] = "name",
-    descending: Annotated[bool, Query()] = False,
-    as_csv: AsCsv,
-) -> Any:
+    _: Viewer, session: Reads, selector: Selected, *, limit: Limit = 50, cursor: Cursor = None,
+    sort: Annotated[service.NodeSort, Query()] = "name", descending: Annotated[bool, Query()] = False, as_csv: AsCsv,
+) -> Any:  # fmt: skip
     """Nodes, by name unless ``sort`` says otherwise."""
     if as_csv:
         listed = partial(service.list_nodes, selector=selector, sort=sort, descending=descending)
@@ -169,13 +168,7 @@ async def node_plan_in_force_delete(actor: Planner, session: Writes, node_id: UU
 @router.get("/runs.csv", name="runs_export", response_class=CsvResponse)
 @router.get("/runs", response_model=Page[Run])
 async def runs_list(
-    _: Viewer,
-    session: Reads,
-    selector: Selected,
-    *,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_csv: AsCsv,
+    _: Viewer, session: Reads, selector: Selected, *, limit: Limit = 50, cursor: Cursor = None, as_csv: AsCsv
 ) -> Any:
     """The runs of the selected nodes, newest first."""
     listed = partial(benchmarks.list_fleet_runs, where=conditions(selector))

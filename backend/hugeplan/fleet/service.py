@@ -96,14 +96,9 @@ _LINE: Final = tuple(name for name in NodeSummary.model_fields if name != "stale
 
 
 async def list_nodes(
-    session: ReadSession,
-    selector: NodeSelector,
-    *,
-    sort: NodeSort = "name",
-    descending: bool = False,
-    limit: int,
+    session: ReadSession, selector: NodeSelector, *, sort: NodeSort = "name", descending: bool = False, limit: int,
     cursor: str | None,
-) -> Page[NodeSummary]:
+) -> Page[NodeSummary]:  # fmt: skip
     """Nodes that a selector selects."""
     rows, next_cursor = await _listed(session, selector, sort=sort, descending=descending, limit=limit, cursor=cursor)
     now = datetime.now(UTC)
@@ -111,13 +106,7 @@ async def list_nodes(
 
 
 async def list_nodes_json(
-    session: ReadSession,
-    selector: NodeSelector,
-    *,
-    sort: NodeSort,
-    descending: bool,
-    limit: int,
-    cursor: str | None,
+    session: ReadSession, selector: NodeSelector, *, sort: NodeSort, descending: bool, limit: int, cursor: str | None
 ) -> bytes:
     """What ``list_nodes`` gives, as JSON. Columns become JSON as they are: a model per line was most of the time."""
     rows, next_cursor = await _listed(session, selector, sort=sort, descending=descending, limit=limit, cursor=cursor)
@@ -131,13 +120,7 @@ async def list_nodes_json(
 
 
 async def _listed(
-    session: ReadSession,
-    selector: NodeSelector,
-    *,
-    sort: NodeSort,
-    descending: bool,
-    limit: int,
-    cursor: str | None,
+    session: ReadSession, selector: NodeSelector, *, sort: NodeSort, descending: bool, limit: int, cursor: str | None
 ) -> tuple[Sequence[Row[Any]], str | None]:
     """The rows of a page, and the cursor of the next one."""
     after = decode_cursor(cursor, SORT_READERS.get(sort, int), UUID)
@@ -328,13 +311,7 @@ def plan_in_force(row: PlanInForceRow) -> PlanInForce:
 
 
 async def list_samples(
-    session: ReadSession,
-    node_id: UUID,
-    *,
-    start: datetime | None,
-    end: datetime | None,
-    limit: int,
-    cursor: str | None,
+    session: ReadSession, node_id: UUID, *, start: datetime | None, end: datetime | None, limit: int, cursor: str | None
 ) -> Page[SampleRow]:
     """The memory history of a node, newest first."""
     await require_node(session, node_id)

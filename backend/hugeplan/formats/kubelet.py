@@ -1,4 +1,4 @@
-"""What a KubeletConfiguration sets aside, as the kubelet adds it up.
+"""What a KubeletConfiguration sets aside, as the kubelet adds it up, and whose Kubernetes a node's labels name.
 
 Source: kubernetes v1.34 pkg/kubelet/apis/config/v1beta1/defaults.go, pkg/kubelet/eviction/helpers.go.
 """
@@ -49,3 +49,18 @@ def eviction_hard_bytes(config: Mapping[str, object], capacity_bytes: int) -> in
 
 def _quantity(value: object) -> int | None:
     return parse_quantity(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+_LABELS: Final = {
+    "cloud.google.com/gke-nodepool": "gke",
+    "eks.amazonaws.com/nodegroup": "eks",
+    "kubernetes.azure.com/cluster": "aks",
+}
+
+
+def provider_of(labels: Mapping[str, str]) -> str | None:
+    """``gke``, ``eks`` or ``aks``; None where no label tells. The label ``provider``, which an agent may set, wins."""
+    named = labels.get("provider", "").lower()
+    if named in _LABELS.values():
+        return named
+    return next((provider for label, provider in _LABELS.items() if label in labels), None)

@@ -14,7 +14,7 @@ from hugeplan.api.dependencies import CurrentSettings, Writes
 from hugeplan.api.json_body import JsonLimits
 from hugeplan.imports import service
 from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, PodWorkloads, ScenarioImport
-from hugeplan.scenarios.room import require_room_for_scenario
+from hugeplan.scenarios.service import require_room_for_scenario
 
 router = APIRouter(prefix="/imports", tags=["imports"], route_class=GuardedRoute)
 

@@ -9,9 +9,9 @@ from hugeplan.api.json_body import parse_json
 from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.document import inventory_document
-from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.kubernetes.build import read_workloads
+from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.scenario import scenario_document, workload_documents
 from hugeplan.inventory.text import inventory_text
 

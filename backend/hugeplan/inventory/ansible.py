@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hugeplan.inventory.errors import InventoryError
-from hugeplan.inventory.model import FoundNode, Inventory
+from hugeplan.inventory.model import FoundNode, Inventory, InventoryError
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import EVERYTHING_IN_USE, MIB, NodeFacts, NumaNode, Reservations, Tenant
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size

@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.instances import database_instance
-from hugeplan.inventory.model import FoundDatabase, FoundNode, Inventory
+from hugeplan.inventory.model import FoundDatabase, FoundNode, Inventory, InventoryError
 from hugeplan.planner.demand import DemandContext, Engine, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import EVERYTHING_IN_USE, Confidence, NodeFacts, NumaNode, Pool, Reservations, Tenant

@@ -87,3 +87,7 @@ class Inventory:
     pods: int = 0
     notes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+
+
+class InventoryError(Exception):
+    """The input cannot be read; the message is one line that says where and what is expected."""

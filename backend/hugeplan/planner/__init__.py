@@ -1,6 +1,6 @@
 """The pure core: facts of a node, its workloads and its databases in, one plan out. No I/O, no clock, no state.
 
-The only files that it reads are data files of its own package (``demand/data_files``).
+The only files that it reads are data files of its own package (``demand/settings``).
 
 A tour, in the order of the pipeline (each package uses only those above it; `.importlinter` holds that):
 

@@ -16,12 +16,13 @@ from hugeplan.planner.model.words import IDLE_CONNECTION_BYTES
 from hugeplan.planner.pages import ceil_pages
 from hugeplan.planner.units import format_bytes
 
+Fits = Callable[[DatabaseInstance], bool]
+"""Whether the plan fits with this instance in place of the one of its name."""
+
 _WORK_MEM_MIN_BYTES = 64 * KIB
 
 
-def connection_options(
-    instance: DatabaseInstance, demand: Demand, short_bytes: int, fits: Callable[[DatabaseInstance], bool]
-) -> Iterator[FitOption]:
+def connection_options(instance: DatabaseInstance, demand: Demand, short_bytes: int, fits: Fits) -> Iterator[FitOption]:
     """Changes of one instance's connections with which the plan fits; ``fits`` plans it with a changed instance."""
     found = connection_memory(demand, instance.workload)
     if found is None:
@@ -33,7 +34,7 @@ def connection_options(
 
 
 def _fewer_at_work(
-    instance: DatabaseInstance, found: ConnectionMemory, short_bytes: int, fits: Callable[[DatabaseInstance], bool]
+    instance: DatabaseInstance, found: ConnectionMemory, short_bytes: int, fits: Fits
 ) -> Iterator[FitOption]:
     saved = found.per_connection_bytes - found.idle_bytes
     active = found.active - ceil_pages(short_bytes, saved) if saved else 0
@@ -52,11 +53,7 @@ def _fewer_at_work(
 
 
 def _fewer(
-    instance: DatabaseInstance,
-    engine: Engine,
-    found: ConnectionMemory,
-    short_bytes: int,
-    fits: Callable[[DatabaseInstance], bool],
+    instance: DatabaseInstance, engine: Engine, found: ConnectionMemory, short_bytes: int, fits: Fits
 ) -> Iterator[FitOption]:
     setting = "max_connections"
     if instance.connections is not None or setting not in {spec.name for spec in engine.settings}:
@@ -77,11 +74,7 @@ def _fewer(
 
 
 def _less_each(
-    instance: DatabaseInstance,
-    engine: Engine,
-    found: ConnectionMemory,
-    short_bytes: int,
-    fits: Callable[[DatabaseInstance], bool],
+    instance: DatabaseInstance, engine: Engine, found: ConnectionMemory, short_bytes: int, fits: Fits
 ) -> Iterator[FitOption]:
     setting = "work_mem"
     if not found.active or setting not in {spec.name for spec in engine.settings}:

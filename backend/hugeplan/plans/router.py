@@ -17,8 +17,8 @@ from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.db.models import PlanRow
 from hugeplan.plans import fleet_rows, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision
-from hugeplan.scenarios.room import require_room_for_plan
 from hugeplan.scenarios.schemas import PlanSummary, SavedPlan
+from hugeplan.scenarios.service import require_room_for_plan
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 

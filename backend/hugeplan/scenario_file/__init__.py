@@ -6,11 +6,10 @@
 
 from hugeplan.scenario_file.as_it_runs import scenario_as_it_runs
 from hugeplan.scenario_file.convert import hardware_of, to_request
-from hugeplan.scenario_file.documents import ScenarioDocument
+from hugeplan.scenario_file.documents import ScenarioDocument, json_schema
 from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
 from hugeplan.scenario_file.hardware import with_catalogue
 from hugeplan.scenario_file.loader import line_of, load, problems_of
-from hugeplan.scenario_file.schema import json_schema
 
 __all__ = [
     "FieldProblem",

@@ -2,6 +2,6 @@
 
 import sys
 
-from hugeplan.scenario_file.schema import schema_text
+from hugeplan.scenario_file.documents import schema_text
 
 sys.stdout.write(schema_text())

@@ -17,7 +17,6 @@ from hugeplan.api.preconditions import IfMatch, etag
 from hugeplan.api.schemas import JsonObject
 from hugeplan.documents.plan_digest import short
 from hugeplan.scenarios import saved_plans, service
-from hugeplan.scenarios.room import require_room_for_plan, require_room_for_scenario
 from hugeplan.scenarios.schemas import (
     ArtifactChanges,
     ArtifactDisposition,
@@ -38,6 +37,7 @@ from hugeplan.scenarios.schemas import (
     ScenarioYamlImport,
     UnreadPreview,
 )
+from hugeplan.scenarios.service import require_room_for_plan, require_room_for_scenario
 
 router = APIRouter(tags=["planning"], route_class=GuardedRoute)
 

@@ -14,6 +14,7 @@ import msgspec
 import yaml
 from pydantic import TypeAdapter
 
+from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits, parse_json
 from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, page_of, page_within
@@ -23,6 +24,7 @@ from hugeplan.api.unread import Unread
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import (
+    ConflictError,
     InvalidInputError,
     NotFoundError,
     PreconditionFailedError,
@@ -319,3 +321,22 @@ async def import_yaml(
     # As it was spelled, within the bounds of a JSON body: YAML has escapes for characters that JSON is refused for.
     spelled = parse_json(read, JsonLimits.of(settings))
     return await _create(session, ScenarioWrite(name=body.name, node_id=body.node_id, scenario=spelled), by)
+
+
+async def require_room_for_scenario(session: ReadSession, settings: Settings) -> None:
+    """ConflictError where as many scenarios are kept as may be."""
+    most = settings.max_scenarios
+    if await repository.count_scenarios(session) >= most:
+        raise ConflictError(
+            f"{most} scenarios are kept, as many as may be (HUGEPLAN_MAX_SCENARIOS). Delete some, then save this one."
+        )
+
+
+async def require_room_for_plan(session: ReadSession, settings: Settings, actor: Actor) -> None:
+    """ConflictError where somebody has kept as many plans that nobody has decided about as may be."""
+    most = settings.max_open_plans
+    if await repository.count_open_plans(session, actor.token_id) >= most:
+        raise ConflictError(
+            f"{actor.name} has {most} plans that are drafts or proposed, as many as may be (HUGEPLAN_MAX_OPEN_PLANS)."
+            " Delete some or have them approved, then keep this one."
+        )

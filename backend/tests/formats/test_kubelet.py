@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from hugeplan.formats.kubelet import eviction_hard_bytes, reserved_bytes
-from hugeplan.formats.providers import provider_of
+from hugeplan.formats.kubelet import eviction_hard_bytes, provider_of, reserved_bytes
 
 MIB, GIB = 2**20, 2**30
 

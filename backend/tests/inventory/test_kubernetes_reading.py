@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.kubernetes_objects import container, listing, node, pod, postgres
 
-from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import looks_like_kubernetes, read_kubernetes
-from hugeplan.inventory.model import FoundNode, Inventory
+from hugeplan.inventory.model import FoundNode, Inventory, InventoryError
 from hugeplan.planner.model import GIB, KIB, MIB
 
 Json = dict[str, Any]

@@ -18,8 +18,7 @@ from support.http_server import answering
 
 from hugeplan.cli import main
 from hugeplan.inventory.answer import answer
-from hugeplan.inventory.errors import InventoryError
-from hugeplan.inventory.model import FoundNode, Inventory
+from hugeplan.inventory.model import FoundNode, Inventory, InventoryError
 from hugeplan.inventory.prometheus import read_prometheus
 from hugeplan.inventory.prometheus.client import TIMEOUT_SECONDS, PrometheusClient
 from hugeplan.planner.model import GIB, MIB, State

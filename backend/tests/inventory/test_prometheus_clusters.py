@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 import pytest
 from support.http_server import answering
 
-from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import queries, read_prometheus
 from hugeplan.inventory.prometheus.client import PrometheusClient
 from hugeplan.planner.model import GIB

@@ -11,9 +11,8 @@ import pytest
 from support.kubernetes_objects import container, listing, node, pod, postgres
 
 from hugeplan.inventory.answer import answer
-from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import read_kubernetes
-from hugeplan.inventory.model import Inventory
+from hugeplan.inventory.model import Inventory, InventoryError
 
 Json = dict[str, Any]
 MB = 10**6

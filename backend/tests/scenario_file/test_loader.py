@@ -21,7 +21,7 @@ from hugeplan.scenario_file import (
     load,
     to_request,
 )
-from hugeplan.scenario_file.schema import schema_text
+from hugeplan.scenario_file.documents import schema_text
 
 REPOSITORY = Path(__file__).parents[3]
 

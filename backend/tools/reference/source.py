@@ -100,8 +100,29 @@ def _assigned(function: Function, name: str, before_line: int) -> list[ast.expr]
                     pairs = zip(target.elts, node.value.elts, strict=False)
                     found += [value for each, value in pairs if isinstance(each, ast.Name) and each.id == name]
     left = [node.lineno for node in ast.walk(function) if isinstance(node, ast.Return) and node.lineno < before_line]
-    since = [value for value in found if value.lineno > max(left, default=0)]
-    return since or found
+    # Of the blocks around the line, an assignment that stands in one itself is always made: earlier ones do not count.
+    sure = [value.lineno for value in found if any(_gives(one, value, before_line) for one in _blocks(function))]
+    since = [value for value in found if value.lineno > max(left, default=0)] or found
+    return [value for value in since if value.lineno >= max(sure, default=0)]
+
+
+def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
+    """Every list of statements of a function."""
+    for node in ast.walk(function):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                yield block
+
+
+def _gives(block: list[ast.stmt], value: ast.expr, line: int) -> bool:
+    """Whether a block assigns the value itself, in a statement before the one that the line is in."""
+    around = any(one.lineno <= line <= (one.end_lineno or one.lineno) for one in block)
+    return around and any(isinstance(one, ast.Assign) and value in {one.value, *_parts(one.value)} for one in block)
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    return value.elts if isinstance(value, ast.Tuple) else []
 
 
 def first_paragraph(text: str | None) -> str:

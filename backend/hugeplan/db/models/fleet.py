@@ -245,14 +245,15 @@ class RollUp:
     anon_shmem_bytes_max: Mapped[int | None]
 
 
+def _roll_up_table() -> tuple[CheckConstraint, dict[str, str]]:
+    return CheckConstraint("samples > 0", name="samples"), {"postgresql_partition_by": "RANGE (start_at)"}
+
+
 class SampleHourRow(RollUp, Base):
     """A node's samples of one hour in one row. Partitioned by month, kept longer than the samples."""
 
     __tablename__ = "sample_hours"
-    __table_args__ = (
-        CheckConstraint("samples > 0", name="samples"),
-        {"postgresql_partition_by": "RANGE (start_at)"},
-    )
+    __table_args__ = _roll_up_table()
 
     node_id: Mapped[UUID] = mapped_column(primary_key=True)
     start_at: Mapped[datetime] = mapped_column(primary_key=True)
@@ -262,10 +263,7 @@ class SampleDayRow(RollUp, Base):
     """A node's samples of one day (UTC) in one row. Partitioned by month, kept as long as the hours or longer."""
 
     __tablename__ = "sample_days"
-    __table_args__ = (
-        CheckConstraint("samples > 0", name="samples"),
-        {"postgresql_partition_by": "RANGE (start_at)"},
-    )
+    __table_args__ = _roll_up_table()
 
     node_id: Mapped[UUID] = mapped_column(primary_key=True)
     start_at: Mapped[datetime] = mapped_column(primary_key=True)

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.kubernetes import objects
 from hugeplan.inventory.kubernetes.yaml_objects import json_of_yaml
+from hugeplan.inventory.model import InventoryError
 from hugeplan.recognition import RESOURCES
 
 _TYPES: Final[dict[str, type[Any]]] = {

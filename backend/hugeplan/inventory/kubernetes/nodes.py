@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from hugeplan.formats.providers import provider_of
+from hugeplan.formats.kubelet import provider_of
 from hugeplan.formats.quantities import huge_page_size, parse_quantity
 from hugeplan.inventory.kubernetes.objects import Node, Resources
 from hugeplan.planner.errors import PlannerError

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.model import InventoryError
 
 _BASE: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: YAML is slow to read; kubectl writes the same objects as JSON.

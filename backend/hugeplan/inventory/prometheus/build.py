@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hugeplan.inventory.errors import InventoryError
 from hugeplan.inventory.instances import database_instance, tenant_of_unread
 from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
-from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
+from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import Tables, clusters_of, refuse_mixed

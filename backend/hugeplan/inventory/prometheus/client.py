@@ -13,7 +13,7 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.model import InventoryError
 
 _BODY_MAX = 512 * 2**20
 #: For one query, from its first byte to the answer's last: a server that takes longer is asked for less.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from hugeplan.inventory.errors import InventoryError
+from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import Series
 

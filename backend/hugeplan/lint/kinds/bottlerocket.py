@@ -148,8 +148,7 @@ def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, contex
         }.get(name.lower())
         edits = () if meant is None or header is None else (Edit(header.start(), header.end(), f'static."{meant}"]'),)
         sizes = ", ".join(kubernetes_resource_name(s).removeprefix("hugepages-") for s in context.sizes)
-        fix = f'Write static."{meant}"].' if edits else f"Use one of {sizes}."
-        fix = fix.replace('"].', '".')
+        fix = f'Write static."{meant}".' if edits else f"Use one of {sizes}."
         notes.problem(SIZE, at, name, f"{name} is not a size of this machine.", fix, *edits)
         size = None if meant is None else page_bytes_of("hugepages-" + meant)
     count = value.get("count")

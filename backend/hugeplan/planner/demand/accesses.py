@@ -13,11 +13,11 @@ pages around a known number of lookups (docs/model-results.md has the counts).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hugeplan.planner.demand.model_error import ModelError
+from hugeplan.planner.demand.model_error import ModelError, error_of_clients
 from hugeplan.planner.model import DatabaseInstance, Demand, Range, Source, Term, Workload
 
 DEFAULT_ROW_BYTES = 128
@@ -141,6 +141,21 @@ class DataSet:
 def accessed_bytes(demand: Demand) -> int:
     """Memory in which an operation's items lie: all that a demand says about them."""
     return demand.pool_bytes or demand.segment_bytes
+
+
+def client_lookup(regions: Sequence[AccessRegion], data: DataSet, accesses: Term) -> AccessProfile:
+    """One row by its primary key for a client: ``regions`` by the engine, ``accesses`` says where they come from."""
+    return AccessProfile(
+        regions=tuple(regions),
+        warm_pages=20.0,
+        private_pages=400.0,
+        zipf_s=data.zipf_s,
+        uncertainty=(0.5, 1.5),
+        inputs=(*data.inputs, accesses),
+        operation_ns=data.operation_ns,
+        model_error=error_of_clients(),
+        quiet_operation_ns=CLIENT_OPERATION_NS.likely,
+    )
 
 
 def data_set(instance: DatabaseInstance, demand: Demand) -> DataSet:

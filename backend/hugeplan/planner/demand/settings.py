@@ -1,9 +1,14 @@
-"""Reading the settings of an engine that is described by a table of :class:`SettingSpec`."""
+"""Reading the settings of an engine that is described by a table of :class:`SettingSpec`.
+
+The data files beside the engines list what the servers have of settings of their own. They are part of the package, as
+the modules are, and never change while it runs; the planner reads no other file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pkgutil import get_data
 from types import MappingProxyType
 from typing import Final
 
@@ -63,24 +68,14 @@ class SettingTable:
 
 
 def size(
-    name: str,
-    summary: str,
-    default: str | None = None,
-    *,
-    minimum: int = 0,
-    maximum: int | None = None,
+    name: str, summary: str, default: str | None = None, *, minimum: int = 0, maximum: int | None = None,
     matters: bool = True,
-) -> SettingSpec:
+) -> SettingSpec:  # fmt: skip
     """A row of an engine's table: memory, its bounds in bytes."""
     return SettingSpec(
-        name=name,
-        kind=SettingKind.BYTES,
-        summary=summary,
-        default=default,
-        minimum=minimum,
-        maximum=maximum,
+        name=name, kind=SettingKind.BYTES, summary=summary, default=default, minimum=minimum, maximum=maximum,
         matters=matters,
-    )
+    )  # fmt: skip
 
 
 def count(
@@ -88,14 +83,9 @@ def count(
 ) -> SettingSpec:
     """A row of an engine's table: a whole number."""
     return SettingSpec(
-        name=name,
-        kind=SettingKind.INTEGER,
-        summary=summary,
-        default=default,
-        minimum=minimum,
-        maximum=maximum,
+        name=name, kind=SettingKind.INTEGER, summary=summary, default=default, minimum=minimum, maximum=maximum,
         matters=matters,
-    )
+    )  # fmt: skip
 
 
 def switch(name: str, summary: str, default: str | None = None, *, matters: bool = True) -> SettingSpec:
@@ -153,3 +143,17 @@ def optional(values: Mapping[str, Value], name: str) -> int | None:
 def lowered(name: str) -> str:
     """Names that count in either case, as Oracle's and Db2's."""
     return name.strip().lower()
+
+
+def data_file(name: str) -> str:
+    """The text of a file of ``planner/demand/engines``. Error: FileNotFoundError."""
+    content = get_data("hugeplan.planner.demand.engines", name)
+    if content is None:
+        raise FileNotFoundError(name)
+    return content.decode("utf-8")
+
+
+@remembered(8)
+def option_names(name: str) -> frozenset[str]:
+    """The names in a file with one option per line; a line that starts with # is a comment."""
+    return frozenset(line for line in data_file(name).splitlines() if not line.startswith("#"))

@@ -52,10 +52,5 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 evidence=evidence,
             )
         else:
-            yield ok(
-                CODE,
-                label,
-                "A TLB entry covers a whole page",
-                f"A TLB entry covers the whole {label} page.",
-                evidence=evidence,
-            )
+            why = f"A TLB entry covers the whole {label} page."
+            yield ok(CODE, label, "A TLB entry covers a whole page", why, evidence=evidence)

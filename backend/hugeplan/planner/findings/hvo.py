@@ -24,35 +24,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     evidence = (computed("HVO returns", format_bytes(returned)),)
     fix = "Boot with hugetlb_free_vmemmap=on, or set vm.hugetlb_optimize_vmemmap=1 before reserving."
     if inputs.node.hvo_enabled is None:
-        yield unknown(
-            CODE,
-            name,
-            "Whether struct page memory is returned is not known",
-            f"Whether HVO is on is not known; it returns {format_bytes(returned)}.",
-            fix,
-        )
+        title = "Whether struct page memory is returned is not known"
+        yield unknown(CODE, name, title, f"Whether HVO is on is not known; it returns {format_bytes(returned)}.", fix)
     elif inputs.node.hvo_enabled:
-        yield ok(
-            CODE,
-            name,
-            f"The kernel returns {format_bytes(returned)} of struct page memory",
-            f"HVO is on and returns {format_bytes(returned)}.",
-            evidence=evidence,
-        )
+        title = f"The kernel returns {format_bytes(returned)} of struct page memory"
+        yield ok(CODE, name, title, f"HVO is on and returns {format_bytes(returned)}.", evidence=evidence)
     elif returned >= NOTABLE_BYTES:
-        yield attention(
-            CODE,
-            name,
-            f"{format_bytes(returned)} of struct page memory are not returned",
-            f"HVO is off; it would return {format_bytes(returned)}.",
-            fix,
-            evidence=evidence,
-        )
+        title = f"{format_bytes(returned)} of struct page memory are not returned"
+        why = f"HVO is off; it would return {format_bytes(returned)}."
+        yield attention(CODE, name, title, why, fix, evidence=evidence)
     else:
-        yield ok(
-            CODE,
-            name,
-            "Struct page memory is not worth a change",
-            f"HVO is off; it would return only {format_bytes(returned)}.",
-            evidence=evidence,
-        )
+        why = f"HVO is off; it would return only {format_bytes(returned)}."
+        yield ok(CODE, name, "Struct page memory is not worth a change", why, evidence=evidence)

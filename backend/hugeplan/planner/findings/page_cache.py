@@ -18,19 +18,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         if granted < wanted:
             reason = f"It counts on {format_bytes(wanted)} of page cache; {format_bytes(granted)} are left for it."
             fix = "Lower effective_cache_size to what is there, or free memory."
-            yield attention(
-                CODE,
-                name,
-                f"It counts on {format_bytes(wanted - granted)} of page cache that is not there",
-                reason,
-                fix,
-                evidence=evidence,
-            )
+            title = f"It counts on {format_bytes(wanted - granted)} of page cache that is not there"
+            yield attention(CODE, name, title, reason, fix, evidence=evidence)
         else:
-            yield ok(
-                CODE,
-                name,
-                "The page cache it counts on is there",
-                f"{format_bytes(granted)} are left for it.",
-                evidence=evidence,
-            )
+            title, reason = "The page cache it counts on is there", f"{format_bytes(granted)} are left for it."
+            yield ok(CODE, name, title, reason, evidence=evidence)

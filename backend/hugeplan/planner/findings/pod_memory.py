@@ -40,47 +40,30 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     if requested + databases > allocatable:
         over = format_bytes(requested + databases - allocatable)
         reason = f"Requests are {over} above what is allocatable beside the pools: some pods stay pending."
-        yield wrong(
-            CODE,
-            name,
+        title, fix = (
             f"Pods will stay pending: requests are {over} too high",
-            reason,
             "Move pods to another node, or shrink the pools.",
-            evidence=evidence,
         )
+        yield wrong(CODE, name, title, reason, fix, evidence=evidence)
         return
     limits = _sum_limits(pods)
     room = regular_room_bytes(inputs.node.mem_total_bytes, inputs.net_memory.locked_bytes)
     reserved = inputs.reserved.kube.bytes + inputs.reserved.system.bytes
     if limits is None:
         reason = "A pod has no memory limit: nothing stops it from taking what the others requested."
-        yield attention(
-            CODE,
-            name,
-            "A pod has no memory limit",
-            reason,
-            "Give every pod beside a database a memory limit.",
-            evidence=evidence,
-        )
+        fix = "Give every pod beside a database a memory limit."
+        yield attention(CODE, name, "A pod has no memory limit", reason, fix, evidence=evidence)
     elif limits + databases + reserved > room:
         over = format_bytes(limits + databases + reserved - room)
         reason = f"Limits and reservations are {over} above the memory outside the pools: they cannot all be used."
-        yield attention(
-            CODE,
-            name,
+        title, fix = (
             f"The pods' limits promise {over} that are not there",
-            reason,
             "Lower limits, or accept what the risk says.",
-            evidence=evidence,
         )
+        yield attention(CODE, name, title, reason, fix, evidence=evidence)
     else:
-        yield ok(
-            CODE,
-            name,
-            "The pods fit beside the pools",
-            "Requests fit allocatable, limits fit the memory outside the pools.",
-            evidence=evidence,
-        )
+        reason = "Requests fit allocatable, limits fit the memory outside the pools."
+        yield ok(CODE, name, "The pods fit beside the pools", reason, evidence=evidence)
 
 
 def _sum_requests(pods: Sequence[Tenant]) -> int | None:

@@ -28,19 +28,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     if locked > cap:
         reason = f"The pools take {format_bytes(locked)}, GKE allows {format_bytes(cap)} on this node."
         fix = "Take a larger node, or shrink the buffer pools."
-        yield wrong(
-            CODE,
-            inputs.node.name,
-            f"The pools are {format_bytes(locked - cap)} larger than GKE allows",
-            reason,
-            fix,
-            evidence=evidence,
-        )
+        title = f"The pools are {format_bytes(locked - cap)} larger than GKE allows"
+        yield wrong(CODE, inputs.node.name, title, reason, fix, evidence=evidence)
     else:
-        yield ok(
-            CODE,
-            inputs.node.name,
-            "GKE allows pools of this size",
-            f"Within GKE's {format_bytes(cap)}.",
-            evidence=evidence,
-        )
+        title, reason = "GKE allows pools of this size", f"Within GKE's {format_bytes(cap)}."
+        yield ok(CODE, inputs.node.name, title, reason, evidence=evidence)

@@ -23,19 +23,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         share = share_text(walks)
         evidence = (measured("cycles with a page walk", f"{share}, counted {walks.counted_at}"),)
         if most_speedup(walks) < WORTH_SPEEDUP:
-            yield attention(
-                CODE,
-                instance.name,
-                f"{share} of its cycles wait for page walks: leave it",
-                f"{bound_sentence(walks)} Huge pages cannot make it faster as it works now.",
-                "Leave it on base pages, unless the memory of its page tables is the reason.",
-                evidence=evidence,
-            )
+            title = f"{share} of its cycles wait for page walks: leave it"
+            why = f"{bound_sentence(walks)} Huge pages cannot make it faster as it works now."
+            fix = "Leave it on base pages, unless the memory of its page tables is the reason."
+            yield attention(CODE, instance.name, title, why, fix, evidence=evidence)
         else:
-            yield ok(
-                CODE,
-                instance.name,
-                f"{share} of its cycles wait for page walks",
-                bound_sentence(walks),
-                evidence=evidence,
-            )
+            title = f"{share} of its cycles wait for page walks"
+            yield ok(CODE, instance.name, title, bound_sentence(walks), evidence=evidence)

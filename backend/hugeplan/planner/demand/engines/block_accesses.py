@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from hugeplan.planner.demand.accesses import (
-    CLIENT_OPERATION_NS,
     AccessProfile,
     AccessRegion,
+    client_lookup,
     data_set,
 )
-from hugeplan.planner.demand.model_error import error_of_clients
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 
@@ -24,14 +23,4 @@ def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> Acces
         AccessRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
     )
     term = Term("cold accesses per lookup", "6", Source.ASSUMED, "hash bucket, header and block of leaf and row")
-    return AccessProfile(
-        regions=regions,
-        warm_pages=20.0,
-        private_pages=400.0,
-        zipf_s=data.zipf_s,
-        uncertainty=(0.5, 1.5),
-        inputs=(*data.inputs, term),
-        operation_ns=data.operation_ns,
-        model_error=error_of_clients(),
-        quiet_operation_ns=CLIENT_OPERATION_NS.likely,
-    )
+    return client_lookup(regions, data, term)

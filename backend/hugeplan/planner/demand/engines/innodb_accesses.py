@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from hugeplan.planner.demand.accesses import (
-    CLIENT_OPERATION_NS,
     AccessProfile,
     AccessRegion,
+    client_lookup,
     data_set,
 )
-from hugeplan.planner.demand.model_error import error_of_clients
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 
@@ -36,14 +35,4 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfi
             AccessRegion("inner page", blocks * block, inner, block, 1.0, 2.0, 12.0),
         ]
     term = Term("cold accesses per lookup", "3 to 5", Source.ASSUMED, "InnoDB buffer pool and page layout")
-    return AccessProfile(
-        regions=tuple(regions),
-        warm_pages=20.0,
-        private_pages=400.0,
-        zipf_s=data.zipf_s,
-        uncertainty=(0.5, 1.5),
-        inputs=(*data.inputs, term),
-        operation_ns=data.operation_ns,
-        model_error=error_of_clients(),
-        quiet_operation_ns=CLIENT_OPERATION_NS.likely,
-    )
+    return client_lookup(tuple(regions), data, term)

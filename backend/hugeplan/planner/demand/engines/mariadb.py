@@ -29,9 +29,8 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_page_fits,
 )
-from hugeplan.planner.demand.data_files import option_names
 from hugeplan.planner.demand.engines.innodb_accesses import innodb_key_lookup
-from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, underscored
+from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, option_names, underscored
 from hugeplan.planner.model import (
     KIB,
     MIB,

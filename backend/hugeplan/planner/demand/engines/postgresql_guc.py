@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
-from hugeplan.planner.demand.data_files import data_file
+from hugeplan.planner.demand.settings import data_file
 from hugeplan.planner.errors import SettingValueError, UnknownSettingError
 from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import (

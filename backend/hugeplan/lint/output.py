@@ -1,4 +1,4 @@
-"""The report as SARIF 2.1.0, which code hosts show beside the lines of a change."""
+"""Reports as text, as JSON, and as SARIF 2.1.0, which code hosts show beside the lines of a change."""
 
 from __future__ import annotations
 
@@ -71,3 +71,71 @@ def _result(report: FileReport, problem: Problem, rule_index: int) -> dict[str, 
         change = {"artifactLocation": artifact, "replacements": replacements}
         result["fixes"] = [{"description": {"text": problem.fix}, "artifactChanges": [change]}]
     return result
+
+
+def as_json(reports: Sequence[FileReport]) -> dict[str, Any]:
+    """``{"files": [...], "wrong": n, "attention": n}``; lines count from 1."""
+    return {
+        "files": [_file(report) for report in reports],
+        "wrong": sum(p.rule.severity is Severity.WRONG for r in reports for p in r.problems),
+        "attention": sum(p.rule.severity is Severity.ATTENTION for r in reports for p in r.problems),
+    }
+
+
+def _file(report: FileReport) -> dict[str, Any]:
+    return {
+        "name": report.source.name,
+        "unreadable": report.unreadable,
+        "parts": [
+            {"kind": reading.kind, "title": reading.title, "effects": list(reading.effects)}
+            for reading in report.readings
+        ],
+        "problems": [
+            {
+                "rule": problem.rule.id,
+                "severity": problem.rule.severity.value,
+                "line": report.line_of(problem.position),
+                "subject": problem.subject,
+                "message": problem.message,
+                "sentence": problem.rule.sentence,
+                "source": problem.rule.source,
+                "fix": problem.fix,
+                "fixable": bool(problem.edits),
+            }
+            for problem in report.problems
+        ],
+        "fixed_text": report.fixed_text,
+    }
+
+
+def as_text(reports: Sequence[FileReport]) -> str:
+    """Each file: what it is, what it will do, what is wrong, the rule, the fix; the totals last."""
+    lines: list[str] = []
+    for report in reports:
+        if report.unreadable is not None:
+            lines += [f"{report.source.name}: {report.unreadable}", ""]
+            continue
+        for reading in report.readings:
+            lines.append(f"{report.source.name}: {reading.title}")
+            lines += [f"  does: {effect}" for effect in reading.effects]
+        for problem in report.problems:
+            line = report.line_of(problem.position)
+            lines += [
+                f"  {report.source.name}:{line}: {problem.rule.severity}: {problem.message} [{problem.rule.id}]",
+                f"      rule: {problem.rule.sentence} ({problem.rule.source})",
+                f"      fix:  {problem.fix}" + (" (--fix writes it)" if problem.edits else ""),
+            ]
+        if not report.problems:
+            lines.append("  ok: no rule is broken")
+        lines.append("")
+    lines.append(_totals(reports))
+    return "\n".join(lines) + "\n"
+
+
+def _totals(reports: Sequence[FileReport]) -> str:
+    count = {s: sum(p.rule.severity is s for r in reports for p in r.problems) for s in Severity}
+    unreadable = sum(report.unreadable is not None for report in reports)
+    files = f"{len(reports)} file{'' if len(reports) == 1 else 's'}"
+    text = f"{files}: {count[Severity.WRONG]} wrong, {count[Severity.ATTENTION]} for attention"
+    text += f", {unreadable} not read" if unreadable else ""
+    return text + ("; hugeplan explain RULE says what a rule means" if any(count.values()) else "")
