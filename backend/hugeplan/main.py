@@ -13,10 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hugeplan import __version__
 from hugeplan.access import audit, bootstrap
-from hugeplan.access.admission import Gate
 from hugeplan.access.dependencies import require_viewer
-from hugeplan.access.doorkeeper import Direct, Doorkeeper
-from hugeplan.access.guarded_route import Door
+from hugeplan.access.gate import Gate
+from hugeplan.access.gate_app import Direct, GateApp
+from hugeplan.access.gated_route import Intake
 from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.oidc import Provider
 from hugeplan.access.router import router as access_router
@@ -38,7 +38,7 @@ from hugeplan.events.feed import EventFeed
 from hugeplan.events.router import router as events_router
 from hugeplan.events.sending import Sender
 from hugeplan.evidence.router import router as evidence_router
-from hugeplan.fleet.ingest.door import answer_report
+from hugeplan.fleet.ingest.direct import answer_report
 from hugeplan.fleet.ingest.reader import ReportReader
 from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.metrics import FleetMetrics, render_metrics
@@ -83,7 +83,7 @@ DIRECT = {
     ("GET", "/readyz"): Direct(health.answer_readiness, needs_credential=False),
     ("POST", f"{openapi.API_PREFIX}/reports"): Direct(answer_report, needs_credential=True),
 }
-"""What the doorkeeper answers without FastAPI. The routes are declared all the same, for the OpenAPI document."""
+"""What the gate answers without FastAPI. The routes are declared all the same, for the OpenAPI document."""
 
 
 class Application(FastAPI):
@@ -138,7 +138,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     work.start("fleet plans", runner.look_after, every=LOOK_SECONDS)
     enrolment = partial(bootstrap.register_enrolment_token, database, settings)
     work.start("bootstrap", enrolment, every=bootstrap.REMEMBER_SECONDS)
-    work.start("tokens", bootstrap.TokenMemory(app.state.door.gate).look, every=bootstrap.REMEMBER_SECONDS)
+    work.start("tokens", bootstrap.TokenMemory(app.state.intake.gate).look, every=bootstrap.REMEMBER_SECONDS)
     try:
         yield
     finally:
@@ -186,7 +186,7 @@ def create_app(settings: Settings) -> Application:
         found: RateLimiter = app.state.rate_limiter
         return found
 
-    app.state.door = Door(Gate(app.state.database, settings, limiter), BodyLimits.of(settings))
+    app.state.intake = Intake(Gate(app.state.database, settings, limiter), BodyLimits.of(settings))
 
     for router in ROUTERS:
         app.include_router(router, prefix=openapi.API_PREFIX)
@@ -198,20 +198,20 @@ def create_app(settings: Settings) -> Application:
     docs.install(app)
     pages = ui.install(app, settings)
 
-    doorkeeper = Doorkeeper(
+    gate_app = GateApp(
         app.enter,
-        gate=app.state.door.gate,
+        gate=app.state.intake.gate,
         pages=pages.answer,
         prefix=openapi.API_PREFIX + "/",
         routers=ROUTERS,
         methods=app.state.methods,
         other=("/healthz", "/readyz", "/metrics", "/api/docs", "/api/docs/", "/api/openapi.json"),
-        guarded=frozenset() if settings.metrics_public else frozenset({"/metrics"}),
+        gated=frozenset() if settings.metrics_public else frozenset({"/metrics"}),
         # Prometheus comes directly; an ingress for browsers passes /metrics on as any other path.
         direct_only=frozenset({"/metrics"}),
         direct=DIRECT,
     )
     app.front = RequestContext(
-        doorkeeper, metrics=app.state.metrics, refusals=Refusals(settings, limiter), proxies=Proxies(settings)
+        gate_app, metrics=app.state.metrics, refusals=Refusals(settings, limiter), proxies=Proxies(settings)
     )
     return app

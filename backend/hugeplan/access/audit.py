@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from fastapi import Request
 from sqlalchemy import ColumnElement, Select, select, tuple_
 
-from hugeplan.access.admission import client_address
+from hugeplan.access.gate import client_address
 from hugeplan.access.schemas import AuditEntry
 from hugeplan.access.service import Actor
 from hugeplan.api.pagination import Page, decode_cursor, page_of

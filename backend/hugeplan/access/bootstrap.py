@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import text
 
 from hugeplan.access import logins, repository, service
-from hugeplan.access.admission import Gate
+from hugeplan.access.gate import Gate
 from hugeplan.access.machines import CLONE_MARK
 from hugeplan.access.schemas import Role
 from hugeplan.db.locks import AdvisoryLock

@@ -13,7 +13,7 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import service
-from hugeplan.access.admission import SESSION_COOKIE, client_address, credential_of, refuse_role
+from hugeplan.access.gate import SESSION_COOKIE, client_address, credential_of, refuse_role
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.dependencies import SAFE_METHODS, Reads
@@ -60,7 +60,7 @@ async def get_actor(
     except service.WrongCredentialError:
         # The gate let it in a moment ago: it has ended since.
         if credential is not None:
-            request.app.state.door.gate.count_guess(request, credential)
+            request.app.state.intake.gate.count_guess(request, credential)
         raise
     if actor.csrf_token is not None and request.method not in SAFE_METHODS:
         given = request.headers.get(CSRF_HEADER, "")
@@ -71,7 +71,7 @@ async def get_actor(
     return actor
 
 
-# Any role will do; a guarded route still wants one.
+# Any role will do; a gated route still wants one.
 setattr(get_actor, "allowed_roles", frozenset(Role))  # noqa: B010
 
 CurrentActor = Annotated[Actor, Depends(get_actor, scope="function")]
@@ -95,7 +95,7 @@ def forget_credential(request: Request) -> None:
     """Note that the credential of this request has ended since the gate let it in."""
     credential = credential_of(request)
     if credential is not None:
-        request.app.state.door.gate.count_guess(request, credential)
+        request.app.state.intake.gate.count_guess(request, credential)
 
 
 STREAM_CHECK_SECONDS = 5.0
@@ -146,7 +146,7 @@ def require(*roles: Role) -> Callable[[Actor], Awaitable[Actor]]:
         refuse_role(actor.role, allowed)
         return actor
 
-    # A guarded route reads this off the handler's signature, and refuses others before it reads their body.
+    # A gated route reads this off the handler's signature, and refuses others before it reads their body.
     setattr(check, "allowed_roles", allowed)  # noqa: B010
     return check
 

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
 from hugeplan.access import audit, enrolments, logins, oidc, service
-from hugeplan.access.admission import address_key, client_address
 from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gate import address_key, client_address
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.access.schemas import (
     AuditEntry,
     BrowserSessionItem,
@@ -38,7 +38,7 @@ from hugeplan.api.schemas import Moment
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 
-router = APIRouter(tags=["access"], route_class=GuardedRoute)
+router = APIRouter(tags=["access"], route_class=GatedRoute)
 
 
 OIDC_LOGINS_PER_LOGIN = 6
@@ -82,7 +82,7 @@ async def session_create(
     request: Request, session: Writes, settings: CurrentSettings, body: SessionCreate, response: Response
 ) -> Session:
     """Log a browser in with a token or the token of a login link; sets the session cookie."""
-    request.app.state.door.gate.refuse_guessing(request, body.token)
+    request.app.state.intake.gate.refuse_guessing(request, body.token)
     limiter = login_limit(request, settings)
     opened = await logins.open_session(session, body.token, browser_of(request, settings), limiter)
     request.state.actor = opened.actor

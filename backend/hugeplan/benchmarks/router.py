@@ -8,13 +8,13 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.dependencies import Reads
 from hugeplan.api.pagination import json_response
 from hugeplan.benchmarks import service
 from hugeplan.benchmarks.schemas import RunComparison, RunDetail
 
-router = APIRouter(prefix="/runs", tags=["benchmarks"], route_class=GuardedRoute)
+router = APIRouter(prefix="/runs", tags=["benchmarks"], route_class=GatedRoute)
 
 
 @router.get("/compare")

@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from hugeplan.access.dependencies import Admin, Viewer, while_good
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -23,7 +23,7 @@ from hugeplan.events import service
 from hugeplan.events.feed import EventFeed
 from hugeplan.events.schemas import EventKind, FleetEvent, Webhook, WebhookCreated, WebhookWrite
 
-router = APIRouter(tags=["events"], route_class=GuardedRoute)
+router = APIRouter(tags=["events"], route_class=GatedRoute)
 
 MAX_EVENT_ID = 2**63 - 1
 

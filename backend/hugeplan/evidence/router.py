@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.documents.bounds import MAX_BYTES
 from hugeplan.evidence import service
 from hugeplan.evidence.schemas import Backtest, Evidence, ModelErrors, PublishedPoolShape, Validation
 
-router = APIRouter(tags=["evidence"], route_class=GuardedRoute)
+router = APIRouter(tags=["evidence"], route_class=GatedRoute)
 
 
 @router.get("/evidence")

@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import Reads
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -18,7 +18,7 @@ from hugeplan.fleet import overview
 from hugeplan.fleet.overview_schemas import FleetSummary, Grouping, NodeDrift, NodeGroup, PageSizeWins
 from hugeplan.fleet.selector import Selected
 
-router = APIRouter(prefix="/fleet", tags=["fleet"], route_class=GuardedRoute)
+router = APIRouter(prefix="/fleet", tags=["fleet"], route_class=GatedRoute)
 
 DRIFT_COLUMNS: Final = (
     "node_id",

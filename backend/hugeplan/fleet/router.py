@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 
 from hugeplan.access.dependencies import Admin, AdmittedAgent, Planner, Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.body import RawJson
 from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response, json_row
 from hugeplan.api.dependencies import Reads, Writes
@@ -18,7 +18,7 @@ from hugeplan.api.schemas import Moment
 from hugeplan.benchmarks import service as benchmarks
 from hugeplan.benchmarks.schemas import Run, RunMark
 from hugeplan.fleet import edits, history, service
-from hugeplan.fleet.ingest.door import store_report
+from hugeplan.fleet.ingest.direct import store_report
 from hugeplan.fleet.overview_schemas import LabelsWrite, PlanInForceWrite
 from hugeplan.fleet.schemas import (
     HistoryPoint,
@@ -31,7 +31,7 @@ from hugeplan.fleet.schemas import (
 )
 from hugeplan.fleet.selector import Selected, conditions
 
-router = APIRouter(tags=["fleet"], route_class=GuardedRoute)
+router = APIRouter(tags=["fleet"], route_class=GatedRoute)
 
 From = Annotated[Moment | None, Query(alias="from", description="Earliest time, inclusive")]
 To = Annotated[Moment | None, Query(alias="to", description="Latest time, exclusive")]

@@ -12,7 +12,7 @@ from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Respons
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from hugeplan.access.dependencies import Planner, Viewer, while_good
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.beside import Beside
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
@@ -28,7 +28,7 @@ from hugeplan.fleet_plans.schemas import (
     FleetPlanRequest,
 )
 
-router = APIRouter(prefix="/fleet", tags=["fleet plans"], route_class=GuardedRoute)
+router = APIRouter(prefix="/fleet", tags=["fleet plans"], route_class=GatedRoute)
 
 
 async def _runner(request: Request) -> FleetPlanRunner:

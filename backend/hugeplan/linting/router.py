@@ -7,12 +7,12 @@ import pickle
 from fastapi import APIRouter, Response
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.linting.schemas import LintReport, UnreadFiles
 from hugeplan.linting.service import CHECK_FILES
 
-router = APIRouter(tags=["planning"], route_class=GuardedRoute)
+router = APIRouter(tags=["planning"], route_class=GatedRoute)
 
 
 @router.post("/lint", response_model=LintReport)

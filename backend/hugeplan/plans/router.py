@@ -7,9 +7,9 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 
 from hugeplan.access import audit
-from hugeplan.access.admission import refuse_role
 from hugeplan.access.dependencies import Approver, Planner, Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gate import refuse_role
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.access.schemas import Role
 from hugeplan.api.beside import Beside
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
@@ -20,7 +20,7 @@ from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision
 from hugeplan.scenarios.schemas import PlanSummary, SavedPlan
 from hugeplan.scenarios.service import require_room_for_plan
 
-router = APIRouter(tags=["planning"], route_class=GuardedRoute)
+router = APIRouter(tags=["planning"], route_class=GatedRoute)
 
 
 def _note(request: Request, row: PlanRow) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.dependencies import CurrentSettings
 from hugeplan.reference import service
 from hugeplan.reference.pasted import READ_SETTINGS
 from hugeplan.reference.schemas import About, Engines, PastedSettings, PastedText, TlbCatalogue
 
-router = APIRouter(tags=["reference"], route_class=GuardedRoute)
+router = APIRouter(tags=["reference"], route_class=GatedRoute)
 
 
 @router.get("/catalogue/tlb")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from hugeplan.access import audit
 from hugeplan.access.dependencies import Planner, Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -39,7 +39,7 @@ from hugeplan.scenarios.schemas import (
 )
 from hugeplan.scenarios.service import require_room_for_plan, require_room_for_scenario
 
-router = APIRouter(tags=["planning"], route_class=GuardedRoute)
+router = APIRouter(tags=["planning"], route_class=GatedRoute)
 
 ArtifactFile = Annotated[
     str | None, Query(max_length=253, description="Which file, where a plan has several of one kind; else the first")

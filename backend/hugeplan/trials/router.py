@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from hugeplan.access import audit
 from hugeplan.access.dependencies import Viewer, require
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import Beside
@@ -21,7 +21,7 @@ from hugeplan.fleet import service as fleet
 from hugeplan.trials import service
 from hugeplan.trials.schemas import FleetTrial, Trial, TrialReceipt
 
-router = APIRouter(tags=["fleet"], route_class=GuardedRoute)
+router = APIRouter(tags=["fleet"], route_class=GatedRoute)
 
 if TYPE_CHECKING:
     UnreadTrial = Unread[TrialDocument]

@@ -35,7 +35,7 @@ async def later(service: Service) -> AsyncIterator[httpx.AsyncClient]:
 async def test_a_role_of_a_later_version_allows_nothing_and_breaks_nothing(
     service: Service, later: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
-    await service.app.state.door.gate.load()
+    await service.app.state.intake.gate.load()
     problem = assert_problem(await later.get("/api/v1/nodes"), 403, "forbidden")
     assert "does not know the role auditor" in problem["detail"]
     assert_problem(await later.post("/api/v1/session", json={"token": SECRET}), 403, "forbidden")

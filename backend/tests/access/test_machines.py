@@ -98,6 +98,19 @@ class TestUnboundTokens:
         assert (await heir.post(REPORTS, json=report())).status_code == 201
 
 
+@pytest.mark.parametrize(("boot_id", "expected"), [("boot-b", "b"), ("boot-a", "a"), ("boot-c", "a"), (None, "a")])
+def test_of_clones_that_hardware_does_not_tell_apart_the_one_with_this_boot_is_meant(
+    boot_id: str | None, expected: str
+) -> None:
+    """Else the oldest, which is the first."""
+    known = [
+        machines.Machine(node_machine_id=name, dmi_sha256=f"dmi of {name}", boot_id=f"boot-{name}") for name in "ab"
+    ]
+    found = machines.match(known, machines.Hints(boot_id=boot_id))
+    assert found is not None
+    assert found.node_machine_id == expected
+
+
 class TestClones:
     async def test_with_one_token_are_two_nodes(self, agent: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
         for _ in range(2):

@@ -130,7 +130,7 @@ async def test_without_the_setting_a_good_token_still_logs_in(service: Service, 
     token = await service.token(Role.VIEWER)
     bad = service.client()
     assert 429 in await guess(bad)
-    await application.state.door.gate.load()  # what the service does every few seconds
+    await application.state.intake.gate.load()  # what the service does every few seconds
     assert (await service.client().post("/api/v1/session", json={"token": token})).status_code == 201
     assert (await service.client(token).get("/api/v1/nodes")).status_code == 200
     assert (await bad.post("/api/v1/session", json={"token": "hp_" + "x" * 40})).status_code == 429
@@ -142,7 +142,7 @@ async def test_a_session_is_known_to_a_process_that_starts_during_a_flood(servic
     assert (await browser.post("/api/v1/session", json={"token": token})).status_code == 201
     app = create_app(settings)
     app.state.rate_limiter = RateLimiter()
-    await app.state.door.gate.load()
+    await app.state.intake.gate.load()
     async with from_address(app, "x") as bad:
         for number in range(200):
             await bad.get("/api/v1/nodes", headers={"Cookie": f"hugeplan_session=wrong{number}"})
@@ -154,7 +154,7 @@ async def test_a_session_is_known_to_a_process_that_starts_during_a_flood(servic
 
 async def test_new_tokens_are_remembered_as_they_are_made(service: Service, application: FastAPI) -> None:
     assert bootstrap.REMEMBER_SECONDS <= 30
-    gate = application.state.door.gate
+    gate = application.state.intake.gate
     await service.token(Role.VIEWER)
     known = len(gate._known)
     await gate.load()

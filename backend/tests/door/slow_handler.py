@@ -11,12 +11,12 @@ from fastapi import APIRouter
 
 from hugeplan import main as application
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.cli import main
 
 SECONDS = 1.0
 CUBIC = re.compile(r"^\s*\s*\s*x")
-router = APIRouter(route_class=GuardedRoute)
+router = APIRouter(route_class=GatedRoute)
 
 
 def compute(seconds: float) -> None:

@@ -10,19 +10,25 @@ import pytest
 from fastapi.routing import APIRoute
 from support.service import Service, assert_problem, fields_of
 
-from hugeplan.access.admission import NEWCOMERS_PER_MINUTE
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gate import NEWCOMERS_PER_MINUTE
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.access.schemas import Role
 from hugeplan.main import ROUTERS, create_app
 from hugeplan.settings import Settings
 
 
-def test_every_route_of_the_api_is_guarded() -> None:
+def test_every_route_of_the_api_is_gated() -> None:
     routes = [route for router in ROUTERS for route in router.routes]
-    assert all(isinstance(route, GuardedRoute) for route in routes)
-    is_open = {route.name for route in routes if isinstance(route, GuardedRoute) and route.allowed_roles() is None}
+    assert all(isinstance(route, GatedRoute) for route in routes)
+    is_open = {route.name for route in routes if isinstance(route, GatedRoute) and route.allowed_roles() is None}
     assert is_open == {"session_create", "login_methods_get", "oidc_login", "oidc_callback"}
     assert all(isinstance(route, APIRoute) for route in routes)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_probes_need_no_credential_and_mind_no_wrong_one(service: Service, path: str) -> None:
+    for client in (service.client(), service.client("forged" * 8)):
+        assert (await client.get(path)).status_code == 200
 
 
 class TestOptions:

@@ -19,7 +19,7 @@ from support.service import assert_problem
 from hugeplan.api.json_body import JsonLimits, parse_json
 from hugeplan.documents.decoding import struct_of
 from hugeplan.documents.report import Report
-from hugeplan.fleet.ingest import door
+from hugeplan.fleet.ingest import direct
 from hugeplan.fleet.ingest.incoming import Incoming, ReadLarge, large_taken_over, lenient, read_large, read_report
 from hugeplan.fleet.ingest.large import MANY_VALUES, is_large
 from hugeplan.planner.plan import plan
@@ -83,7 +83,7 @@ async def test_a_large_report_is_stored_once_as_it_came(
     def refuse(*_: object) -> None:
         raise AssertionError("it was parsed in the service")
 
-    monkeypatch.setattr(door, "parse_json", refuse)
+    monkeypatch.setattr(direct, "parse_json", refuse)
     document = report() | MANY
     made, again = await agent.post(URL, json=document), await agent.post(URL, json=document)
     assert (made.status_code, again.status_code) == (201, 200), made.text

@@ -13,7 +13,7 @@ import pytest
 from support.reports import report
 from support.service import Service, assert_problem
 
-from hugeplan.access.guarded_route import Door
+from hugeplan.access.gated_route import Intake
 from hugeplan.access.schemas import Role
 from hugeplan.api import bodies_in_flight
 from hugeplan.api.bodies_in_flight import BodiesInFlight
@@ -29,8 +29,8 @@ def large(number: int = 0) -> dict[str, Any]:
 
 
 def bodies(service: Service) -> BodiesInFlight:
-    door: Door = service.app.state.door
-    return door.bodies
+    intake: Intake = service.app.state.intake
+    return intake.bodies
 
 
 @pytest.fixture

@@ -283,18 +283,17 @@ def is_concave(benefits: Sequence[float], tolerance: float = 1e-9) -> bool:
     return bool(np.all(np.diff(marginals) <= tolerance * scale))
 
 
-def allocate(asks: Sequence[Ask], budgets: Budgets, price: float = 0.0) -> Allocation:
-    """Steps for each ask that maximise the summed benefit less ``price`` a step; budgets are counted in steps.
+def allocate(asks: Sequence[Ask], budgets: Budgets) -> Allocation:
+    """Steps for each ask that maximise the summed benefit; budgets are counted in steps.
 
-    ``price`` is what one step of memory is worth to everybody else: a step whose benefit does not exceed it stays
-    free. Greedy when every benefit is concave, dynamic programming otherwise.
+    A step without a benefit stays free. Greedy when every benefit is concave, dynamic programming otherwise.
     """
     if all(is_concave(ask.benefits) for ask in asks):
-        return _allocate_greedy(asks, budgets, price)
-    return _allocate_by_table(asks, budgets, price)
+        return _allocate_greedy(asks, budgets)
+    return _allocate_by_table(asks, budgets)
 
 
-def _allocate_greedy(asks: Sequence[Ask], budgets: Budgets, price: float) -> Allocation:
+def _allocate_greedy(asks: Sequence[Ask], budgets: Budgets) -> Allocation:
     steps = [0] * len(asks)
     left = budgets.limits()
     heap = [(-(ask.benefits[1] - ask.benefits[0]), i) for i, ask in enumerate(asks) if len(ask.benefits) > 1]
@@ -302,7 +301,7 @@ def _allocate_greedy(asks: Sequence[Ask], budgets: Budgets, price: float) -> All
     blocked: float | None = None
     while heap:
         negative, i = heapq.heappop(heap)
-        if -negative <= price:
+        if -negative <= 0.0:
             break
         keys: set[Key] = {None, asks[i].numa_node}
         if any(left[key] < 1 for key in keys):
@@ -321,7 +320,7 @@ def _benefit(asks: Sequence[Ask], steps: Sequence[int]) -> float:
     return float(sum(ask.benefits[k] for ask, k in zip(asks, steps, strict=True)))
 
 
-def _allocate_by_table(asks: Sequence[Ask], budgets: Budgets, price: float) -> Allocation:
+def _allocate_by_table(asks: Sequence[Ask], budgets: Budgets) -> Allocation:
     """Dynamic programming: per node first, then the nodes and the unbound asks together."""
     groups: dict[int | None, list[int]] = {}
     for i, ask in enumerate(asks):
@@ -329,7 +328,7 @@ def _allocate_by_table(asks: Sequence[Ask], budgets: Budgets, price: float) -> A
     tables: list[tuple[Floats, list[tuple[int, NDArray[np.int64]]]]] = []
     for numa_node, members in groups.items():
         cap = budgets.total if numa_node is None else min(budgets.total, budgets.by_node[numa_node])
-        tables.append(_group_table([(i, asks[i].benefits) for i in members], max(0, cap), price))
+        tables.append(_group_table([(i, asks[i].benefits) for i in members], max(0, cap)))
     joint = np.zeros(1)
     picks: list[NDArray[np.int64]] = []
     for values, _ in tables:
@@ -346,18 +345,18 @@ def _allocate_by_table(asks: Sequence[Ask], budgets: Budgets, price: float) -> A
     more = [
         ask.benefits[k + 1] - ask.benefits[k] for ask, k in zip(asks, steps, strict=True) if k + 1 < len(ask.benefits)
     ]
-    wanted = max((value for value in more if value > price), default=None)
+    wanted = max((value for value in more if value > 0.0), default=None)
     return Allocation(tuple(steps), _benefit(asks, steps), wanted, "dynamic programming")
 
 
 def _group_table(
-    members: Sequence[tuple[int, tuple[float, ...]]], cap: int, price: float
+    members: Sequence[tuple[int, tuple[float, ...]]], cap: int
 ) -> tuple[Floats, list[tuple[int, NDArray[np.int64]]]]:
     """Best benefit of a group by steps used (0..cap), and the choice that reached it for each member."""
     values = np.zeros(1)
     trail: list[tuple[int, NDArray[np.int64]]] = []
     for i, benefits in members:
-        own = np.asarray(benefits, dtype=np.float64) - price * np.arange(len(benefits))
+        own = np.asarray(benefits, dtype=np.float64)
         values, pick = _combine(values, own, cap)
         trail.append((i, pick))
     return values, trail

@@ -1,7 +1,7 @@
 """The accesses of an operation in units of memory: pages of one size, or what a line of page-table entries covers.
 
 A region of items becomes one class of equally popular units, or a few where its rows are Zipf-popular. What a unit
-size makes of a profile is remembered, since both bounds of every price and all cache sizes ask for it again.
+size makes of a profile is remembered, since both bounds of every cost and all cache sizes ask for it again.
 """
 
 from __future__ import annotations

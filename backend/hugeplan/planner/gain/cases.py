@@ -46,7 +46,7 @@ class Scenario:
     granule_bytes: int
     base: Reach
     large: Reach
-    price: WalkCost
+    walk_cost: WalkCost
 
 
 def scenarios_of(
@@ -90,7 +90,7 @@ def machine_of(
     return Machine(
         base=scenario.base,
         large=scenario.large,
-        price=scenario.price,
+        walk_cost=scenario.walk_cost,
         table_line_bytes=(base_line, table_line_bytes(page_bytes, node.base_page_bytes, node.arch)),
         upper_line_bytes=base_line * (node.base_page_bytes // ENTRY_BYTES),
         l1_miss_ns=l1_miss_ns(measured),
@@ -146,7 +146,7 @@ def _machines(node: NodeFacts, case: Case, busy: float) -> tuple[Machine, ...]:
     segment = case.demand.segment_bytes
     scenarios = case.scenarios
     known = len(scenarios) == 1 and scenarios[0].granule_bytes < case.page_bytes
-    if known and not scenarios[0].price.measured:  # what was measured on the guest is what it gains
+    if known and not scenarios[0].walk_cost.measured:  # what was measured on the guest is what it gains
         whole = walk_cost(node.hardware, node.base_page_bytes, case.page_bytes, case.page_bytes, node.arch)
         scenarios = (*scenarios, Scenario(case.page_bytes, *whole))
     return tuple(

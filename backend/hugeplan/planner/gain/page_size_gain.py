@@ -259,7 +259,7 @@ def _speedup(saving: Range, cost_ns: Range, source: Source, virtualised: bool) -
 
 
 def _extrapolation(extrapolated: bool) -> tuple[Term, ...]:
-    """The input that says a walk's price lies outside what was measured; nothing when it lies inside."""
+    """The input that says a walk's cost lies outside what was measured; nothing when it lies inside."""
     text = "extrapolated: more page-table entries are out of the cache than at any measured footprint"
     return (Term("walk price", text, Source.COMPUTED),) if extrapolated else ()
 
@@ -282,7 +282,7 @@ def _hardware_terms(scenarios: tuple[Scenario, ...], page_bytes: int, node: Node
     measured_c1 = node.hardware is not None and node.hardware.l2_hit_penalty_ns is not None
     c1 = l1_miss_ns(node.hardware.l2_hit_penalty_ns if node.hardware else None)
     terms.append(Term("first-level miss", f"{c1:.2f} ns", Source.MEASURED if measured_c1 else Source.ASSUMED))
-    return (*terms, *first.price.inputs)
+    return (*terms, *first.walk_cost.inputs)
 
 
 def _confidence(scenarios: tuple[Scenario, ...], described: bool, basis: Source, speedup: Range) -> Confidence:
@@ -291,11 +291,11 @@ def _confidence(scenarios: tuple[Scenario, ...], described: bool, basis: Source,
     Low without curves or effective page size, and for a range so wide that it does not help to decide.
     """
     width_points = 100.0 * (speedup.high - speedup.low)
-    if len(scenarios) > 1 or not all(s.price.measured for s in scenarios) or width_points > MEDIUM_WIDTH_POINTS:
+    if len(scenarios) > 1 or not all(s.walk_cost.measured for s in scenarios) or width_points > MEDIUM_WIDTH_POINTS:
         return Confidence.LOW
-    price = scenarios[0].price.confidence
+    walks = scenarios[0].walk_cost.confidence
     narrow = width_points <= HIGH_WIDTH_POINTS
-    if price is Confidence.HIGH and described and basis is Source.GIVEN and narrow:
+    if walks is Confidence.HIGH and described and basis is Source.GIVEN and narrow:
         return Confidence.HIGH
     return Confidence.MEDIUM
 

@@ -8,7 +8,7 @@ lines meanwhile. One formula holds for all measured points:
 
 A walk's references are the leaf entry and, in a guest whose host maps small pages, the host's entry for the guest's
 page table. What is in the cache follows from Che's approximation: data lines, page-table lines, the lines read in
-between, and neighbours' lines in proportion to time. The two prices are a least-squares fit; the cache's size and the
+between, and neighbours' lines in proportion to time. The two costs are a least-squares fit; the cache's size and the
 neighbours' rate are searched. Source: sheet sections 2, 4 and 10; the place of time and neighbours: measured
 (docs/model-results.md).
 """
@@ -38,9 +38,9 @@ _SHAPE_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class PressureFit:
-    """Prices in ns, the cache that held page-table lines, and neighbours' lines per ns.
+    """Costs in ns, the cache that held page-table lines, and neighbours' lines per ns.
 
-    ``covariance``: variance of the first price, covariance, variance of the second, in ns squared. ``residual``: root
+    ``covariance``: variance of the first cost, covariance, variance of the second, in ns squared. ``residual``: root
     mean square of the residuals over the points' errors. ``max_uncached``: most references of a walk that were out of
     the cache at any point.
     """
@@ -100,7 +100,7 @@ def fit_pressure(
     unsaved = 0.0 if fractured else large_walks * _uncached(usable, large, large_walks, candidates)
     best: PressureFit | None = None
     for (cache, foreign), uncached in zip(candidates, references * walks - unsaved, strict=True):
-        a, b, residual, covariance = _two_prices(walks, uncached, savings, errors)
+        a, b, residual, covariance = _two_costs(walks, uncached, savings, errors)
         if best is None or residual < best.residual * 0.999:
             out = float((uncached / walks).max())
             best = PressureFit(
@@ -145,7 +145,7 @@ def _uncached(
     return np.asarray(missed.reshape(len(candidates), len(points)))
 
 
-def _two_prices(
+def _two_costs(
     walks: Floats, uncached: Floats, savings: Floats, errors: Floats
 ) -> tuple[float, float, float, tuple[float, float, float]]:
     """Weighted non-negative ``saving = a walks + b uncached``: (a, b, residual, covariance of a and b)."""

@@ -4,7 +4,7 @@ Per kind of item: how often its TLB entry is missing (Che over all the pages an 
 page-table entry is no longer in the cache (Che over data lines, page-table lines and the lines that neighbours bring
 while the operation runs; private tables counted once per process), and what such a walk costs on this node. The range
 adds independent uncertainties in quadrature. For a client's operation it is how far the model errs, fitted with the
-measuring noise taken out; where the price of a walk was not measured, or not that far, the wider of the two. An
+measuring noise taken out; where the cost of a walk was not measured, or not that far, the wider of the two. An
 operation that is slower than a quiet one pays more for its walks, too.
 """
 
@@ -40,7 +40,7 @@ LARGEST_COMPARED_GAIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the sum needs of a node: reach and prices at both sizes, and how many processes share a core.
+    """What the sum needs of a node: reach and costs at both sizes, and how many processes share a core.
 
     ``table_line_bytes``: memory covered by one line of leaf entries, base size then large size;
     ``upper_line_bytes``: the same of the level above the base size's leaf. ``processes``: those that run operations,
@@ -51,7 +51,7 @@ class Machine:
 
     base: Reach
     large: Reach
-    price: WalkCost
+    walk_cost: WalkCost
     table_line_bytes: tuple[int, int]
     upper_line_bytes: int
     l1_miss_ns: float
@@ -80,14 +80,14 @@ def _caches(machine: Machine, operation_ns: Range) -> tuple[Cache, ...]:
 
     Less room: a smaller cache, neighbours at their busiest, and the longest operation; more room the other way round.
     """
-    price, foreign = machine.price, machine.price.foreign_lines_per_ns
-    smaller, larger = price.cache_factors
+    cost, foreign = machine.walk_cost, machine.walk_cost.foreign_lines_per_ns
+    smaller, larger = cost.cache_factors
     per_core = 1.0 / max(1.0, machine.busy_cores)
     return (
-        Cache(price.inner_cache_bytes),
-        Cache(price.cache_bytes, foreign.likely * operation_ns.likely * per_core),
-        Cache(price.cache_bytes * smaller, foreign.high * operation_ns.high * per_core),
-        Cache(price.cache_bytes * larger, foreign.low * operation_ns.low * per_core),
+        Cache(cost.inner_cache_bytes),
+        Cache(cost.cache_bytes, foreign.likely * operation_ns.likely * per_core),
+        Cache(cost.cache_bytes * smaller, foreign.high * operation_ns.high * per_core),
+        Cache(cost.cache_bytes * larger, foreign.low * operation_ns.low * per_core),
     )
 
 
@@ -98,9 +98,9 @@ def _setups(machine: Machine, caches: tuple[Cache, ...]) -> tuple[TranslationSet
     what many private copies of it at the base size add over the shared ones of the large size.
     """
     base_line, large_line = machine.table_line_bytes
-    inner = caches[: _CacheCase.OUTER] if machine.price.inner.high > 0.0 else ()
+    inner = caches[: _CacheCase.OUTER] if machine.walk_cost.inner.high > 0.0 else ()
     looked_at = ((*inner, *caches[_CacheCase.OUTER :]), (*inner, caches[_CacheCase.OUTER]))
-    nested = nested_line_bytes(base_line) if machine.price.nested else 0
+    nested = nested_line_bytes(base_line) if machine.walk_cost.nested else 0
     processes = machine.processes
     return (
         TranslationSetup(machine.base, base_line, nested, machine.upper_line_bytes, looked_at, processes, processes),
@@ -121,35 +121,35 @@ class _Crossing:
     def saving_ns(
         self, cache: _CacheCase = _CacheCase.OUTER, bound: str = "likely", entries: int = ALL_ENTRIES
     ) -> float:
-        """Saving of an operation as far as it waits for walks, for one case of cache and one bound of a price."""
-        price = self.machine.price
-        before = self._translation_ns(self.base[entries], getattr(price.cached, bound), cache, bound)
+        """Saving of an operation as far as it waits for walks, for one case of cache and one bound of a cost."""
+        cost = self.machine.walk_cost
+        before = self._translation_ns(self.base[entries], getattr(cost.cached, bound), cache, bound)
         if self.machine.fractured:
-            # Both sizes miss alike and the price with cached entries is already the difference of the two walks: of
-            # the large walk's own price only its entries in memory are left.
+            # Both sizes miss alike and the cost with cached entries is already the difference of the two walks: of
+            # the large walk's own cost only its entries in memory are left.
             saved = before - self._translation_ns(self.large[entries], 0.0, cache, bound)
         else:
             # The dearer the base walk is taken to be, the cheaper the large one, and the other way round.
             opposite = {"low": "high", "likely": "likely", "high": "low"}[bound]
-            large_walk = getattr(price.large, opposite)
+            large_walk = getattr(cost.large, opposite)
             saved = before - self._translation_ns(self.large[entries], large_walk, cache, bound)
         return self.profile.exposed.likely * saved
 
     def _translation_ns(self, walks: TranslationMisses, cached_ns: float, cache: _CacheCase, bound: str) -> float:
         """Translation time of one operation: first-level misses, and walks by where their entry is found."""
-        price = self.machine.price
+        cost = self.machine.walk_cost
         return (
             walks.l1_misses * self.machine.l1_miss_ns
             + walks.walks * cached_ns
-            + walks.uncached.get(self.caches[_CacheCase.INNER], 0.0) * float(getattr(price.inner, bound))
-            + walks.uncached[self.caches[cache]] * float(getattr(price.uncached, bound))
+            + walks.uncached.get(self.caches[_CacheCase.INNER], 0.0) * float(getattr(cost.inner, bound))
+            + walks.uncached[self.caches[cache]] * float(getattr(cost.uncached, bound))
         )
 
     def whole_walk_ns(self) -> float:
-        """All that translation takes of an operation at the base size, every price and every miss at its highest."""
-        price, base = self.machine.price, self.base
+        """All that translation takes of an operation at the base size, every cost and every miss at its highest."""
+        cost, base = self.machine.walk_cost, self.base
         most = max(
-            self._translation_ns(walks, price.cached.high, cache, "high")
+            self._translation_ns(walks, cost.cached.high, cache, "high")
             for walks, cache in ((base[HALF_THE_ENTRIES], _CacheCase.OUTER), (base[ALL_ENTRIES], _CacheCase.LESS_ROOM))
         )
         return self.profile.exposed.high * most + self.switched_warm_ns()
@@ -169,38 +169,36 @@ class _Crossing:
         folded = min(1.0, machine.base.granule_bytes / machine.large.page_bytes)
         kept = 1.0 - self.base[ALL_ENTRIES].warm_m2
         uncached = self.base[ALL_ENTRIES].own_lines_uncached.get(self.caches[_CacheCase.LESS_ROOM], 0.0)
-        walk_ns = machine.price.cached.likely + uncached * machine.price.uncached.likely
+        walk_ns = machine.walk_cost.cached.likely + uncached * machine.walk_cost.uncached.likely
         return self.profile.exposed.likely * self.profile.warm_pages * kept * walk_ns * (1.0 - folded)
 
-    def price_errors_ns(self) -> tuple[float, float]:
-        """How far the saving may lie below and above for the prices alone.
+    def cost_errors_ns(self) -> tuple[float, float]:
+        """How far the saving may lie below and above for the costs alone.
 
-        The two prices of a fit to pressure are uncertain together (what one takes, the other gives), so the error is
+        The two costs of a fit to pressure are uncertain together (what one takes, the other gives), so the error is
         that of their sum; memory's own latency may have moved since they were measured.
         """
-        price, likely = self.machine.price, self.saving_ns()
+        cost, likely = self.machine.walk_cost, self.saving_ns()
         below, above = likely - self.saving_ns(bound="low"), self.saving_ns(bound="high") - likely
-        if price.fit_covariance is None:
+        if cost.fit_covariance is None:
             return below, above
         outer = self.caches[_CacheCase.OUTER]
         walks, before, after = self.base[ALL_ENTRIES].walks, self.base[ALL_ENTRIES], self.large[ALL_ENTRIES]
         in_memory = before.uncached[outer] - after.uncached[outer]
-        of_cached, of_both, of_uncached = price.fit_covariance
+        of_cached, of_both, of_uncached = cost.fit_covariance
         variance = walks * walks * of_cached + 2.0 * walks * in_memory * of_both + in_memory * in_memory * of_uncached
         fitted = 2.0 * math.sqrt(max(0.0, variance))
-        moved = price.memory_share * price.uncached.likely * in_memory
+        moved = cost.memory_share * cost.uncached.likely * in_memory
         error = self.profile.exposed.likely * math.hypot(fitted, moved)
         return min(below, error), min(above, error)
 
     def is_extrapolated(self) -> bool:
         """Whether more of the walks' entries are out of the cache than at any footprint that was measured."""
-        price, walks = self.machine.price, self.base[ALL_ENTRIES]
-        if not price.measured or walks.fetches <= 0.0:
+        cost, walks = self.machine.walk_cost, self.base[ALL_ENTRIES]
+        if not cost.measured or walks.fetches <= 0.0:
             return False
         above_the_leaf = 1.0 if self.machine.processes > 1.0 else 0.0  # of private tables; one table's stays cached
-        return (
-            walks.uncached[self.caches[_CacheCase.OUTER]] / walks.fetches > price.max_uncached + above_the_leaf + 0.05
-        )
+        return walks.uncached[self.caches[_CacheCase.OUTER]] / walks.fetches > cost.max_uncached + above_the_leaf + 0.05
 
 
 def scattered_loss_ns(profile: AccessProfile, machine: Machine) -> float:
@@ -217,13 +215,13 @@ def scattered_loss_ns(profile: AccessProfile, machine: Machine) -> float:
         pages = region.span_bytes / machine.large.granule_bytes
         hot = min(machine.base.entries, pages)
         miss = max(0.0, 1.0 - machine.large.entries / hot) if hot > 0 else 0.0
-        loss += region.accesses * miss * machine.price.large.likely
+        loss += region.accesses * miss * machine.walk_cost.large.likely
     return loss
 
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """ns that an operation saves, and whether a walk's price lies outside what was measured.
+    """ns that an operation saves, and whether a walk's cost lies outside what was measured.
 
     ``may_lose``: whether the model itself allows a loss; a range also reaches below zero where measurements differed.
     """
@@ -290,17 +288,17 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
     profile, machine, saving_ns = crossing.profile, crossing.machine, crossing.saving_ns
     likely = saving_ns()
     down, up = profile.uncertainty
-    price_below, price_above = crossing.price_errors_ns()
+    cost_below, cost_above = crossing.cost_errors_ns()
     below = [
         likely * (1.0 - profile.exposed.low / profile.exposed.likely),
         likely * (1.0 - down),
-        price_below,
+        cost_below,
         likely - saving_ns(_CacheCase.MORE_ROOM),
     ]
     above = [
         likely * (profile.exposed.high / profile.exposed.likely - 1.0),
         likely * (up - 1.0),
-        price_above,
+        cost_above,
         saving_ns(_CacheCase.LESS_ROOM) - likely,
         saving_ns(entries=HALF_THE_ENTRIES) - likely,
         crossing.switched_warm_ns(),
@@ -314,7 +312,7 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
     may_lose, extrapolated = low < 0.0, crossing.is_extrapolated()
     if profile.model_error is not None:
         least, most = _as_measured(slow * likely, profile, profile.model_error)
-        if machine.price.measured and described and not extrapolated:
+        if machine.walk_cost.measured and described and not extrapolated:
             low, high = least, most  # what the parts may be off is in these differences already
         else:
             low, high = min(low, least), max(high, most)

@@ -306,7 +306,7 @@ def _pressure_fit(
 
 
 def _from_pressure(hardware: HardwareFacts, base: Reach, large: Reach, arch: str, fractured: bool) -> WalkCost | None:
-    """The price from accesses under cache pressure; None where too few were measured."""
+    """The cost from accesses under cache pressure; None where too few were measured."""
     large_walk = Range(0.0, 0.0, 0.0) if fractured else ASSUMED_LARGE_WALK_NS
     fit = _pressure_fit(hardware, base, large, arch, large_walk.likely, fractured=fractured)
     if fit is None:
@@ -417,7 +417,7 @@ def _remembered_costs(hardware: HardwareFacts | None) -> _Costs:
 def walk_cost(
     hardware: HardwareFacts | None, base_page_bytes: int, page_bytes: int, granule_bytes: int, arch: str
 ) -> tuple[Reach, Reach, WalkCost]:
-    """(base reach, large reach, walk price) of a node for one large size whose effective granule is given."""
+    """(base reach, large reach, walk cost) of a node for one large size whose effective granule is given."""
     costs, key = _remembered_costs(hardware), (base_page_bytes, page_bytes, granule_bytes, arch)
     found = costs.get(key)
     if found is None:
@@ -431,10 +431,10 @@ def _walk_cost(
     fractured = granule_bytes < page_bytes
     base = reach_of(hardware, base_page_bytes, base_page_bytes)
     large = reach_of(hardware, page_bytes, granule_bytes)
-    price = None
+    cost = None
     if hardware is not None:
-        price = _from_pressure(hardware, base, large, arch, fractured) or _from_curves(hardware, base, large, fractured)
-    return base, large, price or _from_assumptions(hardware, fractured)
+        cost = _from_pressure(hardware, base, large, arch, fractured) or _from_curves(hardware, base, large, fractured)
+    return base, large, cost or _from_assumptions(hardware, fractured)
 
 
 def table_line_bytes(page_bytes: int, base_page_bytes: int, arch: str) -> int:

@@ -1,6 +1,8 @@
-"""The first to see a request: what can be answered by its head alone is answered here, without entering FastAPI.
+"""The gate as an application, the first to see a request.
 
-The routes judge too (``guarded_route``). But finding the route and its dependencies costs several times what a refusal
+What can be answered by the head alone is answered here, without entering FastAPI.
+
+The routes judge too (``gated_route``). But finding the route and its dependencies costs several times what a refusal
 does, and a stranger should not be able to make the service do it. The few requests that come in large numbers
 (``direct``: reports and probes) are answered from here for the same reason.
 """
@@ -19,8 +21,8 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hugeplan.access.admission import Gate
-from hugeplan.access.guarded_route import GuardedRoute
+from hugeplan.access.gate import Gate
+from hugeplan.access.gated_route import GatedRoute
 from hugeplan.access.schemas import Role
 from hugeplan.api.allow import Methods
 from hugeplan.api.problems import response_for
@@ -51,12 +53,12 @@ def _came_by_proxy(request: Request) -> bool:
     return any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"))
 
 
-class Doorkeeper:
+class GateApp:
     """ASGI application: it answers 401, 404, 405 and 429 itself, and passes on what is left.
 
     ``app`` is FastAPI's own stack, and ``routers`` are those of the API below ``prefix``, which ends with a slash.
     ``other`` are paths outside of the API that FastAPI knows; one that ends with a slash stands for all below it.
-    ``guarded`` are those of them that need a credential, ``direct_only`` those that need one unless the request came
+    ``gated`` are those of them that need a credential, ``direct_only`` those that need one unless the request came
     without a proxy. ``pages`` takes what is no route.
     """
 
@@ -70,13 +72,13 @@ class Doorkeeper:
         routers: Iterable[APIRouter],
         methods: Methods,
         other: Iterable[str],
-        guarded: frozenset[str],
+        gated: frozenset[str],
         direct_only: frozenset[str],
         direct: Mapping[Address, Direct],
     ) -> None:
         self._app, self._pages, self._gate, self._methods, self._prefix = app, pages, gate, methods, prefix
         self._other = tuple(other)
-        self._guarded, self._direct_only = guarded, direct_only
+        self._gated, self._direct_only = gated, direct_only
         self._direct = dict(direct)
         # A path without parameters is found at once; the others are few.
         self._plain: dict[Address, _Known] = {}
@@ -87,7 +89,7 @@ class Doorkeeper:
                     self._add(route)
 
     def _add(self, route: APIRoute) -> None:
-        known = _Known(route, route.allowed_roles() if isinstance(route, GuardedRoute) else None)
+        known = _Known(route, route.allowed_roles() if isinstance(route, GatedRoute) else None)
         for method in route.methods or ():
             if "{" in route.path:
                 self._patterns.append((method, compile_path(self._prefix[:-1] + route.path)[0], known))
@@ -128,7 +130,7 @@ class Doorkeeper:
                 raise HTTPException(405 if self._methods.at(path) else 404)
             if known.allowed is not None:
                 await self._gate.identify(request, known.allowed)
-        elif path in self._guarded and method != "OPTIONS":
+        elif path in self._gated and method != "OPTIONS":
             await self._gate.identify(request)
         elif path in self._direct_only and _came_by_proxy(request):
             await self._gate.admit(request, READERS)

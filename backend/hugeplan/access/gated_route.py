@@ -15,7 +15,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from hugeplan.access.admission import Gate
+from hugeplan.access.gate import Gate
 from hugeplan.access.schemas import Role
 from hugeplan.api.bodies_in_flight import BodiesInFlight
 from hugeplan.api.body import BodyLimits, get_raw_json, get_unread_json, read_body, read_json
@@ -26,7 +26,7 @@ from hugeplan.errors import FieldProblem, invalid_input, shown
 PARSED_BODY_BYTES = 1024**2
 PARSED_VALUES = 50_000
 """The largest body, and the most commas and opening brackets of one, that the service parses itself: more would hold up
-others. Reports have a door of their own."""
+others. Reports are taken in by a handler of their own."""
 UNREAD_BODY_BYTES = 4 * 1024**2
 """The largest that the sandbox parses: more could not be planned within its limits."""
 OPEN_BODY_BYTES = 16 * 1024
@@ -34,8 +34,8 @@ OPEN_BODY_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """What a guarded route asks of its application, kept as ``app.state.door``."""
+class Intake:
+    """What a gated route asks of its application, kept as ``app.state.intake``."""
 
     gate: Gate
     limits: BodyLimits
@@ -67,7 +67,7 @@ def _query_parameters(dependant: Dependant) -> Iterator[str]:
         yield from _query_parameters(inner)
 
 
-class GuardedRoute(APIRoute):
+class GatedRoute(APIRoute):
     """A route that reads no body of a request which it would refuse by its head."""
 
     def allowed_roles(self) -> frozenset[Role] | None:
@@ -89,7 +89,7 @@ class GuardedRoute(APIRoute):
         return declared or get_unread_json in _calls(self.dependant)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler, behind the door."""
+        """FastAPI's handler, behind the gate."""
         handle = super().get_route_handler()
         allowed, reads_body = self.allowed_roles(), self.reads_body()
         # What has a session to write with has a line in the audit log; but not reports.
@@ -97,15 +97,15 @@ class GuardedRoute(APIRoute):
         unread, is_report = self.leaves_body_unread(), self.is_report()
         parameters = frozenset(_query_parameters(self.dependant))
 
-        async def guarded(request: Request) -> Response:
-            door: Door = request.app.state.door
-            limits = door.limits
+        async def gated(request: Request) -> Response:
+            intake: Intake = request.app.state.intake
+            limits = intake.limits
             if allowed is None:
                 limits = replace(limits, max_bytes=min(limits.max_bytes, OPEN_BODY_BYTES))
             else:
-                await door.gate.admit(request, allowed)
+                await intake.gate.admit(request, allowed)
                 if is_change and request.method not in SAFE_METHODS:
-                    door.gate.count_change(request)
+                    intake.gate.count_change(request)
             refuse_nul(request, parameters)
             if unread:
                 limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES))
@@ -117,4 +117,4 @@ class GuardedRoute(APIRoute):
                 await read_json(request, limits if is_report else limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES))
             return await handle(request)
 
-        return guarded
+        return gated

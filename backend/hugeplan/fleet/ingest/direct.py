@@ -1,4 +1,4 @@
-"""Reports at the door: let in, read, stored and answered, without the machinery of a route's dependencies.
+"""Reports, directly: let in by the gate, read, stored and answered, without the machinery of a route's dependencies.
 
 A fleet sends little else than reports. Finding their route and its dependencies took most of a report's time.
 """
@@ -14,7 +14,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from hugeplan.access.dependencies import forget_credential
-from hugeplan.access.guarded_route import Door
+from hugeplan.access.gated_route import Intake
 from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.machines import Hints
 from hugeplan.access.schemas import Role
@@ -34,11 +34,11 @@ _AGENTS = frozenset({Role.AGENT})
 
 async def answer_report(request: Request) -> Response:
     """``reports_create`` without FastAPI, for a request whose credential is known."""
-    door: Door = request.app.state.door
-    await door.gate.admit(request, _AGENTS)
+    intake: Intake = request.app.state.intake
+    await intake.gate.admit(request, _AGENTS)
     whose = str(request.state.actor_id)
-    async with door.bodies.body(whose) as body:
-        raw = await read_body(request, door.limits, body.add)
+    async with intake.bodies.body(whose) as body:
+        raw = await read_body(request, intake.limits, body.add)
         if not raw:
             raise no_body()
         async with body.turn():
@@ -46,9 +46,9 @@ async def answer_report(request: Request) -> Response:
 
 
 async def _answer(request: Request, raw: bytes, whose: str) -> Response:
-    door: Door = request.app.state.door
+    intake: Intake = request.app.state.intake
     if is_large(raw):
-        large = await read_beside(request.app.state.sandbox, raw, door.limits.json, whose=whose)
+        large = await read_beside(request.app.state.sandbox, raw, intake.limits.json, whose=whose)
         return await _store(request, large_taken_over(large, token_id=UUID(whose), now=datetime.now(UTC)))
 
     reader: ReportReader = request.app.state.report_reader
@@ -58,9 +58,9 @@ async def _answer(request: Request, raw: bytes, whose: str) -> Response:
         return await _store(request, incoming)
 
     def read() -> Incoming:
-        return _read(request, raw, parse_json(raw, door.limits.json))
+        return _read(request, raw, parse_json(raw, intake.limits.json))
 
-    return await _store(request, await beside_loop(len(raw), door.limits, read))
+    return await _store(request, await beside_loop(len(raw), intake.limits, read))
 
 
 async def store_report(request: Request, body: JsonBody) -> Response:
