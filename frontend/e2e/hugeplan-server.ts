@@ -41,7 +41,7 @@ export async function freePort(): Promise<number> {
 /** What tests change in a report. */
 export interface RecordedReport {
   machine_id: string;
-  inventory: { numa_nodes: { id: number }[] };
+  inventory: { numa_nodes: { id: number }[]; cpu?: object };
   sample: {
     memory: Record<string, number | null>;
     numa: { id: number }[];

@@ -53,6 +53,34 @@ test.describe("on a telephone no page is wider than its screen", () => {
     });
   }
 
+  test("a node whose processor has a long name", async ({ signedIn: page, fleet }) => {
+    const cpu = { brand: "Genuine Processor with a Brand as Long as its Maker Likes It @ 3.20GHz" };
+    const { inventory } = await fleet.server.recorded("guest");
+    const id = await fleet.server.sendReport("guest", {
+      report_id: crypto.randomUUID(),
+      machine_id: "0123456789abcdef0123456789abcb0a",
+      node_name: "db-brand",
+      inventory: { ...inventory, cpu: { ...inventory.cpu, ...cpu } },
+    });
+    try {
+      await page.goto(`${fleet.server.url}/nodes/${id}`);
+      await expect(page.getByText(/Maker Likes/).first()).toBeVisible();
+      await expect(page.locator("html")).toHaveJSProperty("scrollWidth", 390);
+      await page.goto(fleet.server.url);
+      const machines = page.getByRole("region", { name: "Machine types" });
+      await expect(machines.getByText(/Maker Likes/)).toBeVisible();
+      expect(
+        await machines.evaluate((element) =>
+          [...element.querySelectorAll("td")]
+            .filter((cell) => cell.scrollWidth > cell.clientWidth + 1)
+            .map((cell) => cell.textContent),
+        ),
+      ).toEqual([]);
+    } finally {
+      await fleet.server.deleteNode(id);
+    }
+  });
+
   for (const { name, path, table } of [
     { name: "the win matrix", path: () => "/compare", table: "Wins by page size" },
     { name: "the node's pools", path: ({ numaId }: Fleet) => `/nodes/${numaId}?tab=memory`, table: "Pools" },
@@ -122,4 +150,36 @@ test.describe("on a telephone no page is wider than its screen", () => {
       await fleet.server.deleteNode(id);
     }
   });
+});
+
+/** A size that is cut is read as another one, so each of the memory map's is whole or not there. */
+test.describe("no size in the memory map is cut", () => {
+  for (const width of [390, 700, 1360])
+    test(`at ${width} px`, async ({ signedIn: page, fleet }) => {
+      await page.setViewportSize({ width, height: 900 });
+      for (const path of ["/", `/nodes/${fleet.numaId}`, `/planner?node=${fleet.numaId}`]) {
+        await page.goto(fleet.server.url + path);
+        const bar = page.getByRole("group", { name: /emory of / }).first();
+        await expect(bar).toBeVisible();
+        await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
+        const labels = await page.getByRole("group", { name: /emory of / }).evaluateAll((bars) =>
+          bars.flatMap((one) =>
+            [...one.querySelectorAll("[role=img] > span")].flatMap((label) => {
+              const box = label.getBoundingClientRect();
+              const size = label.lastElementChild?.getBoundingClientRect();
+              const part = label.parentElement?.getBoundingClientRect();
+              if (!size || !part || box.width === 0) return [];
+              const isWhole =
+                size.top >= box.top - 1 &&
+                size.bottom <= box.bottom + 1 &&
+                size.left >= part.left &&
+                size.right <= Math.min(part.right, box.right) + 1;
+              return [{ text: label.textContent, isWhole }];
+            }),
+          ),
+        );
+        expect(labels.length).toBeGreaterThan(0);
+        expect(labels.filter(({ isWhole }) => !isWhole)).toEqual([]);
+      }
+    });
 });

@@ -43,8 +43,8 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
   {
     key: "machine_type",
     label: "Machine type",
-    widthRem: 11.5,
-    widthPercent: 18,
+    widthRem: 12.5,
+    widthPercent: 20,
     render: ({ machine_type: type }) => <Known value={type && shortMachineType(type)} />,
   },
   {

@@ -98,7 +98,7 @@ function Group({ group }: { group: NodeGroup }) {
         {formatCount(group.nodes_wrong)} wrong, {formatCount(group.nodes_attention)} attention
       </Table.Td>
       <Table.Td className="hp-num">{formatCount(group.nodes_measured)}</Table.Td>
-      <Table.Td>
+      <Table.Td className="hp-nowrap">
         <TextLink to="/planner" search={{ node: group.example_node_id }}>
           one
         </TextLink>

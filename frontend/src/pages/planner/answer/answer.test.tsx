@@ -35,6 +35,17 @@ describe("the answer", () => {
     expect(answer.textContent).not.toContain("throughput likely");
   });
 
+  it("holds the gains of many databases behind a line, and of none says nothing", async () => {
+    const gains = Array.from({ length: 20 }, (_, index) => `db${index}: +4.9 % throughput likely.`);
+    const { answer } = show(previewOf({}, { gains }));
+    expect(answer.textContent).toContain("db3:");
+    expect(answer.textContent).not.toContain("db4:");
+    await userEvent.click(within(answer).getByRole("button", { name: "16 more" }));
+    expect(answer.textContent).toContain("db19:");
+    cleanup();
+    expect(show(previewOf({ instances: [] }, { gains: [] })).answer.textContent).not.toContain("Buys");
+  });
+
   it("writes zero as zero and unknown as the word", () => {
     const pools = (present: number | null) =>
       planOf()

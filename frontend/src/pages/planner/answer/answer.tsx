@@ -3,6 +3,7 @@ import { memo, type ReactNode } from "react";
 import type { Plan, PlanPreview, Verdict } from "@/api/types";
 import { RangeBar } from "@/components/charts/range-bar";
 import { type State, StateBadge } from "@/components/ui/badges";
+import { Disclosure } from "@/components/ui/disclosure";
 import { Term } from "@/components/ui/term";
 import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
@@ -59,12 +60,14 @@ const AnswerLines = memo(function AnswerLines({
       <WouldFit plan={plan} onUseFit={onUseFit} />
       <dl className={classes.rows}>
         <Row name="Costs" big={<Changes plan={plan} />} lines={verdict.costs ?? []} />
-        <Row
-          name={<Term name="gain">Buys</Term>}
-          big={<Benefit plan={plan} verdict={verdict} />}
-          // A predicted gain stands in the line above and needs no sentence; a measured one says when.
-          lines={verdict.gains.length > 1 || !best || best.measured_here ? verdict.gains : []}
-        />
+        {(plan.instances.length > 0 || verdict.gains.length > 0) && (
+          <Row
+            name={<Term name="gain">Buys</Term>}
+            big={<Benefit plan={plan} verdict={verdict} />}
+            // A predicted gain stands in the line above and needs no sentence; a measured one says when.
+            lines={verdict.gains.length > 1 || !best || best.measured_here ? verdict.gains : []}
+          />
+        )}
         <Row
           name={<Term name="risk">Shortage</Term>}
           big={<Shortage plan={plan} />}
@@ -89,21 +92,37 @@ interface RowProps {
   children?: ReactNode;
 }
 
+/** Lines of a row in view: with twenty databases their gains would fill the first screen. */
+const LINES_SHOWN = 6;
+
 function Row({ name, big, lines, children }: RowProps) {
+  const shown = lines.length > LINES_SHOWN ? LINES_SHOWN - 2 : lines.length;
+  const rest = lines.slice(shown);
   return (
     <div className={classes.row}>
       <dt>{name}</dt>
       <dd className={classes.big}>{big}</dd>
       <dd>
-        {lines.map((line) => (
-          <span key={line} className={classes.line}>
-            {line}
-          </span>
-        ))}
+        <Lines lines={lines.slice(0, shown)} />
+        {rest.length > 0 && (
+          <Disclosure label={`${formatCount(rest.length)} more`}>
+            <div>
+              <Lines lines={rest} />
+            </div>
+          </Disclosure>
+        )}
         {children}
       </dd>
     </div>
   );
+}
+
+function Lines({ lines }: Pick<RowProps, "lines">) {
+  return lines.map((line) => (
+    <span key={line} className={classes.line}>
+      {line}
+    </span>
+  ));
 }
 
 /** What would fit instead, each change one click away. */
