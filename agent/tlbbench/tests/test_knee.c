@@ -219,6 +219,23 @@ static void recorded_second_level(struct harness *h)
     CHECK(fabs(cycles - 7) < 0.5);
 }
 
+/* The same model a day later, alone on its core (SCHED_FIFO), less the control. The rise is softer and begins earlier.
+ */
+static void recorded_soft_rise(struct harness *h)
+{
+    static const struct knee_point points[] = {
+        {192, 3.641},  {216, 3.641},  {242, 3.641},  {272, 3.631},  {305, 3.631},  {342, 3.631},  {384, 3.631},
+        {431, 3.631},  {484, 3.651},  {543, 3.651},  {610, 3.651},  {684, 3.651},  {768, 3.651},  {862, 3.651},
+        {968, 3.641},  {1086, 3.651}, {1219, 3.651}, {1368, 3.711}, {1440, 3.761}, {1516, 3.771}, {1536, 3.871},
+        {1596, 4.071}, {1680, 4.171}, {1724, 4.301}, {1769, 4.601}, {1862, 4.781}, {1935, 4.931}, {1960, 5.491},
+        {2063, 5.461}, {2172, 5.941}, {2438, 8.111}, {2737, 8.611}, {3072, 8.811}, {3448, 8.821}, {3870, 8.891}};
+    struct knee_interval found = knee_find_interval(points, sizeof(points) / sizeof(points[0]), 192);
+
+    CHECK(found.verdict == KNEE_FOUND);
+    CHECK(found.least_pages <= 2048 && found.most_pages >= 2048);
+    CHECK(found.most_pages <= 2560); /* 2,048 and a quarter */
+}
+
 #define KNEE_OF(points) knee_find(points, sizeof(points) / sizeof((points)[0]), NAN).pages
 
 static void recorded_ways(struct harness *h)
@@ -307,6 +324,7 @@ static const struct harness_case CASES[] = {
     {"ways of simulated processors", ways_of_simulated_processors},
     {"recorded Emerald Rapids ladder: first level", recorded_first_level},
     {"recorded Emerald Rapids ladder: second level and penalty", recorded_second_level},
+    {"recorded Emerald Rapids, alone on its core: a soft rise", recorded_soft_rise},
     {"recorded Emerald Rapids ladders: ways", recorded_ways},
     {"a flat ladder has no knee", flat_sweep_has_no_knee},
     {"a single outlier is no knee", single_outlier_is_no_knee},

@@ -35,9 +35,6 @@ enum {
 #define DROPPED_SHARE_MAX 0.25
 /* From here on the upper end of the interval is the end of the sweep, not the half of a rise that began too early. */
 #define DROPPED_SHARE_WIDE 0.05
-/* Half the width of the interval. The estimate is within 5 % of the real number on every simulated processor and on
- * the recorded ones; the interval allows twice that. */
-#define ESTIMATE_ERROR 0.10
 /* Of the half of the rise: sweeps that all end this far past it repeat what they say of the top. */
 #define REACH 1.5
 /* A last step of the sweep that adds less than this share of the whole rise is past the steep part. */
@@ -123,8 +120,8 @@ static void store_second_level(struct geometry_work *work, const struct backing 
         .kind = TLB_DATA,
         .page_bytes = backing->page_bytes,
         .entries = (unsigned)found->estimate_pages,
-        .entries_min = (unsigned)ceil((1 - ESTIMATE_ERROR) * (double)found->estimate_pages),
-        .entries_max = (unsigned)((1 + ESTIMATE_ERROR) * (double)found->estimate_pages),
+        .entries_min = (unsigned)found->least_pages,
+        .entries_max = (unsigned)found->most_pages,
         .ways = TLB_WAYS_UNKNOWN,
         .source = SOURCE_MEASURED,
     };

@@ -42,6 +42,7 @@ struct knee_interval {
     uint64_t soft_start_pages; /* largest number of pages still on the plateau */
     uint64_t half_rise_pages;  /* first point where half of the rise to `top_ns` is done */
     uint64_t estimate_pages;
+    uint64_t least_pages, most_pages; /* what the level may hold, by the estimate's error and how soft the rise is */
 };
 
 /* `from_pages` is where the plateau begins (past the knee before it). */
