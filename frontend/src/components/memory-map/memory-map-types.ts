@@ -34,6 +34,7 @@ export interface MapBar {
 /** Drawing order of the parts of memory, by the first word of their key. */
 const ORDER = [
   "kernel",
+  "unaccounted",
   "system_reserved",
   "kube_reserved",
   "eviction",

@@ -77,6 +77,17 @@ describe("nodeParts", () => {
     expect([cache?.label, cache?.bytes]).toEqual(["Reclaimable cache", GIB + 200 * MIB]);
     expect(parts.find(({ key }) => key === "tenants")?.bytes).toBe(9 * GIB - 376 * MIB);
   });
+  it("keeps apart what no counter names, so that the kernel and the workloads are what was measured", () => {
+    const seen = { ...memory, anon_pages_bytes: 2 * GIB, shmem_bytes: GIB, percpu_bytes: 8 * MIB };
+    const parts = nodeParts(seen, [pool]);
+    expect(sum(parts)).toBe(memory.mem_total_bytes);
+    const bytes = Object.fromEntries(parts.map((part) => [part.key, part.bytes]));
+    expect(bytes.kernel).toBe(120 * MIB);
+    expect(bytes.tenants).toBe(3 * GIB);
+    // 16 GiB less 4 free, 2 in the pool, 3 of workloads, 3 of cache, 200 MiB of slab, 64 of tables and the kernel's 120.
+    expect(bytes.unaccounted).toBe(4 * GIB - 384 * MIB);
+    expect(parts.find(({ key }) => key === "unaccounted")?.label).toBe("Not accounted by the kernel");
+  });
   it("splits a pool into used, reserved and idle", () => {
     const fills = nodeParts(memory, [pool]).find(({ key }) => key.startsWith("pool"))?.fills ?? [];
     expect(fills.map(({ label, bytes }) => [label, bytes / (2 * MIB)])).toEqual([

@@ -11,6 +11,9 @@ interface PoolState {
   resv_hugepages: number | null;
 }
 
+/** Memory in use that no counter of the kernel names; the planner's ledger has it under the same name. */
+export const NOT_ACCOUNTED = "Not accounted by the kernel";
+
 /** One pool as a part: used, reserved by mappings, and idle inside it. */
 function poolPart(pool: PoolState): MapPart {
   const bytes = pool.nr_hugepages * pool.page_bytes;
@@ -54,7 +57,29 @@ function reclaimableBytes(memory: SampleMemory): number {
 function kernelBytes(memory: SampleMemory): number | null {
   return memory.slab_bytes === null || memory.kernel_stack_bytes === null
     ? null
-    : memory.slab_bytes - reclaimableBytes(memory) + memory.kernel_stack_bytes;
+    : memory.slab_bytes -
+        reclaimableBytes(memory) +
+        memory.kernel_stack_bytes +
+        (memory.sec_page_tables_bytes ?? 0) +
+        (memory.percpu_bytes ?? 0);
+}
+
+/** What no counter of the kernel holds, and what is left for programs; null where their memory was not reported. */
+function unaccounted(memory: SampleMemory, rest: number): MapPart | null {
+  if (memory.anon_pages_bytes === null || memory.shmem_bytes === null) return null;
+  const bytes = rest - memory.anon_pages_bytes - memory.shmem_bytes;
+  return bytes <= 0
+    ? null
+    : {
+        ...measured(
+          "unaccounted",
+          NOT_ACCOUNTED,
+          bytes,
+          token("ledger-kernel"),
+          "MemTotal less every other part.",
+        ),
+        source: "computed",
+      };
 }
 
 /** What the kernel counts as cache. Shared memory is part of its count, and programs hold it: it is no cache. */
@@ -88,7 +113,13 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
   const known = [
     kernel === null
       ? null
-      : measured("kernel", "Kernel", kernel, token("ledger-kernel"), "Unreclaimable slab and kernel stacks."),
+      : measured(
+          "kernel",
+          "Kernel",
+          kernel,
+          token("ledger-kernel"),
+          "Unreclaimable slab, kernel stacks and per-CPU memory.",
+        ),
     memory.page_tables_bytes === null
       ? null
       : measured("page_tables", "Page tables", memory.page_tables_bytes, token("ledger-page-tables")),
@@ -99,8 +130,10 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
       ? null
       : measured("free", "Free", memory.mem_free_bytes, token("ledger-free"));
   const parts = [...known, ...poolParts, free].filter((part) => part !== null);
-  const rest = total - parts.reduce((sum, part) => sum + part.bytes, 0);
+  const left = total - parts.reduce((sum, part) => sum + part.bytes, 0);
   const complete = !known.includes(null) && free !== null;
+  const odd = complete ? unaccounted(memory, left) : null;
+  const rest = left - (odd?.bytes ?? 0);
   const processes: MapPart = complete
     ? {
         key: "tenants",
@@ -123,7 +156,7 @@ export function nodeParts(memory: SampleMemory, pools: readonly PoolState[]): Ma
         look: "unknown",
         detail: "The report does not say what this is.",
       };
-  return [...parts, processes]
+  return [...parts, ...(odd ? [odd] : []), processes]
     .map((part): MapPart => (part.key === "free" ? { ...part, look: "free" } : part))
     .sort(compareParts);
 }

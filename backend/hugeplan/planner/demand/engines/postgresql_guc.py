@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
 from hugeplan.planner.demand.settings import data_file
@@ -106,8 +105,7 @@ _BANKED: Final = frozenset(
 _BANK_BLOCKS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class GucRow:
+class GucRow(NamedTuple):
     """One setting as a version of the server lists it; minimum, maximum and default count ``unit``."""
 
     name: str
@@ -128,22 +126,16 @@ def _rows() -> tuple[GucRow, ...]:
     The file is made by ``backend/tools/postgresql_oracle.py settings`` from pg_settings of 15.19, 16.15, 17.11 and
     18.6, and has that view's columns, with the first and the last version that list the row as it is.
     """
-    return tuple(_row(row) for row in csv.DictReader(data_file("postgresql_settings.csv").splitlines()))
+    rows = csv.reader(data_file("postgresql_settings.csv").splitlines())
+    next(rows)  # the names of the columns, which are those of GucRow in its order
+    return tuple(map(_row, rows))
 
 
-def _row(row: Mapping[str, str]) -> GucRow:
-    listed = tuple(choice for choice in row["enumvals"].split(",") if choice)
-    return GucRow(
-        name=row["name"],
-        kind=_KINDS[row["vartype"]],
-        unit=row["unit"],
-        minimum=row["min_val"],
-        maximum=row["max_val"],
-        default=row["boot_val"],
-        choices=listed + BUILD_CHOICES.get(row["name"], ()),
-        first=int(row["first_version"]),
-        last=int(row["last_version"]),
-    )
+def _row(columns: Sequence[str]) -> GucRow:
+    name, kind, unit, minimum, maximum, default, listed, first, last = columns
+    choices = tuple(choice for choice in listed.split(",") if choice) if listed else ()
+    choices += BUILD_CHOICES.get(name, ())
+    return GucRow(name, _KINDS[kind], unit, minimum, maximum, default, choices, int(first), int(last))
 
 
 @remembered(8)

@@ -40,6 +40,21 @@ describe("ledgerMapParts", () => {
   });
 });
 
+describe("one name per quantity", () => {
+  it("is the kernel's own memory alone that is called so, as on the node's page", () => {
+    const parts = ledgerMapParts([
+      part("kernel", GIB, { name: "kernel and slab" }),
+      part("kernel", 5 * GIB, { name: "not accounted by the kernel" }),
+      part("free", GIB),
+    ]);
+    expect(parts.map(({ label, bytes }) => [label, bytes / GIB])).toEqual([
+      ["Kernel", 1],
+      ["Not accounted by the kernel", 5],
+      ["Free", 1],
+    ]);
+  });
+});
+
 describe("ledgerBars", () => {
   it("puts the plan above the node of today, in the same parts", () => {
     const parts = [part("kernel", GIB), part("free", 2 * GIB)];

@@ -1,5 +1,6 @@
 import type { LedgerKind, LedgerPart, Plan } from "@/api/types";
 import { compareParts, type MapBar, type MapPart } from "@/components/memory-map/memory-map-types";
+import { NOT_ACCOUNTED } from "@/components/memory-map/node-memory";
 import type { Source } from "@/components/ui/badges";
 import { pageSizeColor, pageSizeShort } from "@/lib/page-size";
 import { token } from "@/theme/tokens";
@@ -35,13 +36,20 @@ const CAUTION: readonly Source[] = [
   "measured",
 ];
 
+/** What no counter of the kernel names is a part of its own, as on the node's page: the kernel's own is measured. */
+function isNotAccounted(part: LedgerPart): boolean {
+  return part.name === NOT_ACCOUNTED.toLowerCase();
+}
+
 function partKey(part: LedgerPart): string {
+  if (isNotAccounted(part)) return "unaccounted";
   return part.page_bytes === null ? part.kind : `${part.kind}:${part.page_bytes}`;
 }
 
 function joinParts(parts: readonly LedgerPart[]): MapPart {
   const [first] = parts as [LedgerPart];
-  const { label, color, look } = KINDS[first.kind];
+  const { label: ofKind, color, look } = KINDS[first.kind];
+  const label = isNotAccounted(first) ? NOT_ACCOUNTED : ofKind;
   const isPool = first.kind === "pool" || first.kind === "pool_slack";
   const pageBytes = first.page_bytes ?? undefined;
   const sources = parts.map(({ source }) => source as Source);
