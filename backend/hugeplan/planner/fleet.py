@@ -10,13 +10,15 @@ from __future__ import annotations
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from io import BytesIO
 from operator import attrgetter
 from typing import Any, Final
 
+from hugeplan.planner import model
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes
-from hugeplan.planner.model import HardwareFacts, NodeFacts, NodeSample, Plan, PlanRequest
+from hugeplan.planner.model import Finding, HardwareFacts, NodeFacts, NodeSample, Plan, PlanRequest
 from hugeplan.planner.plan import plan
 
 
@@ -76,6 +78,16 @@ def _all_but(kind: type[Any], *left_out: str) -> Callable[[Any], tuple[Any, ...]
     return attrgetter(*(field.name for field in fields(kind) if field.name not in left_out))
 
 
+def _by_fields(kind: type[Any]) -> Callable[[Any], tuple[type[Any], tuple[Any, ...]]]:
+    """How a dataclass is written into a key: its class and its fields. By itself it looks its fields up each time."""
+    names = [field.name for field in fields(kind)]
+    values = attrgetter(*names) if len(names) > 1 else lambda each: (getattr(each, names[0]),)
+    return lambda each: (kind, values(each))
+
+
+_BY_FIELDS: Final = {
+    kind: _by_fields(kind) for kind in vars(model).values() if isinstance(kind, type) and is_dataclass(kind)
+}
 _OF_REQUEST: Final = _all_but(PlanRequest, "node", "sample")
 _OF_NODE: Final = _all_but(NodeFacts, "name", "hardware")
 _OF_SAMPLE: Final = _all_but(NodeSample, "taken_at_seconds")
@@ -115,7 +127,11 @@ class SharedPlans:
                 self._hardware.clear()
             found = self._hardware[id(node.hardware)] = (node.hardware, pickle.dumps(node.hardware))
         rest = (_OF_REQUEST(request), _OF_NODE(node), None if sample is None else _OF_SAMPLE(sample))
-        return pickle.dumps(rest) + found[1]
+        written = BytesIO()
+        pickler = pickle.Pickler(written)
+        pickler.dispatch_table = _BY_FIELDS
+        pickler.dump(rest)
+        return written.getvalue() + found[1]
 
 
 class _Answer:
@@ -125,12 +141,12 @@ class _Answer:
         sample = None if request.sample is None else replace(request.sample, taken_at_seconds=0.0)
         self._found = plan_node(replace(request, node=replace(request.node, name=_A_NODE), sample=sample))
         findings = () if self._found.plan is None else self._found.plan.findings
-        self._named = [
-            (index, name)
-            for index, finding in enumerate(findings)
-            for name in _TEXTS_OF_FINDING
-            if _A_NODE in (getattr(finding, name) or "")
-        ]
+        self._named: list[tuple[int, dict[str, Any], list[str]]] = []
+        for index, finding in enumerate(findings):
+            values = {field.name: getattr(finding, field.name) for field in fields(finding)}
+            named = [name for name in _TEXTS_OF_FINDING if _A_NODE in (values[name] or "")]
+            if named:
+                self._named.append((index, values, named))
 
     def of(self, request: PlanRequest) -> NodePlan:
         """The answer with the node's name and the time of its sample written into it."""
@@ -138,9 +154,8 @@ class _Answer:
         if found is None:
             return replace(self._found, request=request, why_not=(self._found.why_not or "").replace(_A_NODE, name))
         findings = list(found.findings)
-        for index, field in self._named:
-            changed: dict[str, Any] = {field: getattr(findings[index], field).replace(_A_NODE, name)}
-            findings[index] = replace(findings[index], **changed)
+        for index, values, named in self._named:
+            findings[index] = Finding(**{**values, **{field: values[field].replace(_A_NODE, name) for field in named}})
         now = found.now
         if now is not None and request.sample is not None:
             now = replace(now, taken_at_seconds=request.sample.taken_at_seconds)

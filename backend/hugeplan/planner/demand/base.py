@@ -5,7 +5,7 @@ An engine is one file with one demand function and one row in ``registry.py``. N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -313,7 +313,7 @@ def require_page_size(page_bytes: int, context: DemandContext, field_name: str =
     return page_bytes
 
 
-def closest_hint(name: str, known: Mapping[str, object]) -> str:
+def closest_hint(name: str, known: Iterable[str]) -> str:
     """``; did you mean X?`` when a known name is close."""
     import difflib  # noqa: PLC0415 - only on the error path
 

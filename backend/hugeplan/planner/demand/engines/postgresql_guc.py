@@ -120,29 +120,37 @@ class GucRow(NamedTuple):
 
 
 @remembered(1)
-def _rows() -> tuple[GucRow, ...]:
+def _listed() -> Mapping[str, Sequence[Sequence[str]]]:
     """Every setting of 15 to 18 that a configuration file may hold, and ``wal_segment_size``, chosen at initdb.
 
-    The file is made by ``backend/tools/postgresql_oracle.py settings`` from pg_settings of 15.19, 16.15, 17.11 and
-    18.6, and has that view's columns, with the first and the last version that list the row as it is.
+    By lower-case name, with a row of columns per range of versions, the oldest first. The file is made by
+    ``backend/tools/postgresql_oracle.py settings`` from pg_settings of 15.19, 16.15, 17.11 and 18.6, and has that
+    view's columns, with the first and the last version that list the row as it is. A server of it asks for a few.
     """
     rows = csv.reader(data_file("postgresql_settings.csv").splitlines())
     next(rows)  # the names of the columns, which are those of GucRow in its order
-    return tuple(map(_row, rows))
+    found: dict[str, list[Sequence[str]]] = {}
+    for columns in rows:
+        found.setdefault(columns[0].lower(), []).append(columns)
+    return found
+
+
+@remembered(1024)
+def _rows_of(name: str) -> tuple[GucRow, ...]:
+    """The rows of a setting by its lower-case name; none where no version has it."""
+    return tuple(_row(columns) for columns in _listed().get(name, ()))
 
 
 def _row(columns: Sequence[str]) -> GucRow:
     name, kind, unit, minimum, maximum, default, listed, first, last = columns
-    choices = tuple(choice for choice in listed.split(",") if choice) if listed else ()
-    choices += BUILD_CHOICES.get(name, ())
+    choices = tuple(choice for choice in listed.split(",") if choice) + BUILD_CHOICES.get(name, ())
     return GucRow(name, _KINDS[kind], unit, minimum, maximum, default, choices, int(first), int(last))
 
 
-@remembered(8)
-def settings_of(major: int) -> Mapping[str, GucRow]:
-    """Settings of a major version by lower-case name; 10 to 14 are read with the list of 15."""
+def setting_of(name: str, major: int) -> GucRow | None:
+    """A setting of a major version by its lower-case name; 10 to 14 are read with the list of 15."""
     listed = max(major, 15)
-    return {row.name.lower(): row for row in _rows() if row.first <= listed <= row.last}
+    return next((row for row in _rows_of(name) if row.first <= listed <= row.last), None)
 
 
 def parse_guc(row: GucRow, text: str) -> int | float | bool | str:
@@ -218,11 +226,10 @@ def _as_integer_text(number: str) -> str:
 
 def parse_settings(settings: Mapping[str, str], major: int) -> dict[str, int | float | bool | str]:
     """All given settings by lower-case name. Unknown names are errors; ``extension.setting`` names pass as text."""
-    known = settings_of(major)
     values: dict[str, int | float | bool | str] = {}
     for name, text in settings.items():
         lower = name.strip().lower()
-        row = known.get(lower)
+        row = setting_of(lower, major)
         if row is not None:
             values[lower] = parse_guc(row, text)
         elif "." in lower or (major < 15 and lower in OLDER_SETTINGS):
@@ -231,14 +238,15 @@ def parse_settings(settings: Mapping[str, str], major: int) -> dict[str, int | f
             raise UnknownSettingError(
                 f"settings.{name}",
                 name,
-                f"a setting of PostgreSQL {major}{_elsewhere(lower, major)}{closest_hint(lower, known)}",
+                f"a setting of PostgreSQL {major}{_elsewhere(lower, major)}"
+                f"{closest_hint(lower, [known for known in _listed() if setting_of(known, major)])}",
             )
     return values
 
 
 def _elsewhere(name: str, major: int) -> str:
     """Which versions do have the setting, when some do."""
-    ranges = [(row.first, row.last) for row in _rows() if row.name.lower() == name]
+    ranges = [(row.first, row.last) for row in _rows_of(name)]
     if not ranges:
         return ""
     first, last = min(r[0] for r in ranges), max(r[1] for r in ranges)
@@ -247,8 +255,7 @@ def _elsewhere(name: str, major: int) -> str:
 
 def setting_specs() -> tuple[SettingSpec, ...]:
     """The settings that matter, for the interface, in the order of :data:`SUMMARIES`."""
-    newest = {row.name: row for row in _rows()}  # rows are sorted by version within a name
-    return tuple(_spec(newest[name], summary) for name, summary in SUMMARIES.items())
+    return tuple(_spec(_rows_of(name.lower())[-1], summary) for name, summary in SUMMARIES.items())
 
 
 def _spec(row: GucRow, summary: str) -> SettingSpec:
