@@ -51,7 +51,7 @@ def _rules(plan: Plan, request: PlanRequest) -> tuple[list[dict[str, Any]], list
                 f"{total} < {totals[default]}",
                 ("5m", "critical"),
                 "The pool has fewer pages than planned",
-                f"{totals[default]} pages of {page_label(default)} are planned. {fix}",
+                f"{totals[default]:,} pages of {page_label(default)} are planned. {fix}",
             ),
             _alert(
                 "HugePagePoolLargerThanPlanned",
@@ -153,7 +153,7 @@ def _dashboard(plan: Plan) -> Artifact:
         ("Transparent huge pages", "bytes", {"anonymous": f"node_memory_AnonHugePages_bytes{{{where}}}"}),
     ]
     planned = {page_label(size): pages for size, pages in totals_by_size(plan).items()}
-    text = ", ".join(f"{pages} pages of {label}" for label, pages in planned.items())
+    text = ", ".join(f"{pages:,} pages of {label}" for label, pages in planned.items())
     dashboard = {
         "title": f"Huge pages of {plan.node}",
         "uid": None,

@@ -100,7 +100,7 @@ def _pools(plan: Plan) -> list[str]:
 def _instances(plan: Plan) -> list[str]:
     lines = []
     for item in plan.instances:
-        size = "no pool" if item.page_bytes is None else f"{item.demand.pages} pages of {page_label(item.page_bytes)}"
+        size = "no pool" if item.page_bytes is None else f"{item.demand.pages:,} pages of {page_label(item.page_bytes)}"
         lines.append(f"{item.name} ({item.engine}): {size}")
         lines.append(f"  {item.why}")
         if item.pool_benefit is not None:

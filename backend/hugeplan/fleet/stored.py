@@ -24,7 +24,7 @@ from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.observation import node_sample
 from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.selector import NodeSelector
-from hugeplan.planner.model import HardwareFacts, MemoryHistory, NodeFacts, NodeSample
+from hugeplan.planner.model import HardwareFacts, MeasuredTrial, MemoryHistory, NodeFacts, NodeSample
 
 HISTORY: Final = timedelta(days=7)
 """How far back a plan looks for what the workloads use."""
@@ -42,6 +42,7 @@ class StoredNode:
     """What the database holds of a node. Documents are JSON as PostgreSQL spells it.
 
     ``newest_of`` it says what its newest report says; where that is None, ``inventory``, ``sample`` and processes do.
+    ``trials``: what was measured on it, newest first.
     """
 
     id: UUID
@@ -58,6 +59,7 @@ class StoredNode:
     newest_kept: bytes | None
     measured: str | None
     history: MemoryHistory | None = None
+    trials: tuple[MeasuredTrial, ...] = ()
 
 
 async def read_node(session: ReadSession, node_id: UUID) -> StoredNode | None:

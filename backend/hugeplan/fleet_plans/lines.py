@@ -124,6 +124,7 @@ class LinePlanner:
         """The line and the group of a node, whose plan stands for the group where it has the least memory so far."""
         facts, sample = as_observed(node, measured=self._read_measured, hardware=self._hardware)
         scenario = scenario_as_it_runs(facts, sample) if self._scenario is None else self._scenario
+        facts = replace(facts, trials=node.trials)
         answer = self._plans.plan_node(to_request(scenario, facts, sample=sample))
         if answer.plan is None:
             return _odd_row(node, answer.why_not or ""), None
@@ -131,7 +132,9 @@ class LinePlanner:
         row = _planned_row(node, answer, answer.plan)
         figures = _figures(row, answer.plan)
         today = tuple((size["page_bytes"], size["present_pages"]) for size in figures.sizes)
-        group = (node.machine_type, today, answer.group)
+        # What was measured on a node is true of it alone: its plan stands for no other.
+        measured = tuple(gain.measured_here.trial_id for gain in answer.plan.gains if gain.measured_here)
+        group = (node.machine_type, today, answer.group, measured)
         before = plans.get(group)
         if before is None or order < before.order:
             made = _group_plan(order, node, answer.plan, answer.pools, figures)
@@ -181,7 +184,7 @@ def _planned_row(node: StoredNode, answer: NodePlan, plan: Plan) -> dict[str, An
             exceptions.append(f"{finding.subject}: {finding.title}")
             severity = max(severity, _SEVERITY[finding.state])
     if answer.missing_pages:
-        exceptions.append(f"{answer.missing_pages} pages of the plan are not there.")
+        exceptions.append(f"{answer.missing_pages:,} pages of the plan are not there.")
         severity = max(severity, ATTENTION)
     return _row(node) | {
         "severity": severity,

@@ -37,6 +37,7 @@ from hugeplan.fleet_plans.room import make_room
 from hugeplan.hardware import catalogue
 from hugeplan.scenario_file import ScenarioDocument
 from hugeplan.settings import Settings
+from hugeplan.trials import service as trials
 
 PROGRESS_SECONDS: Final = 0.2
 NODES_AT_A_TIME: Final = 200
@@ -155,6 +156,8 @@ class Job:
         while True:
             async with self._database.read() as session:
                 nodes = await read_nodes(session, selector, after=after, limit=NODES_AT_A_TIME)
+                measured = await trials.measured_on_each(session, [node.id for node in nodes])
+            nodes = [replace(node, trials=measured.get(node.id, ())) for node in nodes]
             if nodes:
                 yield nodes
             if len(nodes) < NODES_AT_A_TIME:
@@ -193,7 +196,7 @@ class Job:
             for number, plan in enumerate(self._plans.values())
         ]
         summary = summary_of(rows, len(groups), time.monotonic() - self._started)
-        text = f"The fleet plan {name} is done: {len(rows)} nodes, {summary['nodes_wrong']} wrong."
+        text = f"The fleet plan {name} is done: {len(rows):,} nodes, {summary['nodes_wrong']:,} wrong."
         now = datetime.now(UTC)
         async with self._database.write() as session:
             await repository.add_results(session, self._job_id, groups, rows)

@@ -11,7 +11,6 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, is_dataclass, replace
-from io import BytesIO
 from operator import attrgetter
 from typing import Any, Final
 
@@ -93,6 +92,12 @@ _OF_NODE: Final = _all_but(NodeFacts, "name", "hardware")
 _OF_SAMPLE: Final = _all_but(NodeSample, "taken_at_seconds")
 
 
+class _Written(list[bytes]):
+    """What a pickler writes, in its order."""
+
+    write = list.append
+
+
 class SharedPlans:
     """Plans the nodes of one job; nodes that ask the same question are answered once.
 
@@ -127,11 +132,11 @@ class SharedPlans:
                 self._hardware.clear()
             found = self._hardware[id(node.hardware)] = (node.hardware, pickle.dumps(node.hardware))
         rest = (_OF_REQUEST(request), _OF_NODE(node), None if sample is None else _OF_SAMPLE(sample))
-        written = BytesIO()
+        written = _Written()
         pickler = pickle.Pickler(written)
         pickler.dispatch_table = _BY_FIELDS
         pickler.dump(rest)
-        return written.getvalue() + found[1]
+        return b"".join(written) + found[1]
 
 
 class _Answer:

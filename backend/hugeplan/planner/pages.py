@@ -131,8 +131,8 @@ def page_label(page_bytes: int) -> str:
 
 
 def counted_pages(pages: int, page_bytes: int) -> str:
-    """``1 page of 1G``, ``512 pages of 2M``."""
-    return f"{pages} page{'' if pages == 1 else 's'} of {page_label(page_bytes)}"
+    """``1 page of 1G``, ``10,758 pages of 2M``."""
+    return f"{pages:,} page{'' if pages == 1 else 's'} of {page_label(page_bytes)}"
 
 
 def kubernetes_resource_name(page_bytes: int) -> str:

@@ -193,6 +193,9 @@ def parse_fraction(text: str | float, field: str) -> float:
 
 # --- printing -----------------------------------------------------------------------------------
 
+#: The sign of negative numbers in sentences: findings, statements and the dashboard write one form.
+MINUS: Final = "\u2212"
+
 
 def format_chance(probability: float) -> str:
     """A probability in per cent with two digits: ``1 %``, ``0.25 %``, ``88 %``. Only 0 and 1 print as 0 and 100 %."""
@@ -207,7 +210,12 @@ def format_chance(probability: float) -> str:
 def format_change(fraction: float, unit: str = " %") -> str:
     """A change with its sign and one decimal: 0.312 -> ``+31.2 %``; what rounds to nothing has no sign (``0.0 %``)."""
     percent = _rounded(100.0 * fraction, "0.1")
-    return f"{percent:+z}{unit}" if percent else f"0.0{unit}"
+    return f"{with_minus(f'{percent:+z}')}{unit}" if percent else f"0.0{unit}"
+
+
+def with_minus(number: str) -> str:
+    """A number for a sentence with the minus sign that the dashboard writes beside it, not a hyphen."""
+    return number.replace("-", MINUS, 1)
 
 
 def format_share(fraction: float) -> str:
@@ -235,7 +243,7 @@ def format_bytes(count: int) -> str:
 
     A whole number of the unit prints without decimals (``64 GiB``); negative values keep their sign.
     """
-    sign, size = ("-" if count < 0 else ""), abs(count)
+    sign, size = (MINUS if count < 0 else ""), abs(count)
     if size >= _NO_MEMORY_BYTES:
         return f"{sign}over {format_bytes(_NO_MEMORY_BYTES - 1)}"
     for index, (unit, factor) in enumerate(_STEPS):

@@ -14,7 +14,7 @@ from hugeplan.planner.memory.ledger import sum_bytes
 from hugeplan.planner.model import Finding, Gain, LedgerKind, Plan, PlanRequest, State
 from hugeplan.planner.question import Question, biggest_question
 from hugeplan.planner.sentences import risk_sentence
-from hugeplan.planner.units import format_bytes, format_chance, format_change
+from hugeplan.planner.units import format_bytes, format_chance, format_change, with_minus
 
 
 class Answer(StrEnum):
@@ -228,7 +228,8 @@ def _words(gain: Gain) -> str:
         low, likely, high = (x - 1 for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
         return f"{format_change(likely)} throughput likely, {format_change(low, '')} to {format_change(high)}"
     saving = gain.saving_ns_per_operation
-    return f"{saving.likely:.0f} ns less per operation likely, {saving.low:.0f} to {saving.high:.0f} ns"
+    ns = [with_minus(f"{each:,.0f}") for each in (saving.likely, saving.low, saving.high)]
+    return f"{ns[0]} ns less per operation likely, {ns[1]} to {ns[2]} ns"
 
 
 def _approve_if(plan: Plan) -> Iterator[str]:

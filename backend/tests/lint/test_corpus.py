@@ -107,7 +107,7 @@ def test_the_text_of_a_fix_is_what_the_fix_writes(name: str) -> None:
 def test_kernel_arguments_of_a_list_are_one_command_line() -> None:
     (report,) = check("broken", "profile-one-command-line")
     effects = [text for reading in report.readings for text in reading.effects]
-    assert "the kernel reserves 16 pages of 2M (32 MiB), 4096 pages of 1G (4 TiB) at boot" in effects
+    assert "the kernel reserves 16 pages of 2M (32 MiB), 4,096 pages of 1G (4 TiB) at boot" in effects
     (problem,) = report.problems
     assert problem.fix == "Write hugepagesz=2M hugepages=16 hugepagesz=1G hugepages=4096."
 

@@ -60,7 +60,7 @@ def test_kubernetes_resource_names(size: int, name: str) -> None:
 def test_counts_in_words() -> None:
     assert pages.counted_pages(1, GIB) == "1 page of 1G"
     assert pages.counted_pages(0, 2 * MIB) == "0 pages of 2M"
-    assert pages.counted_pages(4096, 2 * MIB) == "4096 pages of 2M"
+    assert pages.counted_pages(4096, 2 * MIB) == "4,096 pages of 2M"
 
 
 def test_names_of_the_kernel() -> None:

@@ -122,6 +122,34 @@ async def test_a_plan_of_the_node_takes_it_in_place_of_the_prediction(
     assert told.endswith("+7.5 % (+6.4 to +8.6)")
 
 
+async def test_a_fleet_plan_takes_it_as_the_nodes_own_plan_does(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    await known_node(agent)
+    assert (await agent.post(f"{API}/trials", json=trial())).status_code == 201
+    workload = {"row_bytes": 100, "working_set": "1GiB", "active_connections": 8}
+    database = {"name": "db", "engine": "postgresql", "version": "15", "settings": {"shared_buffers": "1GB"},
+                "page_size": "2M", "connections": 20, "workload": workload}  # fmt: skip
+
+    async def measured(**changes: Any) -> list[str]:
+        """What the plan of the only group says was measured, with a changed workload."""
+        scenario = {"databases": [database | {"workload": workload | changes}], "observed": {"workloads": False}}
+        made = await planner.post(f"{API}/fleet/plan", json={"scenario": scenario})
+        assert made.status_code == 202, made.text
+        url = f"{API}/fleet/plans/{made.json()['id']}"
+        async with planner.stream("GET", f"{url}/progress") as stream:
+            await stream.aread()
+        (group,) = (await planner.get(f"{url}/groups")).json()["items"]
+        gains = (await planner.get(f"{url}/groups/{group['number']}")).json()["plan"]["gains"]
+        return [gain["measured_here"]["text"] for gain in gains if gain["measured_here"]]
+
+    (told,) = await measured()
+    assert told.endswith("+7.5 % (+6.4 to +8.6)")
+    # Rows or connections beyond the rule of a match are predicted.
+    assert await measured(row_bytes=4000) == []
+    assert await measured(active_connections=64) == []
+
+
 async def test_newest_first_in_pages(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     node_id = await known_node(agent)
     for day in (3, 1, 2):

@@ -67,7 +67,7 @@ def found_in(planned: Sequence[PlannedPool], sample: Sample, *, is_new: bool = F
     for numa, size, wanted, actual in differences(planned, sample):
         where = "" if numa is None else f" on NUMA node {numa}"
         subject = f"{page_label(size)} pool{where}"
-        reason = f"The plan in force has {wanted} pages of {page_label(size)}{where}, the node has {actual}."
+        reason = f"The plan in force has {wanted:,} pages of {page_label(size)}{where}, the node has {actual:,}."
         if actual < wanted:
             if is_new:
                 fix = f"{_INSTALL} The node's next report says whether they are there."

@@ -86,7 +86,7 @@ def pool_idle(observed: Observed) -> Iterable[NodeFinding]:
             "pool_idle",
             f"{page_label(size)} pool",
             "A large part of the pool is idle",
-            f"{pages} of {total[size]} pages of {page_label(size)} are neither used nor reserved: "
+            f"{pages:,} of {total[size]:,} pages of {page_label(size)} are neither used nor reserved: "
             f"{format_bytes(pages * size)} that nothing else on the node can use.",
             "Give the pages back, or start what they were reserved for.",
         )
@@ -104,7 +104,7 @@ def surplus_pages(observed: Observed) -> Iterable[NodeFinding]:
                 "surplus_pages",
                 f"{size} pool",
                 "It lives on surplus pages",
-                f"{pool.surplus_hugepages} pages of {size} were taken above nr_hugepages (nr_overcommit_hugepages). "
+                f"{pool.surplus_hugepages:,} pages of {size} were taken above nr_hugepages (nr_overcommit_hugepages). "
                 "They are freed with their last user, and fragmentation may keep the next start from getting them.",
                 "Reserve the pages with nr_hugepages, best at boot.",
             )

@@ -90,7 +90,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
         else:
             elsewhere[home] = elsewhere.get(home, 0) + 1
     for home, count in sorted(elsewhere.items())[:MAX_NOTES]:
-        notes.append(f"node {home} is not in the input; its {count} pods are left out")
+        notes.append(f"node {home} is not in the input; its {count:,} pods are left out")
     found = []
     for name, node in sorted(nodes.items()):
         built = _found_node(node, parts[name])
@@ -212,7 +212,7 @@ def _unique_pods(pods: Iterable[Pod], notes: list[str]) -> list[Pod]:
         twice += key in found
         found[key] = pod
     if twice:
-        notes.append(f"{twice} pods are in the input twice; the later one of each is taken")
+        notes.append(f"{twice:,} pods are in the input twice; the later one of each is taken")
     return list(found.values())
 
 
@@ -397,7 +397,7 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
     info = status.nodeInfo if status is not None else None
     unknown = list(doubts)
     if parts.without_request:
-        unknown.append(f"memory of {parts.without_request} pods without a memory request")
+        unknown.append(f"memory of {parts.without_request:,} pods without a memory request")
     return FoundNode(
         facts=base,
         reservations=reservations,

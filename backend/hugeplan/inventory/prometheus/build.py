@@ -297,7 +297,7 @@ def _with_pods(
     unknown = list(node.unknown)
     measured = sum(tenant.history is not None for tenant in tenants)
     if tenants and measured < len(tenants):
-        unknown.append(f"memory in use of {len(tenants) - measured} pods: no working set is recorded")
+        unknown.append(f"memory in use of {len(tenants) - measured:,} pods: no working set is recorded")
     return replace(
         node,
         databases=tuple(_unique(databases)),

@@ -277,6 +277,6 @@ def obstacle(node: NodeFacts, engine: Engine, policy: Policy, demand: Demand, *,
     if size == GIB and cma >= demand.pages * size:
         return None
     return (
-        f"{label} pages after boot need contiguous memory: {have} of {demand.pages} are allocated,"
+        f"{label} pages after boot need contiguous memory: {have:,} of {demand.pages:,} are allocated,"
         f" and hugetlb_cma holds {format_bytes(cma)}"
     )

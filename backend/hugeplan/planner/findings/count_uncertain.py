@@ -25,7 +25,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 CODE,
                 instance.name,
                 "The slack covers what the count may be off by",
-                f"The count may be off by {demand.error_pages}, the slack is {spare}.",
+                f"The count may be off by {demand.error_pages:,}, the slack is {spare:,}.",
                 evidence=evidence,
             )
             continue
@@ -34,7 +34,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             CODE,
             instance.name,
             f"It may need up to {short} more",
-            f"The rule's count may be off by {demand.error_pages} pages, the slack is {spare}.",
+            f"The rule's count may be off by {demand.error_pages:,} pages, the slack is {spare:,}.",
             "Compare with the running server's own count, or raise policy.slack_min_pages.",
             evidence=evidence,
         )

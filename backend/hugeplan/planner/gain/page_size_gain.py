@@ -39,7 +39,7 @@ from hugeplan.planner.model import (
     Term,
 )
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.units import format_change
+from hugeplan.planner.units import format_change, with_minus
 
 HIGH_WIDTH_POINTS, MEDIUM_WIDTH_POINTS = 20.0, 60.0
 """Widest range, in points of throughput, that may be called high (plus or minus 10) and medium confidence."""
@@ -302,7 +302,7 @@ def _confidence(scenarios: tuple[Scenario, ...], described: bool, basis: Source,
 
 def _whole_ns(ns: float) -> str:
     """Whole nanoseconds; what is less than a half keeps its first digit, so that it does not read as nothing."""
-    return f"{ns:.1g}" if 0.0 < abs(ns) < 0.5 else str(round(ns))
+    return with_minus(f"{ns:.1g}" if 0.0 < abs(ns) < 0.5 else f"{round(ns):,}")
 
 
 def _statement(

@@ -191,7 +191,7 @@ def _pool_parts(pools: Sequence[PoolPlan]) -> Iterable[LedgerPart]:
                 explanation=Explanation(
                     f"{what} pages x page size",
                     (
-                        Term(f"{what} pages", str(pages), Source.COMPUTED),
+                        Term(f"{what} pages", f"{pages:,}", Source.COMPUTED),
                         Term("page size", page_label(pool.page_bytes), Source.GIVEN),
                     ),
                     "Documentation/admin-guide/mm/hugetlbpage.rst",

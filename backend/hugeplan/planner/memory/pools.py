@@ -193,14 +193,14 @@ def pool_plans(
 
 def _explanation(demand: int, held: int, slack: int, page_bytes: int, policy: Policy) -> Explanation:
     least = least_slack_pages(page_bytes, policy)
-    others = (Term("held by others", f"{held} pages", Source.MEASURED),) if held else ()
+    others = (Term("held by others", f"{held:,} pages", Source.MEASURED),) if held else ()
     return Explanation(
         f"pages = demand + {'held by others + ' if held else ''}max(ceil(slack / page), least slack)",
         (
-            Term("demand", f"{demand} pages", Source.COMPUTED),
+            Term("demand", f"{demand:,} pages", Source.COMPUTED),
             *others,
             Term("slack", f"{slack} bytes: {policy.slack_fraction:.4g} of the segments", Source.GIVEN),
-            Term("least slack", f"{least} pages", Source.GIVEN),
+            Term("least slack", f"{least:,} pages", Source.GIVEN),
         ),
         "policy of the scenario; the demand's own rule is with each instance",
     )

@@ -208,7 +208,7 @@ def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server
     return wrong(
         BACKING,
         instance.name,
-        f"It runs on base pages: {max(room, 0)} of {instance.demand.pages} pages of {planned} are left for it",
+        f"It runs on base pages: {max(room, 0):,} of {instance.demand.pages:,} pages of {planned} are left for it",
         f"{lies}. The pool's pages are held by {who}.",
         "Stop the holders or plan for them too (hugeplan plan --node this), then restart it.",
         evidence=(pid, measured("free pages", room), because(Cause.HELD)),
@@ -257,7 +257,7 @@ def _backing(observed: Observation, instance: InstancePlan, server: Server) -> F
         return attention(
             BACKING,
             name,
-            f"It maps {pages} pages of {planned}, {planned_pages} are planned",
+            f"It maps {pages:,} pages of {planned}, {planned_pages:,} are planned",
             *_why_other_pages(instance, server),
             evidence=(pid, measured("pages mapped", pages)),
         )

@@ -156,7 +156,7 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
             plan.node,
             "The command line reserves something else than the plan",
             "It asks for "
-            + ", ".join(f"{pages} pages of {page_label(size)}" for size, pages in sorted(asked.items()))
+            + ", ".join(f"{pages:,} pages of {page_label(size)}" for size, pages in sorted(asked.items()))
             + ".",
             "Install the plan's command line.",
         )

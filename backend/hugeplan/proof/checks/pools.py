@@ -54,9 +54,9 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield wrong(
                 COUNT,
                 subject,
-                f"The pool was lowered to {real} of {pool.pages} pages while its pages are in use",
-                f"{lent} pages are surplus: they go as soon as they are free, and their user does not start again. In "
-                f"use by {said(holders(observed, pool.page_bytes)) or 'a process that was not read'}.",
+                f"The pool was lowered to {real:,} of {pool.pages:,} pages while its pages are in use",
+                f"{lent:,} pages are surplus: they go as soon as they are free, and their user does not start again. "
+                f"In use by {said(holders(observed, pool.page_bytes)) or 'a process that was not read'}.",
                 "Raise the pool to the planned count (hugeplan apply); find who lowered it (sysctl, tuned, a unit).",
                 evidence=(measured("nr_hugepages", real), measured("surplus_hugepages", lent), because(Cause.LOWERED)),
             )
@@ -64,7 +64,7 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield wrong(
                 COUNT,
                 subject,
-                f"The pool is not reserved: it has none of {pool.pages} pages",
+                f"The pool is not reserved: it has none of {pool.pages:,} pages",
                 f"{planned} are planned, {format_bytes(pool.pages * pool.page_bytes)}.",
                 "hugeplan apply reserves it now; a reboot with the command line is sure.",
                 evidence=(measured("nr_hugepages", real), because(Cause.NOT_RESERVED)),
@@ -73,7 +73,7 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield wrong(
                 COUNT,
                 subject,
-                f"The kernel gave {real} of {pool.pages} pages",
+                f"The kernel gave {real:,} of {pool.pages:,} pages",
                 f"{planned} are planned, {real} are allocated: {format_bytes((pool.pages - real) * pool.page_bytes)} "
                 "are missing.",
                 "hugeplan apply grows it step by step; a reboot with the command line is sure.",
@@ -83,7 +83,7 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield attention(
                 COUNT,
                 subject,
-                f"{real - pool.pages} more pages than planned are allocated",
+                f"{real - pool.pages:,} more pages than planned are allocated",
                 f"{planned} are planned, {real} are allocated: nobody else can use the difference.",
                 "Find who reserves them (hugeplan lint /proc/cmdline /etc/sysctl.d/*.conf), or plan again.",
                 evidence=(measured("nr_hugepages", real),),
@@ -115,7 +115,7 @@ def check_overcommit(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield attention(
                 OVERCOMMIT,
                 subject,
-                f"The kernel may take {over} pages beyond the pool",
+                f"The kernel may take {over:,} pages beyond the pool",
                 f"nr_overcommit_hugepages is {over}, {lent} surplus pages are in use now: a short pool goes unnoticed.",
                 "Set nr_overcommit_hugepages to 0 and reserve what is needed.",
             )
@@ -151,13 +151,13 @@ def check_idle(plan: Plan, observed: Observation) -> Iterable[Finding]:
             yield attention(
                 IDLE,
                 subject,
-                f"{idle} of {total} pages are idle",
-                f"{used} pages are mapped or reserved, {demand} were planned to be.",
+                f"{idle:,} of {total:,} pages are idle",
+                f"{used:,} pages are mapped or reserved, {demand:,} were planned to be.",
                 "An engine fell back to base pages, is not running, or is smaller than planned.",
                 evidence=(measured("free_hugepages", free), measured("resv_hugepages", reserved)),
             )
         else:
-            yield ok(IDLE, subject, "The pool is used", f"{used} pages are mapped or reserved of {total}.")
+            yield ok(IDLE, subject, "The pool is used", f"{used:,} pages are mapped or reserved of {total:,}.")
 
 
 def check_room(plan: Plan, observed: Observation) -> Iterable[Finding]:
@@ -189,7 +189,7 @@ def check_room(plan: Plan, observed: Observation) -> Iterable[Finding]:
                     ROOM,
                     subject,
                     "The missing pages can be made now",
-                    f"{blocks} free blocks of {page_label(pool.page_bytes)}, {missing} pages are missing.",
+                    f"{blocks} free blocks of {page_label(pool.page_bytes)}, {missing:,} pages are missing.",
                 )
             else:
                 yield attention(
