@@ -14,7 +14,8 @@ import {
   type PlannerForm,
 } from "../draft/planner-form";
 import { settingBytes } from "../draft/pool-size";
-import { type ChangeDatabase, DatabaseInputs } from "./database/database-inputs";
+import { DatabaseInputs } from "./database/database-inputs";
+import type { ChangeDatabase } from "./database/setting-inputs";
 import { NodeInputs, PolicyInputs } from "./node-inputs";
 import { ObservedWorkloads } from "./observed-workloads";
 import { PastePods } from "./paste-pods";
