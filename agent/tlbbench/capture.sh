@@ -174,6 +174,7 @@ capture() {
         /sys/devices/system/node/node[0-9]*/hugepages/hugepages-*/*_hugepages \
         /sys/kernel/mm/hugepages/hugepages-*/*_hugepages \
         /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag \
+        /sys/kernel/mm/transparent_hugepage/hugepages-*/enabled \
         /sys/kernel/mm/transparent_hugepage/shmem_enabled /sys/kernel/mm/transparent_hugepage/hpage_pmd_size \
         /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor /sys/devices/system/cpu/cpufreq/boost \
         /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/smt/active \

@@ -90,7 +90,8 @@ static void check_cycle(struct harness *h, enum latency_curve layout, uint64_t n
     bool lines[64] = {false};
 
     memset(base, 0, BYTES);
-    char *start = latency_link(base, BYTES, PAGE, layout, 77);
+    struct latency_cycle cycle = {base, BYTES, PAGE, layout, 77};
+    char *start = latency_link(&cycle);
     char *position = start;
     uint64_t length = 0;
 
@@ -117,6 +118,40 @@ static void latency_cycles_are_whole(struct harness *h)
     check_cycle(h, LAYOUT_LINE_PER_PAGE, 256);
     check_cycle(h, LAYOUT_RANDOM_64B, 16384);
     check_cycle(h, LAYOUT_PACKED, 256);
+}
+
+/* A ring of 1,024 pointers, chased from places as far apart as the chases are many. */
+static void chases_side_by_side_make_equal_steps(struct harness *h)
+{
+    enum { COUNT = 1024, STEPS = 64 };
+    void *ring[COUNT];
+
+    for (unsigned index = 0; index < COUNT; index++)
+        ring[index] = &ring[(index + 1) % COUNT];
+    for (unsigned count = 1; count <= CHASES_MAX; count *= 2) {
+        struct chase chases[CHASES_MAX] = {0};
+        double ns = -1;
+
+        for (unsigned index = 0; index < count; index++)
+            chases[index].position = &ring[index * (COUNT / count)];
+        (void)chase_time_parallel(chases, count, (uint64_t)STEPS * count, &ns);
+        CHECK(ns > 0);
+        for (unsigned index = 0; index < count; index++)
+            CHECK(chases[index].position == &ring[(index * (COUNT / count) + STEPS) % COUNT]);
+    }
+}
+
+static void nodes_are_found_by_their_step(struct harness *h)
+{
+    enum { BYTES = 1 << 20, PAGE = 4096 };
+    struct latency_cycle cycle = {aligned_alloc(PAGE, BYTES), BYTES, PAGE, LAYOUT_LINE_PER_PAGE, 5};
+    const char *node = latency_link(&cycle);
+
+    for (uint64_t step = 0; step < latency_node_count(&cycle); step++) {
+        CHECK(node == latency_node(&cycle, step));
+        node = *(char *const *)node;
+    }
+    free(cycle.base);
 }
 
 static void walk_follows_the_pointers(struct harness *h)
@@ -277,6 +312,8 @@ static const struct harness_case CASES[] = {
     {"a permutation without a table is one", tableless_permutation_is_one},
     {"a permutation without a table has no stride", tableless_permutation_has_no_stride},
     {"cycles of the latency layouts are whole", latency_cycles_are_whole},
+    {"chases side by side make equal steps", chases_side_by_side_make_equal_steps},
+    {"nodes of a cycle are found by their step", nodes_are_found_by_their_step},
     {"a walk follows the pointers", walk_follows_the_pointers},
     {"a walk follows a table", walk_follows_a_table},
     {"pages of zeroes take no memory", pages_of_zeroes_take_no_memory},

@@ -37,6 +37,23 @@ static void choices(struct harness *h)
     CHECK_TEXT(choice, "");
 }
 
+static void multi_size_follows_its_own_choice(struct harness *h)
+{
+    struct environment *e = calloc(1, sizeof(*e));
+    struct multi_size_thp size = {.page_bytes = 65536, .enabled = "inherit"};
+
+    (void)snprintf(e->thp.enabled, sizeof(e->thp.enabled), "madvise");
+    CHECK(environment_grants_multi_size(e, &size));
+    (void)snprintf(e->thp.enabled, sizeof(e->thp.enabled), "never");
+    CHECK(!environment_grants_multi_size(e, &size));
+    (void)snprintf(size.enabled, sizeof(size.enabled), "always");
+    CHECK(environment_grants_multi_size(e, &size));
+    (void)snprintf(size.enabled, sizeof(size.enabled), "never");
+    (void)snprintf(e->thp.enabled, sizeof(e->thp.enabled), "always");
+    CHECK(!environment_grants_multi_size(e, &size));
+    free(e);
+}
+
 static void pool_names(struct harness *h)
 {
     CHECK_U64(pool_directory_bytes("hugepages-2048kB"), UINT64_C(2) << 20);
@@ -187,6 +204,7 @@ static void the_running_machine(struct harness *h)
 static const struct harness_case cases[] = {
     {"meminfo", meminfo},
     {"bracketed choices", choices},
+    {"multi-size THP follow their own choice", multi_size_follows_its_own_choice},
     {"pool directories", pool_names},
     {"cgroup places", cgroups},
     {"cpuinfo of x86", cpuinfo_of_x86},

@@ -56,7 +56,7 @@ def environment(name: str) -> dict:
 def unknown_is_null() -> None:
     made = environment("no-hugetlb")
     assert made["huge_pages"] == {"default_bytes": None, "sizes": []}
-    assert made["thp"] == {"enabled": None, "defrag": None, "shmem_enabled": None, "page_bytes": None}
+    assert made["thp"] == {"enabled": None, "defrag": None, "shmem_enabled": None, "page_bytes": None, "multi_size": None}
     assert made["memory"]["hugetlb_bytes"] is None
     assert set(made["cgroup"].values()) == {None}
     assert made["numa_nodes"] == []
@@ -101,6 +101,7 @@ def conditions_are_recorded() -> None:
         "page_table_isolation": 1,
         "page_table_levels": None,
         "smt_active": 1,
+        "second_level_cache_bytes": None,
         "last_level_cache_bytes": 36 << 20,
     }
     assert set(environment("no-hugetlb")["conditions"].values()) == {None}

@@ -172,6 +172,29 @@ def latency_curves() -> None:
         assert delta["ci95_low_ns"] <= delta["delta_ns"] <= delta["ci95_high_ns"], delta
 
 
+def walks_are_rows() -> None:
+    """Each thing that was varied is a curve for each page size; a walk costs more than none, and chases overlap."""
+    made = suite.document("latency", "--page-sizes", f"{PAGE},thp", "--curves", "walks", "--time-limit", "40")
+    walks = made["latency"]["walks"]
+    assert walks["status"] == "ok", walks
+    base = {
+        curve["x_name"]: {point["x"]: point["ns_min"] for point in curve["points"]}
+        for curve in walks["curves"]
+        if curve["backing_kind"] == "base"
+    }
+    expected = {"chases", "table_bytes", "stride_bytes"} | ({"numa_node"} if "numa_node" in base else set())
+    assert set(base) == expected, set(base)
+    sizes = {curve["backing"] for curve in walks["curves"] if curve["backing_kind"] == "multi_size_thp"}
+    given = {size["page_bytes"] for size in made["environment"]["thp"]["multi_size"] or [] if size["enabled"] != "never"}
+    assert given or not sizes, sizes
+    tables, chases = base["table_bytes"], base["chases"]
+    if len(tables) < 2 or not {1, 8} <= set(chases):
+        raise suite.Skip("the machine is busy: too few points in time")
+    held, *walked = (tables[x] for x in sorted(tables))
+    assert held < min(walked), tables
+    assert chases[8] < chases[1], chases
+
+
 def pressure_points() -> None:
     """Transparent huge pages need no pool. The numbers depend on the machine; how they hang together does not."""
     asked = ("--page-sizes", f"{PAGE},thp", "--curves", "pressure")
@@ -257,6 +280,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("workers take what is idle", workers_take_what_is_idle),
     ("starved workers do not hold the program", starved_workers_do_not_hold_the_program),
     ("latency curves", latency_curves),
+    ("walks are rows", walks_are_rows),
     ("latency under pressure", pressure_points),
 ]
 

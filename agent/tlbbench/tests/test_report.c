@@ -68,7 +68,8 @@ static void differences_are_a_table(struct harness *h)
     };
     struct latency_result latency = {.deltas = deltas, .delta_count = 4};
     struct pressure_result pressure = {0};
-    struct run_result run = {.latency = &latency, .pressure = &pressure};
+    struct walks_result walks = {0};
+    struct run_result run = {.latency = &latency, .pressure = &pressure, .walks = &walks};
     struct environment *e = guest(HYPERVISOR_ABSENT);
     char *text = NULL;
     size_t length = 0;
@@ -262,7 +263,8 @@ static void missing_things_are_said_once(struct harness *h)
     struct curve items[] = {curve("1G", NULL, 0), curve("1G", NULL, 0), curve("1G", NULL, 0), curve("2M", NULL, 0)};
     struct latency_result latency = {.curves = {items, 4}};
     struct pressure_result pressure = {0};
-    struct run_result run = {.latency = &latency, .pressure = &pressure};
+    struct walks_result walks = {0};
+    struct run_result run = {.latency = &latency, .pressure = &pressure, .walks = &walks};
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
@@ -305,7 +307,44 @@ static void a_shared_core_is_told(struct harness *h)
     CHECK(!tells_of_sharing(NAN));
 }
 
+static void walks_are_rows_by_what_was_varied(struct harness *h)
+{
+    struct environment *e = guest(HYPERVISOR_ABSENT);
+    struct curve_point tables[] = {{.x = 1024, .stats = {.ns_p50 = 2.7}},
+                                   {.x = 1u << 19, .stats = {.ns_p50 = 8.5}},
+                                   {.x = 8u << 20, .stats = {.ns_p50 = 25.5}},
+                                   {.x = 128u << 20, .stats = {.ns_p50 = 88.8}}};
+    struct curve_point nodes[] = {{.x = 0, .stats = {.ns_p50 = 100}}, {.x = 1, .stats = {.ns_p50 = 171}}};
+    struct curve curves[] = {curve("4K", tables, 4), curve("2M", nodes, 2)};
+    struct walks_result walks = {.curves = {curves, 2}, .cpu_node = 1};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+
+    if (out == NULL)
+        abort();
+    e->conditions.second_level_cache_bytes = 2u << 20;
+    e->conditions.last_level_cache_bytes = 32u << 20;
+    curves[0].x_name = "table_bytes";
+    curves[1].x_name = "numa_node";
+    report_walks(out, e, &walks);
+    (void)fclose(out);
+    CHECK_TEXT(text, "\nNUMA node that holds the memory, ns per access\n"
+                     " NUMA node           2M\n"
+                     "         0        100.0\n"
+                     "         1 local  171.0\n"
+                     "\npage tables that the walks read, ns per access to a page (held = no walks)\n"
+                     "    tables          4K\n"
+                     "     1 KiB held    2.7\n"
+                     "   512 KiB L2      8.5\n"
+                     "     8 MiB LLC    25.5\n"
+                     "   128 MiB DRAM   88.8\n");
+    free(text);
+    free(e);
+}
+
 static const struct harness_case cases[] = {
+    {"walks are rows by what was varied", walks_are_rows_by_what_was_varied},
     {"differences are a table", differences_are_a_table},
     {"rows are a table", rows_are_a_table},
     {"plots show low and high", plots_show_low_and_high},

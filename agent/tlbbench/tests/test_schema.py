@@ -136,6 +136,16 @@ CURVE = {
     "reason": None,
     "points": [POINT],
 }
+WALKS = {
+    "status": "ok",
+    "reason": None,
+    "cpu_node": 0,
+    "curves": [
+        {**CURVE, "name": f"walks {name} 4K", "x_name": name, "footprint_bytes": 134217728}
+        for name in ("chases", "numa_node", "table_bytes", "stride_bytes")
+    ],
+    "duration_seconds": 1.5,
+}
 ROW = {
     "row_bytes": 128,
     "keys": "uniform",
@@ -208,7 +218,7 @@ def measured() -> Any:
         "clock": {"core_hz": 4e9, "l1_hit_ns": 1, "l1_hit_cycles": 4},
         "curves": [{**CURVE, "x_name": "pages"}],
     }
-    made["latency"] = {**part, "curves": [CURVE], "paired_deltas": [DELTA], "pressure": PRESSURE}
+    made["latency"] = {**part, "curves": [CURVE], "paired_deltas": [DELTA], "pressure": PRESSURE, "walks": WALKS}
     made["rows"] = {**part, "measurements": [ROW], "break_even": [BREAK_EVEN]}
     made["scatter"] = {
         **part,
@@ -227,6 +237,11 @@ MAY_LACK = {
     "numa_nodes.mem_reclaimable_bytes",
     "ways_max",
     "latency.pressure",
+    "latency.walks",
+    "walks.duration_seconds",
+    "curves.footprint_bytes",
+    "thp.multi_size",
+    "conditions.second_level_cache_bytes",
     "environment.processes",
     "pressure.duration_seconds",
     "rss_outside_bytes",

@@ -19,6 +19,7 @@
 #include "rows/result.h"
 #include "scatter/scatter.h"
 #include "timing/cpus.h"
+#include "timing/curve.h"
 #include "timing/session.h"
 
 #include <math.h>
@@ -232,11 +233,14 @@ static int skip_sections(const struct options *options, const struct verdict *ve
 
 static void add_backing(struct session *session, enum backing_kind kind, uint64_t page_bytes)
 {
-    struct backing *backing = &session->backings[session->backing_count++];
+    bool is_multi_size = kind == BACKING_MULTI_SIZE_THP;
+    struct backing *backing = &session->backings[session->backing_count + session->multi_size_count];
     char text[PAGE_TEXT_BYTES];
 
+    session->backing_count += is_multi_size ? 0 : 1;
+    session->multi_size_count += is_multi_size ? 1 : 0;
     *backing = (struct backing){.kind = kind, .page_bytes = page_bytes};
-    (void)snprintf(backing->name, sizeof(backing->name), "%.15s",
+    (void)snprintf(backing->name, sizeof(backing->name), "%s%.10s", is_multi_size ? "THP-" : "",
                    kind == BACKING_THP ? "THP" : page_text(page_bytes, text));
 }
 
@@ -251,6 +255,9 @@ static void list_backings(struct session *session, const struct options *options
     for (size_t index = 0; index < environment->pool_count && session->backing_count < SESSION_BACKINGS_MAX; index++)
         if (options_want_page_size(options, environment->pools[index].page_bytes))
             add_backing(session, BACKING_HUGETLB, environment->pools[index].page_bytes);
+    for (size_t index = 0; index < environment->multi_size_count && options_want_thp(options); index++)
+        if (environment_grants_multi_size(environment, &environment->multi_size[index]))
+            add_backing(session, BACKING_MULTI_SIZE_THP, environment->multi_size[index].page_bytes);
 }
 
 /* Leaves the CPUs of the NUMA node, where any of them may be used. */
@@ -338,6 +345,10 @@ void run_result_free(struct run_result *result)
     if (result->pressure != NULL) {
         pressure_result_free(result->pressure);
         free(result->pressure);
+    }
+    if (result->walks != NULL) {
+        curve_list_free(&result->walks->curves);
+        free(result->walks);
     }
     if (result->rows != NULL) {
         rows_result_free(result->rows);

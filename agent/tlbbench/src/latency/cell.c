@@ -55,20 +55,24 @@ static void walk_until_steady(struct chase *chase, uint64_t nodes, double second
     }
 }
 
-void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches, void *start,
-                          uint64_t nodes)
+void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches,
+                          struct chase *chase, uint64_t nodes)
 {
-    struct chase chase = {.position = start};
+    walk_until_steady(chase, nodes, plan->warm_seconds);
+    latency_time_batches(cell, plan, batches, chase, 1);
+}
 
-    walk_until_steady(&chase, nodes, plan->warm_seconds);
+void latency_time_batches(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches,
+                          struct chase *chases, unsigned count)
+{
     if (cell->accesses == 0)
-        cell->accesses = chase_batch_accesses(&chase, plan->batch_seconds);
+        cell->accesses = count * chase_batch_accesses(chases, plan->batch_seconds);
     for (unsigned batch = 0; batch < batches; batch++) {
         bool quiet = false;
         double ns = NAN;
 
         for (unsigned try = 0; try < DISTURBED_TRIES && !quiet && !signals_stop_requested(); try++) {
-            quiet = chase_time_batch(&chase, cell->accesses, &ns);
+            quiet = chase_time_parallel(chases, count, cell->accesses, &ns);
             cell->dropped += quiet ? 0 : 1;
         }
         if (quiet && cell->count < LATENCY_SAMPLES_MAX)
@@ -86,39 +90,44 @@ void latency_end_round(struct latency_cell *cell, size_t first, unsigned round)
         cell->round_ns[round] = statistics_median(samples, count);
 }
 
-struct nodes {
-    char *base;
-    uint64_t page_bytes; /* CACHE_LINE_BYTES for the dense layouts */
-    uint64_t seed;
-};
-
-static char *node_at(const struct nodes *nodes, uint64_t index)
+static char *node_at(const struct latency_cycle *cycle, uint64_t index)
 {
-    uint64_t lines = nodes->page_bytes / CACHE_LINE_BYTES;
-    uint64_t line = lines > 1 ? rng_mix(nodes->seed ^ index) % lines : 0;
+    uint64_t bytes = cycle->layout == LAYOUT_LINE_PER_PAGE ? cycle->base_page_bytes : CACHE_LINE_BYTES;
+    uint64_t lines = bytes / CACHE_LINE_BYTES;
+    uint64_t line = lines > 1 ? rng_mix(cycle->seed ^ index) % lines : 0;
 
-    return nodes->base + index * nodes->page_bytes + line * CACHE_LINE_BYTES;
+    return cycle->base + index * bytes + line * CACHE_LINE_BYTES;
 }
 
-void latency_visit(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed)
+uint64_t latency_node_count(const struct latency_cycle *cycle)
 {
-    uint64_t count = footprint / (layout == LAYOUT_RANDOM_64B ? CACHE_LINE_BYTES : base_page_bytes);
-    struct nodes nodes = {base, layout == LAYOUT_LINE_PER_PAGE ? base_page_bytes : CACHE_LINE_BYTES, seed};
+    return cycle->footprint / (cycle->layout == LAYOUT_RANDOM_64B ? CACHE_LINE_BYTES : cycle->base_page_bytes);
+}
+
+void latency_visit(const struct latency_cycle *cycle)
+{
+    uint64_t count = latency_node_count(cycle);
 
     for (uint64_t index = 0; index < count; index++)
-        (void)*(volatile const char *)node_at(&nodes, index);
+        (void)*(volatile const char *)node_at(cycle, index);
 }
 
-void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed)
+char *latency_node(const struct latency_cycle *cycle, uint64_t step)
 {
-    uint64_t count = footprint / (layout == LAYOUT_RANDOM_64B ? CACHE_LINE_BYTES : base_page_bytes);
-    struct nodes nodes = {base, layout == LAYOUT_LINE_PER_PAGE ? base_page_bytes : CACHE_LINE_BYTES, seed};
-    struct permutation permutation = permutation_new(count, seed);
-    char *first = node_at(&nodes, permutation_at(&permutation, 0));
+    struct permutation permutation = permutation_new(latency_node_count(cycle), cycle->seed);
+
+    return node_at(cycle, permutation_at(&permutation, step));
+}
+
+void *latency_link(const struct latency_cycle *cycle)
+{
+    uint64_t count = latency_node_count(cycle);
+    struct permutation permutation = permutation_new(count, cycle->seed);
+    char *first = node_at(cycle, permutation_at(&permutation, 0));
     char *node = first;
 
     for (uint64_t index = 1; index < count; index++) {
-        char *next = node_at(&nodes, permutation_at(&permutation, index));
+        char *next = node_at(cycle, permutation_at(&permutation, index));
 
         *(char **)node = next;
         node = next;

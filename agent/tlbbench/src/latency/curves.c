@@ -30,7 +30,6 @@ static int add_curve(const struct latency_plan *plan, struct latency_series *ser
 {
     struct curve *curve =
         curve_list_add(&result->curves, &series->backing, LATENCY_CURVE_NAMES[layout], &series->verdict);
-    size_t noisy = 0;
 
     if (curve == NULL)
         return -1;
@@ -38,11 +37,18 @@ static int add_curve(const struct latency_plan *plan, struct latency_series *ser
                    series->backing.name);
     curve->x_name = "footprint_bytes";
     curve->granted_fraction = series->granted_fraction;
-    curve->points = calloc(plan->footprint_count, sizeof(*curve->points));
+    return latency_fill_curve(curve, plan->footprints, series->cells[layout], plan->footprint_count);
+}
+
+int latency_fill_curve(struct curve *curve, const uint64_t *x, struct latency_cell *cells, size_t count)
+{
+    size_t noisy = 0;
+
+    curve->points = calloc(count, sizeof(*curve->points));
     if (curve->points == NULL)
         return -1;
-    for (size_t point = 0; point < plan->footprint_count; point++) {
-        struct latency_cell *cell = &series->cells[layout][point];
+    for (size_t point = 0; point < count; point++) {
+        struct latency_cell *cell = &cells[point];
 
         if (cell->count + cell->dropped == 0)
             continue;
@@ -50,7 +56,7 @@ static int add_curve(const struct latency_plan *plan, struct latency_series *ser
             noisy++;
             continue;
         }
-        curve->points[curve->point_count].x = plan->footprints[point];
+        curve->points[curve->point_count].x = x[point];
         statistics_summarise(cell->samples, cell->count, cell->dropped, &curve->points[curve->point_count++].stats);
     }
     if (noisy > 0 && curve->verdict.status == STATUS_OK) {
@@ -149,7 +155,8 @@ int latency_collect(const struct latency_plan *plan, struct latency_series *seri
 const char *const LATENCY_CURVE_NAMES[LATENCY_CURVE_COUNT] = {[LAYOUT_LINE_PER_PAGE] = "line_per_page",
                                                               [LAYOUT_RANDOM_64B] = "random_64b",
                                                               [LAYOUT_PACKED] = "packed",
-                                                              [LATENCY_PRESSURE] = "pressure"};
+                                                              [LATENCY_PRESSURE] = "pressure",
+                                                              [LATENCY_WALKS] = "walks"};
 
 void latency_result_free(struct latency_result *result)
 {

@@ -152,7 +152,6 @@ static int measure_placement(struct latency_run *run, const struct placement *pl
     size_t point = placed->point;
     uint64_t seed = placed->seed;
     uint64_t footprint = run->plan.footprints[point];
-    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? CACHE_LINE_BYTES : run->session->base_page_bytes;
     uint64_t offset = seed % common_places(run, layout, point) * footprint;
     uint32_t order[SESSION_BACKINGS_MAX];
 
@@ -164,18 +163,18 @@ static int measure_placement(struct latency_run *run, const struct placement *pl
         if (session_must_stop(run->session, verdict))
             return -1;
         if (arena->base != NULL && latency_plan_has(&run->plan, layout, point, series->bytes)) {
-            char *base = arena->base + offset;
-            uint64_t nodes = footprint / node_bytes;
+            struct latency_cycle cycle = {arena->base + offset, footprint, run->session->base_page_bytes, layout, seed};
+            uint64_t nodes = latency_node_count(&cycle);
 
             tlb_flush();
-            void *start = latency_link(base, footprint, run->session->base_page_bytes, layout, seed);
+            struct chase chase = {.position = latency_link(&cycle)};
 
             /* A cycle within a shared cache has two steady states: fast laps keep its lines, in slow ones the
              * neighbours replace them before they are used again. Like any program that runs for long it starts in the
              * cache, and leaves it only where it cannot stay. */
             if (nodes * CACHE_LINE_BYTES <= run->cache_bytes)
-                latency_visit(base, footprint, run->session->base_page_bytes, layout, seed);
-            latency_measure_cell(&series->cells[layout][point], &run->plan, placed->batches, start, nodes);
+                latency_visit(&cycle);
+            latency_measure_cell(&series->cells[layout][point], &run->plan, placed->batches, &chase, nodes);
         }
     }
     return 0;
@@ -186,8 +185,8 @@ static int measure_placement(struct latency_run *run, const struct placement *pl
 static int measure_point(struct latency_run *run, enum latency_curve layout, size_t point, unsigned round,
                          struct rng *rng, struct verdict *verdict)
 {
-    uint64_t node_bytes = layout == LAYOUT_RANDOM_64B ? CACHE_LINE_BYTES : run->session->base_page_bytes;
-    bool is_short = run->plan.footprints[point] / node_bytes <= PLACED_NODES_MAX;
+    struct latency_cycle cycle = {NULL, run->plan.footprints[point], run->session->base_page_bytes, layout, 0};
+    bool is_short = latency_node_count(&cycle) <= PLACED_NODES_MAX;
     unsigned placements = is_short ? run->plan.batches : 1;
     size_t first[SESSION_BACKINGS_MAX] = {0};
     int status = 0;

@@ -18,6 +18,7 @@ enum latency_curve {
     LAYOUT_PACKED,        /* as many lines as the first, side by side: the cache-only control */
     LAYOUT_COUNT,
     LATENCY_PRESSURE = LAYOUT_COUNT,
+    LATENCY_WALKS,
     LATENCY_CURVE_COUNT,
 };
 extern const char *const LATENCY_CURVE_NAMES[];
@@ -55,3 +56,19 @@ void latency_result_free(struct latency_result *result);
  * when memory for the result ran out. Free with latency_result_free(). */
 int latency_measure(const struct session *session, const struct latency_request *request,
                     struct latency_result *result);
+
+/* --- walks.c: what decides over the cost of a walk beside the footprint --------------------------------------------
+ */
+
+/* Curves of four kinds, by x_name: "chases" (independent ones side by side), "numa_node" (that holds the memory),
+ * "table_bytes" (lines of page tables that the walks read, in turn) and "stride_bytes" (from page to page). */
+struct walks_result {
+    struct verdict verdict;
+    struct curve_list curves;
+    int cpu_node; /* NUMA node measured on; UNKNOWN where the kernel has none */
+    uint64_t peak_mapped_bytes;
+    double duration_seconds;
+};
+
+/* As latency_measure(). Chases and NUMA nodes are measured on every backing of the session, and on multi-size THP. */
+int walks_measure(const struct session *session, struct walks_result *result);

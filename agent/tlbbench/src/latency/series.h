@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The working state of latency_measure(): one series per backing, one cell per layout and footprint. Not for others. */
+/* The working state of latency_measure(): one series per backing, one cell per layout and footprint; walks_measure()
+ * uses its cells and cycles. Not for others. */
 #pragma once
 
 #include "base/verdict.h"
 #include "latency/result.h"
 #include "memory/backing.h"
+#include "timing/chase.h"
+#include "timing/curve.h"
 #include "timing/session.h"
 
 #include <stddef.h>
@@ -58,8 +61,16 @@ uint64_t latency_shared_footprint(const struct session *session, const struct la
                                   size_t series_count);
 
 /* Walks a new cycle of `nodes` until it is steady, then times `batches` batches of it. */
-void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches, void *start,
-                          uint64_t nodes);
+void latency_measure_cell(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches,
+                          struct chase *chase, uint64_t nodes);
+
+/* The batches alone, of 1, 2, 4 or 8 chases side by side. */
+void latency_time_batches(struct latency_cell *cell, const struct latency_plan *plan, unsigned batches,
+                          struct chase *chases, unsigned count);
+
+/* Makes the points of a curve from cells; those without a quiet figure are left out, and its verdict says so. Sorts the
+ * samples. Returns 0, or -1 when memory ran out. */
+int latency_fill_curve(struct curve *curve, const uint64_t *x, struct latency_cell *cells, size_t count);
 
 /* Stores the round's median, of the samples from `first` on. */
 void latency_end_round(struct latency_cell *cell, size_t first, unsigned round);
@@ -74,10 +85,23 @@ bool latency_is_narrow(const struct latency_plan *plan, const struct latency_ser
 int latency_collect(const struct latency_plan *plan, struct latency_series *series, size_t series_count,
                     struct latency_result *result);
 
+/* A cycle of a layout over the first `footprint` bytes of `base`. The nodes and their order depend on `seed` alone, not
+ * on the backing. */
+struct latency_cycle {
+    char *base;
+    uint64_t footprint, base_page_bytes;
+    enum latency_curve layout;
+    uint64_t seed;
+};
+
+uint64_t latency_node_count(const struct latency_cycle *cycle);
+
+/* The node after so many steps from the first. */
+char *latency_node(const struct latency_cycle *cycle, uint64_t step);
+
 /* Reads every node of a linked cycle once, in the order of their addresses: these loads overlap, so what fits into a
  * cache is there some milliseconds later, whatever linking left. */
-void latency_visit(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed);
+void latency_visit(const struct latency_cycle *cycle);
 
-/* Links the cycle of a layout over the first `footprint` bytes of `base` and returns its first node. The nodes
- * and their order depend on `seed` alone, not on the backing. */
-void *latency_link(char *base, uint64_t footprint, uint64_t base_page_bytes, enum latency_curve layout, uint64_t seed);
+/* Links the cycle and returns its first node. */
+void *latency_link(const struct latency_cycle *cycle);

@@ -69,6 +69,12 @@ struct thp {
     char enabled[16], defrag[16], shmem_enabled[16];
 };
 
+/* A size of transparent huge pages below thp_bytes (since 6.8). */
+struct multi_size_thp {
+    uint64_t page_bytes;
+    char enabled[16]; /* the bracketed choice: "never", "madvise", "always", "inherit" (as thp.enabled) */
+};
+
 struct memory_state {
     int64_t mem_total_bytes, mem_free_bytes, mem_available_bytes;
     int64_t page_tables_bytes, anon_huge_pages_bytes, shmem_huge_pages_bytes, file_huge_pages_bytes, hugetlb_bytes;
@@ -92,7 +98,8 @@ struct conditions {
     int64_t page_table_isolation;
     int64_t page_table_levels; /* 4 or 5 */
     int64_t smt_active;
-    uint64_t last_level_cache_bytes; /* 0 = unknown */
+    uint64_t second_level_cache_bytes; /* 0 = unknown, as the next */
+    uint64_t last_level_cache_bytes;   /* 0 = unknown */
 };
 
 struct environment {
@@ -110,6 +117,8 @@ struct environment {
     size_t pool_count;
     struct thp thp;
     uint64_t thp_bytes; /* size of a transparent huge page (hpage_pmd_size); 0 = unknown */
+    struct multi_size_thp multi_size[ENV_MAX_PAGE_SIZES]; /* rising */
+    size_t multi_size_count;                              /* 0 = this kernel has none */
     struct numa_node nodes[ENV_MAX_NODES];
     size_t node_count;
     bool numa_truncated;
@@ -132,6 +141,9 @@ int environment_node_of_cpu(const struct environment *environment, int cpu);
 
 /* The CPUs of a NUMA node; false where it has none, or is not known. */
 bool environment_cpus_of_node(const struct environment *environment, int node, struct cpu_list *cpus);
+
+/* True when a program that requests (madvise) transparent huge pages gets them in this size. */
+bool environment_grants_multi_size(const struct environment *environment, const struct multi_size_thp *size);
 
 /* Pool of this page size, or NULL. */
 const struct pool *environment_pool(const struct environment *environment, uint64_t page_bytes);

@@ -18,11 +18,12 @@
 /* Assumed where the kernel does not describe its caches: more than a core's own, less than a socket's. */
 #define ASSUMED_CACHE_BYTES (32u << 20)
 
-static uint64_t read_last_level_cache(const char *root)
+/* Bytes of cpu0's last data cache of these levels; 0 = unknown. */
+static uint64_t read_cache(const char *root, int64_t least, int64_t most)
 {
     enum { CACHE_INDEXES = 8 };
     uint64_t bytes = 0;
-    int64_t best = 0;
+    int64_t best = least - 1;
 
     for (int index = 0; index < CACHE_INDEXES; index++) {
         char directory[64];
@@ -39,7 +40,7 @@ static uint64_t read_last_level_cache(const char *root)
             continue;
         (void)snprintf(path, sizeof(path), "%s/type", directory);
         (void)tree_read_line(root, path, text, sizeof(text)); /* absent = not one of instructions */
-        if (level > best && size > 0 && strcmp(text, "Instruction") != 0) {
+        if (level > best && level <= most && size > 0 && strcmp(text, "Instruction") != 0) {
             best = level;
             bytes = size;
         }
@@ -119,5 +120,6 @@ void environment_read_conditions(struct environment *environment)
     conditions->page_table_isolation = read_isolation(root);
     conditions->page_table_levels = read_page_table_levels(root);
     conditions->smt_active = tree_read_number(root, CPU_FOLDER "/smt/active");
-    conditions->last_level_cache_bytes = read_last_level_cache(root);
+    conditions->second_level_cache_bytes = read_cache(root, 2, 2);
+    conditions->last_level_cache_bytes = read_cache(root, 1, INT64_MAX);
 }

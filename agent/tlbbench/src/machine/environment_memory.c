@@ -100,6 +100,39 @@ static void read_choice(const struct environment *environment, const char *name,
         bracketed_choice(text, choice, size);
 }
 
+/* Pools and multi-size THP begin with their page_bytes. */
+static int by_size(const void *a, const void *b)
+{
+    const uint64_t *x = a;
+    const uint64_t *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static void add_multi_size(const char *name, void *context)
+{
+    struct environment *environment = context;
+    uint64_t bytes = pool_directory_bytes(name);
+    char file[64];
+
+    if (bytes == 0 || bytes >= environment->thp_bytes || environment->multi_size_count == ENV_MAX_PAGE_SIZES)
+        return;
+    struct multi_size_thp *size = &environment->multi_size[environment->multi_size_count++];
+
+    size->page_bytes = bytes;
+    (void)snprintf(file, sizeof(file), "%.40s/enabled", name);
+    read_choice(environment, file, size->enabled, sizeof(size->enabled));
+    if (size->enabled[0] == '\0')
+        environment->multi_size_count--; /* of shared memory alone */
+}
+
+bool environment_grants_multi_size(const struct environment *environment, const struct multi_size_thp *size)
+{
+    const char *enabled = strcmp(size->enabled, "inherit") == 0 ? environment->thp.enabled : size->enabled;
+
+    return strcmp(enabled, "always") == 0 || strcmp(enabled, "madvise") == 0;
+}
+
 void environment_clear_memory(struct environment *environment)
 {
     environment->memory = (struct memory_state){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
@@ -121,6 +154,9 @@ void environment_read_memory(struct environment *environment)
     int64_t bytes = tree_read_number(environment->root, "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
 
     environment->thp_bytes = bytes > 0 ? (uint64_t)bytes : 0;
+    environment->multi_size_count = 0;
+    (void)tree_list(environment->root, "/sys/kernel/mm/transparent_hugepage", add_multi_size, environment);
+    qsort(environment->multi_size, environment->multi_size_count, sizeof(environment->multi_size[0]), by_size);
 }
 
 /* --- pools and NUMA nodes ----------------------------------------------------------------------------------------- */
@@ -156,14 +192,6 @@ static void add_pool(const char *name, void *context)
 
     memset(pool, 0, sizeof(*pool));
     pool->page_bytes = bytes;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const struct pool *x = a;
-    const struct pool *y = b;
-
-    return (x->page_bytes > y->page_bytes) - (x->page_bytes < y->page_bytes);
 }
 
 static int64_t pool_number(const struct environment *environment, int node, uint64_t page_bytes, const char *file)

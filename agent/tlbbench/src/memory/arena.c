@@ -28,11 +28,26 @@ static double granted_fraction(const struct arena *arena)
         return proof.rss_bytes == 0 ? NAN : 1.0 - (double)proof.anon_huge_bytes / (double)arena->bytes;
     case BACKING_THP:
         return (double)proof.anon_huge_bytes / (double)arena->bytes;
+    case BACKING_MULTI_SIZE_THP: /* smaps does not tell them from base pages */
+        break;
     case BACKING_HUGETLB:
         return proof.kernel_page_bytes == arena->backing.page_bytes ? (double)proof.hugetlb_bytes / (double)arena->bytes
                                                                     : 0;
     }
     return NAN;
+}
+
+static int64_t multi_size_given(const struct backing *backing)
+{
+    return backing->kind == BACKING_MULTI_SIZE_THP ? backing_multi_size_given("/sys", backing->page_bytes) : -1;
+}
+
+/* From the kernel's counter of all processes: others may add to it, so that it shows at best what did not come. */
+static double given_fraction(const struct arena *arena, int64_t pages)
+{
+    double share = (double)pages * (double)arena->backing.page_bytes / (double)arena->bytes;
+
+    return share > 1 ? 1 : share;
 }
 
 /* Gives back what lies behind the first `bytes`, rounded up to whole pages. */
@@ -128,10 +143,11 @@ bool arena_is_allowed(const struct arena_request *request, struct verdict *verdi
 
 /* Memory is preferred from the node, not bound to it: a full node must not bring the OOM killer. So what came is
  * looked up; a few pages that the kernel had to take elsewhere do not move a median. */
-static bool is_on_node(const struct arena *arena, int node, struct verdict *verdict)
+static bool is_on_node(struct arena *arena, int node, struct verdict *verdict)
 {
     double share = node < 0 ? NAN : backing_share_on_node(arena->base, arena->bytes, node);
 
+    arena->on_node = share;
     if (isnan(share) || share >= ON_NODE_MIN)
         return true;
     verdict_set(verdict, STATUS_NO_MEMORY, "NUMA node %d has no room: %.0f %% of the %s pages lie on other nodes", node,
@@ -153,14 +169,21 @@ int arena_open(struct arena *arena, const struct arena_request *request, struct 
     if (arena->base == NULL)
         return -1;
     backing_prefer(arena->base, arena->bytes, request->node);
+    int64_t given = multi_size_given(backing);
+
     if (touch_arena(arena, request->seconds, verdict) != 0 || !is_on_node(arena, request->node, verdict)) {
         arena_close(arena);
         return -1;
     }
     arena->granted_fraction = granted_fraction(arena);
-    if (backing->kind == BACKING_THP && !(arena->granted_fraction >= 1.0)) {
+    if (given >= 0)
+        arena->granted_fraction = given_fraction(arena, multi_size_given(backing) - given);
+    bool is_transparent = backing->kind == BACKING_THP || backing->kind == BACKING_MULTI_SIZE_THP;
+
+    if (is_transparent && !(arena->granted_fraction >= 1.0)) {
         if (isnan(arena->granted_fraction))
-            verdict_set(verdict, STATUS_THP_NOT_GRANTED, "/proc/self/smaps cannot be read: page sizes are unknown");
+            verdict_set(verdict, STATUS_THP_NOT_GRANTED, "page sizes are unknown: %s cannot be read",
+                        backing->kind == BACKING_THP ? "/proc/self/smaps" : "stats/anon_fault_alloc");
         else
             verdict_set(verdict, STATUS_THP_NOT_GRANTED, "the kernel gave huge pages for %.0f %% of the mapping",
                         100 * arena->granted_fraction);

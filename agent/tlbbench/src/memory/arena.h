@@ -28,6 +28,7 @@ struct arena {
     struct backing backing;
     double granted_fraction; /* part that smaps shows to be of page_bytes; NAN = unknown */
     double touch_seconds;    /* the first touch of it all */
+    double on_node;          /* share of its pages on the NUMA node that was named; NAN = unknown */
 };
 
 /* What to map, and what it may take. No arena is mapped past its budget, whatever its page size rounds it up to. */

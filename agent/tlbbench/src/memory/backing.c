@@ -144,6 +144,16 @@ char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *ve
     return base;
 }
 
+char *backing_map_zeroes(size_t bytes)
+{
+    char *base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (base == MAP_FAILED)
+        return NULL;
+    (void)madvise(base, bytes, MADV_NOHUGEPAGE); /* there is a huge zero page, too */
+    return base;
+}
+
 char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict)
 {
     /* A page table of the base pages covers at most this much on every architecture here. */
@@ -196,6 +206,14 @@ double backing_share_on_node(char *base, size_t bytes, int node)
     return known == 0 ? NAN : (double)here / known;
 }
 
+/* The kernel gives the largest size that is enabled and fits into the mapping: so every page becomes a mapping of its
+ * own. They would be merged if they were alike; every other one is left out of core dumps. */
+static void split_mapping(char *base, size_t bytes, size_t page)
+{
+    for (size_t offset = 0; offset < bytes; offset += 2 * page)
+        (void)madvise(base + offset, page, MADV_DONTDUMP);
+}
+
 char *backing_map(const struct backing *backing, size_t bytes, struct verdict *verdict)
 {
     if (backing->kind == BACKING_HUGETLB) {
@@ -208,20 +226,33 @@ char *backing_map(const struct backing *backing, size_t bytes, struct verdict *v
         }
         return base;
     }
+    bool is_transparent = backing->kind != BACKING_BASE;
     char *base = map_aligned(bytes, backing->page_bytes, PROT_READ | PROT_WRITE, 0);
 
     if (base == NULL) {
         backing_explain_errno(errno, "mapping memory", bytes + backing->page_bytes, verdict);
         return NULL;
     }
-    if (madvise(base, bytes, backing->kind == BACKING_THP ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) != 0 &&
-        backing->kind == BACKING_THP) {
+    if (madvise(base, bytes, is_transparent ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) != 0 && is_transparent) {
         backing_explain_errno(errno, "asking for transparent huge pages", bytes, verdict);
         (void)munmap(base, bytes);
         return NULL;
     }
+    if (backing->kind == BACKING_MULTI_SIZE_THP)
+        split_mapping(base, bytes, (size_t)backing->page_bytes);
     return base;
 }
 
-const char *const BACKING_KIND_NAMES[] = {
-    [BACKING_BASE] = "base", [BACKING_THP] = "thp", [BACKING_HUGETLB] = "hugetlb"};
+int64_t backing_multi_size_given(const char *sysfs, uint64_t page_bytes)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "/kernel/mm/transparent_hugepage/hugepages-%llukB/stats/anon_fault_alloc",
+                   (unsigned long long)page_bytes / 1024);
+    return tree_read_number(sysfs, path);
+}
+
+const char *const BACKING_KIND_NAMES[] = {[BACKING_BASE] = "base",
+                                          [BACKING_THP] = "thp",
+                                          [BACKING_HUGETLB] = "hugetlb",
+                                          [BACKING_MULTI_SIZE_THP] = "multi_size_thp"};

@@ -188,6 +188,23 @@ static void memory_to_json(const struct memory_state *m, struct json *j)
     json_end_object(j);
 }
 
+/* A tree may have been captured before these files were: what it lacks says nothing of the kernel. */
+static void multi_size_to_json(const struct environment *e, struct json *j)
+{
+    if (e->multi_size_count == 0 && (e->root[0] != '\0' || e->thp_bytes == 0)) {
+        json_null(j, "multi_size");
+        return;
+    }
+    json_begin_array(j, "multi_size");
+    for (size_t i = 0; i < e->multi_size_count; i++) {
+        json_begin_object(j, NULL);
+        json_u64(j, "page_bytes", e->multi_size[i].page_bytes);
+        json_string(j, "enabled", e->multi_size[i].enabled);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 void environment_to_json(const struct environment *e, struct json *j)
 {
     processor_to_json(&e->processor, j);
@@ -203,6 +220,7 @@ void environment_to_json(const struct environment *e, struct json *j)
     json_text_or_null(j, "defrag", e->thp.defrag);
     json_text_or_null(j, "shmem_enabled", e->thp.shmem_enabled);
     json_u64_or_null(j, "page_bytes", e->thp_bytes, 0);
+    multi_size_to_json(e, j);
     json_end_object(j);
     nodes_to_json(e, j);
     memory_to_json(&e->memory, j);
@@ -214,6 +232,7 @@ void environment_to_json(const struct environment *e, struct json *j)
     json_i64_or_null(j, "page_table_isolation", e->conditions.page_table_isolation);
     json_i64_or_null(j, "page_table_levels", e->conditions.page_table_levels);
     json_i64_or_null(j, "smt_active", e->conditions.smt_active);
+    json_u64_or_null(j, "second_level_cache_bytes", e->conditions.second_level_cache_bytes, 0);
     json_u64_or_null(j, "last_level_cache_bytes", e->conditions.last_level_cache_bytes, 0);
     json_end_object(j);
     json_begin_object(j, "cgroup");

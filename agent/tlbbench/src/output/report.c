@@ -122,6 +122,12 @@ static void report_page_sizes(FILE *out, const struct environment *e)
     else
         HEADER("THP", "%s, defrag %s, shmem %s, page %s", e->thp.enabled, known(e->thp.defrag),
                known(e->thp.shmem_enabled), e->thp_bytes != 0 ? page_text(e->thp_bytes, page) : "?");
+    text[0] = '\0';
+    for (size_t i = 0; i < e->multi_size_count; i++)
+        text_append(text, sizeof(text), "%s%s %s", i > 0 ? ", " : "", page_text(e->multi_size[i].page_bytes, page),
+                    e->multi_size[i].enabled);
+    if (e->multi_size_count > 0 || (e->thp_bytes > 0 && e->root[0] == '\0'))
+        HEADER("", "smaller: %s", e->multi_size_count > 0 ? text : "none: kernels before 6.8 have one size");
 }
 
 static void report_memory(FILE *out, const struct environment *e)

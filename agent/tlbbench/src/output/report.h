@@ -40,6 +40,9 @@ void report_plot(FILE *out, const struct curve *const *curves, size_t count);
  * measured. */
 void report_pressure(FILE *out, const struct pressure_result *pressure);
 
+/* One table for each thing that was varied, one column for each backing. */
+void report_walks(FILE *out, const struct environment *environment, const struct walks_result *walks);
+
 /* One line for each kind of work, one column for each backing. */
 void report_rows(FILE *out, const struct rows_result *rows);
 

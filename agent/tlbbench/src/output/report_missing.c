@@ -61,6 +61,8 @@ void report_missing(FILE *out, const struct run_result *run)
     if (run->latency != NULL) {
         say_curves(&missing, "latency", &run->latency->curves);
         say_missing(&missing, "latency under pressure", &run->pressure->verdict);
+        say_missing(&missing, "walks", &run->walks->verdict);
+        say_curves(&missing, "walks", &run->walks->curves);
     }
     for (size_t i = 0; run->rows != NULL && i < run->rows->measurement_count; i++) {
         char what[40];

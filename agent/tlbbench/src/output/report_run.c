@@ -150,12 +150,15 @@ static void report_delta_table(FILE *out, const struct latency_result *latency, 
     table_print(&table, " footprint", out);
 }
 
-static void report_latency(FILE *out, const struct latency_result *latency, const struct pressure_result *pressure)
+static void report_latency(FILE *out, const struct environment *environment, const struct run_result *run)
 {
+    const struct latency_result *latency = run->latency;
+
     report_curves(out, "latency", &latency->curves);
     for (unsigned layout = 0; layout < LAYOUT_PACKED; layout++) /* the control is no result */
         report_delta_table(out, latency, LATENCY_CURVE_NAMES[layout]);
-    report_pressure(out, pressure);
+    report_pressure(out, run->pressure);
+    report_walks(out, environment, run->walks);
 }
 
 static void report_scatter(FILE *out, const struct scatter_result *scatter)
@@ -183,7 +186,7 @@ void report_run(FILE *out, const struct environment *environment, const struct r
         report_geometry(out, run->geometry);
     }
     if (run->latency != NULL)
-        report_latency(out, run->latency, run->pressure);
+        report_latency(out, environment, run);
     if (run->rows != NULL)
         report_rows(out, run->rows);
     if (run->scatter != NULL)

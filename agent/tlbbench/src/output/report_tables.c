@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of rows and of pressure. */
+/* The tables of rows, of pressure and of walks. */
 #include "base/verdict.h"
 #include "output/report.h"
 #include "output/report_text.h"
@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* Base pages first, then transparent ones, then the pools' by size. */
 static struct table_column column_of_pages(const struct backing *backing)
@@ -142,4 +143,67 @@ void report_pressure(FILE *out, const struct pressure_result *pressure)
         "What a page walk costs a program that reads other data in between: the more it reads and the longer "
         "it takes, the fewer page-table lines stay in the caches. A database is nearer the right-hand "
         "columns.");
+}
+
+/* --- walks -------------------------------------------------------------------------------------------------------- */
+
+/* Where so many bytes of page tables lie, by the sizes of the caches. */
+static const char *table_place(const struct conditions *conditions, uint64_t bytes)
+{
+    if (conditions->second_level_cache_bytes == 0 || conditions->last_level_cache_bytes == 0)
+        return "";
+    return bytes <= conditions->second_level_cache_bytes ? "L2"
+           : bytes <= conditions->last_level_cache_bytes ? "LLC"
+                                                         : "DRAM";
+}
+
+/* The row of a point: what it varied, as a reader calls it. */
+static void row_of_point(const struct environment *environment, const struct walks_result *walks,
+                         const struct curve *curve, uint64_t x, char row[TABLE_TEXT_BYTES])
+{
+    char size[SIZE_TEXT_BYTES];
+
+    if (strstr(curve->x_name, "_bytes") == NULL)
+        (void)snprintf(row, TABLE_TEXT_BYTES, "%10llu %-5s", (unsigned long long)x,
+                       strcmp(curve->x_name, "numa_node") == 0 && (int64_t)x == walks->cpu_node ? "local" : "");
+    else
+        (void)snprintf(row, TABLE_TEXT_BYTES, "%10s %-5s", size_text((int64_t)x, size),
+                       strcmp(curve->x_name, "table_bytes") != 0 ? ""
+                       : x == curve->points[0].x                 ? "held"
+                                                                 : table_place(&environment->conditions, x));
+}
+
+void report_walks(FILE *out, const struct environment *environment, const struct walks_result *walks)
+{
+    static const struct {
+        const char *x_name, *label, *words;
+    } tables[] = {
+        {"chases", "    chases      ",
+         "independent chases side by side, ns per access of any of them: how far walks overlap"},
+        {"numa_node", " NUMA node      ", "NUMA node that holds the memory, ns per access"},
+        {"table_bytes", "    tables      ",
+         "page tables that the walks read, ns per access to a page (held = no walks)"},
+        {"stride_bytes", "    stride      ",
+         "stride from page to page, ns per access: where the processor's caches of walks end"},
+    };
+
+    for (size_t kind = 0; kind < sizeof(tables) / sizeof(tables[0]); kind++) {
+        struct table table = {.empty = "-"};
+
+        for (size_t i = 0; i < walks->curves.count; i++) {
+            const struct curve *curve = &walks->curves.items[i];
+
+            for (size_t k = 0; k < curve->point_count && strcmp(curve->x_name, tables[kind].x_name) == 0; k++) {
+                char row[TABLE_TEXT_BYTES];
+
+                row_of_point(environment, walks, curve, curve->points[k].x, row);
+                table_set(&table, row, column_of_pages(&curve->backing), "%.1f", curve->points[k].stats.ns_p50);
+            }
+        }
+        if (table.row_count == 0)
+            continue;
+        (void)fputc('\n', out);
+        report_wrapped(out, "", 0, "%s", tables[kind].words);
+        table_print(&table, tables[kind].label, out);
+    }
 }

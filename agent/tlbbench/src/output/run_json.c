@@ -46,6 +46,8 @@ static void curves_to_json(struct json *j, const struct curve_list *curves)
         json_string(j, "x_name", curve->x_name);
         backing_to_json(j, &curve->backing);
         json_string(j, "layout", curve->layout);
+        if (curve->footprint_bytes > 0)
+            json_u64(j, "footprint_bytes", curve->footprint_bytes);
         json_double(j, "granted_fraction", curve->granted_fraction);
         verdict_to_json(&curve->verdict, j);
         json_begin_array(j, "points");
@@ -143,8 +145,25 @@ static void pressure_to_json(struct json *j, const struct pressure_result *resul
     json_end_object(j);
 }
 
-static void latency_to_json(struct json *j, const struct latency_result *result, const struct pressure_result *pressure)
+static void walks_to_json(struct json *j, const struct walks_result *result)
 {
+    json_begin_object(j, "walks");
+    verdict_to_json(&result->verdict, j);
+    json_i64_or_null(j, "cpu_node", result->cpu_node);
+    curves_to_json(j, &result->curves);
+    json_double(j, "duration_seconds", result->duration_seconds);
+    json_end_object(j);
+}
+
+static uint64_t larger(uint64_t left, uint64_t right)
+{
+    return left > right ? left : right;
+}
+
+static void latency_to_json(struct json *j, const struct run_result *run)
+{
+    const struct latency_result *result = run->latency;
+
     json_begin_object(j, "latency");
     verdict_to_json(&result->verdict, j);
     curves_to_json(j, &result->curves);
@@ -163,10 +182,11 @@ static void latency_to_json(struct json *j, const struct latency_result *result,
         json_end_object(j);
     }
     json_end_array(j);
-    pressure_to_json(j, pressure);
-    json_u64(j, "peak_mapped_bytes",
-             result->peak_mapped_bytes > pressure->peak_mapped_bytes ? result->peak_mapped_bytes
-                                                                     : pressure->peak_mapped_bytes);
+    pressure_to_json(j, run->pressure);
+    walks_to_json(j, run->walks);
+    json_u64(
+        j, "peak_mapped_bytes",
+        larger(result->peak_mapped_bytes, larger(run->pressure->peak_mapped_bytes, run->walks->peak_mapped_bytes)));
     json_end_object(j);
 }
 
@@ -270,7 +290,7 @@ void run_to_json(struct json *j, const struct run_result *result)
     if (result->geometry != NULL)
         geometry_to_json(j, result->geometry);
     if (result->latency != NULL)
-        latency_to_json(j, result->latency, result->pressure);
+        latency_to_json(j, result);
     if (result->rows != NULL)
         rows_to_json(j, result->rows);
     if (result->scatter != NULL)

@@ -31,7 +31,8 @@ struct run_result {
     size_t section_count;
     struct geometry_result *geometry;
     struct latency_result *latency;
-    struct pressure_result *pressure; /* beside `latency` */
+    struct pressure_result *pressure; /* beside `latency`, as the next */
+    struct walks_result *walks;
     struct rows_result *rows;
     struct scatter_result *scatter;
     struct reservation *reservation; /* NULL without --reserve */

@@ -28,9 +28,15 @@ struct chase chase_link(chase_slot *slot, const void *context, const uint32_t *o
     return (struct chase){.position = slot(context, order[0])};
 }
 
+/* Each address waits for the value, always zero, of the load before. */
+#define LOAD_UP_TO_END(ADDRESS)                                                                                        \
+    for (uint64_t end = next + part; next < end; next++)                                                               \
+    zero = *(const volatile uint64_t *)(ADDRESS)
+
 static void walk_table(struct chase *chase, uint64_t accesses)
 {
     const uint32_t *offsets = chase->offsets;
+    const char *const *addresses = chase->addresses;
     const char *base = chase->base;
     uint64_t count = chase->count;
     uint64_t next = chase->next;
@@ -39,8 +45,10 @@ static void walk_table(struct chase *chase, uint64_t accesses)
     for (uint64_t left = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL; left > 0;) {
         uint64_t part = count - next < left ? count - next : left;
 
-        for (uint64_t end = next + part; next < end; next++)
-            zero = *(const volatile uint64_t *)(base + offsets[next + zero]);
+        if (addresses != NULL)
+            LOAD_UP_TO_END(addresses[next + zero]);
+        else
+            LOAD_UP_TO_END(base + offsets[next + zero]);
         left -= part;
         next = next == count ? 0 : next;
     }
@@ -50,7 +58,7 @@ static void walk_table(struct chase *chase, uint64_t accesses)
 
 void chase_walk(struct chase *chase, uint64_t accesses)
 {
-    if (chase->offsets != NULL) {
+    if (chase->offsets != NULL || chase->addresses != NULL) {
         walk_table(chase, accesses);
         return;
     }
@@ -67,14 +75,60 @@ void chase_walk(struct chase *chase, uint64_t accesses)
     chase->position = position;
 }
 
+#define EACH_CHASE(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define TAKE(n) void *position##n = count > (n) ? chases[n].position : NULL;
+#define FOLLOW(n)                                                                                                      \
+    if (count > (n))                                                                                                   \
+        position##n = *(void *const *)position##n;
+#define FOLLOW_EACH                                                                                                    \
+    do {                                                                                                               \
+        EACH_CHASE(FOLLOW)                                                                                             \
+    } while (0)
+#define KEEP(n)                                                                                                        \
+    if (count > (n)) {                                                                                                 \
+        __asm__ volatile("" : "+r"(position##n) : : "memory");                                                         \
+        chases[n].position = position##n;                                                                              \
+    }
+
+/* With a constant `count` the compiler leaves out the chases that there are not, and positions stay in registers. */
+static inline __attribute__((always_inline)) void follow(struct chase *chases, const unsigned count, uint64_t steps)
+{
+    EACH_CHASE(TAKE)
+    for (uint64_t step = 0; step < steps; step++)
+        FOLLOW_EACH;
+    EACH_CHASE(KEEP)
+}
+
+static void walk_parallel(struct chase *chases, unsigned count, uint64_t accesses)
+{
+    switch (count) {
+    case 2:
+        follow(chases, 2, accesses / 2);
+        break;
+    case 4:
+        follow(chases, 4, accesses / 4);
+        break;
+    case 8:
+        follow(chases, 8, accesses / 8);
+        break;
+    default:
+        chase_walk(chases, accesses);
+    }
+}
+
 bool chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access)
+{
+    return chase_time_parallel(chase, 1, accesses, ns_per_access);
+}
+
+bool chase_time_parallel(struct chase *chases, unsigned count, uint64_t accesses, double *ns_per_access)
 {
     uint64_t rounded = (accesses + CHASE_UNROLL - 1) / CHASE_UNROLL * CHASE_UNROLL;
     struct noise_guard guard;
     double wall_ns;
 
     guard_begin(&guard);
-    chase_walk(chase, rounded);
+    walk_parallel(chases, count, rounded);
     bool quiet = guard_end(&guard, &wall_ns);
 
     *ns_per_access = wall_ns / (double)rounded;

@@ -21,8 +21,9 @@ struct curve {
     char name[64];
     const char *x_name; /* "footprint_bytes", "pages", "hot_lines" */
     struct backing backing;
-    const char *layout;      /* "line_per_page", "random_64b", "aliased", "distinct", "packed", "scatter" */
-    double granted_fraction; /* part of the mapping that smaps proves to be of page_bytes; NAN = unknown */
+    const char *layout;       /* "line_per_page", "random_64b", "aliased", "distinct", "packed", "scatter" */
+    uint64_t footprint_bytes; /* of every point, where it is not what was varied; 0 = else */
+    double granted_fraction;  /* part of the mapping that smaps proves to be of page_bytes; NAN = unknown */
     struct verdict verdict;
     struct curve_point *points;
     size_t point_count;

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SESSION_BACKINGS_MAX = 8 };
+enum { SESSION_BACKINGS_MAX = 8, SESSION_ALL_BACKINGS_MAX = SESSION_BACKINGS_MAX + ENV_MAX_PAGE_SIZES };
 
 struct session {
     const struct environment *environment;
@@ -22,8 +22,9 @@ struct session {
     uint64_t base_page_bytes;
     /* The backings to compare, base pages first. A hugetlb size whose pool is empty is listed too, so that its absence
      * is reported. */
-    struct backing backings[SESSION_BACKINGS_MAX];
+    struct backing backings[SESSION_ALL_BACKINGS_MAX];
     size_t backing_count;
+    size_t multi_size_count;  /* of multi-size THP, behind the others: for walks alone */
     bool full;                /* the profile */
     uint64_t seed;            /* of everything random */
     int numa_node;            /* that memory is taken from; -1 = any */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "timing/tlb_flush.h"
 
+#include "memory/backing.h"
+
 #include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,17 +18,6 @@ enum { RANGE_PAGES = (1 << 21) + 1024, TOUCHED_PAGES = 2 };
 
 enum { FOREIGN_SWEEP_PAGES = 16384 }; /* four times the largest second level known */
 
-/* Zero pages to read; NULL when there are none to be had. */
-static char *map_zeroes(size_t bytes)
-{
-    char *made = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (made == MAP_FAILED)
-        return NULL;
-    (void)madvise(made, bytes, MADV_NOHUGEPAGE);
-    return made;
-}
-
 /* Entries of pages that are no longer used do not simply age away: on AMD's Zen 5 a cycle of 2048 pages linked after
  * another one of as many stays 50 % slower for hundreds of laps than after a flush, in a second level of 4096 entries.
  *
@@ -37,7 +28,7 @@ void tlb_flush(void)
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes = (size_t)RANGE_PAGES * page_bytes;
 
-    if (range == NULL && (range = map_zeroes(bytes)) == NULL)
+    if (range == NULL && (range = backing_map_zeroes(bytes)) == NULL)
         return; /* a measurement with old entries is better than none */
     for (size_t page = 0; page < TOUCHED_PAGES; page++)
         (void)*(volatile char *)(range + page * (RANGE_PAGES - 1) / (TOUCHED_PAGES - 1) * page_bytes);
@@ -53,7 +44,7 @@ void tlb_evict_foreign(void)
     static const char *range;
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 
-    if (range == NULL && (range = map_zeroes(FOREIGN_SWEEP_PAGES * page_bytes)) == NULL)
+    if (range == NULL && (range = backing_map_zeroes(FOREIGN_SWEEP_PAGES * page_bytes)) == NULL)
         return;
     for (size_t page = 0; page < FOREIGN_SWEEP_PAGES; page++)
         (void)*(const volatile char *)(range + page * page_bytes);

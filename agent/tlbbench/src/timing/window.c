@@ -205,14 +205,13 @@ static size_t mapped_bytes(uint64_t page_bytes, size_t pages_max)
 int zero_window_open(struct zero_window *view, uint64_t page_bytes, size_t pages_max, struct verdict *verdict)
 {
     size_t bytes = mapped_bytes(page_bytes, pages_max);
-    char *base = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *base = backing_map_zeroes(bytes);
 
     *view = (struct zero_window){.page_bytes = page_bytes, .pages_max = pages_max};
-    if (base == MAP_FAILED) {
+    if (base == NULL) {
         backing_explain_errno(errno, "mapping the zero page", bytes, verdict);
         return -1;
     }
-    (void)madvise(base, bytes, MADV_NOHUGEPAGE); /* there is a huge zero page, too */
     view->base = base;
     return 0;
 }
