@@ -37,7 +37,7 @@ class Run(ResponseModel):
 
 
 class RunCurve(Curve):
-    """A curve with its section (geometry, latency, scatter).
+    """A curve with its section (geometry, latency, walks, scatter).
 
     ``beside_backing``: in scatter, base pages are measured once for each larger size, with lines as far apart as its
     pages; this names that size. Null elsewhere.
@@ -52,6 +52,7 @@ class RunDetail(Run):
 
     ``scatter_loses_from_lines``: the fewest hot lines from which on the size of ``scatter.crossing`` was slower than
     base pages at every measured count up to the confirmed one; null without a confirmed crossing.
+    ``walks_cpu_node``: the NUMA node that the section ``walks`` was measured from.
     """
 
     environment: Environment | None
@@ -59,6 +60,7 @@ class RunDetail(Run):
     curves: list[RunCurve]
     paired_deltas: list[PairedDelta]
     pressure: Pressure | None
+    walks_cpu_node: int | None
     rows: Rows | None
     scatter: Scatter | None
     scatter_loses_from_lines: int | None

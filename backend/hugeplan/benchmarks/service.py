@@ -131,6 +131,7 @@ async def get_run(session: ReadSession, run_id: UUID) -> RunDetail:
         "curves": [],
         "paired_deltas": latency.paired_deltas if latency else [],
         "pressure": latency.pressure if latency else None,
+        "walks_cpu_node": latency.walks.cpu_node if latency and latency.walks else None,
         "rows": document.rows,
         "scatter": changed(document.scatter, curves=[]) if document.scatter else None,
         "scatter_loses_from_lines": loses_from_lines(document.scatter),

@@ -55,6 +55,7 @@ class Curve(DocumentModel):
     backing_kind: Word | None = None
     page_bytes: PageBytes | None = None
     layout: Word | None = None
+    footprint_bytes: ByteCount | None = Field(default=None, description="Of every point, where it was not varied")
     granted_fraction: Fraction | None = None
     status: Word
     reason: Text | None = None
@@ -174,12 +175,23 @@ class Pressure(SectionPart):
     points: list[PressurePointDocument] = Field(default=[], max_length=MAX_POINTS)
 
 
+class Walks(SectionPart):
+    """Page walks by ``x_name`` of the curve: chases side by side, NUMA nodes, tables in the caches, strides.
+
+    ``cpu_node`` is the NUMA node of the CPU that measured: memory of any other is remote.
+    """
+
+    cpu_node: SmallCount | None = None
+    curves: list[Curve] = Field(default=[], max_length=MAX_CURVES)
+
+
 class Latency(SectionPart):
-    """Latency over footprint for each backing. ``pressure`` is null in documents of earlier programs."""
+    """Latency over footprint for each backing. Documents of earlier programs have no ``pressure`` or ``walks``."""
 
     curves: list[Curve] = Field(default=[], max_length=MAX_CURVES)
     paired_deltas: list[PairedDelta] = Field(default=[], max_length=MAX_MEASUREMENTS)
     pressure: Pressure | None = None
+    walks: Walks | None = None
 
 
 class RowMeasurement(DocumentModel):
@@ -322,6 +334,7 @@ def curves_of(document: TlbbenchDocument) -> list[tuple[str, Curve]]:
     for section, part in (
         ("geometry", document.geometry),
         ("latency", document.latency),
+        ("walks", document.latency.walks if document.latency else None),
         ("scatter", document.scatter),
     ):
         found.extend((section, curve) for curve in (part.curves if part else []))

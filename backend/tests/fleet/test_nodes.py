@@ -329,6 +329,26 @@ class TestSamples:
 
 
 class TestRuns:
+    async def test_walks_are_curves_of_their_own_section(self, service: Service, viewer: httpx.AsyncClient) -> None:
+        sent = run()
+        like = sent["latency"]["curves"][0] | {"footprint_bytes": 2**27}
+        curves = [
+            like | {"name": "walks numa_node 4K", "x_name": "numa_node"},
+            like | {"name": "walks chases THP-64K", "backing": "THP-64K", "backing_kind": "multi_size_thp"},
+        ]
+        plain = (await viewer.get(f"/api/v1/runs/{(await post(service, report(run=run())))['run_id']}")).json()
+        sent["latency"]["walks"] = {"status": "ok", "reason": None, "cpu_node": 1, "curves": curves}
+        receipt = await post(service, report(run=sent))
+        found = (await viewer.get(f"/api/v1/runs/{receipt['run_id']}")).json()
+        walks = [curve for curve in found["curves"] if curve["section"] == "walks"]
+        assert [(curve["x_name"], curve["footprint_bytes"]) for curve in walks] == [
+            ("numa_node", 2**27),
+            (like["x_name"], 2**27),
+        ]
+        assert found["walks_cpu_node"] == 1
+        # Nothing that is concluded from latency changes by them.
+        assert [curve for curve in found["curves"] if curve["section"] != "walks"] == plain["curves"]
+
     async def test_run_comes_back_with_its_curves(self, service: Service, viewer: httpx.AsyncClient) -> None:
         sent = run()
         receipt = await post(service, report(run=sent))
@@ -336,11 +356,12 @@ class TestRuns:
         assert found["node_name"] == "db-7"
         assert [c["section"] for c in found["curves"]] == ["geometry", "latency", "latency"]
         expected = [*sent["geometry"]["curves"], *sent["latency"]["curves"]]
-        added = {"section", "beside_backing"}
+        added = {"section", "beside_backing", "footprint_bytes"}
         assert [{k: v for k, v in c.items() if k not in added} for c in found["curves"]] == expected
         assert found["geometry"]["curves"] == []
         assert found["paired_deltas"][0]["delta_ns"] == -35.1
         assert found["pressure"] == sent["latency"]["pressure"]
+        assert found["walks_cpu_node"] is None
         assert found["rows"] is None
         listed = (await viewer.get(f"{NODES}/{receipt['node_id']}/runs")).json()["items"]
         assert [item["id"] for item in listed] == [receipt["run_id"]]

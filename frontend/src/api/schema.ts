@@ -2435,6 +2435,11 @@ export interface components {
             page_bytes: number | null;
             /** Layout */
             layout: string | null;
+            /**
+             * Footprint Bytes
+             * @description Of every point, where it was not varied
+             */
+            footprint_bytes: number | null;
             /** Granted Fraction */
             granted_fraction: number | null;
             /** Status */
@@ -6424,7 +6429,7 @@ export interface components {
         };
         /**
          * RunCurve
-         * @description A curve with its section (geometry, latency, scatter).
+         * @description A curve with its section (geometry, latency, walks, scatter).
          *
          *     ``beside_backing``: in scatter, base pages are measured once for each larger size, with lines as far apart as its
          *     pages; this names that size. Null elsewhere.
@@ -6442,6 +6447,11 @@ export interface components {
             page_bytes: number | null;
             /** Layout */
             layout: string | null;
+            /**
+             * Footprint Bytes
+             * @description Of every point, where it was not varied
+             */
+            footprint_bytes: number | null;
             /** Granted Fraction */
             granted_fraction: number | null;
             /** Status */
@@ -6464,6 +6474,7 @@ export interface components {
          *
          *     ``scatter_loses_from_lines``: the fewest hot lines from which on the size of ``scatter.crossing`` was slower than
          *     base pages at every measured count up to the confirmed one; null without a confirmed crossing.
+         *     ``walks_cpu_node``: the NUMA node that the section ``walks`` was measured from.
          */
         RunDetail: {
             /**
@@ -6506,6 +6517,8 @@ export interface components {
             /** Paired Deltas */
             paired_deltas: components["schemas"]["PairedDelta"][];
             pressure: components["schemas"]["Pressure"] | null;
+            /** Walks Cpu Node */
+            walks_cpu_node: number | null;
             rows: components["schemas"]["Rows"] | null;
             scatter: components["schemas"]["Scatter"] | null;
             /** Scatter Loses From Lines */
@@ -8028,6 +8041,12 @@ export interface components {
              */
             layout: string | null;
             /**
+             * Footprint Bytes
+             * @description Of every point, where it was not varied
+             * @default null
+             */
+            footprint_bytes: number | null;
+            /**
              * Granted Fraction
              * @default null
              */
@@ -8681,7 +8700,7 @@ export interface components {
         };
         /**
          * Latency
-         * @description Latency over footprint for each backing. ``pressure`` is null in documents of earlier programs.
+         * @description Latency over footprint for each backing. Documents of earlier programs have no ``pressure`` or ``walks``.
          */
         ReportDocument_Latency: {
             /**
@@ -8706,6 +8725,8 @@ export interface components {
             paired_deltas: components["schemas"]["ReportDocument_PairedDelta"][];
             /** @default null */
             pressure: components["schemas"]["ReportDocument_hugeplan__documents__tlbbench__Pressure"] | null;
+            /** @default null */
+            walks: components["schemas"]["ReportDocument_Walks"] | null;
         };
         /**
          * NumaPool
@@ -9976,6 +9997,34 @@ export interface components {
              * @default null
              */
             l2_hits: number | null;
+        };
+        /**
+         * Walks
+         * @description Page walks by ``x_name`` of the curve: chases side by side, NUMA nodes, tables in the caches, strides.
+         *
+         *     ``cpu_node`` is the NUMA node of the CPU that measured: memory of any other is remote.
+         */
+        ReportDocument_Walks: {
+            /**
+             * Status
+             * @default null
+             */
+            status: string | null;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            /**
+             * Cpu Node
+             * @default null
+             */
+            cpu_node: number | null;
+            /**
+             * Curves
+             * @default []
+             */
+            curves: components["schemas"]["ReportDocument_Curve"][];
         };
         /**
          * Watermarks

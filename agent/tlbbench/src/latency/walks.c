@@ -205,7 +205,7 @@ static int measure_tables(struct walks_run *run, double seconds)
 {
     uint64_t stride = ENTRIES_PER_LINE * run->session->base_page_bytes;
     uint64_t most = run->session->full ? FULL_TABLE_BYTES : QUICK_TABLE_BYTES;
-    struct pages points[ROW_POINTS_MAX] = {{HELD_PAGES * CACHE_LINE_BYTES, HELD_PAGES, stride}};
+    struct pages points[ROW_POINTS_MAX] = {{(uint64_t)HELD_PAGES * CACHE_LINE_BYTES, HELD_PAGES, stride}};
     size_t count = 1;
 
     for (uint64_t pages = WALKED_PAGES; pages * CACHE_LINE_BYTES <= most; pages *= 4)

@@ -29,6 +29,7 @@ const curve = (over: Partial<RunCurve>): RunCurve => ({
   backing_kind: "base",
   page_bytes: 4096,
   layout: "line_per_page",
+  footprint_bytes: null,
   granted_fraction: 1,
   status: "ok",
   reason: null,

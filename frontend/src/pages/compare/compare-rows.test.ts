@@ -26,6 +26,7 @@ const curve = (backing: string, ns: number | null): RunCurve => ({
   backing_kind: backing === "4K" ? "base" : "hugetlb",
   page_bytes: backing === "4K" ? 4096 : 2097152,
   layout: "random_64b",
+  footprint_bytes: null,
   granted_fraction: 1,
   status: "ok",
   reason: null,

@@ -18,6 +18,7 @@ import { ProcessesCard } from "./memory/processes-card";
 import classes from "./node-tabs.module.css";
 import { PressureCard } from "./pressure/pressure-card";
 import { RowsCard } from "./pressure/rows-card";
+import { WalksCard } from "./pressure/walks-card";
 import { ReportCard } from "./report-card";
 
 interface NodeTab {
@@ -63,6 +64,15 @@ const TABS: readonly NodeTab[] = [
             <PressureCard run={run} basePageBytes={node.inventory.base_page_bytes} />
           )
         }
+      </OfRun>
+    ),
+  },
+  {
+    value: "walks",
+    label: "Page walks",
+    content: (node) => (
+      <OfRun node={node} what="what a page walk costs">
+        {(run) => run.curves.some((curve) => curve.section === "walks") && <WalksCard run={run} />}
       </OfRun>
     ),
   },

@@ -18,6 +18,7 @@ function curve(
     backing_kind: kind,
     page_bytes: pageBytes,
     layout: "random_64b",
+    footprint_bytes: null,
     granted_fraction: 1,
     status: "ok",
     reason: null,

@@ -11,6 +11,7 @@ const curve = (backing: string, beside: string): RunCurve => ({
   backing_kind: backing === "4K" ? "base" : "hugetlb",
   page_bytes: backing === "4K" ? 4096 : 2 ** 30,
   layout: "scatter",
+  footprint_bytes: null,
   granted_fraction: 1,
   status: "ok",
   reason: null,

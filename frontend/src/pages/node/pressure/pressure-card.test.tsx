@@ -16,6 +16,7 @@ const curve = (backing: string, status: string, reason: string | null): RunCurve
   backing_kind: backing === "4K" ? "base" : backing === "THP" ? "thp" : "hugetlb",
   page_bytes: backing === "4K" ? 4096 : backing === "1G" ? 1024 * MIB : 2 * MIB,
   layout: "line_per_page",
+  footprint_bytes: null,
   granted_fraction: 1,
   status,
   reason,
@@ -76,6 +77,7 @@ const run = (pressure: Pressure | null): RunDetail => ({
   pressure,
   rows: null,
   scatter: null,
+  walks_cpu_node: null,
   scatter_loses_from_lines: null,
 });
 
