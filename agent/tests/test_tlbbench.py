@@ -35,6 +35,13 @@ def test_the_profile_and_json_are_asked_for(tmp_path: Path) -> None:
     assert result.document["words"] == "run --profile full --json --seed 3"
 
 
+def test_page_walks_are_passed_on_as_they_are(tmp_path: Path) -> None:
+    curve = {"x_name": "numa_node", "backing": "THP-64K", "backing_kind": "multi_size_thp", "points": [{"x": 1}]}
+    document = DOCUMENT | {"latency": {"walks": {"status": "ok", "cpu_node": 0, "curves": [curve]}}}
+    result = tlbbench.measure(program(tmp_path, f"echo '{json.dumps(document)}'"), "quick", 10)
+    assert result.document == document
+
+
 def test_a_partial_document_is_taken_with_its_reason(tmp_path: Path) -> None:
     result = tlbbench.measure(program(tmp_path, f"echo '{json.dumps(DOCUMENT)}'; exit 3"), "quick", 10)
     assert result.document == DOCUMENT
