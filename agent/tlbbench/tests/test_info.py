@@ -56,7 +56,13 @@ def environment(name: str) -> dict:
 def unknown_is_null() -> None:
     made = environment("no-hugetlb")
     assert made["huge_pages"] == {"default_bytes": None, "sizes": []}
-    assert made["thp"] == {"enabled": None, "defrag": None, "shmem_enabled": None, "page_bytes": None, "multi_size": None}
+    assert made["thp"] == {
+        "enabled": None,
+        "defrag": None,
+        "shmem_enabled": None,
+        "page_bytes": None,
+        "multi_size": None,
+    }
     assert made["memory"]["hugetlb_bytes"] is None
     assert set(made["cgroup"].values()) == {None}
     assert made["numa_nodes"] == []

@@ -185,7 +185,9 @@ def walks_are_rows() -> None:
     expected = {"chases", "table_bytes", "stride_bytes"} | ({"numa_node"} if "numa_node" in base else set())
     assert set(base) == expected, set(base)
     sizes = {curve["backing"] for curve in walks["curves"] if curve["backing_kind"] == "multi_size_thp"}
-    given = {size["page_bytes"] for size in made["environment"]["thp"]["multi_size"] or [] if size["enabled"] != "never"}
+    given = {
+        size["page_bytes"] for size in made["environment"]["thp"]["multi_size"] or [] if size["enabled"] != "never"
+    }
     assert given or not sizes, sizes
     tables, chases = base["table_bytes"], base["chases"]
     if len(tables) < 2 or not {1, 8} <= set(chases):
