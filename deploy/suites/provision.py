@@ -72,6 +72,7 @@ WANTS = (
     Want(frozenset({"agent"}), _has("rpmbuild"), ("rpm",)),
     Want(frozenset({"backend"}), _has("mariadbd"), ("mariadb-server-core",)),
     Want(frozenset({"backend"}), _has("sysbench"), ("sysbench",)),
+    Want(frozenset({"backend"}), lambda: any(Path("/usr/lib").glob("*/faketime/*")), ("libfaketime",)),
     Want(frozenset({"guides"}), _has_container_engine, CONTAINER_PACKAGES),
     Want(frozenset({"guides"}), _has("dockerd"), ("docker.io",)),
     Want(frozenset({"guides"}), Path("/usr/lib/cni/ptp").exists, ("containerd", "runc", "containernetworking-plugins")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 
@@ -118,15 +119,23 @@ class TestFloods:
         assert opened <= bound + 2
         await app.state.database.dispose()
 
-    async def test_refusals_past_their_share_wait(self, settings: Settings) -> None:
+    async def test_refusals_past_their_share_wait(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        waited: list[float] = []
+        sleep = asyncio.sleep
+
+        async def counted(seconds: float) -> None:
+            waited.append(seconds)
+            await sleep(0)
+
         app = create_app(settings.model_copy(update={"refusals_per_minute": 3, "refusal_delay_seconds": 0.6}))
         client = Service(app).client()
-        loop_seconds = []
+        monkeypatch.setattr(asyncio, "sleep", counted)
+        waits = []
         for _ in range(5):
-            answer = await client.get("/api/v1/nodes")
-            assert_problem(answer, 401, "unauthenticated")
-            loop_seconds.append(answer.elapsed.total_seconds())
-        assert max(loop_seconds[:3]) < 0.3 <= min(loop_seconds[3:])
+            before = len(waited)
+            assert_problem(await client.get("/api/v1/nodes"), 401, "unauthenticated")
+            waits.append([seconds for seconds in waited[before:] if 0.3 <= seconds <= 0.9])
+        assert [len(each) for each in waits] == [0, 0, 0, 1, 1]
         await app.state.database.dispose()
 
 
