@@ -12,7 +12,7 @@ from sqlalchemy import text
 from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem, fields_of
 
-from hugeplan.access import bootstrap
+from hugeplan.access import bootstrap, gate
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import hash_secret
 from hugeplan.main import create_app
@@ -324,6 +324,19 @@ class TestRateLimit:
         assert_problem(answer, 429, "rate-limited")
         assert int(answer.headers["retry-after"]) >= 1
         assert (await viewer.get("/api/v1/nodes")).status_code == 200
+
+    async def test_past_the_limit_a_right_secret_is_not_looked_up_either(
+        self, settings: Settings, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Else the one who guesses on learns by the answer which guess was right."""
+        monkeypatch.setattr(gate, "NEWCOMERS_PER_MINUTE", 1)
+        app = create_app(settings.model_copy(update={"logins_per_minute": 1}))
+        client = Service(app).client()
+        guesses = [await client.post("/api/v1/session", json={"token": f"guess {number}"}) for number in range(3)]
+        assert [answer.status_code for answer in guesses] == [401, 429, 429]
+        right = await client.post("/api/v1/session", json={"token": await service.token(Role.VIEWER)})
+        assert_problem(right, 429, "rate-limited")
+        await app.state.database.dispose()
 
     async def test_guessing_bearer_tokens_is_limited_too(self, service: Service) -> None:
         client = service.client("hp_guess")
