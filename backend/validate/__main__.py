@@ -9,31 +9,34 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import pwd
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from hugeplan.measuring.batches import median_speedup
-from hugeplan.measuring.pools import CannotReserveError, memory_available_bytes, reserved
+from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import cases
 from hugeplan.measuring.postgresql_server import (
     GIB,
-    SOCKET_FOLDER_LENGTH,
     Server,
     ServerError,
     Shape,
     find_programs,
-    reachable,
+    server_user,
 )
 from hugeplan.planner.model import HardwareFacts
-from validate.compare import Prediction, Verdict, judge, predict
+from validate.compare import Prediction, Verdict, judge, median_speedup, predict
 from validate.node_curves import CurvesError, measure_curves, read_curves
 from validate.pairs import Bench, Pairs
 
 OUTSIDE, TOO_NOISY, SKIPPED = 1, 2, 77
+SOCKET_FOLDER_LENGTH = 90
+"""A Unix socket's path has at most 107 bytes, the file name among them."""
 _ROW = "{:<14}{:>12}  {:<16}{:<16}{:>11}  {:<20}{:>12}  {}"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -209,6 +212,24 @@ def _report(verdicts: Sequence[Verdict]) -> None:
                 "yes" if v.inside_model else ("too noisy to tell" if v.inside_expected else "NO"),
             )
         )
+
+
+def memory_available_bytes() -> int:
+    """MemAvailable of /proc/meminfo."""
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise CannotReserveError("/proc/meminfo has no MemAvailable")
+
+
+def reachable(folder: Path) -> bool:
+    """Whether the server's user can enter a folder."""
+    user = server_user()
+    if not user:
+        return os.access(folder, os.X_OK)
+    gid = str(pwd.getpwnam(user).pw_gid)
+    words = ["setpriv", "--reuid", user, "--regid", gid, "--clear-groups", "test", "-x", str(folder)]
+    return subprocess.run(words, check=False).returncode == 0  # noqa: S603 - our own command line
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hugeplan.measuring.batches import Pair, median_speedup, standard_error
+from hugeplan.measuring.batches import Pair
 from hugeplan.measuring.postgresql_clients import Case
 from hugeplan.measuring.postgresql_server import Shape
 from hugeplan.planner.gain.page_size_gain import gains
@@ -146,3 +146,16 @@ def judge(predictions: Sequence[Prediction], rounds: Sequence[Pairs]) -> tuple[V
             )
         )
     return tuple(verdicts)
+
+
+def median_speedup(pairs: Sequence[Pair]) -> float:
+    """Median over pairs of CPU time per operation, first over second."""
+    return statistics.median(pair.speedup for pair in pairs)
+
+
+def standard_error(pairs: Sequence[Pair]) -> float:
+    """Standard error of the median, from the spread of the middle half of the pairs (1.25 x sigma / sqrt(n))."""
+    if len(pairs) < 4:
+        return abs(pairs[0].speedup - pairs[-1].speedup)
+    low, _, high = statistics.quantiles((pair.speedup for pair in pairs), n=4)
+    return float(1.25 * (high - low) / 1.349 / len(pairs) ** 0.5)

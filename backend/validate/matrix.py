@@ -24,12 +24,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hugeplan.measuring.batches import Batch, Pair, alternate, median_speedup
+from hugeplan.measuring.batches import Batch, Pair, alternate
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import Case, cases, workers
 from hugeplan.measuring.postgresql_server import GIB, Server, ServerError, Shape, find_programs
 from hugeplan.planner.model import Range
-from validate.compare import noise_of, predict
+from validate.compare import median_speedup, noise_of, predict
 from validate.node_curves import CurvesError, measure_pressure, read_curves
 
 CURVES = "curves"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from hugeplan.measuring.batches import Batch, Pair, alternate
 from hugeplan.measuring.pools import reserved
-from hugeplan.measuring.postgresql_clients import Case, Workers, others_kept_away, workers
+from hugeplan.measuring.postgresql_clients import Case, Workers, workers
 from hugeplan.measuring.postgresql_server import Server, ServerError
 
 Pairs = Mapping[str, Sequence[Pair]]
@@ -73,3 +74,19 @@ class Bench:
         expected = self.page_bytes if mode == "on" else os.sysconf("SC_PAGE_SIZE")
         if made.page_bytes != expected:
             raise ServerError(f"the server runs on {made.page_bytes}-byte pages, {expected} were asked for")
+
+
+@contextmanager
+def others_kept_away(case: Case) -> Iterator[None]:
+    """For an exclusive case, occupy the CPUs it does not use, so that nobody shares its caches meanwhile."""
+    idle = sorted(os.sched_getaffinity(0) - set(case.cpus)) if case.exclusive else []
+    spinners = []
+    try:
+        for cpu in idle:
+            words = ["chrt", "-f", "5", "taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
+            spinners.append(subprocess.Popen(words))  # noqa: S603 - our own command line
+        yield
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()

@@ -55,19 +55,6 @@ def alternate(first: Side, second: Side, pairs: int, *, second_begins: bool = Fa
     return found
 
 
-def median_speedup(pairs: Sequence[Pair]) -> float:
-    """Median over pairs of CPU time per operation, first over second."""
-    return statistics.median(pair.speedup for pair in pairs)
-
-
-def standard_error(pairs: Sequence[Pair]) -> float:
-    """Standard error of the median, from the spread of the middle half of the pairs (1.25 x sigma / sqrt(n))."""
-    if len(pairs) < 4:
-        return abs(pairs[0].speedup - pairs[-1].speedup)
-    low, _, high = statistics.quantiles((pair.speedup for pair in pairs), n=4)
-    return float(1.25 * (high - low) / 1.349 / len(pairs) ** 0.5)
-
-
 def median_log(ratios: Sequence[float]) -> float:
     """Median of the logarithms of ratios: the value of a block. One disturbed pair hardly moves it."""
     return statistics.median(math.log(ratio) for ratio in ratios)

@@ -53,11 +53,3 @@ def _make_room(*, drop_caches: bool) -> None:
     for name, value in (*((("drop_caches", "3"),) if drop_caches else ()), ("compact_memory", "1")):
         with suppress(OSError):  # not root: the pool's own refusal says so
             (Path("/proc/sys/vm") / name).write_text(value, encoding="ascii")
-
-
-def memory_available_bytes() -> int:
-    """MemAvailable of /proc/meminfo."""
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise CannotReserveError("/proc/meminfo has no MemAvailable")

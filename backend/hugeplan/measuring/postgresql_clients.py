@@ -13,9 +13,8 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -148,22 +147,6 @@ def _pin(pids: Sequence[int], cpus: Sequence[int], *, exclusive: bool) -> None:
             os.sched_setaffinity(int(task.name), cpus)
             if exclusive:
                 os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(10))
-
-
-@contextmanager
-def others_kept_away(case: Case) -> Iterator[None]:
-    """For an exclusive case, occupy the CPUs it does not use, so that nobody shares its caches meanwhile."""
-    idle = sorted(os.sched_getaffinity(0) - set(case.cpus)) if case.exclusive else []
-    spinners = []
-    try:
-        for cpu in idle:
-            words = ["chrt", "-f", "5", "taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]
-            spinners.append(subprocess.Popen(words))  # noqa: S603 - our own command line
-        yield
-    finally:
-        for spinner in spinners:
-            spinner.kill()
-            spinner.wait()
 
 
 def _wait(condition: Callable[[], bool], what: str, limit_seconds: float = 600.0) -> None:

@@ -24,8 +24,6 @@ NARROW_ROW_BYTES = 1900
 INDEX_BYTES_PER_ROW = 22.5
 TOAST_CHUNK_BYTES = 1996
 PROGRAMS = ("initdb", "pg_ctl", "postgres", "pgbench")
-SOCKET_FOLDER_LENGTH = 90
-"""A Unix socket's path has at most 107 bytes, the file name among them."""
 
 
 _OWN_TABLES = (
@@ -103,7 +101,7 @@ class Server:
         self.settings, self._load_other = settings or {}, load
         self.release = release_of(programs)
         self.version = int(self.release.split(".")[0])
-        self.user = _server_user()
+        self.user = server_user()
         self._nice = ["nice", "-n", str(niceness)] if niceness and os.geteuid() == 0 else []
         self.data = folder / "data"
 
@@ -292,19 +290,9 @@ def shared_huge_bytes(pid: int) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def _server_user() -> str:
+def server_user() -> str:
     """The user to run as: ourselves, or when root ``postgres`` if there is one, else ``nobody``."""
     if os.geteuid() != 0:
         return ""
     names = {entry.pw_name for entry in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
-
-
-def reachable(folder: Path) -> bool:
-    """Whether the server's user can enter a folder."""
-    user = _server_user()
-    if not user:
-        return os.access(folder, os.X_OK)
-    gid = str(pwd.getpwnam(user).pw_gid)
-    words = ["setpriv", "--reuid", user, "--regid", gid, "--clear-groups", "test", "-x", str(folder)]
-    return subprocess.run(words, check=False).returncode == 0  # noqa: S603 - our own command line

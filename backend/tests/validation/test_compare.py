@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from hugeplan.hardware.catalogue import by_id, hardware_facts
-from hugeplan.measuring.batches import Batch, Pair, median_speedup, standard_error
+from hugeplan.measuring.batches import Batch, Pair
 from hugeplan.measuring.pools import CannotReserveError, pool_folder, reserved
 from hugeplan.measuring.postgresql_clients import Case, cases, clients_per_cpu
 from hugeplan.measuring.postgresql_server import GIB, Shape
-from validate.compare import Prediction, judge, noise_of, predict
+from validate.compare import Prediction, judge, median_speedup, noise_of, predict, standard_error
 from validate.matrix import cells, meets_bar, table
 from validate.matrix import main as matrix_main
 
