@@ -36,7 +36,7 @@ def run(tree: Path, *words: str, codes: Collection[int] = (0, 5)) -> str:
 
 def check_engine(tree: Path) -> None:
     printed = run(tree, sys.executable, "-m", "hugeplan.cli", "size", "exampledb", "--set", "cache_size=3GiB")
-    assert "1536 pages of 2M" in printed
+    assert "1,536 pages of 2M" in printed
 
 
 def check_operator(tree: Path) -> None:
