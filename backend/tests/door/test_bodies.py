@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import json
+import os
 import socket
+import statistics
 import time
 from collections.abc import Iterator
 
@@ -14,10 +17,12 @@ import pytest
 from support.server import MIB, Server, serving
 
 from hugeplan import embedded
+from hugeplan.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
 PREVIEW = "/api/v1/plans/preview"
 ZEROS = 50_000
+TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def bomb() -> bytes:
@@ -83,13 +88,28 @@ class TestStrangers:
             assert answered(connection)[0] == status
 
     def test_bombs_cost_neither_memory_nor_time(self, server: Server) -> None:
-        httpx.post(server.url + PREVIEW, content=b"{}", headers=JSON)  # what is loaded once is loaded
-        before = server.status_bytes("VmHWM")
-        for body in [bomb(), objects(80_000)] * 10:
-            begun = time.perf_counter()
-            assert httpx.post(server.url + PREVIEW, content=body, headers=JSON).status_code == 401
-            assert time.perf_counter() - begun < 2
-        assert server.status_bytes("VmHWM") - before < 4 * MIB
+
+        def cost(body: bytes) -> float:
+            """Processor time of the service, the least of three tries."""
+            tries, answers = [], 0
+            for _ in range(3):
+                before = server.cpu_seconds()
+                for _ in range(10):
+                    # Who goes on sending may find the connection closed before the answer is read.
+                    with contextlib.suppress(httpx.TransportError):
+                        assert client.post(PREVIEW, content=body, headers=JSON).status_code == 401
+                        answers += 1
+                tries.append(server.cpu_seconds() - before)
+            assert answers
+            return min(tries)
+
+        bombs = (bomb(), objects(80_000))
+        with httpx.Client(base_url=server.url, trust_env=False, timeout=60) as client:
+            plain = [cost(b" " * len(body)) for body in bombs]  # what is loaded once is loaded
+            before = server.status_bytes("VmHWM")
+            for body, seconds in zip(bombs, plain, strict=True):
+                assert cost(body) <= 2 * seconds + 5 * TICK_SECONDS
+            assert server.status_bytes("VmHWM") - before < 4 * MIB
 
     def test_a_login_takes_no_large_body(self, server: Server) -> None:
         answer = httpx.post(server.url + "/api/v1/session", content=bomb(), headers=JSON)
@@ -172,12 +192,15 @@ class TestKnownClients:
 
 class TestTime:
     def test_a_body_that_does_not_come_is_408(self, server: Server) -> None:
-        begun = time.monotonic()
-        with server.connect() as connection:
-            connection.sendall(head("POST", PREVIEW, 100, f"Authorization: Bearer {server.admin_token}") + b"{")
-            status, body = answered(connection)
-        assert (status, json.loads(body)["type"].rpartition("/")[2]) == (408, "body-timeout")
-        assert time.monotonic() - begun < 5
+        seconds = []
+        for _ in range(3):
+            begun = time.monotonic()
+            with server.connect() as connection:
+                connection.sendall(head("POST", PREVIEW, 100, f"Authorization: Bearer {server.admin_token}") + b"{")
+                status, body = answered(connection)
+            seconds.append(time.monotonic() - begun)
+            assert (status, json.loads(body)["type"].rpartition("/")[2]) == (408, "body-timeout")
+        assert min(seconds) < Settings.model_fields["body_timeout_seconds"].default, "the setting counts"
 
     def test_a_body_that_drips_is_408(self, server: Server) -> None:
         with server.connect(0.05) as connection:
@@ -224,10 +247,19 @@ class TestTime:
             time.sleep(0.02)
         assert '"level": "error"' not in server.log.read_text()
 
-    def test_keep_alive_requests_do_not_wait_for_a_delayed_ack(self, admin: httpx.Client) -> None:
-        seconds = []
-        for _ in range(40):
+    def test_keep_alive_requests_do_not_wait_for_a_delayed_ack(self, server: Server) -> None:
+        """Each would take 40 ms more than one on a connection of its own, which has nothing to wait for."""
+
+        def ask(connection: http.client.HTTPConnection) -> float:
             begun = time.perf_counter()
-            admin.get("/healthz")
-            seconds.append(time.perf_counter() - begun)
-        assert sorted(seconds)[20] < 0.02
+            connection.request("GET", "/healthz")
+            connection.getresponse().read()
+            return time.perf_counter() - begun
+
+        kept, fresh = [], []
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as same:
+            for _ in range(60):
+                kept.append(ask(same))
+                with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as own:
+                    fresh.append(ask(own))
+        assert statistics.median(kept) < 2 * statistics.median(fresh) + 0.01
