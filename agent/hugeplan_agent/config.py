@@ -22,9 +22,10 @@ PREFIX = "HUGEPLAN_AGENT_"
 SYSTEM_SETTINGS = Path("/etc/hugeplan/agent.env")
 """What the packages' units read; the commands that an administrator types read it too."""
 SYSTEM_ENROLMENT_TOKEN = Path("/etc/hugeplan/enrolment-token")
+MOST_SHOWN = 80
 PROFILES = ("none", "quick", "full")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
-SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?")
+SIZE = re.compile(r"(\d{1,18})\s*(B|KiB|MiB|GiB)?")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, None: 1}
 BYTES = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, None: 1}
 
@@ -232,10 +233,17 @@ def resolve(given: Mapping[str, object], environment: Mapping[str, str]) -> Conf
 
 
 def with_system_settings(environment: Mapping[str, str], file: Path = SYSTEM_SETTINGS) -> dict[str, str]:
-    """The environment over the settings of the packages' units, so that a command sees what the service sees."""
+    """The environment over the settings of the packages' units, so that a command sees what the service sees.
+
+    Raises ConfigurationError for a file that is no text: systemd would leave its lines out.
+    """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{file} is not UTF-8 text (byte {error.start}); expected lines such as HUGEPLAN_AGENT_SERVER=https://..."
+        ) from error
+    except OSError:
         return dict(environment)
     found = {}
     for line in lines:
@@ -245,6 +253,12 @@ def with_system_settings(environment: Mapping[str, str], file: Path = SYSTEM_SET
             is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
             found[name] = text[1:-1] if is_quoted else text
     return {**found, **environment}
+
+
+def _shown(value: object) -> str:
+    """A value in an error: enough to know it by."""
+    text = ascii(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(text)} characters)"
 
 
 def _value(option: Option, given: object, environment: Mapping[str, str]) -> object:
@@ -262,9 +276,9 @@ def _value(option: Option, given: object, environment: Mapping[str, str]) -> obj
         if option.check is not None and isinstance(value, (int, float)):
             option.check(value)
     except ValueError as error:
-        raise ConfigurationError(f"{origin}: {raw!r} is not valid; expected {error}") from None
+        raise ConfigurationError(f"{origin}: {_shown(raw)} is not valid; expected {error}") from None
     if option.choices and value not in option.choices:
-        raise ConfigurationError(f"{origin}: {raw!r} is not valid; expected one of {', '.join(option.choices)}")
+        raise ConfigurationError(f"{origin}: {_shown(raw)} is not valid; expected one of {', '.join(option.choices)}")
     return value
 
 
@@ -275,7 +289,7 @@ def _switch(option: Option, word: object) -> bool:
         return True
     if text in ("no", "false", "0", "off"):
         return False
-    raise ConfigurationError(f"{option.variable}: {word!r} is not valid; expected yes or no")
+    raise ConfigurationError(f"{option.variable}: {_shown(word)} is not valid; expected yes or no")
 
 
 def check_server(server: str | None, *, allow_plain_http: bool = False) -> str | None:
@@ -291,10 +305,11 @@ def check_server(server: str | None, *, allow_plain_http: bool = False) -> str |
     except ValueError:
         is_valid = False
     if not is_valid:
-        raise ConfigurationError(f"--server: {server!r} is not valid; expected http://HOST:PORT or https://HOST")
+        raise ConfigurationError(f"--server: {_shown(server)} is not valid; expected http://HOST:PORT or https://HOST")
     if parts.scheme == "http" and not (allow_plain_http or is_loopback(server)):
         raise ConfigurationError(
-            f"--server: {server!r} would send the token and the reports unencrypted; use https, or --allow-plain-http"
+            f"--server: {_shown(server)} would send the token and the reports unencrypted; use https, or"
+            " --allow-plain-http"
         )
     return server.rstrip("/")
 

@@ -119,6 +119,10 @@ def _proof(config: Config, host: Host) -> dict[str, Any]:
 
 def _enrolment_token(config: Config) -> str:
     if config.enrolment_token is not None:
+        if TOKEN.fullmatch(config.enrolment_token) is None:
+            raise ConfigurationError(
+                "HUGEPLAN_AGENT_ENROLMENT_TOKEN: expected one word of at most 512 ASCII characters"
+            )
         return config.enrolment_token
     if config.enrolment_token_file != SYSTEM_ENROLMENT_TOKEN or config.enrolment_token_file.exists():
         return read_token(config.enrolment_token_file, "--enrolment-token-file")

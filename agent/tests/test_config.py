@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from hugeplan_agent.config import parse_duration, parse_size, read_token, resolve
+from hugeplan_agent.config import (
+    NODE_OPTIONS,
+    RUN_OPTIONS,
+    SEND_OPTIONS,
+    SPOOL_OPTIONS,
+    Option,
+    parse_duration,
+    parse_size,
+    read_token,
+    resolve,
+    with_system_settings,
+)
+from hugeplan_agent.enrolment import enrol
 from hugeplan_agent.errors import ConfigurationError
 
 
@@ -103,3 +115,44 @@ class TestTokenFile:
     def test_an_absent_file(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="cannot be read: No such file or directory"):
             read_token(tmp_path / "absent")
+
+
+GARBAGE = (
+    "", " ", "\n", "garbage", "é", "\udcff", "[", "-1", "0", "1e999", "nan", "9" * 5000, "9" * 5000 + "s",
+    "x" * 100_000, "٣s", "https://[", "http://é", "https://a:٣", "25:00-26:00",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "option", [*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS, *RUN_OPTIONS], ids=lambda option: option.name
+)
+def test_a_variable_may_hold_anything(option: Option) -> None:
+    """One short sentence that names the setting, in ASCII, or it is valid."""
+    for value in GARBAGE:
+        try:
+            resolve({}, {option.variable: value})
+        except ConfigurationError as error:
+            said = str(error)
+            assert option.variable in said or option.flag in said, said
+            assert "\n" not in said
+            assert said.isascii()
+            assert len(said) < 300, said[:300]
+
+
+def test_settings_that_are_no_text_are_named_and_not_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "agent.env"
+    file.write_bytes(b"HUGEPLAN_AGENT_SERVER=https://a.example\n\xff")
+    with pytest.raises(ConfigurationError, match=rf"^{file} is not UTF-8 text \(byte 40\); expected lines such as "):
+        with_system_settings({}, file)
+
+
+@pytest.mark.parametrize("token", ["é", "two words", "x" * 513, "\udcff"])
+def test_an_enrolment_token_that_no_header_can_carry_is_refused_before(token: str, tmp_path: Path) -> None:
+    environment = {
+        "HUGEPLAN_AGENT_ENROLMENT_TOKEN": token,
+        "HUGEPLAN_AGENT_SERVER": "http://127.0.0.1:1",
+        "HUGEPLAN_AGENT_SPOOL_DIR": str(tmp_path),
+    }
+    with pytest.raises(ConfigurationError, match="HUGEPLAN_AGENT_ENROLMENT_TOKEN: expected one word") as refused:
+        enrol(resolve({}, environment))
+    assert token not in str(refused.value)

@@ -100,7 +100,7 @@ class Guide:
         psql = ("psql", "--username", "postgres", "--no-align", "--tuples-only", "--command", asked)
         roles = self.service.engine.run("exec", self.service.container("postgres"), *psql).stdout
         # The superuser is reached from within the container alone: it has no password.
-        assert roles.split() == ["hugeplan|f|t", "hugeplan_reader|f|f", "postgres|t|f"]
+        assert roles.split() == ["hugeplan|f|t", "hugeplan_reader|f|f", "hugeplan_service|f|t", "postgres|t|f"]
 
     def nothing_is_left(self) -> None:
         """No container and no volume of the project."""

@@ -38,6 +38,12 @@ COMMAND = """#!/bin/sh
 set -a
 if [ -r /etc/hugeplan/server.env ]; then . /etc/hugeplan/server.env; fi
 secrets=/etc/hugeplan/server-secrets
+own=$secrets/migrate
+case "${1:-}" in
+# As the role that owns the tables, where it has a file of its own: the service's changes rows alone.
+migrate|backup|restore)
+  if [ -r "$own/hugeplan_database_url" ]; then HUGEPLAN_SECRETS_DIR=${HUGEPLAN_SECRETS_DIR:-$own}; fi ;;
+esac
 if [ -r "$secrets" ]; then HUGEPLAN_SECRETS_DIR=${HUGEPLAN_SECRETS_DIR:-$secrets}; fi
 set +a
 case "${1:-}" in
@@ -63,12 +69,6 @@ sys.path.insert(0, "/usr/lib/hugeplan-server/packages")
 from hugeplan.cli import main
 
 sys.exit(main())
-"""
-MIGRATE = """#!/bin/sh
-set -e
-own=/etc/hugeplan/server-secrets/migrate
-if [ -r "$own/hugeplan_database_url" ]; then HUGEPLAN_SECRETS_DIR=$own; export HUGEPLAN_SECRETS_DIR; fi
-exec /usr/bin/hugeplan migrate
 """
 SETTINGS = """# Settings of hugeplan: https://github.com/hugeplan (docs/settings.md). Secrets are files of their own:
 #   install -m 0640 -g hugeplan-server FILE /etc/hugeplan/server-secrets/hugeplan_database_url
@@ -160,7 +160,6 @@ def package(files: list[File], release: tuple[int, int], version: str) -> Packag
                 unit,
                 File("usr/bin/hugeplan", COMMAND.encode(), executable=True),
                 File(f"usr/lib/{NAME}/run", RUN.encode()),
-                File(f"usr/lib/{NAME}/migrate", MIGRATE.encode(), executable=True),
                 File("etc/hugeplan/server.env", SETTINGS.encode()),
             ],
             key=lambda file: file.path,

@@ -67,7 +67,9 @@ def test_the_schema_would_find_a_mistake(compose: dict[str, Any], validator: Dra
 def test_no_service_relies_on_an_order_that_an_engine_may_not_keep(compose: dict[str, Any]) -> None:
     """podman 4.3 knows no "healthy", and no engine waits when the machine starts again: each step waits by itself."""
     services = compose["services"]
-    assert list(services) == ["secrets", "postgres", "migrate", "backend", "welcome", "agent", "demo-fleet"]
+    assert list(services) == [
+        "secrets", "postgres", "roles", "migrate", "backend", "welcome", "agent", "demo-fleet"
+    ]  # fmt: skip
     assert [name for name, service in services.items() if "depends_on" in service] == []
     for name in ("migrate", "backend", "welcome"):
         assert services[name]["command"][0] == "wait", name
@@ -83,11 +85,11 @@ def test_there_is_no_synthetic_fleet_unless_it_is_asked_for(compose: dict[str, A
 
 def test_every_container_has_a_limit_of_memory_of_processes_and_of_logs(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
-        assert re.fullmatch(r"\d+g", service["mem_limit"]), name
+        assert re.fullmatch(r"\d+[gm]", service["mem_limit"]), name
         assert service["pids_limit"] == 512, name
         assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "10"}}, name
     lasting = {name for name, service in compose["services"].items() if service.get("restart") == "unless-stopped"}
-    assert lasting == {"postgres", "backend", "agent", "demo-fleet"}
+    assert lasting == {"postgres", "roles", "backend", "agent", "demo-fleet"}
 
 
 def test_a_fresh_clone_starts_without_a_file_and_holds_no_secret(compose: dict[str, Any]) -> None:
@@ -103,7 +105,8 @@ def test_containers_are_unprivileged(compose: dict[str, Any]) -> None:
         assert service["read_only"] is True, name
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
-        assert "user" not in service, name  # the image's own, 10001
+        # The image's own, 10001; in PostgreSQL's image, the user that reads the password files.
+        assert service.get("user") == ("10001:10001" if name == "roles" else None), name
         # The entrypoint of PostgreSQL's image gives the data folder to the user postgres, and becomes it.
         needed = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"] if name == "postgres" else None
         assert service.get("cap_add") == needed, name
@@ -132,22 +135,39 @@ def test_server_commands_exist_and_their_settings_are_valid(
     compose: dict[str, Any], service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from hugeplan.cli import COMMANDS  # noqa: PLC0415 - heavy imports stay with the test that needs them
-    from hugeplan.cli.secrets import DATABASE_PASSWORD_VARIABLE, ENROLMENT_TOKEN_VARIABLE  # noqa: PLC0415
+    from hugeplan.cli.secrets import (  # noqa: PLC0415
+        DATABASE_PASSWORD_VARIABLE,
+        ENROLMENT_TOKEN_VARIABLE,
+        SERVICE_PASSWORD_VARIABLE,
+    )
     from hugeplan.cli.service_settings import SECRETS_DIR_VARIABLE  # noqa: PLC0415
     from hugeplan.settings import Settings  # noqa: PLC0415
 
     assert compose["services"][service]["command"][0] in {row.name for row in COMMANDS}
     environment = compose["services"][service]["environment"]
     if service == "secrets":
-        assert set(environment) == {DATABASE_PASSWORD_VARIABLE, ENROLMENT_TOKEN_VARIABLE}
+        assert set(environment) == {DATABASE_PASSWORD_VARIABLE, SERVICE_PASSWORD_VARIABLE, ENROLMENT_TOKEN_VARIABLE}
         return
     names = {f"HUGEPLAN_{name.upper()}" for name in Settings.model_fields}
     assert set(environment) <= {*names, SECRETS_DIR_VARIABLE}
     for name, value in environment.items():
         monkeypatch.setenv(name, str(value).lower() if isinstance(value, bool) else value)
+    role, folder = ("hugeplan", "database") if service == "migrate" else ("hugeplan_service", "service")
     assert Settings().sqlalchemy_url() == (
-        "postgresql+psycopg://hugeplan@postgres/hugeplan?passfile=/var/lib/hugeplan/database/passfile"
+        f"postgresql+psycopg://{role}@postgres/hugeplan?passfile=/var/lib/hugeplan/{folder}/passfile"
     )
+
+
+def test_only_migrations_have_the_password_of_the_role_that_owns_the_tables(compose: dict[str, Any]) -> None:
+    holders = {
+        name for name, service in compose["services"].items()
+        if any(str(one).startswith("database-secret:") for one in service.get("volumes", []))
+    }  # fmt: skip
+    assert holders == {"secrets", "postgres", "roles", "migrate"}
+    sockets = {name for name, service in compose["services"].items() if "postgres-socket" in str(service["volumes"])}
+    assert sockets == {"postgres", "roles"}
+    # Over the socket it is the superuser: nobody reaches it, and it reaches nobody else.
+    assert compose["services"]["roles"]["network_mode"] == "none"
 
 
 def test_the_agents_command_and_variables_are_valid(compose: dict[str, Any]) -> None:

@@ -97,15 +97,27 @@ def check_migrations(settings: Settings, connection: _Connection) -> Iterator[Re
         )
 
 
+_ROLE = """
+SELECT session_user::text, rolsuper, has_schema_privilege(session_user, 'public', 'CREATE')
+FROM pg_roles WHERE rolname = session_user
+"""
+
+
 def check_role(_: Settings, connection: _Connection) -> Iterator[Result]:
     """Whether the service could do more in the database than it needs."""
-    row = connection.execute("SELECT rolname, rolsuper FROM pg_roles WHERE rolname = session_user").fetchone()
-    if row is not None and row[1]:
+    row = connection.execute(_ROLE).fetchone()
+    if row is None:
+        return
+    role, is_super, may_make_tables = row
+    if is_super or may_make_tables:
+        what = "is a superuser" if is_super else "may make and drop tables"
         yield Result(
             "attention",
-            f"The database's role {row[0]} is a superuser, and the service needs none: docs/install-bare-metal.md has"
-            " the roles to make instead.",
+            f"The database's role {role} {what}, and the service need not: docs/upgrading.md, \"The database's roles\","
+            " has the way to one that changes rows alone.",
         )
+    else:
+        yield Result("ok", f"The database's role {role} changes rows and no table.")
 
 
 def check_clock(_: Settings, connection: _Connection) -> Iterator[Result]:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.db import migrate
+from hugeplan.db import migrate, roles
 from hugeplan.db.server_release import ServerReleaseError
 from hugeplan.settings import Settings
 
@@ -22,17 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Migrate."""
-    if bring_along(load_settings(), arguments.revision):
-        print(f"{migrate.READER} may read everything but credentials.")
+    for sentence in bring_along(load_settings(), arguments.revision):
+        print(sentence)
     print("The database is at the newest migration." if arguments.revision == "head" else "Done.")
     return 0
 
 
-def bring_along(settings: Settings, revision: str = "head") -> bool:
-    """Bring the database to a revision; whether the reader's role was granted what it may read. Raises InputError."""
+def bring_along(settings: Settings, revision: str = "head") -> list[str]:
+    """Bring the database to a revision; at the newest, what other roles may do there. Raises InputError."""
     try:
         migrate.upgrade(settings.sqlalchemy_url(), migrate.migrations_dir(settings.migrations_dir), revision)
-        return revision == "head" and migrate.grant_reading(settings.psycopg_url())
+        return roles.grant(settings.psycopg_url()) if revision == "head" else []
     except CommandError as error:
         raise InputError(f"--revision: {revision!r} is not valid; expected head or a revision: {error}") from error
     except migrate.MigrationsMissingError as error:

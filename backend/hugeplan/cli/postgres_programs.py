@@ -7,8 +7,9 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import psycopg
 from psycopg import pq
@@ -64,7 +65,7 @@ def run(
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"]
         # Details and hints follow the error, and it is named by the program that speaks.
         found = next((line for line in lines if re.search("error: |ERROR: |FATAL: ", line)), lines[-1])
-        raise InputError(f"{program} failed: {found.removeprefix(f'{program}: error: ')}")
+        raise InputError(f"{program} failed: {found.removeprefix(f'{program}: error: ')}{mending(found)}")
 
 
 _MENDING = (
@@ -76,13 +77,34 @@ _MENDING = (
         "password authentication failed",
         "it is not the role's password: ALTER ROLE ... PASSWORD '...', or correct the URL",
     ),
-    ("Connection refused|No such file or directory", "start PostgreSQL, or correct the URL"),
+    ("is starting up|is shutting down|in recovery mode", "PostgreSQL starts or stops just now: try again in a moment"),
+)
+_IS_AWAY: Final = (
+    f"Connection refused|No such file or directory|timeout|timed out|No route to host|unreachable|{_NAME_UNKNOWN}"
+    "|Name or service not known|closed the connection unexpectedly|Connection reset"
 )
 
 
 def mending(reason: str) -> str:
     """What mends a connection that fails for this reason, as the end of a sentence; nothing where that is not known."""
+    if re.search(_IS_AWAY, reason):
+        return f"; {start_it(os.environ)}"
     return next((f"; {text}" for pattern, text in _MENDING if re.search(pattern, reason)), "")
+
+
+def start_it(environment: Mapping[str, str], root: Path = Path("/")) -> str:
+    """How PostgreSQL is started where this runs: in a pod, in a container, under systemd, or in general."""
+    if environment.get("KUBERNETES_SERVICE_HOST"):
+        how = (
+            "PostgreSQL's pod does not answer: kubectl get pods, then kubectl describe pod of the one that is not ready"
+        )
+    elif (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
+        how = "start PostgreSQL: docker compose up --detach postgres (or podman-compose)"
+    elif (root / "run/systemd/system").is_dir():
+        how = "start PostgreSQL: systemctl start postgresql"
+    else:
+        how = "start PostgreSQL"
+    return f"{how}; or correct the URL"
 
 
 def unreachable(error: Exception) -> str:

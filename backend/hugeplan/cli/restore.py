@@ -61,6 +61,12 @@ def _make_room(settings: Settings, *, replace: bool) -> None:
                 )
             if replace:
                 replacement.begin(connection)
+    except psycopg.errors.InsufficientPrivilege as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}; restore as the role that owns the tables"
+            " (docs/upgrading.md)"
+        ) from error
     except psycopg.Error as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}") from error
@@ -69,7 +75,8 @@ def _make_room(settings: Settings, *, replace: bool) -> None:
 def _restore(settings: Settings, rest: IO[bytes]) -> None:
     """One transaction of pg_restore. What was put aside comes back when it fails."""
     database = postgres_programs.database_name(settings)
-    options = ("--no-owner", "--single-transaction", "--exit-on-error", f"--dbname={database}")
+    # Rights are granted anew: the roles that had some may not be here.
+    options = ("--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error", f"--dbname={database}")
     unread: list[OSError] = []
     out, into = os.pipe()
     feeder = threading.Thread(target=_feed, args=(rest, into, unread), daemon=True)

@@ -1,9 +1,9 @@
 """``hugeplan secrets``: the passwords of one installation, made at its first start and kept.
 
-``docker compose up`` in a fresh clone has no file with passwords. This command makes them: a password of the database
-user, a libpq password file with the same password, and an enrolment token for the agents. What is there already
-stays, so that a second start finds the database's password unchanged. A value given in the environment is written
-instead of a random one.
+``docker compose up`` in a fresh clone has no file with passwords. This command makes them: a password of
+the database's owner and one of the service's role, each with a libpq password file, and an enrolment token for the
+agents. What is there already stays, so that a second start finds the passwords unchanged. A value given in the
+environment is written instead of a random one; whoever keeps the roles (database-roles.sh) sees the files change.
 """
 
 from __future__ import annotations
@@ -20,39 +20,37 @@ RANDOM_BYTES: Final = 32
 SHORTEST_TOKEN_CHARACTERS: Final = 32
 
 DATABASE_PASSWORD_VARIABLE: Final = "HUGEPLAN_DATABASE_PASSWORD"  # noqa: S105 - names of variables and files
+SERVICE_PASSWORD_VARIABLE: Final = "HUGEPLAN_DATABASE_SERVICE_PASSWORD"  # noqa: S105
 ENROLMENT_TOKEN_VARIABLE: Final = "HUGEPLAN_ENROLMENT_TOKEN"  # noqa: S105
 DATABASE_PASSWORD_FILE: Final = "database-password"  # noqa: S105
 PASSFILE: Final = "passfile"
 #: The name under which the service looks for it in HUGEPLAN_SECRETS_DIR.
 ENROLMENT_TOKEN_FILE: Final = "hugeplan_bootstrap_enrolment_token"  # noqa: S105
 
-#: PostgreSQL takes a password from the file at its first start alone; within its container no password is asked for.
-CHANGE_ROLE: Final = (
-    "The database's role still has the former password, so the service cannot log in. Run, and give the new one:"
-    " docker compose exec postgres psql --username hugeplan --command '\\password'"
-)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``secrets``."""
-    parser.add_argument("--database-dir", required=True, metavar="DIR", help="folder of the database password")
+    parser.add_argument("--database-dir", required=True, metavar="DIR", help="folder of the owner's password")
+    parser.add_argument("--service-dir", metavar="DIR", help="folder of the password of the service's role")
     parser.add_argument("--enrolment-dir", required=True, metavar="DIR", help="folder of the enrolment token")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Make what is missing; say which file was made and which was kept, never its content."""
-    database, enrolment = Path(arguments.database_dir), Path(arguments.enrolment_dir)
-    former = _found(database / DATABASE_PASSWORD_FILE)
-    password = _kept_or_made(database / DATABASE_PASSWORD_FILE, _given(DATABASE_PASSWORD_VARIABLE, 1))
-    if former is not None and former != password:
-        print(CHANGE_ROLE, flush=True)
-    # libpq's form: host:port:database:user:password, where a colon or backslash of the password is escaped.
-    escaped = password.replace("\\", "\\\\").replace(":", "\\:")
-    write_secret(database / PASSFILE, f"*:*:*:*:{escaped}")
-    token = enrolment / ENROLMENT_TOKEN_FILE
+    _password(Path(arguments.database_dir), DATABASE_PASSWORD_VARIABLE)
+    if arguments.service_dir is not None:
+        _password(Path(arguments.service_dir), SERVICE_PASSWORD_VARIABLE)
+    token = Path(arguments.enrolment_dir) / ENROLMENT_TOKEN_FILE
     _kept_or_made(token, _given(ENROLMENT_TOKEN_VARIABLE, SHORTEST_TOKEN_CHARACTERS))
     _let_group_read(token)
     return 0
+
+
+def _password(folder: Path, variable: str) -> None:
+    """A role's password, and libpq's file with it: host:port:database:user:password, colon and backslash escaped."""
+    password = _kept_or_made(folder / DATABASE_PASSWORD_FILE, _given(variable, 1))
+    escaped = password.replace("\\", "\\\\").replace(":", "\\:")
+    write_secret(folder / PASSFILE, f"*:*:*:*:{escaped}")
 
 
 def _let_group_read(path: Path) -> None:

@@ -7,15 +7,22 @@ platforms mount them; a variable of the same name wins.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from hugeplan.cli import InputError
 from hugeplan.settings import ENV_PREFIX, SECRETS_DIR_VARIABLE, Settings
 
 __all__ = ["SECRETS_DIR_VARIABLE", "load_settings"]
+
+
+#: Settings of several values, by what JSON makes of them: what a right one looks like.
+_EXAMPLES: Final = {"array": '["10.0.0.0/8"]', "object": '{"dba": "planner"}'}
+_MOST_CHARACTERS: Final = 80
 
 
 def load_settings(**given: Any) -> Settings:
@@ -25,7 +32,10 @@ def load_settings(**given: Any) -> Settings:
     """
     secrets_dir = os.environ.get(SECRETS_DIR_VARIABLE) or None
     if secrets_dir is not None and not Path(secrets_dir).is_dir():
-        raise InputError(f"{SECRETS_DIR_VARIABLE} is {secrets_dir!r}: expected a folder")
+        raise InputError(f"{SECRETS_DIR_VARIABLE} is {_short(secrets_dir)}: expected a folder")
+    for file in Path(secrets_dir).iterdir() if secrets_dir else ():
+        if file.is_dir() and file.name.lower().removeprefix(ENV_PREFIX.lower()) in Settings.model_fields:
+            raise InputError(f"{file.name.upper()}: {file} is a folder; expected a file with the bare value")
     try:
         return Settings(**given)
     except OSError as error:
@@ -33,10 +43,45 @@ def load_settings(**given: Any) -> Settings:
             f"{SECRETS_DIR_VARIABLE}: {error.filename} cannot be read: {error.strerror}; it must be readable for the"
             f" user {os.geteuid()}: chown {os.geteuid()} {error.filename}"
         ) from error
+    except SettingsError as error:
+        raise InputError(_unread(error, secrets_dir)) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        variable = ENV_PREFIX + "_".join(str(part) for part in first["loc"]).upper()
+        name = str(first["loc"][0])
         # A secret is not repeated on a terminal.
-        value = "" if "token" in variable.lower() or "url" in variable.lower() else f" is {first['input']!r}:"
-        message = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-        raise InputError(f"{variable}{value} expected {message}") from error
+        value = "" if _is_secret(name) else f" is {_short(first['input'])}:"
+        message = (
+            first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").removeprefix("Input is not ")
+        )
+        raise InputError(f"{_variable(name)}{value} expected {message}{_example(name)}") from error
+
+
+def _unread(error: SettingsError, secrets_dir: str | None) -> str:
+    """What is wrong with a value whose text could not even be read: no UTF-8, or no JSON where that is expected."""
+    found = re.search(r'field "(\w+)"', str(error))
+    name = found[1] if found else ""
+    if isinstance(error.__cause__, UnicodeDecodeError):
+        file = Path(secrets_dir or "") / _variable(name).lower()
+        return f"{_variable(name)}: the file {file} is not UTF-8 text; write the bare value into it, with an editor"
+    value = os.environ.get(_variable(name))
+    shown = "" if value is None or _is_secret(name) else f" is {_short(value)}:"
+    return f"{_variable(name)}{shown} expected JSON{_example(name)}"
+
+
+def _variable(name: str) -> str:
+    return ENV_PREFIX + name.upper()
+
+
+def _is_secret(name: str) -> bool:
+    return "SecretStr" in str(Settings.model_fields[name].annotation)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}... ({len(text)} characters)"
+
+
+def _example(name: str) -> str:
+    """How a setting of several values is written; nothing for others."""
+    kind = Settings.model_json_schema()["properties"][name].get("type")
+    return f", such as {_EXAMPLES[kind]}" if kind in _EXAMPLES else ""

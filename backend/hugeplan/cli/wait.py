@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``wait``."""
     parser.add_argument("--seconds", type=int, default=300, metavar="N", help="give up after so long (default: 300)")
     parser.add_argument("--migrated", action="store_true", help="wait for the newest migration, too")
+    parser.add_argument("--role", metavar="NAME", help="wait for this role of the database, too")
     parser.add_argument("then", nargs=argparse.REMAINDER, metavar="COMMAND", help="what to run then, such as: migrate")
 
 
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Without a wait the first answer is enough. After one it must last: while other containers start, podman's name
     # server knows a name, loses it for a moment and knows it again.
     while answers < (_ANSWERS_IN_A_ROW if said else 1):
-        reason, address = missing(settings, migrated=arguments.migrated)
+        reason, address = missing(settings, migrated=arguments.migrated, role=arguments.role)
         answers = 0 if reason else answers + 1
         if reason is None:
             time.sleep(_PAUSE_SECONDS if said else 0)
@@ -64,12 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def missing(settings: Settings, *, migrated: bool) -> tuple[str | None, str | None]:
+def missing(settings: Settings, *, migrated: bool, role: str | None = None) -> tuple[str | None, str | None]:
     """What is not there yet, in half a sentence, or None when everything is; and the database's address where known."""
     address = None
     try:
         with postgres_programs.connect(settings, is_patient=False) as connection:
             address = postgres_programs.address_of(connection)
+            if role and connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).rowcount == 0:
+                return f"the database has no role {role}", address
             if not migrated:
                 return None, address
             revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()
@@ -77,6 +80,8 @@ def missing(settings: Settings, *, migrated: bool) -> tuple[str | None, str | No
         return str(error), None
     except psycopg.errors.UndefinedTable:
         revision = None
+    except psycopg.errors.InsufficientPrivilege:
+        return "the service's role may not read the database before hugeplan migrate has granted it", address
     head = migrate.head_revision(migrate.migrations_dir(settings.migrations_dir))
     found = revision[0] if revision else "none"
     reason = None if found == head else f"the database is at migration {found}, the service needs {head}"

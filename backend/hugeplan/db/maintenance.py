@@ -1,5 +1,7 @@
 """Partitions and retention.
 
+The owner's functions make and drop partitions (docs/adr/0046): the service's role owns no table.
+
 Any replica may run a round; an advisory lock lets one do it and the others skip. A round is idempotent.
 Rows outside the days that have a partition go to the table's default partition and are moved when their
 day gets one, so that a report is never refused because maintenance has not run.
@@ -68,10 +70,6 @@ def partition_name(table: str, day: date) -> str:
     return f"{table}_{day:%Y%m%d}"
 
 
-def _midnight(day: date) -> str:
-    return datetime.combine(day, time(), UTC).isoformat()
-
-
 async def _partition_days(session: WriteSession, table: str) -> set[date]:
     rows = await session.scalars(
         text(
@@ -99,19 +97,11 @@ async def _lock(session: WriteSession, target: Partitioned) -> None:
 
 async def create_partition(session: WriteSession, target: Partitioned, day: date) -> None:
     """Make the partition that begins on a day, taking over its rows from the default partition."""
-    # Names and times are made here from a constant and a date; nothing comes from outside.
-    table, column, name = target.table, target.column, partition_name(target.table, day)
-    start, end = _midnight(day), _midnight(target.end(day))
-    bounds = f"{column} >= '{start}' AND {column} < '{end}'"
-    statements = (
-        f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)",
-        f"WITH moved AS (DELETE FROM {table}_default WHERE {bounds} RETURNING *)"  # noqa: S608 - see above
-        f" INSERT INTO {name} SELECT * FROM moved",
-        f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ('{start}') TO ('{end}')",
-    )
     await _lock(session, target)
-    for statement in statements:
-        await session.execute(text(statement))
+    await session.execute(
+        text("SELECT make_partition(:table, :day, :end_day)"),
+        {"table": target.table, "day": day, "end_day": target.end(day)},
+    )
 
 
 async def _create_missing(session: WriteSession, target: Partitioned, today: date) -> None:
@@ -133,7 +123,7 @@ async def _drop_old(session: WriteSession, target: Partitioned, today: date) -> 
     if expired:
         await _lock(session, target)
     for day in expired:
-        await session.execute(text(f"DROP TABLE {partition_name(target.table, day)}"))
+        await session.execute(text("SELECT drop_partition(:table, :day)"), {"table": target.table, "day": day})
     await session.execute(
         text(f"DELETE FROM {target.table}_default WHERE {target.column} < :oldest"),  # noqa: S608 - constants
         {"oldest": datetime.combine(oldest, time(), UTC)},

@@ -1,20 +1,14 @@
-"""Build and check databases with Alembic. There is no other way a table is made.
-
-After each migration the role of dashboards is granted what it may read: everything but credentials. Partitions need no
-grant of their own: who reads by the parent table needs the parent's alone.
-"""
+"""Build and check databases with Alembic. There is no other way a table is made."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from psycopg import sql
 from sqlalchemy import create_engine, pool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -116,20 +110,3 @@ async def current_revision(engine: AsyncEngine) -> str | None:
             return None
         revision: str | None = await connection.scalar(text("SELECT version_num FROM alembic_version"))
         return revision
-
-
-READER: Final = "hugeplan_reader"
-SECRET_TABLES: Final = ("tokens", "browser_sessions", "login_links", "oidc_logins", "enrolment_requests", "webhooks")
-
-
-def grant_reading(database_url: str) -> bool:
-    """Let the reader read, where an administrator has made the role. Whether there is one. Raises psycopg.Error."""
-    with psycopg.connect(database_url) as connection:
-        if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (READER,)).rowcount == 0:
-            return False
-        role = sql.Identifier(READER)
-        connection.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(role))
-        connection.execute(sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}").format(role))
-        for table in SECRET_TABLES:
-            connection.execute(sql.SQL("REVOKE ALL ON {} FROM {}").format(sql.Identifier(table), role))
-    return True

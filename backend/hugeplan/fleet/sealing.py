@@ -107,24 +107,23 @@ async def give_space_back(database: Database, now: datetime) -> list[str]:
     async with database.write() as session:
         if not await _takes_its_turn(session):
             return []
-        partitions = await session.scalars(
+        partitions = await session.execute(
             text(
-                "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+                "SELECT CAST(CAST(i.inhparent AS regclass) AS text), c.relname"
+                " FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
                 " WHERE i.inhparent IN (CAST('report_documents' AS regclass), CAST('samples' AS regclass))"
-                " AND pg_relation_size(c.oid) > 0"
+                " AND pg_relation_size(c.oid) > 0 ORDER BY c.relname"
             )
         )
         emptied = []
-        for name in sorted(partitions):
-            day = str(name).rpartition("_")[2]
-            if not day.isdecimal() or _end_of(day) + EMPTIED_AFTER > now:
+        for parent, name in partitions.all():
+            suffix = str(name).rpartition("_")[2]
+            if not suffix.isdecimal() or _start_of(suffix) + timedelta(days=1) + EMPTIED_AFTER > now:
                 continue
-            if not await session.scalar(text(f"SELECT EXISTS (SELECT FROM {name})")):  # noqa: S608 - a partition's name
-                await session.execute(text("SET LOCAL lock_timeout = '5s'"))
-                await session.execute(text(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE"))
-                if not await session.scalar(text(f"SELECT EXISTS (SELECT FROM {name})")):  # noqa: S608
-                    await session.execute(text(f"TRUNCATE {name}"))
-                    emptied.append(str(name))
+            await session.execute(text("SET LOCAL lock_timeout = '5s'"))
+            given = {"table": parent, "day": _start_of(suffix).date()}
+            if await session.scalar(text("SELECT give_space_back(:table, :day)"), given):
+                emptied.append(str(name))
         return emptied
 
 
@@ -290,5 +289,5 @@ async def _take_out(session: WriteSession, key: _Key, node_id: UUID, keys: Seque
     return not gone
 
 
-def _end_of(day: str) -> datetime:
-    return datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC) + timedelta(days=1)
+def _start_of(day: str) -> datetime:
+    return datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC)

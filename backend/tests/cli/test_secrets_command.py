@@ -98,13 +98,19 @@ def test_the_enrolment_token_is_for_the_group_and_the_password_is_not(folders: t
     assert modes == {"database-password": 0o600, "passfile": 0o600, "hugeplan_bootstrap_enrolment_token": 0o640}
 
 
-def test_another_password_says_that_the_role_keeps_the_former_one(
-    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_services_role_has_a_password_of_its_own(
+    folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL reads the file at its first start alone: the service used to be locked out without a word."""
-    for password, is_changed in (("first", False), ("first", False), ("second", True), ("second", False)):
-        monkeypatch.setenv("HUGEPLAN_DATABASE_PASSWORD", password)
-        assert make(folders) == 0
-        said = capsys.readouterr().out
-        assert ("psql --username hugeplan --command '\\password'" in said) is is_changed
-        assert password not in said
+    """Made once and kept; changed by its own variable, and the owner's stays."""
+    service = tmp_path / "service"
+    service.mkdir()
+    given = ["--database-dir", str(folders[0]), "--service-dir", str(service), "--enrolment-dir", str(folders[1])]
+    assert main(["secrets", *given]) == 0
+    owner, first = ((folder / "database-password").read_text() for folder in (folders[0], service))
+    assert owner != first
+    assert main(["secrets", *given]) == 0
+    assert (service / "database-password").read_text() == first
+    monkeypatch.setenv("HUGEPLAN_DATABASE_SERVICE_PASSWORD", "an:other")
+    assert main(["secrets", *given]) == 0
+    assert (service / "passfile").read_text() == "*:*:*:*:an\\:other\n"
+    assert (folders[0] / "database-password").read_text() == owner

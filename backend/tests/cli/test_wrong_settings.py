@@ -1,0 +1,159 @@
+"""Settings and secret files with anything in them: one sentence that names the setting, or they are valid."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hugeplan.cli import COMMANDS, InputError, main, postgres_programs
+from hugeplan.cli.service_settings import load_settings
+from hugeplan.settings import Settings
+
+GARBAGE = (
+    "", " ", "\n", "garbage", "é", "\udcff", "[", "{}", "[]", "[1]", '["x"]', '{"a": 1}', "null", "true", "-1", "1e999",
+    "nan", "9" * 5000, "x" * 100_000, "/dev/null/x", "10.0.0.0/8",
+)  # fmt: skip
+BYTES = (b"\xff\xfe", b"", b"\0", b"[", b"garbage\n", b"x" * 100_000)
+#: A connection that is refused at once, with a password that no sentence repeats.
+NOWHERE = "postgresql://somebody:hush-hush@127.0.0.1:1/hugeplan"
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("HUGEPLAN_"):
+            monkeypatch.delenv(name)
+
+
+def sentence_about(setting: str) -> str | None:
+    """What is said of the settings as they are; None where they are valid."""
+    try:
+        load_settings()
+    except InputError as error:
+        said = str(error)
+        assert f"HUGEPLAN_{setting.upper()}" in said, said
+        assert "expected" in said or "is not UTF-8 text" in said, said
+        assert "\n" not in said
+        assert len(said) < 500, said[:500]
+        return said
+    return None
+
+
+@pytest.mark.parametrize("setting", Settings.model_fields)
+def test_a_variable_may_hold_anything(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in GARBAGE:
+        monkeypatch.setenv(f"HUGEPLAN_{setting.upper()}", value)
+        sentence_about(setting)
+
+
+@pytest.mark.parametrize("setting", Settings.model_fields)
+def test_a_secret_file_may_hold_anything(setting: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HUGEPLAN_SECRETS_DIR", str(tmp_path))
+    file = tmp_path / f"hugeplan_{setting}"
+    for content in BYTES:
+        file.write_bytes(content)
+        sentence_about(setting)
+    file.write_bytes(BYTES[0])
+    said = sentence_about(setting)
+    assert said is not None
+    assert f"the file {file} is not UTF-8 text" in said
+    file.unlink()
+    file.mkdir()
+    said = sentence_about(setting)
+    assert said is not None
+    assert f"{file} is a folder" in said
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("TRUSTED_PROXIES", "10.0.0.0/8", """HUGEPLAN_TRUSTED_PROXIES is '10.0.0.0/8': expected JSON, such as ["10."""),
+        ("TRUSTED_PROXIES", '["x"]', "HUGEPLAN_TRUSTED_PROXIES is 'x': expected a valid IPv"),
+        ("WEBHOOK_ALLOWED_NETWORKS", "[", "HUGEPLAN_WEBHOOK_ALLOWED_NETWORKS is '[': expected JSON, such as ["),
+        ("OIDC_ROLE_MAP", "dba=planner", """expected JSON, such as {"dba": "planner"}"""),
+        ("OIDC_ROLE_MAP", '{"dba": "king"}', "HUGEPLAN_OIDC_ROLE_MAP is 'king': expected 'viewer', 'planner'"),
+        ("PORT", "65536", "HUGEPLAN_PORT is '65536': expected"),
+    ],
+)
+def test_the_sentence_has_the_name_the_value_and_what_is_valid(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(f"HUGEPLAN_{variable}", value)
+    for command in ("serve", "migrate", "doctor"):
+        assert main([command]) == 2
+        printed = capsys.readouterr().err
+        assert said in printed
+        assert printed.startswith(f"hugeplan {command}: HUGEPLAN_{variable}")
+
+
+@pytest.mark.parametrize("setting", ["database_url", "bootstrap_enrolment_token"])
+def test_a_secret_is_not_repeated(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"HUGEPLAN_{setting.upper()}", "hush")
+    said = sentence_about(setting)
+    assert said is not None
+    assert "hush" not in said
+
+
+def commands_of_the_database(tmp_path: Path) -> Iterator[list[str]]:
+    dump = tmp_path / "all.dump"
+    dump.write_bytes(b"PGDMP")
+    yield from (["backup", str(tmp_path / "made.dump")], ["restore", "--replace", str(dump)], ["migrate"])
+    yield from (["token", "list"], ["token", "login-link"], ["enrolment", "list"], ["export"], ["reparse"])
+
+
+def test_every_command_of_the_database_says_that_it_is_away_and_what_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HUGEPLAN_DATABASE_URL", NOWHERE)
+    monkeypatch.setenv("HUGEPLAN_DATABASE_TIMEOUT_SECONDS", "2")
+    for words in commands_of_the_database(tmp_path):
+        assert main(words) == 2, words
+        said = capsys.readouterr().err.strip()
+        assert re.search("Connection refused.*; start PostgreSQL.*or correct the URL$", said), said
+        assert "\n" not in said
+        assert "hush-hush" not in said
+        assert "internal error" not in said
+    assert main(["doctor"]) == 1
+    assert re.search("^wrong .*Connection refused; start PostgreSQL", capsys.readouterr().out, re.MULTILINE)
+    assert {words[0] for words in commands_of_the_database(tmp_path)} <= {row.name for row in COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("environment", "made", "command"),
+    [
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ".dockerenv", "kubectl get pods"),
+        ({}, ".dockerenv", "docker compose up --detach postgres"),
+        ({}, "run/.containerenv", "docker compose up --detach postgres"),
+        ({}, "run/systemd/system/x", "systemctl start postgresql"),
+        ({}, "etc/x", "start PostgreSQL;"),
+    ],
+)
+def test_what_starts_postgresql_fits_where_the_command_runs(
+    environment: dict[str, str], made: str, command: str, tmp_path: Path
+) -> None:
+    (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / made).touch()
+    assert command in postgres_programs.start_it(environment, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        'connection to server at "10.0.0.1", port 5432 failed: timeout expired',
+        "connection timeout expired",
+        "failed to resolve host 'postgres': [Errno -2] Name or service not known",
+        'could not translate host name "postgres" to address: Name or service not known',
+        'connection to server on socket "/run/.s.PGSQL.5432" failed: No such file or directory',
+        "server closed the connection unexpectedly",
+        "FATAL:  the database system is starting up",
+        "FATAL:  the database system is shutting down",
+        'FATAL:  password authentication failed for user "hugeplan"',
+        'FATAL:  database "hugeplan" does not exist',
+    ],
+)
+def test_every_way_to_be_away_has_a_remedy(reason: str) -> None:
+    assert postgres_programs.mending(reason)
