@@ -193,19 +193,8 @@ def _failed(command: str, error: Exception) -> int:
         return _complain(command, f"the output could not be written: {error.strerror}", EXIT_OUTPUT)
     if os.environ.get("HUGEPLAN_DEBUG"):
         traceback.print_exc()
-    if (cause := _lost_database(error)) is not None:
-        from hugeplan.cli import postgres_programs  # noqa: PLC0415 - planning needs no database
-
-        return _complain(command, f"HUGEPLAN_DATABASE_URL: {postgres_programs.unreachable(cause)}", EXIT_WRONG_INPUT)
     what = f"internal error: {type(error).__name__}: {error} (HUGEPLAN_DEBUG=1 shows where)"
     return _complain(command, what, EXIT_FAILED)
-
-
-def _lost_database(error: Exception) -> Exception | None:
-    """psycopg's own error where the database could not be reached, or went away meanwhile; SQLAlchemy wraps it."""
-    psycopg = sys.modules.get("psycopg")
-    cause = getattr(error, "orig", error)
-    return cause if psycopg is not None and isinstance(cause, psycopg.OperationalError) else None
 
 
 def _is_full(error: BaseException | None) -> bool:

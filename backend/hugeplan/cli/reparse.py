@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 
+from sqlalchemy.exc import OperationalError
+
+from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
@@ -27,5 +30,7 @@ async def _reparse() -> Reparsed:
     database = Database(create_engine(load_settings()))
     try:
         return await reparse(database)
+    except OperationalError as error:
+        raise InputError(f"HUGEPLAN_DATABASE_URL: {postgres_programs.unreachable(error.orig or error)}") from error
     finally:
         await database.dispose()
