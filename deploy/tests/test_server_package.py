@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -101,7 +105,7 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
     token = node.run("cat", "/var/lib/hugeplan-server/first-admin-token")
     assert node.run("hugeplan", "token", "login-link").startswith("https://hugeplan.example/login#token=")
     doctor = node.run("hugeplan", "doctor")
-    assert "superuser" not in doctor, doctor
+    assert "ok        The database's role hugeplan_service changes rows and no table." in doctor, doctor
     assert "wrong" not in doctor, doctor
 
     # Who may not, and what is wrong, is said with what mends it.
@@ -110,6 +114,10 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
     elsewhere = f"HUGEPLAN_DATABASE_URL=postgresql://no_such_role:x@127.0.0.1:{port}/hugeplan"
     said = node.call("env", elsewhere, "hugeplan", "doctor").stdout
     assert "the roles and the database are made once" in said, said
+
+    # What changes tables is the owner's, whose file the command takes by itself; the service's role may not do it.
+    assert "hugeplan_service may change rows and no table." in node.run("hugeplan", "migrate")
+    libpq_looks_for_certificates_where_it_may(node)
 
     # nginx with the example as it is printed, but for the three lines that name the host, and the port.
     example = node.run("cat", "/usr/share/doc/hugeplan-server/nginx.conf")
@@ -145,6 +153,65 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
         assert node.call("ls", "-d", left).returncode != 0, left
 
 
+def libpq_looks_for_certificates_where_it_may(node: Machine) -> None:
+    """A server that offers TLS makes libpq look into the home folder: root's is closed to the service's user."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def offer_tls() -> None:
+            with suppress(OSError):
+                while True:
+                    connection = listening.accept()[0]
+                    with connection:
+                        connection.recv(8)
+                        connection.sendall(b"S")
+
+        thread = threading.Thread(target=offer_tls, daemon=True)
+        thread.start()
+        url = f"postgresql://x:x@127.0.0.1:{listening.getsockname()[1]}/x?sslmode=require"
+        said = node.call("env", "HOME=/root", f"HUGEPLAN_DATABASE_URL={url}", "hugeplan", "token", "list").stderr
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+    assert "SSL" in said, said
+    assert "certificate file" not in said, said
+
+
+def test_an_installation_of_one_role_goes_on_and_becomes_one_of_two(database: tuple[EmbeddedPostgres, int]) -> None:
+    """The service acted as the owner; docs/upgrading.md has the two statements that end that."""
+    postgres, port = database
+    statements = (
+        "CREATE ROLE hugeplan_owner LOGIN PASSWORD 'owner'",
+        "CREATE ROLE hugeplan_service LOGIN PASSWORD 'service' IN ROLE hugeplan_owner",
+        "ALTER ROLE hugeplan_service SET role = 'hugeplan_owner'",
+        "CREATE DATABASE hugeplan OWNER hugeplan_owner ENCODING 'UTF8' TEMPLATE template0",
+    )
+    printed = re.findall(r"--command '([^']+)'", (REPOSITORY / "docs/upgrading.md").read_text())
+    assert len(printed) == 2
+    base = f"127.0.0.1:{port}/hugeplan"
+
+    def hugeplan(role: str, *words: str) -> str:
+        environment = {**os.environ, "HUGEPLAN_DATABASE_URL": f"postgresql://{role}@{base}"}
+        done = subprocess.run(
+            [sys.executable, "-m", "hugeplan.cli", *words], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in {0, 1}, done.stderr
+        return done.stdout
+
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        hugeplan("hugeplan_service:service", "migrate")
+        assert "attention The database's role hugeplan_service may make and drop tables" in (
+            hugeplan("hugeplan_service:service", "doctor")
+        )
+        for statement in printed:
+            connection.execute(statement)
+    assert "ok        The database's role hugeplan_service changes rows and no table." in (
+        hugeplan("hugeplan_service:service", "doctor")
+    )
+    assert hugeplan("hugeplan_service:service", "token", "create", "--role", "viewer", "--name", "x").startswith("hp_")
+    hugeplan("hugeplan_owner:owner", "migrate")
+
+
 def test_the_roles_of_the_guide_hold(database: tuple[EmbeddedPostgres, int]) -> None:
     """The reader reads and no more; the service is no superuser and needs none."""
     postgres, port = database
@@ -174,6 +241,8 @@ def test_the_roles_of_the_guide_hold(database: tuple[EmbeddedPostgres, int]) -> 
             "SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user"
         )
         assert found.fetchone() == (False,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("CREATE TABLE x (y int)")
 
 
 def test_lintian_finds_no_error(packages: Path) -> None:

@@ -234,15 +234,18 @@ def service(release: Release) -> Iterator[Release]:
 
 
 def former_chart(folder: Path) -> Path:
-    """The chart of the release before, as far as Helm sees one: a lower version, and a key less among its values.
+    """The chart of the release before: a lower version, a key less among its values, and its one role of the database.
 
-    A release keeps the values of its chart. Reused as they are, they lack what a later chart's templates ask for.
+    ``former`` has the files of the last release whose service owned its tables. A release keeps the values of its
+    chart. Reused as they are, they lack what a later chart's templates ask for.
     """
     shutil.copytree(CHART, folder)
     for name in ("backup.yaml", "NOTES.txt"):
         (folder / "templates" / name).unlink()
     values = yaml.safe_load((folder / "values.yaml").read_text())
-    del values["backup"]
+    shutil.copytree(Path(__file__).parent / "former", folder, dirs_exist_ok=True)
+    del values["backup"], values["database"]["external"]["ownerSecret"]
+    del values["database"]["bundled"]["existingServiceSecret"]
     (folder / "values.yaml").write_text(yaml.safe_dump(values))
     about = yaml.safe_load((folder / "Chart.yaml").read_text())
     (folder / "Chart.yaml").write_text(yaml.safe_dump({**about, "version": FORMER, "appVersion": FORMER}))
@@ -444,13 +447,18 @@ def test_an_upgrade_and_the_way_back_keep_secrets_and_reports(service: Release) 
     service.node.wait_for("the new pods alone", service.is_whole, 120)
     assert images_in_use(service) == {f"hugeplan-server:{service.tag}", f"hugeplan-agent:{service.tag}"}
     reports_go_on(service)
-    assert secrets(service) == before
+    made = secrets(service)
+    assert {name: made[name] for name in before} == before
+    assert set(made) - set(before) == {"hugeplan-service"}
+    # The volume that the former release made has the service's role now, and the service is that one.
+    examined = service.kubectl("exec", "deploy/hugeplan-server", "--", HUGEPLAN, "doctor")
+    assert "ok        The database's role hugeplan_service changes rows and no table." in examined, examined
 
     service.helm("rollback", "hugeplan", "-n", SPACE, "--wait", "--timeout", "300s")
     service.node.wait_for("the former pods alone", service.is_whole, 120)
     assert images_in_use(service) == {f"hugeplan-server:{FORMER}", f"hugeplan-agent:{FORMER}"}
     reports_go_on(service)
-    assert secrets(service) == before
+    assert secrets(service) == made
 
 
 def test_fewer_replicas_and_an_end_that_leaves_the_secrets_alone(release: Release) -> None:

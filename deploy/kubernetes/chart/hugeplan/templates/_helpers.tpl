@@ -37,8 +37,20 @@ capabilities:
 {{- if and .Values.database.bundled.enabled (not .Values.database.external.existingSecret) }}yes{{ end -}}
 {{- end }}
 
+{{- define "hugeplan.ownerSecret" -}}
+{{- coalesce .Values.database.external.ownerSecret .Values.database.external.existingSecret .Values.database.bundled.existingSecret (printf "%s-postgres" (include "hugeplan.name" .)) -}}
+{{- end }}
+
+{{- /* The bundled database's own role of the service: where the secrets are named, it has one of its own or none. */}}
+{{- define "hugeplan.serviceSecret" -}}
+{{- if include "hugeplan.bundled" . }}
+{{- $made := ternary "" (printf "%s-service" (include "hugeplan.name" .)) (ne .Values.database.bundled.existingSecret "") }}
+{{- default $made .Values.database.bundled.existingServiceSecret -}}
+{{- end -}}
+{{- end }}
+
 {{- define "hugeplan.databaseSecret" -}}
-{{- coalesce .Values.database.external.existingSecret .Values.database.bundled.existingSecret (printf "%s-postgres" (include "hugeplan.name" .)) -}}
+{{- coalesce .Values.database.external.existingSecret (include "hugeplan.serviceSecret" .) (include "hugeplan.ownerSecret" .) -}}
 {{- end }}
 
 {{- define "hugeplan.enrolmentSecret" -}}
@@ -47,6 +59,16 @@ capabilities:
 
 {{- define "hugeplan.databaseKey" -}}
 {{- if .Values.database.external.existingSecret }}{{ .Values.database.external.key }}{{ else }}url{{ end -}}
+{{- end }}
+
+{{- define "hugeplan.ownerSecrets" -}}
+- name: owner
+  projected:
+    defaultMode: 0440
+    sources:
+      - secret:
+          name: {{ include "hugeplan.ownerSecret" . }}
+          items: [{key: {{ include "hugeplan.databaseKey" . }}, path: hugeplan_database_url}]
 {{- end }}
 
 {{- define "hugeplan.serverSecrets" -}}
