@@ -263,6 +263,7 @@ def summary_of(rows: Sequence[dict[str, Any]], groups: int, seconds: float) -> d
         "nodes_attention": sum(row["severity"] == ATTENTION for row in rows),
         "nodes_without_facts": len(rows) - planned,
         "nodes_not_fitting": sum(row["fits"] is False for row in rows),
+        "nodes_fit_unknown": sum(row["fits"] is None for row in rows),
         "nodes_missing_pages": sum(bool(row["missing_pages"]) for row in rows),
         "nodes_idle_pages": sum(bool(row["idle_pages"]) for row in rows),
         "mem_total_bytes": sum(row["mem_total_bytes"] for row in rows),

@@ -25,7 +25,10 @@ class FleetPlanRequest(RequestModel):
 
 
 class FleetPlanSummary(ResponseModel):
-    """All nodes of a finished job in numbers. ``locked_bytes`` is what the plans reserve."""
+    """All nodes of a finished job in numbers. ``locked_bytes`` is what the plans reserve.
+
+    ``nodes_fit_unknown``: neither fits nor does not, nodes without a plan among them; null in jobs of earlier versions.
+    """
 
     nodes: int
     groups: int
@@ -34,6 +37,7 @@ class FleetPlanSummary(ResponseModel):
     nodes_attention: int
     nodes_without_facts: int
     nodes_not_fitting: int
+    nodes_fit_unknown: int | None = None
     nodes_missing_pages: int
     nodes_idle_pages: int
     mem_total_bytes: int

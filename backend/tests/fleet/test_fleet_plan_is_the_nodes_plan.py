@@ -248,3 +248,4 @@ async def test_an_odd_node_never_fails_a_job(service: Service, planner: httpx.As
     assert odd["exceptions"][0].startswith("node-02: ")
     assert "page" in odd["exceptions"][0]
     assert job["summary"]["nodes_without_facts"] == 1
+    assert job["summary"]["nodes_fit_unknown"] == 1, "not among those that fit"

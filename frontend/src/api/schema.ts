@@ -3275,6 +3275,8 @@ export interface components {
         /**
          * FleetPlanSummary
          * @description All nodes of a finished job in numbers. ``locked_bytes`` is what the plans reserve.
+         *
+         *     ``nodes_fit_unknown``: neither fits nor does not, nodes without a plan among them; null in jobs of earlier versions.
          */
         FleetPlanSummary: {
             /** Nodes */
@@ -3291,6 +3293,8 @@ export interface components {
             nodes_without_facts: number;
             /** Nodes Not Fitting */
             nodes_not_fitting: number;
+            /** Nodes Fit Unknown */
+            nodes_fit_unknown?: number | null;
             /** Nodes Missing Pages */
             nodes_missing_pages: number;
             /** Nodes Idle Pages */

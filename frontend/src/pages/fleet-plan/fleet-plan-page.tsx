@@ -25,11 +25,11 @@ import { Stat, Stats } from "@/components/ui/stat";
 import { ErrorState, isMissing, NotThere, StateText } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes, When } from "@/components/ui/values";
-import { formatBytes, formatCount, formatCounted, formatDuration, formatShare } from "@/lib/units";
+import { formatCount, formatCounted, formatDuration, formatShare } from "@/lib/units";
 import { type FleetPlanResultSearch, NAME_CHARACTERS, SEVERITIES } from "@/search";
 import { DecisionsCard } from "./decisions-card";
 import classes from "./fleet-plan.module.css";
-import { progressWords, STATUS, syntheticWords } from "./fleet-plan-words";
+import { fitUnknown, headline, progressWords, STATUS, syntheticWords } from "./fleet-plan-words";
 import { GroupsCard } from "./groups-card";
 import { PlanNodes } from "./plan-nodes";
 import { fromSelector, selectionWords } from "./selection-words";
@@ -93,22 +93,6 @@ export function FleetPlanPage() {
   );
 }
 
-function headline(summary: FleetPlanSummary): string {
-  const {
-    nodes,
-    nodes_not_fitting: notFitting,
-    nodes_missing_pages: missing,
-    locked_bytes: locked,
-  } = summary;
-  const fits =
-    notFitting > 0
-      ? `It does not fit on ${formatCount(notFitting)} of ${formatCounted(nodes, "node")}`
-      : nodes === 1
-        ? "It fits on the one node"
-        : `It fits on ${nodes === 1 ? "" : "all "}${formatCounted(nodes, "node")}`;
-  return `${fits}; the plans reserve ${formatBytes(locked)}, and ${formatCounted(missing, "node")} ${missing === 1 ? "lacks" : "lack"} planned pages today.`;
-}
-
 function Progress({ job }: { job: FleetPlanDetail }) {
   const mayPlan = useMayPlan();
   const cancel = useCancelFleetPlan(job.id);
@@ -146,7 +130,11 @@ function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSum
   return (
     <>
       <Stats>
-        <Stat label="Do not fit" value={formatCount(summary.nodes_not_fitting)} />
+        <Stat
+          label="Do not fit"
+          value={formatCount(summary.nodes_not_fitting)}
+          note={`not known of ${formatCount(fitUnknown(summary))}`}
+        />
         <Stat
           label="With problems"
           value={formatCount(summary.nodes_wrong)}

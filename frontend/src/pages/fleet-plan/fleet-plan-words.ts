@@ -1,5 +1,5 @@
-import type { FleetPlanGroup, FleetPlanJob, FleetSummary, Verdict } from "@/api/types";
-import { formatCount, formatCounted } from "@/lib/units";
+import type { FleetPlanGroup, FleetPlanJob, FleetPlanSummary, FleetSummary, Verdict } from "@/api/types";
+import { formatBytes, formatCount, formatCounted } from "@/lib/units";
 
 /** How far a job is, as a share of 1 and in words. */
 export function progressWords(job: Pick<FleetPlanJob, "status" | "nodes_done" | "nodes_total">) {
@@ -43,6 +43,27 @@ export function changesPools({ figures }: Pick<FleetPlanGroup, "figures">): bool
     figures.nodes_not_fitting === 0 &&
     figures.sizes.some(({ present_pages: now, planned_pages: planned }) => now !== planned || planned > 0)
   );
+}
+
+/** How many nodes neither fit nor do not: a size was not read, or there is no plan of them. */
+export function fitUnknown({
+  nodes_fit_unknown: counted,
+  nodes_without_facts: unplanned,
+}: FleetPlanSummary): number {
+  return counted ?? unplanned;
+}
+
+/** Whether the plans fit, in words: a node of which it is not known is not among those that fit. */
+export function headline(summary: FleetPlanSummary): string {
+  const { nodes, nodes_not_fitting: not, nodes_missing_pages: missing, locked_bytes: locked } = summary;
+  const unknown = fitUnknown(summary);
+  const all = nodes === 1 ? "the one node" : `all ${formatCounted(nodes, "node")}`;
+  const parts = [
+    not > 0 && `does not fit on ${formatCount(not)} of ${formatCounted(nodes, "node")}`,
+    unknown > 0 && `may or may not fit on ${formatCount(unknown)} of which too little is known`,
+    not + unknown < nodes && `fits on ${not + unknown === 0 ? all : formatCount(nodes - not - unknown)}`,
+  ].filter(Boolean);
+  return `It ${parts.join(", ") || "covers no node"}; the plans reserve ${formatBytes(locked)}, and ${formatCounted(missing, "node")} ${missing === 1 ? "lacks" : "lack"} planned pages today.`;
 }
 
 export const STATUS = {

@@ -1,6 +1,13 @@
 import { expect, it } from "vitest";
-import type { FleetPlanGroup } from "@/api/types";
-import { answerOf, changesPools, progressWords, syntheticWords, withoutName } from "./fleet-plan-words";
+import type { FleetPlanGroup, FleetPlanSummary } from "@/api/types";
+import {
+  answerOf,
+  changesPools,
+  headline,
+  progressWords,
+  syntheticWords,
+  withoutName,
+} from "./fleet-plan-words";
 import { fromSelector, selectionWords, toSelector, withoutNode } from "./selection-words";
 
 it("says which nodes are meant", () => {
@@ -49,6 +56,25 @@ it("offers files only where a plan has pools and fits", () => {
   expect(changesPools({ figures: { ...figures, nodes_not_fitting: 1 } })).toBe(false);
   expect(changesPools({ figures: { ...figures, sizes: [] } })).toBe(false);
   expect(changesPools({ figures: null })).toBe(false);
+});
+
+it("counts a node whose fit is not known among neither", () => {
+  const summary = {
+    nodes: 5,
+    nodes_not_fitting: 0,
+    nodes_missing_pages: 1,
+    locked_bytes: 0,
+  } as FleetPlanSummary;
+  const said = (counts: Partial<FleetPlanSummary>) => headline({ ...summary, ...counts }).split(";")[0];
+  expect(said({ nodes_fit_unknown: 0 })).toBe("It fits on all 5 nodes");
+  expect(said({ nodes: 1, nodes_fit_unknown: 0 })).toBe("It fits on the one node");
+  expect(said({ nodes_fit_unknown: 2 })).toBe(
+    "It may or may not fit on 2 of which too little is known, fits on 3",
+  );
+  expect(said({ nodes_not_fitting: 1, nodes_fit_unknown: 4 })).toBe(
+    "It does not fit on 1 of 5 nodes, may or may not fit on 4 of which too little is known",
+  );
+  expect(said({ nodes_fit_unknown: null, nodes_without_facts: 5 })).not.toContain("fits on");
 });
 
 it("says which of the nodes are made up", () => {
