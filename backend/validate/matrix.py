@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import signal
 import statistics
 import sys
@@ -27,7 +28,7 @@ from typing import Any
 from hugeplan.measuring.batches import Batch, Pair, alternate
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import Case, cases, workers
-from hugeplan.measuring.postgresql_server import GIB, Server, ServerError, Shape, find_programs
+from hugeplan.measuring.postgresql_server import GIB, Server, ServerError, Shape, find_programs, release_of
 from hugeplan.planner.model import Range
 from validate.compare import median_speedup, noise_of, predict
 from validate.node_curves import CurvesError, measure_pressure, read_curves
@@ -123,10 +124,11 @@ def _measure(options: argparse.Namespace) -> list[str]:
     wanted: list[tuple[str, Callable[[], object]]] = []
     by_row = [_RowSize(options, int(word), state) for word in options.rows.split(",")]
     wanted.append((CURVES, partial(_curves, options)))
-    for number in range(1, options.rounds + 1):
-        for rows in by_row:
+    for rows in by_row:
+        for number in range(1, options.rounds + 1):
             for case in rows.cases:
                 wanted.append((f"{rows.row_bytes} round {number} {case.name}", partial(rows.round, case, number)))
+        wanted.append((f"{rows.row_bytes} removed", rows.remove))
     todo = [(name, step) for name, step in wanted if name not in state.parts]
     for name, step in todo[: options.parts]:
         print(f"[{time.strftime('%H:%M:%S')}] {name}", flush=True)
@@ -194,9 +196,19 @@ class _RowSize:
         self.state.save(f"{self.row_bytes} prediction {case.name}", written)
         print(f"  predicted: {prediction.gain.statement}", flush=True)
 
+    def _folder(self, programs: Path) -> Path:
+        return DATA_FOLDER / f"{release_of(programs)}-{self.shape.label}"
+
+    def remove(self) -> bool:
+        """Give the disk back what both servers' data took."""
+        folder = self._folder(find_programs(self.options.pg_bin))
+        for each in (folder, folder.with_name(folder.name + "-b")):
+            shutil.rmtree(each, ignore_errors=True)
+        return True
+
     def _servers(self) -> tuple[Server, Server]:
         programs = find_programs(self.options.pg_bin)
-        folder = DATA_FOLDER / self.shape.label
+        folder = self._folder(programs)
         first = Server(programs, folder, self.shape, self.options.niceness)
         first.prepare()
         second = Server(programs, folder.with_name(folder.name + "-b"), self.shape, self.options.niceness)
@@ -211,13 +223,18 @@ def cells(parts: dict[str, Any]) -> list[Cell]:
         if " prediction " not in name or made["speedup"] is None:
             continue
         row_bytes, case = made["row_bytes"], made["case"]
-        rounds = [parts[part] for part in parts if part.startswith(f"{row_bytes} round ") and part.endswith(f" {case}")]
-        pairs = [_pair(item) for items in rounds for item in items]
+        pairs = [pair for one in rounds_of(parts, row_bytes, case) for pair in one]
         if pairs:
             throughput = statistics.median(pair.throughput_ratio for pair in pairs)
             predicted, cpu = Range(**made["speedup"]), median_speedup(pairs)
             found.append(Cell(row_bytes, case, predicted, made["noise"], cpu, throughput, len(pairs)))
     return found
+
+
+def rounds_of(parts: dict[str, Any], row_bytes: int, case: str) -> list[list[Pair]]:
+    """The pairs of each finished round of a cell."""
+    head, tail = f"{row_bytes} round ", f" {case}"
+    return [[_pair(item) for item in parts[name]] for name in parts if name.startswith(head) and name.endswith(tail)]
 
 
 def _pair(item: dict[str, dict[str, float]]) -> Pair:
