@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hugeplan.measuring.batches import Pair, median_speedup
+from hugeplan.measuring.batches import Pair
+from validate.compare import median_speedup
 from validate.matrix import Cell, cells, rounds_of
 from validate.model_error import CELLS
 

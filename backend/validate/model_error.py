@@ -24,7 +24,6 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +52,8 @@ LEAST_CELLS = 5
 class Cell:
     """One cell, gains and noise in points. ``rounds``: gains of its rounds, between which the servers change roles.
 
-    ``other_work``: work of ours ran beside it and could take the CPUs of its batches. ``equal_pages_differ`` is None
-    where it was not recorded.
+    ``other_work``: work of ours ran beside it. ``equal_pages_differ`` is None where it was not recorded, and counts as
+    none then.
     """
 
     machine: str
@@ -74,14 +73,8 @@ class Cell:
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the measured gain: what equal pages differ by, or :func:`between_rounds` if larger.
-
-        ``equal_pages_differ`` is twice the error, at least, of half as many pairs as were measured, and knows of one
-        server only. What two servers of equal pages differ by shows between rounds; a cell whose rounds were not
-        recorded had two or more, and counts as four.
-        """
-        pairs = 0.0 if self.equal_pages_differ is None else self.equal_pages_differ / (2.0 * math.sqrt(2.0))
-        return max(pairs, between_rounds() / math.sqrt(len(self.rounds) or 4))
+        """``equal_pages_differ`` is twice the error, at least, of half as many pairs as were measured."""
+        return 0.0 if self.equal_pages_differ is None else self.equal_pages_differ / (2.0 * math.sqrt(2.0))
 
     @property
     def is_quiet(self) -> bool:
@@ -92,17 +85,6 @@ def read_cells(path: Path = CELLS) -> list[Cell]:
     """The committed cells, with the likely gain that today's model gives them."""
     with path.open(encoding="utf-8", newline="") as file:
         return [_cell(row) for row in csv.DictReader(file)]
-
-
-@cache
-def between_rounds() -> float:
-    """Standard deviation of one round's gain around its cell's, in points, from all cells that have several."""
-    squares, degrees = 0.0, 0
-    for cell in read_cells():
-        if len(cell.rounds) > 1 and cell.is_quiet:
-            squares += (len(cell.rounds) - 1) * statistics.variance(cell.rounds)
-            degrees += len(cell.rounds) - 1
-    return math.sqrt(squares / degrees) if degrees else 0.0
 
 
 def _cell(row: dict[str, str]) -> Cell:
