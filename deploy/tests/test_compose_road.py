@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from test_compose import load
 
 from hugeplan.cli.secrets import ENROLMENT_TOKEN_FILE
 from hugeplan.embedded import TEST_SETTINGS, running
+from hugeplan.embedded.postgres import SUPERUSER
 from hugeplan_agent.pool_reservation import reservation
 
 BIN = Path(sys.executable).parent
@@ -54,6 +56,9 @@ def port() -> int:
 def database(tmp_path: Path) -> Iterator[str]:
     with running(tmp_path / "postgresql", TEST_SETTINGS) as server:
         server.ensure_database("hugeplan")
+        with psycopg.connect(server.url("hugeplan")) as connection:
+            # The roles service does this by a shell script of PostgreSQL's image.
+            connection.execute("CREATE ROLE hugeplan_service LOGIN")
         yield server.url("hugeplan")
 
 
@@ -87,6 +92,8 @@ def test_an_unattended_agent_enrols_and_its_node_appears(tmp_path: Path, databas
     folders = ["--database-dir", str(database_dir), "--enrolment-dir", str(enrolment_dir)]
     subprocess.run([hugeplan, services["secrets"]["command"][0], *folders], env=server_environment, check=True)
     subprocess.run([hugeplan, *services["migrate"]["command"]], env=server_environment, check=True)
+    # From here on as in compose: a role that owns no table.
+    server_environment["HUGEPLAN_DATABASE_URL"] = database.replace(f"//{SUPERUSER}@", "//hugeplan_service@")
 
     base = f"http://127.0.0.1:{port}"
     said = tmp_path / "said"

@@ -242,6 +242,8 @@ class TestSecondTry:
     @staticmethod
     def pytest_suite(folder: Path, body: str, **changes: object) -> Suite:
         (folder / "test_it.py").write_text(body)
+        # Its own root: one above, such as somebody's pyproject.toml in /tmp, would be part of the tests' names.
+        (folder / "pytest.ini").write_text("[pytest]\n")
         made = Suite("py", str(folder), run_tests.PYTEST, 60, str(folder), again=run_tests.LAST_FAILED)
         return replace(made, **changes)  # type: ignore[arg-type]
 
