@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0020_partitions_by_function"
-down_revision = "0019_newest_report"
+revision = "0019_partitions_by_function"
+down_revision = "0018_fleet_plan_room"
 branch_labels = None
 depends_on = None
 

@@ -1,6 +1,6 @@
 """Partitions and retention.
 
-The owner's functions make and drop partitions (docs/adr/0048): the service's role owns no table.
+The owner's functions make and drop partitions (docs/adr/0047): the service's role owns no table.
 
 Any replica may run a round; an advisory lock lets one do it and the others skip. A round is idempotent.
 Rows outside the days that have a partition go to the table's default partition and are moved when their

@@ -1,6 +1,6 @@
 """Roles beside the one that owns the tables, granted anew after each migration. An administrator makes them.
 
-The service's changes rows and nothing else (docs/adr/0048); the reader's, for dashboards, reads everything but
+The service's changes rows and nothing else (docs/adr/0047); the reader's, for dashboards, reads everything but
 credentials. Partitions need no grant of their own: who reads by the parent table needs the parent's alone.
 """
 

@@ -153,7 +153,7 @@ CASES = (
     Case("memory_fit", OK, request()),
     Case("memory_fit", WRONG, request(node((NumaNode(id=0, mem_total_bytes=5 * GIB),))), "more than NUMA node 0 has"),
     Case("memory_fit", LOOK, request(policy=Policy(free_margin_bytes=30 * GIB)), "less than the margin"),
-    Case("risk_above_policy", UNKNOWN, request(), "nothing was observed"),
+    Case("risk_above_policy", UNKNOWN, request(), "none was observed"),
     Case("risk_above_policy", OK, request(tenants=(Tenant(name="x", request_bytes=GIB, limit_bytes=GIB),))),
     Case("risk_above_policy", UNKNOWN, request(tenants=(Tenant(name="x"),)), "x"),
     Case("risk_above_policy", WRONG, request(tenants=(Tenant(name="x", request_bytes=GIB, limit_bytes=90 * GIB),))),
