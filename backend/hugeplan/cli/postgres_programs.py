@@ -80,8 +80,8 @@ _MENDING = (
     ("is starting up|is shutting down|in recovery mode", "PostgreSQL starts or stops just now: try again in a moment"),
 )
 _IS_AWAY: Final = (
-    f"Connection refused|No such file or directory|timeout|timed out|No route to host|unreachable|{_NAME_UNKNOWN}"
-    "|Name or service not known|closed the connection unexpectedly|Connection reset"
+    "Connection refused|No such file or directory|timeout expired|timed out|No route to host|unreachable"
+    f"|{_NAME_UNKNOWN}|Name or service not known|closed the connection unexpectedly|Connection reset"
 )
 
 

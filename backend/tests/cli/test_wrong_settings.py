@@ -157,3 +157,8 @@ def test_what_starts_postgresql_fits_where_the_command_runs(
 )
 def test_every_way_to_be_away_has_a_remedy(reason: str) -> None:
     assert postgres_programs.mending(reason)
+
+
+@pytest.mark.parametrize("bound", ["lock", "statement"])
+def test_a_server_that_gave_up_a_statement_is_not_away(bound: str) -> None:
+    assert "start PostgreSQL" not in postgres_programs.mending(f"ERROR:  canceling statement due to {bound} timeout")
