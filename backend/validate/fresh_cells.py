@@ -54,6 +54,7 @@ def csv_row(cell: Cell, made: dict[str, Any], rounds: Sequence[Sequence[Pair]], 
         percent(cell.cpu),
         percent(cell.throughput),
         by_round,
+        "server",
     ]
 
 

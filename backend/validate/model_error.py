@@ -12,6 +12,8 @@ cell that was not among the fitted ones:
 ``cells.csv`` holds the cells as docs/model-results.md has them. Gains of cells that were predicted by an earlier model
 are brought to today's: ``count_ratio`` is the saving by today's counts of accesses over that of then (same shape,
 prices assumed), ``without_slowdown`` says that the slowdown of slow operations was not in the model yet.
+``rate_clock`` says how throughput was timed: ``server`` is the server's own clock; ``polled`` are cells before
+2026-11-25, whose batches of about 100 ms ended at the next look 20 ms apart. Their throughput is data, and in no fit.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,8 @@ class Cell:
     """One cell, gains and noise in points. ``rounds``: gains of its rounds, between which the servers change roles.
 
     ``other_work``: work of ours ran beside it. ``equal_pages_differ`` is None where it was not recorded, and counts as
-    none then.
+    none then. ``round_sd``: how far one round of this run is off, pooled over all cells of the run: a round starts both
+    servers anew, and where a start puts their memory changes a gain by more than its batches scatter.
     """
 
     machine: str
@@ -65,6 +68,8 @@ class Cell:
     measured: tuple[float, ...]
     equal_pages_differ: float | None
     rounds: tuple[float, ...] = ()
+    run: str = ""
+    round_sd: float | None = None
 
     @property
     def difference(self) -> float:
@@ -73,8 +78,9 @@ class Cell:
 
     @property
     def noise_sd(self) -> float:
-        """``equal_pages_differ`` is twice the error, at least, of half as many pairs as were measured."""
-        return 0.0 if self.equal_pages_differ is None else self.equal_pages_differ / (2.0 * math.sqrt(2.0))
+        """What rounds say, or equal pages where that is more: those differ by twice the error of half the pairs."""
+        by_rounds = 0.0 if self.round_sd is None else self.round_sd / math.sqrt(len(self.rounds))
+        return max(by_rounds, (self.equal_pages_differ or 0.0) / (2.0 * math.sqrt(2.0)))
 
     @property
     def is_quiet(self) -> bool:
@@ -84,7 +90,24 @@ class Cell:
 def read_cells(path: Path = CELLS) -> list[Cell]:
     """The committed cells, with the likely gain that today's model gives them."""
     with path.open(encoding="utf-8", newline="") as file:
-        return [_cell(row) for row in csv.DictReader(file)]
+        cells = [_cell(row) for row in csv.DictReader(file)]
+    return [replace(cell, round_sd=_round_sd(cell, cells)) for cell in cells]
+
+
+def _round_sd(cell: Cell, cells: Sequence[Cell]) -> float | None:
+    """How far one round of such a cell is off in points, pooled over the cells of its run; None where it had one round.
+
+    One client and several clients are pooled apart.
+    """
+    if len(cell.rounds) < 2:
+        return None
+    alike = [
+        other.rounds
+        for other in cells
+        if len(other.rounds) > 1 and (other.run, other.clients == 1) == (cell.run, cell.clients == 1)
+    ]
+    squares = sum(statistics.variance(rounds) * (len(rounds) - 1) for rounds in alike)
+    return math.sqrt(squares / sum(len(rounds) - 1 for rounds in alike))
 
 
 def _cell(row: dict[str, str]) -> Cell:
@@ -101,10 +124,16 @@ def _cell(row: dict[str, str]) -> Cell:
         operation=row["operation"],
         clients=int(row["clients"]) if row["clients"] else None,
         likely=100.0 * share / (1.0 - share),
-        measured=tuple(float(row[name]) for name in ("cpu_percent", "throughput_percent") if row[name]),
+        measured=_measured(row),
         equal_pages_differ=float(row["noise_percent"]) if row["noise_percent"] else None,
         rounds=tuple(float(word) for word in row["rounds_percent"].split()),
+        run=row["run"],
     )
+
+
+def _measured(row: dict[str, str]) -> tuple[float, ...]:
+    ways = ("cpu_percent", *(("throughput_percent",) if row["rate_clock"] == "server" else ()))
+    return tuple(float(row[name]) for name in ways if row[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +188,8 @@ def fit_cells(cells: Sequence[Cell], method: str = "reml") -> Fit:
 
 
 def noise_of_one_measurement(cells: Sequence[Cell]) -> float:
-    """Standard deviation of one quiet measurement in points: its two ways measure one gain, and differ by noise."""
-    gaps = [cell.measured[0] - cell.measured[1] for cell in cells if len(cell.measured) == 2]
-    return math.sqrt(statistics.mean(gap * gap for gap in gaps) / 2.0)
+    """Standard deviation of one quiet measurement of several rounds, in points (root of the mean square over cells)."""
+    return math.sqrt(statistics.mean(cell.noise_sd**2 for cell in cells if len(cell.rounds) > 1))
 
 
 def left_out(cells: Sequence[Cell]) -> list[dict[str, Any]]:
@@ -183,12 +211,13 @@ def _points(value: float) -> float:
     return round(value, 1)
 
 
-def described(name: str, about: str, cells: Sequence[Cell], noise_sd: float) -> dict[str, Any]:
+def described(name: str, about: str, cells: Sequence[Cell]) -> dict[str, Any]:
     """One class as the result has it."""
     made, moments = fit_cells(cells), fit_cells(cells, "moments")
     held, apart = sum(made.holds(cell) for cell in cells), left_out(cells)
     judged = [row for row in apart if row["inside"] is not None]
     share = sum(row["inside"] for row in judged) / max(1, sum(row["cells"] for row in judged))
+    noise_sd = noise_of_one_measurement(cells)
     reach, shown = made.reach(), made.reach(noise_sd)
     return {
         "name": name,
@@ -201,6 +230,7 @@ def described(name: str, about: str, cells: Sequence[Cell], noise_sd: float) -> 
         "model_sd_points_by_moments": _points(moments.model_sd),
         "gained_points": {"low": _points(made.bias - reach), "high": _points(made.bias + reach)},
         "one_measurement_points": {"low": _points(made.bias - shown), "high": _points(made.bias + shown)},
+        "one_measurement_noise_sd_points": _points(noise_sd),
         "inside": held,
         "leave_one_machine_out": apart,
         "coverage": "shown" if judged and share >= COVERED else "not shown",
@@ -213,18 +243,18 @@ def result() -> dict[str, Any]:
     clients = [cell for cell in cells if cell.operation == "key_lookup" and cell.row_bytes is not None]
     unclassed = [cell for cell in cells if cell.row_bytes is None]
     quiet = [cell for cell in clients if cell.is_quiet]
-    inline = [cell for cell in quiet if (cell.row_bytes or 0) <= PG_TOAST_THRESHOLD_BYTES]
+    inline = [cell for cell in quiet if (cell.row_bytes or 0) <= PG_TOAST_THRESHOLD_BYTES and cell.clients != 1]
+    one = [cell for cell in quiet if (cell.row_bytes or 0) <= PG_TOAST_THRESHOLD_BYTES and cell.clients == 1]
     wide = [cell for cell in quiet if (cell.row_bytes or 0) > PG_TOAST_THRESHOLD_BYTES]
     busy = [cell for cell in clients if not cell.is_quiet]
-    noise_sd = noise_of_one_measurement(quiet)
     classes = [
-        described("rows_inline", f"clients, rows of at most {PG_TOAST_THRESHOLD_BYTES} bytes", inline, noise_sd),
-        described("rows_out_of_line", f"clients, rows above {PG_TOAST_THRESHOLD_BYTES} bytes", wide, noise_sd),
-        described("clients", "clients of any row size; where row size or engine were not compared", quiet, noise_sd),
+        described("one_client", f"one client, rows of at most {PG_TOAST_THRESHOLD_BYTES} bytes", one),
+        described("rows_inline", f"several clients, rows of at most {PG_TOAST_THRESHOLD_BYTES} bytes", inline),
+        described("rows_out_of_line", f"clients, rows above {PG_TOAST_THRESHOLD_BYTES} bytes", wide),
+        described("clients", "clients of any row size; where row size or engine were not compared", quiet),
     ]
     of_all = fit_cells(quiet)
     loops = [cell for cell in cells if cell.operation == "nested_loop"]
-    one = [cell for cell in inline if cell.clients == 1]
     return {
         "about": "How far the model's likely gain of a client's operation was off, in points of throughput, with the "
         "measuring noise taken out: the range of what is gained, and of what one measurement will show.",
@@ -232,10 +262,9 @@ def result() -> dict[str, Any]:
         "source": "backend/validate/cells.csv",
         "covered": COVERED,
         "bound": f"equal pages differ by at most {LARGEST_NOISE_POINTS:g} points and no other work of ours ran",
-        "one_measurement_noise_sd_points": _points(noise_sd),
+        "one_measurement_noise_sd_points": _points(noise_of_one_measurement(quiet)),
         "classes": classes,
         "not_classes": [
-            {"name": "one client", "cells": len(one), "why": "too few quiet cells: in the class of its rows"},
             {"name": "loops in the server", "cells": len(loops), "why": "too few: the range of the parts is kept"},
             {"name": "whole pages", "cells": 0, "why": "every guest compared is fractured: the class of its rows"},
         ],

@@ -69,7 +69,7 @@ def test_own_validation_runs_are_those_of_the_results_page() -> None:
 async def test_the_models_error_is_what_the_planner_reads(viewer: httpx.AsyncClient) -> None:
     found = (await viewer.get("/api/v1/evidence/model-error")).json()
     by_name = {row["name"]: row for row in found["classes"]}
-    for name, error in (("clients", error_of_clients()), ("rows_inline", error_of_rows(inline=True))):
+    for name, error in (("clients", error_of_clients()), ("rows_inline", error_of_rows(inline=True, clients=8))):
         row = by_name[name]
         assert row["gained_points"]["low"] == pytest.approx(100 * error.gained[0])
         assert row["one_measurement_points"]["high"] == pytest.approx(100 * error.one_measurement[1])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from hugeplan.cli import main
+from hugeplan.measuring import postgresql_clients
 from hugeplan.measuring.postgresql import Plan, PostgresqlSubject, check_shared_thp, largest_data_bytes
-from hugeplan.measuring.postgresql_clients import Case, DriverClients
+from hugeplan.measuring.postgresql_clients import Case, DriverClients, Pgbench
 from hugeplan.measuring.postgresql_server import PROGRAMS, Server, ServerError, Shape, find_programs
 from hugeplan.measuring.room import check, headroom_bytes
 from hugeplan.measuring.trial import ArmError, TrialError
@@ -105,6 +108,24 @@ def test_clients_without_pgbench_look_up_rows(tmp_path: Path) -> None:
             assert 0 < batch.cpu_ns < 1e9
             assert batch.rate > 10
     assert not folder.exists()
+
+
+def test_a_batch_ends_when_its_clients_end_and_not_when_that_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch lasts a tenth of a second: the wait of a poll counted as work would change its rate by a fifth."""
+    found, seldom, slept = programs(), 3.0, time.sleep
+    with workplace(SHORT / tmp_path.name) as folder:
+        server = Server(found, folder / "a", Shape(8 * MIB, 100, 16 * MIB), 0)
+        server.prepare()
+        with server.running("off"), Pgbench(server, Case("one", 1, (max(os.sched_getaffinity(0)),))) as client:
+            monkeypatch.setattr(postgresql_clients.time, "sleep", lambda _: slept(seldom))
+            begun = time.monotonic()
+            batch = client.batch()
+            whole = time.monotonic() - begun
+            monkeypatch.undo()
+    assert whole > seldom, "the poll was not slow, so that this shows nothing"
+    assert client.per_client / batch.rate < whole - 1.0
 
 
 def test_a_small_trial_of_a_users_script(tmp_path: Path) -> None:

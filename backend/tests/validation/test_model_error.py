@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
 import pytest
 
-from validate.model_error import LEAST_CELLS, RESULT, Cell, fit, left_out, read_cells, result
+from validate.model_error import CELLS, LEAST_CELLS, RESULT, Cell, fit, left_out, read_cells, result
 
 
 def test_the_committed_result_is_that_of_the_committed_cells() -> None:
@@ -45,6 +46,26 @@ def test_noise_alone_is_no_error_of_the_model() -> None:
     assert fit(made.normal(0.0, 3.0, 40), 0.0 * noise).model_sd == pytest.approx(3.0, rel=0.3)
 
 
+def test_a_rate_that_was_polled_is_in_no_fit() -> None:
+    """Batches of 100 ms that ended at the next look, 20 ms apart: such rates differ by steps, not by page sizes."""
+    with CELLS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, cell in zip(rows, read_cells(), strict=True):
+        assert row["rate_clock"] in ({"polled", "server"} if row["throughput_percent"] else {""})
+        assert len(cell.measured) == (2 if row["rate_clock"] == "server" and row["cpu_percent"] else 1)
+
+
+def test_what_rounds_differ_by_is_noise() -> None:
+    """Servers start anew between rounds: cells whose batches agree can still be off by a round's start."""
+    cells = [cell for cell in read_cells() if cell.run == "zen4-pg15"]
+    assert {cell.round_sd for cell in cells if cell.clients == 1} != {
+        cell.round_sd for cell in cells if cell.clients == 8
+    }
+    for cell in cells:
+        assert cell.round_sd is not None
+        assert cell.noise_sd >= cell.round_sd / np.sqrt(2.0) - 1e-9
+
+
 def test_cells_that_were_disturbed_do_not_count() -> None:
     def cell(**fields: object) -> Cell:
         plain = {"machine": "a", "other_work": False, "row_bytes": 128, "operation": "key_lookup", "clients": 8}
@@ -70,6 +91,7 @@ def test_a_machine_that_is_left_out_is_judged_by_the_others_alone() -> None:
 
 def test_cells_of_earlier_models_are_brought_to_todays() -> None:
     """128 B and 8 clients at 45 us: +3.6 % then; slow operations wait longer now, and more accesses are counted."""
-    then = next(cell for cell in read_cells() if cell.measured == (6.7, 4.5))
+    then = next(cell for cell in read_cells() if cell.run == "zen3-busy3" and cell.measured == (6.7,))
+    assert (then.row_bytes, then.clients) == (128, 8)
     share = 0.036 / 1.036 * 1.5 * 1.085
     assert then.likely == pytest.approx(100 * share / (1 - share), rel=0.001)

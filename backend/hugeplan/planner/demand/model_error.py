@@ -72,6 +72,6 @@ def error_of_clients() -> ModelError:
     return _classes()["clients"]
 
 
-def error_of_rows(*, inline: bool) -> ModelError:
-    """The class of PostgreSQL's lookups by where their rows lie."""
-    return _classes()["rows_inline" if inline else "rows_out_of_line"]
+def error_of_rows(*, inline: bool, clients: int | None) -> ModelError:
+    """The class of PostgreSQL's lookups by where their rows lie and by how many clients look up side by side."""
+    return _classes()["rows_out_of_line" if not inline else "one_client" if clients == 1 else "rows_inline"]

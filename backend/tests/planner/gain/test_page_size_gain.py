@@ -203,10 +203,10 @@ def test_an_unprobed_guest_gets_both_cases_and_low_confidence() -> None:
     ("row_bytes", "error"),
     [
         (None, error_of_clients()),
-        (128, error_of_rows(inline=True)),
-        (2000, error_of_rows(inline=True)),
-        (2001, error_of_rows(inline=False)),
-        (4096, error_of_rows(inline=False)),
+        (128, error_of_rows(inline=True, clients=8)),
+        (2000, error_of_rows(inline=True, clients=8)),
+        (2001, error_of_rows(inline=False, clients=8)),
+        (4096, error_of_rows(inline=False, clients=8)),
     ],
 )
 def test_a_clients_range_is_how_far_the_model_errs(row_bytes: int | None, error: ModelError) -> None:
@@ -230,9 +230,19 @@ def test_a_clients_range_is_how_far_the_model_errs(row_bytes: int | None, error:
     assert in_server.one_measurement is None
 
 
+def test_one_client_has_a_range_of_its_own() -> None:
+    sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
+    speedups = [gain_of(sure, replace(LONGER, row_bytes=128, active_connections=count)).speedup for count in (1, 2, 64)]
+    for speedup, count in zip(speedups, (1, 2, 64), strict=True):
+        assert speedup is not None
+        assert speedup.low == pytest.approx(speedup.likely + error_of_rows(inline=True, clients=count).gained[0])
+    assert error_of_rows(inline=True, clients=1) != error_of_rows(inline=True, clients=2)
+    assert error_of_rows(inline=True, clients=None) == error_of_rows(inline=True, clients=64), "unknown is not one"
+
+
 def test_a_clients_range_is_wider_beyond_what_was_compared() -> None:
     """A gain that is larger than any compared one; and prices of walks that nobody measured."""
-    below = -error_of_rows(inline=True).gained[0]
+    below = -error_of_rows(inline=True, clients=8).gained[0]
     sure = replace(hardware(granule=K4), pressure=pressure_points(150.0))
     large = gain_of(sure, replace(LONGER, operations_per_second_per_busy_core=100_000.0)).speedup
     assert large is not None
@@ -368,9 +378,12 @@ def test_few_large_entries_and_an_undescribed_working_set_include_a_loss() -> No
     in_server = replace(KEY_LOOKUP, operation_class="nested_loop")
     enough = gain_of(hardware(entries_2m=2048), in_server)
     assert enough.saving_ns_per_operation.low > 0.0
-    client = gain_of(hardware(entries_2m=2048), KEY_LOOKUP)
-    assert "loss is possible" not in client.statement
-    assert "may gain nothing" in client.statement
+    for workload in (KEY_LOOKUP, replace(KEY_LOOKUP, row_bytes=4096)):
+        client = gain_of(hardware(entries_2m=2048), workload)
+        assert client.speedup is not None
+        assert "loss is possible" not in client.statement
+        assert ("may gain nothing" in client.statement) == (client.speedup.low < 1.0)
+    assert client.speedup.low < 1.0, "rows out of line keep a range that includes nothing"
 
 
 @pytest.mark.parametrize("operation_class", ["key_lookup", "oltp", "nested_loop", "random_access", None])

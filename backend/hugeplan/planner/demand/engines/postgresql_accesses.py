@@ -110,8 +110,10 @@ class _Toast:
 
 
 def _model_error(instance: DatabaseInstance, *, inline: bool) -> ModelError:
-    """The class of the rows; that of all clients where their size is not given."""
-    return error_of_clients() if instance.workload.row_bytes is None else error_of_rows(inline=inline)
+    """The class of the rows and the clients; that of all clients where the rows' size is not given."""
+    work = instance.workload
+    clients = work.active_connections or instance.connections
+    return error_of_clients() if work.row_bytes is None else error_of_rows(inline=inline, clients=clients)
 
 
 def postgresql_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
