@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hugeplan_agent import __version__, tlbbench
+from hugeplan_agent import __version__, health, tlbbench
 from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.config import Config, read_token
 from hugeplan_agent.enrolment import ENROL, has_enrolment_token
@@ -20,6 +20,7 @@ from hugeplan_agent.ownership import service_user
 from hugeplan_agent.sender import Outcome, Sender
 from hugeplan_agent.service import MAX_CLOCK_OFFSET_SECONDS
 from hugeplan_agent.spool import Spool
+from hugeplan_agent.walk_counters import WalkCounters
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
 MIN_FREE_BYTES = 128 * 1024 * 1024
@@ -43,6 +44,7 @@ def checks(config: Config) -> Iterator[Check]:
     yield from _spool(config)
     yield from _server(config)
     yield from _benchmark(config)
+    yield _page_walks(config)
 
 
 def _collectors(config: Config) -> Iterator[Check]:
@@ -125,3 +127,19 @@ def _benchmark(config: Config) -> Iterator[Check]:
         yield Check(NOTE if config.measure == "none" else WRONG, "tlbbench", str(error))
     reason = why_busy(Host(config.root), time.sleep)
     yield Check(OK if reason is None else NOTE, "idle", reason or "idle enough to be measured")
+
+
+def _page_walks(config: Config) -> Check:
+    """What the running agent found, if one runs: it may have a capability that this command has not."""
+    if config.count_walks_every_seconds == 0:
+        return Check(NOTE, "page walks", "not counted: --count-walks-every is 0s")
+    told = health.read(str(config.spool_dir))
+    found = told.get("counting") if told is not None and health.live(told, health.now())[0] else None
+    who = "the running agent"
+    if not isinstance(found, dict):
+        found = WalkCounters(config.tlbbench, 0, lambda: False, Host(config.root)).trial()
+        who = "this user"
+    if found.get("status") in ("ok", "stopped"):
+        return Check(OK, "page walks", f"{who} may count them, by the events of {found.get('event_set')}")
+    off = "; off unless you turn it on: docs/agent.md" if found.get("status") == "not_permitted" else ""
+    return Check(NOTE, "page walks", f"{who} cannot count them: {found.get('reason')}{off}")

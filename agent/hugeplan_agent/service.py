@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from hugeplan_agent import health, machine, report, tlbbench
@@ -94,7 +93,8 @@ class Agent:
         document, outcome = self._measure(profile)
         collected = collect_all(self.host)
         if self._walks is not None:
-            self._walks.add(collected.sample.get("databases") or [])
+            counted = self._walks.add(collected.sample.get("databases") or [])
+            self._health["counting"] = counted or self._health.get("counting")
         if outcome is not None:
             collected.results.append(outcome)
         identity = report.Identity(
@@ -152,9 +152,10 @@ class Agent:
         """Sample and send until told to stop; asks for a token first when there is none."""
         failures = 0
         is_first = True
-        if self.config.count_walks_every_seconds > 0 and self.config.root == Path("/"):
+        if self.config.count_walks_every_seconds > 0:
             every = max(self.config.count_walks_every_seconds, self.config.interval_seconds)
-            self._walks = WalkCounters(self.config.tlbbench, every, self.stop.is_set)
+            self._walks = WalkCounters(self.config.tlbbench, every, self.stop.is_set, self.host)
+            self._health["counting"] = self._walks.trial()  # for the doctor: root's has not the service's capabilities
         next_sample = next_send = time.monotonic()
         credentials = self._credentials_stamp()
         while not self.stop.is_set():

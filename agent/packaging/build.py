@@ -137,7 +137,7 @@ def _digest(content: bytes) -> str:
 
 
 def system_files(files: list[File]) -> list[File]:
-    """What a deb and an rpm install: the package in a folder of its own, the command, units, settings, licence."""
+    """What a deb and an rpm install: the package in a folder of its own, the command, units, drop-ins, settings."""
     command = (
         # B: root must not leave compiled files beside the package's own.
         "#!/usr/bin/python3 -IB\nimport sys\n\n"
@@ -147,10 +147,12 @@ def system_files(files: list[File]) -> list[File]:
         "# Settings of hugeplan-agent; every flag has a variable: hugeplan-agent run --help\n"
         "#HUGEPLAN_AGENT_SERVER=https://hugeplan.example\n"
     )
+    # Drop-ins are the administrator's to put into place.
+    folders = {".service": "usr/lib/systemd/system", ".timer": "usr/lib/systemd/system", ".conf": f"usr/share/{NAME}"}
     units = [
-        File(f"usr/lib/systemd/system/{path.name}", path.read_bytes())
+        File(f"{folders[path.suffix]}/{path.name}", path.read_bytes())
         for path in sorted((AGENT / "deploy").iterdir())
-        if path.suffix in {".service", ".timer"}
+        if path.suffix in folders
     ]
     found = [
         *(File(f"usr/lib/{NAME}/{file.path}", file.content, file.executable) for file in files),

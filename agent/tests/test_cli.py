@@ -418,6 +418,32 @@ class TestDoctor:
         assert status == 1
         assert "wrong token            the server refuses it (status 401: revoked). Run: hugeplan-agent enrol" in output
 
+    def test_it_says_what_the_running_agent_may_count(self, node: Node, server: MisbehavingServer) -> None:
+        """It may have a capability that the command has not; without one that runs, the command tries it itself."""
+        server.script.extend([problem(422, "Invalid", "body: schema_version is missing")] * 4)
+        moment = time.clock_gettime(time.CLOCK_BOOTTIME)
+        denied = {"status": "not_permitted", "reason": "run as root or with CAP_PERFMON"}
+        for counting, age, words in (
+            (
+                {"status": "ok", "event_set": "intel-icelake-sp"},
+                1,
+                "ok    page walks       the running agent may count",
+            ),
+            (
+                denied,
+                1,
+                "note  page walks       the running agent cannot count them: run as root or with CAP_PERFMON; off",
+            ),
+            (denied, 7200, "this user"),
+        ):
+            node.spool.mkdir(exist_ok=True)
+            told = {"round_at": moment - age, "interval_seconds": 1, "counting": counting}
+            (node.spool / "health.json").write_text(json.dumps(told))
+            output = node.call("doctor")[1]
+            assert words in output, output
+        node.environment["HUGEPLAN_AGENT_COUNT_WALKS_EVERY"] = "0s"
+        assert "not counted: --count-walks-every is 0s" in node.call("doctor")[1]
+
 
 class TestEnrol:
     def test_it_proves_which_machine_it_is(self, node: Node, server: MisbehavingServer, machine: Machine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,15 @@ import pytest
 from hugeplan_agent import report_schema, tlbbench, walk_counters
 from hugeplan_agent.config import resolve
 from hugeplan_agent.errors import MeasureError
-from hugeplan_agent.walk_counters import RETRY_SECONDS, WalkCounters, compact
+from hugeplan_agent.host import Host
+from hugeplan_agent.walk_counters import (
+    NO_GROUP,
+    RETRY_SECONDS,
+    WalkCounters,
+    compact,
+    counted_tree,
+    own_group,
+)
 
 NONE = {"walk_fraction": None, "cycles": None, "instructions": None, "data_walks": None, "l2_hits": None}
 COUNTED = {
@@ -64,7 +73,12 @@ def servers(*pids: int) -> list[dict[str, Any]]:
 
 
 def called(calls: Path) -> list[int]:
-    return [int(pid) for pid in calls.read_text().split()] if calls.exists() else []
+    return [int(pid) for pid in told(calls)]
+
+
+def told(calls: Path) -> list[str]:
+    """What tlbbench was to count, as it was named."""
+    return calls.read_text().split() if calls.exists() else []
 
 
 def test_one_server_per_report_and_its_figures_stay(
@@ -148,6 +162,74 @@ def test_the_entry_keeps_the_published_schema(tmp_path: Path, monkeypatch: pytes
 def test_a_document_without_counters_is_refused() -> None:
     with pytest.raises(MeasureError, match="no counters"):
         compact({"total": None}, datetime.now(timezone.utc))
+
+
+class TestFromAContainer:
+    """Below another root the numbers of processes are another namespace's: servers are counted by control group."""
+
+    #: Of the captured machine: two processes in containers, two services, and one of the machine's own.
+    POSTGRESQL, JAVA, MYSQL, KUBELET = 5001, 6001, 2201, 1033
+
+    def test_a_server_in_a_container_or_service_is_counted_by_its_group(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Callable[[str], Host]
+    ) -> None:
+        walks, calls = counting(tmp_path, monkeypatch, COUNTED)
+        walks.host = machine("kubernetes-v2")
+        found = servers(self.POSTGRESQL, self.MYSQL)
+        for _ in found:
+            walks.add(found)
+        assert [entry["counters"]["status"] for entry in found] == ["ok", "ok"]
+        container, service = told(calls)
+        # The process's own file says /../../../../kubepods-burstable.slice/...
+        assert container.startswith(f"{walks.host.root}/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/")
+        assert container.endswith(
+            "cri-containerd-3c9f2f0d8b1f4a4f9c61b1a1f7f4ad3cf5c0b2d7e8f90112233445566778899a.scope"
+        )
+        assert service == f"{walks.host.root}/sys/fs/cgroup/system.slice/mysql.service"
+        assert all(Path(folder).is_dir() for folder in (container, service))
+
+    def test_two_servers_of_one_group_are_not_counted_for_each_other(self, machine: Callable[[str], Host]) -> None:
+        host = machine("kubernetes-v2")
+        assert own_group(host, self.POSTGRESQL, [self.JAVA, self.MYSQL])
+        assert own_group(host, self.POSTGRESQL, [5004]) is None
+
+    @pytest.mark.parametrize("path", ["/", "/kubepods.slice", "/init.scope", "/not/there", ""])
+    def test_a_group_that_holds_more_is_not_the_servers(self, machine: Callable[[str], Host], path: str) -> None:
+        host = machine("kubernetes-v2")
+        host.path(f"proc/{self.MYSQL}/cgroup").write_text(f"0::{path}\n")
+        assert own_group(host, self.MYSQL, []) is None
+        walks = WalkCounters(None, 3600.0, lambda: False, host)
+        entries = servers(self.MYSQL)
+        walks.add(entries)
+        assert (entries[0]["counters"]["status"], entries[0]["counters"]["reason"]) == ("failed", NO_GROUP)
+
+    def test_a_group_below_the_container_is_the_containers(self, machine: Callable[[str], Host]) -> None:
+        host = machine("kubernetes-v2")
+        inner = "/system.slice/mysql.service/container"
+        host.path(f"sys/fs/cgroup{inner}").mkdir()
+        host.path(f"proc/{self.MYSQL}/cgroup").write_text(f"0::{inner}\n")
+        found = own_group(host, self.MYSQL, [])
+        assert found is not None
+        assert found.endswith("/system.slice/mysql.service")
+
+    def test_version_1_has_a_tree_for_counting(self, machine: Callable[[str], Host]) -> None:
+        host = machine("kubernetes-v1")
+        assert counted_tree(host) is None
+        redis, folder = 802, f"/docker/{'0d' * 32}"
+        host.path(f"sys/fs/cgroup/perf_event{folder}").mkdir(parents=True)
+        host.path(f"proc/{redis}/cgroup").write_text(f"9:perf_event:{folder}\n5:memory:/elsewhere\n0::/\n")
+        assert own_group(host, redis, []) == str(host.path(f"sys/fs/cgroup/perf_event{folder}"))
+
+    def test_the_real_program_opens_a_group_of_another_root(self, tmp_path: Path) -> None:
+        """As a container sees it, below /host; this machine's own groups, or the exact lack of this machine."""
+        (tmp_path / "host").mkdir()
+        (tmp_path / "host/sys").symlink_to("/sys")
+        host = Host(tmp_path / "host")
+        if counted_tree(host) is None:
+            pytest.skip("SKIP: no control groups of version 2 and no perf_event of version 1 here")
+        found = WalkCounters(tlbbench.find(None), 3600.0, lambda: False, host).trial()
+        assert "cannot be opened" not in (found["reason"] or "")
+        assert found["status"] in {"ok", "stopped", "unsupported", "cannot_tell"} or os.geteuid() != 0
 
 
 def test_zero_seconds_turn_it_off() -> None:

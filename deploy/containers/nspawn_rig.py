@@ -257,7 +257,8 @@ def machine(
             shutil.copy(bundle, merged / TRUSTED.lstrip("/"))
         log = folder / "boot.log"
         words = ["systemd-nspawn", "--quiet", f"--directory={merged}", "--boot", "--register=no", "--keep-unit"]
-        words += ["--console=pipe", f"--machine={name or f'hugeplan{os.getpid()}'}"]
+        # A capability of machines that nspawn leaves out of its own: for the agent's drop-in.
+        words += ["--capability=CAP_PERFMON", "--console=pipe", f"--machine={name or f'hugeplan{os.getpid()}'}"]
         if isinstance(private, Machine):
             words.append(f"--network-namespace-path=/proc/{private.leader}/ns/net")
         elif private:

@@ -57,6 +57,18 @@ def test_a_service_has_no_power_it_does_not_need(name: str) -> None:
     assert service["ProtectSystem"] == "strict"
 
 
+def test_a_drop_in_adds_no_more_than_it_says() -> None:
+    """They add up, and none is in force as installed."""
+    powers = {"count-walks.conf": {"CAP_PERFMON"}, "read-databases.conf": {"CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"}}
+    assert {path.name for path in DEPLOY.glob("*.conf")} == set(powers)
+    for name, capabilities in powers.items():
+        service = read_unit(name)["Service"]
+        assert set(service["AmbientCapabilities"].split()) == set(service["CapabilityBoundingSet"].split())
+        assert set(service["AmbientCapabilities"].split()) == capabilities
+        assert set(service) <= {"AmbientCapabilities", "CapabilityBoundingSet", "PrivateUsers", "SystemCallFilter"}
+    assert "CAP_" not in (DEPLOY / "hugeplan-agent.service").read_text()
+
+
 def test_both_services_share_the_spool() -> None:
     first, second = (read_unit(name)["Service"] for name in SERVICES)
     assert [first[key] for key in ("User", "StateDirectory")] == [second[key] for key in ("User", "StateDirectory")]
@@ -73,11 +85,15 @@ def test_the_timer_starts_the_measurement_by_its_name() -> None:
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
+    folder = tmp_path / "hugeplan-agent.service.d"
+    folder.mkdir()
+    for path in DEPLOY.glob("*.conf"):
+        shutil.copy(path, folder)
     for path in DEPLOY.glob("hugeplan-agent*"):
         # The program is not installed here; everything else is checked as it stands.
         text = path.read_text().replace("/usr/bin/hugeplan-agent", "/bin/true")
         (tmp_path / path.name).write_text(text)
-    units = sorted(str(path) for path in tmp_path.iterdir())
+    units = sorted(str(path) for path in tmp_path.iterdir() if path.is_file())
     done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

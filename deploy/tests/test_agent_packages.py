@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,9 +23,11 @@ from hugeplan.db import migrate
 from hugeplan.embedded import TEST_SETTINGS, running
 from hugeplan.settings import Settings
 from nspawn_rig import Machine, NotAvailableError, machine
+from printed import blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATE = "/var/lib/hugeplan-agent"
+CAP_PERFMON = 1 << 38
 OLD, NEW = "0.0.9", "0.1.0"
 
 
@@ -112,6 +115,19 @@ def new_token(service: Server) -> str:
     return token
 
 
+def lines_of_the_page() -> list[str]:
+    """The blocks that turn the counting of page walks on and off, without the doctor."""
+    found = [one.text for one in blocks("docs/agent.md") if one.section == "Page walks of databases"]
+    assert len(found) == 2
+    return [text.replace("hugeplan-agent doctor\n", "") for text in found]
+
+
+def capabilities(node: Machine) -> dict[str, int]:
+    """The daemon's, as the kernel has them."""
+    status = node.run("cat", f"/proc/{pid(node)}/status")
+    return {name: int(value, 16) for name, value in re.findall(r"^(CapEff|CapBnd):\s+(\w+)$", status, re.MULTILINE)}
+
+
 def test_the_deb_from_its_installation_to_its_purge(node: Machine, service: Server) -> None:
     name = "deb-node"
     node.run("dpkg", "-i", f"/root/hugeplan-agent_{OLD}_amd64.deb")
@@ -145,6 +161,18 @@ def test_the_deb_from_its_installation_to_its_purge(node: Machine, service: Serv
     )
     goes_on(node, service, name)
     assert pid(node) == first
+
+    # Counting what others run is off; the page's own lines turn it on, and off again.
+    doctor = node.run("hugeplan-agent", "doctor")
+    assert "page walks       the running agent cannot count them: run as root or with CAP_PERFMON" in doctor, doctor
+    assert "off unless you turn it on" in doctor, doctor
+    turn_on, turn_off = lines_of_the_page()
+    node.shell(turn_on)
+    node.until(lambda: "CAP_PERFMON" not in node.run("hugeplan-agent", "doctor"), "the right to count")
+    assert capabilities(node) == {"CapEff": CAP_PERFMON, "CapBnd": CAP_PERFMON}
+    node.shell(turn_off)
+    node.until(lambda: "run as root or with CAP_PERFMON" in node.run("hugeplan-agent", "doctor"), "its end")
+    assert capabilities(node) == {"CapEff": 0, "CapBnd": 0}
 
     # An upgrade starts the daemon again; a downgrade too. Settings and token stay.
     for version in (NEW, OLD, NEW):

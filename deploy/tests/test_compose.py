@@ -179,3 +179,19 @@ def test_the_agents_command_and_variables_are_valid(compose: dict[str, Any]) -> 
     assert str(config.enrolment_token_file) == "/run/hugeplan/hugeplan_bootstrap_enrolment_token"
     known = {f"{PREFIX}{name.upper()}" for name in given}
     assert set(service["environment"]) <= known
+
+
+def test_the_file_that_counts_page_walks_adds_one_capability(
+    compose: dict[str, Any], validator: Draft202012Validator
+) -> None:
+    more = yaml.safe_load((REPOSITORY / "deploy/compose.count-walks.yml").read_text())
+    assert [error.message for error in validator.iter_errors(more)] == []
+    assert set(more["services"]) == {"agent"}
+    agent = compose["services"]["agent"] | more["services"]["agent"]
+    assert agent["cap_drop"] == ["ALL"]
+    assert set(agent["cap_add"]) == {"PERFMON", "SETGID", "SETPCAP", "SETUID"}
+    dockerfile = (REPOSITORY / "deploy/Dockerfile").read_text()
+    entrypoint = json.loads(re.findall(r"^ENTRYPOINT (\[.*\])$", dockerfile, re.MULTILINE)[-1])
+    assert agent["entrypoint"][agent["entrypoint"].index("--") + 1 :] == entrypoint
+    user = re.findall(r"^USER (\d+):(\d+)$", dockerfile, re.MULTILINE)[-1]
+    assert agent["entrypoint"][1:4] == [f"--reuid={user[0]}", f"--regid={user[1]}", f"--groups={agent['group_add'][0]}"]

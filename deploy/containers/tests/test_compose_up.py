@@ -97,6 +97,31 @@ def test_down_and_up_keeps_the_data_and_the_passwords(service: Service) -> None:
     assert found[0]["latest_run_id"] is not None
 
 
+def test_page_walks_are_counted_with_one_capability_by_a_second_file(service: Service) -> None:
+    """The agent starts as root, and is its own user with this alone before it does anything. Then without the file."""
+    clone, compose_run = service.project.clone, service.engine.compose_run
+    # Profiles of older engines deny perf_event_open whatever the capability; the file says which.
+    (clone / "mine.yml").write_text('services: {agent: {security_opt: ["seccomp=unconfined"]}}\n')
+    counted = ("--file", str(clone / "deploy/compose.count-walks.yml"), "--file", str(clone / "mine.yml"))
+    doctor = ("python3", "-m", "hugeplan_agent", "doctor")
+    as_agent = ("setpriv", "--reuid=10002", "--regid=10002", "--clear-groups")
+    for files, capabilities, become in ((counted, 1 << 38, as_agent), ((), 0, ())):
+        compose_run("down")
+        compose_run(*files, "up", "--detach")
+        until(service.answers, 120, "the service")
+
+        def says(words: str, become: tuple[str, ...] = become) -> bool:
+            return words in service.engine.run("exec", service.container("agent"), *become, *doctor, check=False).stdout
+
+        until(lambda says=says: says("page walks       the running agent"), 60, "the agent's trial")  # type: ignore[misc]
+        assert says("run as root or with CAP_PERFMON") == (capabilities == 0)
+        status = Path(f"/proc/{service.process('agent')}/status").read_text()
+        assert "Uid:\t10002\t10002\t10002\t10002\n" in status
+        for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            assert f"{name}:\t{capabilities:016x}\n" in status, status
+        assert "NoNewPrivs:\t1\n" in status
+
+
 def test_the_guide_line_by_line(service: Service, tmp_path: Path) -> None:
     """With the engine of this machine; `make test-install` does the same with Docker."""
     service.engine.compose_run("--profile", "demo", "down", "--volumes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -50,7 +51,11 @@ VALUES: dict[str, Json] = {
             "podAnnotations": {"team": "db"},
             "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
         },
-        "agent": {"envFrom": [{"configMapRef": {"name": "agents"}}], "podAnnotations": {"team": "db"}},
+        "agent": {
+            "envFrom": [{"configMapRef": {"name": "agents"}}],
+            "podAnnotations": {"team": "db"},
+            "countWalks": {"enabled": True},
+        },
         "database": {"bundled": {"existingSecret": "database", "nodeSelector": {"pool": "infra"}}},
         "enrolment": {"existingSecret": "enrolment"},
     },
@@ -101,6 +106,8 @@ def test_helm_lint_has_nothing_to_say() -> None:
         ({"servers": {}}, "servers"),
         ({"agent": {"measure": "always"}}, "/agent/measure"),
         ({"agent": {"hugepages": {"hugepages-2MB": "64Mi"}}}, "/agent/hugepages"),
+        ({"agent": {"countWalks": True}}, "/agent/countWalks"),
+        ({"agent": {"countWalks": {"enabled": "yes"}}}, "/agent/countWalks/enabled"),
         ({"agent": {"serverUrl": "hugeplan.example"}}, "/agent/serverUrl"),
         ({"database": {"bundled": {"storage": {"size": "20 GB"}}}}, "/database/bundled/storage/size"),
         ({"database": {"bundled": {"enabled": False}}}, "give external.existingSecret"),
@@ -184,6 +191,34 @@ def test_no_container_has_a_power_it_does_not_need() -> None:
         for volume in pod.get("volumes", ()):
             mounts = [m for c in pod["containers"] for m in c["volumeMounts"] if m["name"] == volume["name"]]
             assert "hostPath" not in volume or all(mount["readOnly"] for mount in mounts)
+
+
+def test_counting_page_walks_takes_one_capability_and_only_where_it_is_wanted() -> None:
+    (agent,) = of_kind(rendered({}), "DaemonSet")
+    assert "PERFMON" not in str(agent)
+    mine = {"type": "Localhost", "localhostProfile": "counting.json"}
+    (agent,) = of_kind(rendered({"agent": {"countWalks": {"enabled": True, "seccompProfile": mine}}}), "DaemonSet")
+    (container,) = agent["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"] == {
+        "runAsUser": 0, "runAsNonRoot": False, "seccompProfile": mine, "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        # What root needs to become the agent's user, which it does before anything else.
+        "capabilities": {"drop": ["ALL"], "add": ["PERFMON", "SETGID", "SETPCAP", "SETUID"]},
+    }  # fmt: skip
+    probes = [container[f"{name}Probe"]["exec"]["command"] for name in ("startup", "liveness", "readiness")]
+    for command in (container["command"], *probes):
+        assert command[:3] == ["setpriv", "--reuid=10002", "--regid=10002"]
+        assert command[-2] == "-m"
+    # By this machine's own setpriv: what is left of root.
+    given = ["setpriv", "--reuid=0", "--bounding-set=-all,+perfmon,+setgid,+setpcap,+setuid"]
+    if os.geteuid() == 0 and shutil.which("setpriv"):
+        prefix = container["command"][: container["command"].index("--") + 1]
+        status = subprocess.run(
+            [*given, "--", *prefix, "cat", "/proc/self/status"], capture_output=True, text=True, check=True
+        ).stdout
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            assert f"{name}:\t0000004000000000\n" in status, status
+        assert "Uid:\t10002\t10002\t10002\t10002\nGid:\t10002\t10002\t10002\t10002\n" in status
 
 
 def test_the_agent_has_no_token_unless_it_reads_the_api() -> None:

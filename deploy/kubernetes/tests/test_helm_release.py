@@ -7,6 +7,7 @@ accepted and not enforced: the network plugin here knows none.
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import os
@@ -30,6 +31,7 @@ from clone_images import archive_of_images, clone_into
 from container_rig import RigError
 from hugeplan.artifacts.base import slug
 from journey import Journey
+from printed import blocks, commands
 from rig import binaries, hugetlb, network
 from rig.binaries import NotAvailableError
 from rig.control_plane import ApiError, ControlPlane
@@ -461,6 +463,93 @@ def test_an_upgrade_and_the_way_back_keep_secrets_and_reports(service: Release) 
     assert secrets(service) == made
 
 
+def logs_in(release: Release, role: str, password: str) -> bool:
+    """Whether PostgreSQL lets this role in over the network."""
+    asked = "psql --host hugeplan-postgres --username {} --dbname hugeplan --command 'SELECT 1'"
+    command = f"PGPASSWORD='{password}' {asked.format(role)}"
+    try:
+        release.kubectl("exec", "hugeplan-postgres-0", "--container", "postgres", "--", "sh", "-c", command)
+    except ApiError as error:
+        if "password authentication failed" not in str(error):
+            raise
+        return False
+    return True
+
+
+ROLES = {"hugeplan-service": "hugeplan_service", "hugeplan-postgres": "hugeplan"}
+
+
+def password_of(release: Release, secret: str) -> str:
+    """What the secret says."""
+    return base64.b64decode(secrets(release)[secret]["password"]).decode()
+
+
+def test_another_password_in_a_secret_is_the_roles_and_reports_go_on(service: Release, tmp_path: Path) -> None:
+    """Both roles, by the guide's lines; who has the former one is refused."""
+    service.helm(
+        "upgrade", "hugeplan", str(CHART), "-n", SPACE, "--reset-then-reuse-values", "--wait", "--timeout", "300s",
+        values={"image": {name: {"tag": service.tag} for name in ("server", "agent")}},
+    )  # fmt: skip
+    service.node.wait_for("the new pods alone", service.is_whole, 120)
+    (block,) = [one for one in blocks("docs/install-kubernetes.md") if one.section == "Another password"]
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(service.cluster.kubeconfig),
+        "PATH": f"{service.cluster.programs}:{os.environ['PATH']}",
+    }
+    with Session((), tmp_path / "typed", str(tmp_path / "typed"), environment=environment) as shell:
+        for secret, role in ROLES.items():
+            former = password_of(service, secret)
+            for command in commands(block):
+                mine = command.replace("hugeplan_service", role).replace("hugeplan-service", secret)
+                done = shell.type(mine)
+                assert done.status == 0, f"{done.output}\n{service.states()}"
+            now = password_of(service, secret)
+            assert now != former
+            service.node.wait_for("the new password", lambda role=role, now=now: logs_in(service, role, now), 180)  # type: ignore[misc]
+            assert not logs_in(service, role, former)
+            service.node.wait_for("the new pods alone", service.is_whole, 120)
+            reports_go_on(service)
+    examined = service.kubectl("exec", "deploy/hugeplan-server", "--", HUGEPLAN, "doctor")
+    assert "wrong" not in examined, examined
+
+
+def test_an_agent_that_counts_page_walks_has_one_capability_and_reports_go_on(service: Release) -> None:
+    """As root it starts, and is its own user with this alone before it does anything; the probes take the same way."""
+    off = agents_status(service)
+    assert (off["Uid"].split()[0], int(off["CapEff"], 16)) == ("10002", 0)
+    assert counting(service)["status"] == "not_permitted"
+    for enabled in (True, False):
+        seccomp = {"type": "Unconfined"}  # this machine's containerd is of before 1.7
+        service.helm(
+            "upgrade", "hugeplan", str(CHART), "-n", SPACE, "--reuse-values", "--wait", "--timeout", "300s",
+            values={"agent": {"countWalks": {"enabled": enabled, "seccompProfile": seccomp}}},
+        )  # fmt: skip
+        service.node.wait_for("the new agent", service.is_whole, 180)
+        status = agents_status(service)
+        wanted = 1 << 38 if enabled else 0
+        assert status["Uid"].split() == ["10002"] * 4
+        assert [int(status[name], 16) for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")] == [wanted] * 4
+        assert status["NoNewPrivs"] == "1"
+        assert (counting(service)["status"] == "not_permitted") == (not enabled)
+        reports_go_on(service)
+
+
+def agents_status(release: Release) -> dict[str, str]:
+    """/proc/PID/status of the agent, which is process 1 of its container."""
+    text = release.kubectl("exec", "daemonset/hugeplan-agent", "--", "cat", "/proc/1/status")
+    return {name: rest.strip() for name, _, rest in (line.partition(":") for line in text.splitlines())}
+
+
+def counting(release: Release) -> Json:
+    """What the agent itself says that it may count. A command in its container is root's where it starts as root."""
+    exec_in = ("exec", "daemonset/hugeplan-agent", "--")
+    is_root = release.kubectl(*exec_in, "id", "-u").strip() == "0"
+    become = ("setpriv", "--reuid=10002", "--regid=10002", "--clear-groups") if is_root else ()
+    found: Json = json.loads(release.kubectl(*exec_in, *become, "cat", "/var/lib/hugeplan-agent/health.json"))
+    return dict(found["counting"])
+
+
 def test_fewer_replicas_and_an_end_that_leaves_the_secrets_alone(release: Release) -> None:
     """``lookup`` finds what is in the cluster only when helm itself installs: a rendered chart makes new ones."""
     before = secrets(release)
@@ -530,6 +619,7 @@ def test_the_guide_line_by_line(release: Release, tmp_path: Path) -> None:
             "docs/install-kubernetes.md", shell,
             special={"kubectl get nodes,pods,pvc,configmaps": found, "for image in": not_here},
             after={
-                "Install": goes_on, "A new release": goes_on, "The way back": goes_on, "Removing it": nothing_is_left,
+                "Install": goes_on, "Another password": goes_on, "A new release": goes_on, "The way back": goes_on,
+                "Removing it": nothing_is_left,
             },
         ).walk()  # fmt: skip

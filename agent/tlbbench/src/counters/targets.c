@@ -128,7 +128,8 @@ static void read_cgroup(const char *cgroup, struct count_targets *targets, struc
     char online[PATH_BYTES];
     struct cpu_list cpus;
 
-    (void)snprintf(path, sizeof(path), "%s%s%s", strncmp(cgroup, MOUNT, sizeof(MOUNT) - 1) == 0 ? "" : MOUNT,
+    /* A container sees the machine's tree elsewhere, such as /host/sys/fs/cgroup. */
+    (void)snprintf(path, sizeof(path), "%s%s%s", strstr(cgroup, MOUNT) != NULL ? "" : MOUNT,
                    cgroup[0] == '/' ? "" : "/", cgroup);
     targets->cgroup_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (targets->cgroup_fd < 0) {

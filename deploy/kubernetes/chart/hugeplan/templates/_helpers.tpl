@@ -33,6 +33,12 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{- /* No engine gives a user other than root a capability: the pod starts as root and gives up the rest at once. */}}
+{{- define "hugeplan.asAgent" -}}
+{{- if .Values.agent.countWalks.enabled -}}
+setpriv, --reuid=10002, --regid=10002, --clear-groups, --inh-caps=+perfmon, --ambient-caps=+perfmon, "--bounding-set=-all,+perfmon", --, {{ end -}}
+{{- end }}
+
 {{- define "hugeplan.bundled" -}}
 {{- if and .Values.database.bundled.enabled (not .Values.database.external.existingSecret) }}yes{{ end -}}
 {{- end }}
