@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
+from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -56,6 +58,8 @@ class Settings(BaseSettings):
     """Every setting of the service. Times, sizes and counts carry their unit in the name."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
+
+    _url_in_file: tuple[Path, str | None] = PrivateAttr((Path(os.devnull), None))
 
     database_url: Annotated[
         SecretStr,
@@ -370,14 +374,24 @@ class Settings(BaseSettings):
         """Whether the session cookie is for TLS only: as configured, else off loopback."""
         return not is_loopback(self.host) if self.cookie_secure is None else self.cookie_secure
 
+    def model_post_init(self, _: object, /) -> None:
+        """Remember the file that the database URL is from, if it is from one."""
+        file = Path(os.environ.get(SECRETS_DIR_VARIABLE) or os.devnull) / f"{ENV_PREFIX}DATABASE_URL".lower()
+        with suppress(OSError, ValueError):
+            self._url_in_file = (file, file.read_text().strip())
+
+    def _url_now(self) -> str:
+        """The database URL, as its file says now where it is from one: a changed password needs no restart."""
+        url = self.database_url.get_secret_value()
+        file, former = self._url_in_file
+        with suppress(OSError, ValueError):
+            return self._is_postgresql(SecretStr(file.read_text().strip())).get_secret_value() if url == former else url
+        return url
+
     def sqlalchemy_url(self) -> str:
         """The database URL with the psycopg driver named."""
-        url = self.database_url.get_secret_value()
-        for scheme in ("postgresql://", "postgres://"):
-            if url.startswith(scheme):
-                return "postgresql+psycopg://" + url.removeprefix(scheme)
-        return url
+        return re.sub("^postgres(ql)?://", "postgresql+psycopg://", self._url_now())
 
     def psycopg_url(self) -> str:
         """The database URL as psycopg and libpq read it."""
-        return self.database_url.get_secret_value().replace("postgresql+psycopg://", "postgresql://", 1)
+        return self._url_now().replace("postgresql+psycopg://", "postgresql://", 1)

@@ -35,11 +35,6 @@ def find(program: str) -> Path:
     return Path(found)
 
 
-def libpq_url(settings: Settings) -> str:
-    """The database URL as libpq reads it."""
-    return settings.database_url.get_secret_value().replace("postgresql+psycopg://", "postgresql://", 1)
-
-
 def environment_of(url: str) -> dict[str, str]:
     """The variables that stand for a database URL: each keyword of libpq has its own, a password file's, too."""
     variables = {
@@ -55,7 +50,7 @@ def run(
     """Run a program to its end. InputError with the line that says why when it fails."""
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own program, never through a shell
         [str(find(program)), "--no-password", *arguments],
-        env={**os.environ, **environment_of(libpq_url(settings))},
+        env={**os.environ, **environment_of(settings.psycopg_url())},
         stdin=subprocess.DEVNULL if given is None else given,
         stdout=subprocess.DEVNULL if output is None else output,
         stderr=subprocess.PIPE,
@@ -123,7 +118,7 @@ def connect(settings: Settings, *, is_patient: bool = True) -> psycopg.Connectio
     while True:
         try:
             return psycopg.connect(
-                libpq_url(settings), connect_timeout=max(2, round(settings.database_timeout_seconds))
+                settings.psycopg_url(), connect_timeout=max(2, round(settings.database_timeout_seconds))
             )
         except psycopg.OperationalError as error:
             reason = str(error).splitlines()[0]
@@ -141,5 +136,5 @@ def address_of(connection: psycopg.Connection[tuple[object, ...]]) -> str | None
 
 def database_name(settings: Settings) -> str:
     """The database's name."""
-    parts = conninfo_to_dict(libpq_url(settings))
+    parts = conninfo_to_dict(settings.psycopg_url())
     return str(parts.get("dbname") or parts.get("user") or "")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+from sqlalchemy import event
+from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from hugeplan.settings import Settings
@@ -13,7 +17,7 @@ APPLICATION_NAME = "hugeplan"
 def create_engine(settings: Settings) -> AsyncEngine:
     """An engine that connects lazily, so that the service starts while the database is away."""
     milliseconds = int(settings.statement_timeout_seconds * 1000)
-    return create_async_engine(
+    engine = create_async_engine(
         settings.sqlalchemy_url(),
         pool_size=settings.database_pool_size,
         max_overflow=settings.database_pool_overflow,
@@ -36,3 +40,10 @@ def create_engine(settings: Settings) -> AsyncEngine:
             f" -c idle_in_transaction_session_timeout={2 * milliseconds}",
         },
     )
+
+    @event.listens_for(engine.sync_engine, "do_connect")
+    def log_in_as_the_secret_says_now(_dialect: Any, _record: Any, _words: Any, parameters: dict[str, Any]) -> None:
+        url = make_url(settings.sqlalchemy_url())
+        parameters |= {name: value for name, value in (("user", url.username), ("password", url.password)) if value}
+
+    return engine

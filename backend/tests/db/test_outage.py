@@ -6,11 +6,14 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from conftest import MIGRATIONS
 from support.reports import report
+from support.server import free_port
 from support.service import Service, assert_problem
 
 from hugeplan import embedded
@@ -128,3 +131,62 @@ async def test_probes_load_no_migration_scripts(own_database_url: str, monkeypat
 def children_of(pid: int) -> list[int]:
     """The processes that a process has started."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def test_a_password_that_is_changed_in_its_file_needs_no_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a kubelet hands a changed secret to a pod: the role has it first, or the file."""
+    port = free_port()
+    listening = {"listen_addresses": "127.0.0.1", "port": str(port)}
+    file = tmp_path / "hugeplan_database_url"
+
+    def url(password: str) -> str:
+        return f"postgresql://known:{password}@127.0.0.1:{port}/hugeplan"
+
+    with (
+        embedded.running(tmp_path / "data", embedded.TEST_SETTINGS | listening) as server,
+        psycopg.connect(server.url("postgres"), autocommit=True) as superuser,
+    ):
+        server.ensure_database("hugeplan")
+        migrate.upgrade(Settings.model_validate({"database_url": server.url("hugeplan")}).sqlalchemy_url(), MIGRATIONS)
+        superuser.execute("CREATE ROLE known LOGIN SUPERUSER PASSWORD 'first'")
+        hba = tmp_path / "data/pg_hba.conf"
+        hba.write_text("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+        superuser.execute("SELECT pg_reload_conf()")
+        async with asyncio.timeout(WAIT_SECONDS):
+            while is_let_in(url("wrong")):
+                await asyncio.sleep(0.05)
+        file.write_text(f"{url('first')}\n")
+        monkeypatch.setenv("HUGEPLAN_SECRETS_DIR", str(tmp_path))
+        monkeypatch.delenv("HUGEPLAN_DATABASE_URL", raising=False)
+        app = create_app(Settings())
+        async with app.router.lifespan_context(app):
+            service = Service(app)
+            viewer = await service.client_as(Role.VIEWER)
+            superuser.execute("ALTER ROLE known PASSWORD 'second'")
+            end_sessions_of_known(superuser)
+            assert_unavailable(await viewer.get("/api/v1/nodes"))
+            file.write_text(f"{url('second')}\n")
+            await until_ready(service.client())
+            assert (await viewer.get("/api/v1/nodes")).status_code == 200
+
+            # A file that is just being written costs an answer, and not the service.
+            for text in ("", "no url"):
+                file.write_text(text)
+                end_sessions_of_known(superuser)
+                assert_unavailable(await viewer.get("/api/v1/nodes"))
+            file.write_text(url("second"))
+            await until_ready(service.client())
+
+
+def is_let_in(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def end_sessions_of_known(superuser: psycopg.Connection[Any]) -> None:
+    superuser.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'known'")

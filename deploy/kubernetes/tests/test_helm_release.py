@@ -491,6 +491,7 @@ def test_another_password_in_a_secret_is_the_roles_and_reports_go_on(service: Re
         values={"image": {name: {"tag": service.tag} for name in ("server", "agent")}},
     )  # fmt: skip
     service.node.wait_for("the new pods alone", service.is_whole, 120)
+    pods = {pod["metadata"]["uid"] for pod in service.pods().values()}
     (block,) = [one for one in blocks("docs/install-kubernetes.md") if one.section == "Another password"]
     environment = {
         **os.environ,
@@ -508,8 +509,15 @@ def test_another_password_in_a_secret_is_the_roles_and_reports_go_on(service: Re
             assert now != former
             service.node.wait_for("the new password", lambda role=role, now=now: logs_in(service, role, now), 180)  # type: ignore[misc]
             assert not logs_in(service, role, former)
-            service.node.wait_for("the new pods alone", service.is_whole, 120)
             reports_go_on(service)
+    # Its pods are the ones of before, and their next sessions have the new password, too.
+    assert {pod["metadata"]["uid"] for pod in service.pods().values()} == pods
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IN ('hugeplan', 'hugeplan_service')"
+    psql = ("psql", "--username", "postgres", "--dbname", "hugeplan", "--command", end)
+    service.kubectl("exec", "hugeplan-postgres-0", "--container", "postgres", "--", *psql)
+    service.node.wait_for("the service", service.is_answering, 180)
+    reports_go_on(service)
+    service.node.wait_for("every pod to be ready", service.is_whole, 180)
     examined = service.kubectl("exec", "deploy/hugeplan-server", "--", HUGEPLAN, "doctor")
     assert "wrong" not in examined, examined
 

@@ -81,7 +81,7 @@ class ReportWriter:
         """Start, as needed work. The database may be away: connections are made when they are needed."""
         milliseconds = int(self._settings.statement_timeout_seconds * 1000)
         self._pool = AsyncConnectionPool(
-            self._settings.psycopg_url(),
+            self._settings.psycopg_url,
             min_size=0,
             max_size=WRITERS,
             timeout=self._settings.database_timeout_seconds,
