@@ -94,7 +94,8 @@ class Agent:
         collected = collect_all(self.host)
         if self._walks is not None:
             counted = self._walks.add(collected.sample.get("databases") or [])
-            self._health["counting"] = counted or self._health.get("counting")
+            if counted is not None and counted["status"] != "failed":  # a fault of one server says nothing of the right
+                self._health["counting"] = counted
         if outcome is not None:
             collected.results.append(outcome)
         identity = report.Identity(
@@ -155,7 +156,6 @@ class Agent:
         if self.config.count_walks_every_seconds > 0:
             every = max(self.config.count_walks_every_seconds, self.config.interval_seconds)
             self._walks = WalkCounters(self.config.tlbbench, every, self.stop.is_set, self.host)
-            self._health["counting"] = self._walks.trial()  # for the doctor: root's has not the service's capabilities
         next_sample = next_send = time.monotonic()
         credentials = self._credentials_stamp()
         while not self.stop.is_set():
@@ -187,6 +187,9 @@ class Agent:
                     failures += 1
                     wait = delay_seconds(failures, blocked.retry_after_seconds, random.uniform)
                     next_send = time.monotonic() + wait
+            if self._walks is not None and "counting" not in self._health and not self.stop.is_set():
+                # For the doctor, who has not the service's capabilities when root calls it; after the first report.
+                self._health["counting"] = self._walks.trial()
             self._rest(min(next_sample, next_send or next_sample))
 
     def _rest(self, until: float) -> None:

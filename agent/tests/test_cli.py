@@ -296,6 +296,7 @@ class TestRun:
     def test_it_measures_once_a_boot(self, node: Node, server: MisbehavingServer) -> None:
         tlbbench = node.stand_in(f"echo run >> {node.folder}/runs; echo '{json.dumps(DOCUMENT)}'")
         words = ("run", "--interval", "1s", "--measure", "quick", "--measure-busy", "--tlbbench", tlbbench)
+        words += ("--count-walks-every", "0s")
         for expected in (3, 6):
             process = node.start(*words)
             server.wait_for_attempts(expected)
@@ -308,9 +309,18 @@ class TestRun:
     def test_a_new_node_shows_up_before_its_benchmark_ends(self, node: Node, server: MisbehavingServer) -> None:
         tlbbench = node.stand_in(f"touch {node.folder}/measuring; exec sleep 30")
         words = ("--interval", "1h", "--measure", "quick", "--measure-busy", "--tlbbench", tlbbench)
-        process = node.start("run", *words)
+        process = node.start("run", *words, "--count-walks-every", "0s")
         until((node.folder / "measuring").exists)
         assert [report["run"] for report in server.stored.values()] == [None]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+
+    def test_a_new_node_shows_up_before_it_tries_to_count(self, node: Node, server: MisbehavingServer) -> None:
+        tlbbench = node.stand_in(f"touch {node.folder}/counting; exec sleep 30")
+        process = node.start("run", "--interval", "1h", "--tlbbench", tlbbench)
+        until((node.folder / "counting").exists)
+        assert len(server.stored) == 1
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
         assert process.returncode == 0
