@@ -13,6 +13,7 @@ from hugeplan.lint.model import (
     Edit,
     EngineFact,
     LimitFact,
+    Notes,
     Problem,
     Rule,
     Severity,
@@ -58,7 +59,7 @@ OTHER_SIZE: Final = wrong(
 
 
 def check_engine(
-    file: int, fact: EngineFact, limits: Sequence[tuple[int, LimitFact]], found: list[list[Problem]], context: Context
+    file: int, fact: EngineFact, limits: Sequence[tuple[int, LimitFact]], found: list[Notes], context: Context
 ) -> None:
     beside = container_of(fact, limits)
     if beside is None:
@@ -69,28 +70,17 @@ def check_engine(
     position = dict(fact.positions).get(_switch(fact.engine))
     if wants is None:
         if fact.engine == "jvm" and not granted and asks_for_pages(fact) is True:
-            found[where].append(
-                Problem(
-                    rule=MISSING,
-                    position=limit.position,
-                    subject=limit.name,
-                    message=f"{limit.name} has no huge page limit, but its JVM asks for huge pages for the whole heap.",
-                    fix="Write hugepages-2Mi under limits, with room for heap and code cache, beside cpu or memory.",
-                )
-            )
+            said = f"{limit.name} has no huge page limit, but its JVM asks for huge pages for the whole heap."
+            fix = "Write hugepages-2Mi under limits, with room for heap and code cache, beside cpu or memory."
+            found[where].problem(MISSING, limit.position, limit.name, said, fix)
         if granted and is_off(fact):
             sizes = ", ".join(f"{format_bytes(count)} of {page_label(size)}" for size, count in granted.items())
             at, target = (position, file) if position is not None else (limit.position, where)
-            found[target].append(
-                Problem(
-                    rule=UNUSED,
-                    position=at,
-                    subject=limit.name,
-                    message=f"{limit.name} is given {sizes}, but its {engine_named(fact.engine).title} "
-                    "does not ask for huge pages.",
-                    fix="Switch huge pages on in the engine, or take the limit away.",
-                )
+            said = (
+                f"{limit.name} is given {sizes}, but its {engine_named(fact.engine).title} does not ask for huge pages."
             )
+            fix = "Switch huge pages on in the engine, or take the limit away."
+            found[target].problem(UNUSED, at, limit.name, said, fix)
         return
     size, demand = wants
     granted = granted or of_whole_pod(limit, limits)
@@ -105,32 +95,18 @@ def check_engine(
         if asked >= need:
             return  # its missing limit is said, and the same limit is enough
         where_to = "under requests and limits" if asked else "under limits, beside cpu or memory"
-        found[where].append(
-            Problem(
-                rule=MISSING,
-                position=limit.position,
-                subject=limit.name,
-                message=f"{limit.name} has no huge page limit, but its {title} asks for "
-                f"{counted_pages(demand.pages, size)}"
-                + (
-                    " and does not start without them."
-                    if asks_for_pages(fact) == "on"
-                    else ": it falls back or dies with a Bus error."
-                ),
-                fix=f"Write {name}: {format_kubernetes_bytes(need)} {where_to}.",
-            )
+        said = f"{limit.name} has no huge page limit, but its {title} asks for {counted_pages(demand.pages, size)}" + (
+            " and does not start without them."
+            if asks_for_pages(fact) == "on"
+            else ": it falls back or dies with a Bus error."
         )
+        fix = f"Write {name}: {format_kubernetes_bytes(need)} {where_to}."
+        found[where].problem(MISSING, limit.position, limit.name, said, fix)
     elif not have:
         sizes = ", ".join(kubernetes_resource_name(s) for s in granted)
-        found[where].append(
-            Problem(
-                rule=OTHER_SIZE,
-                position=limit.position,
-                subject=limit.name,
-                message=f"{limit.name} has {sizes}, but its {title} asks for pages of {page_label(size)}.",
-                fix=f"Write {name}: {format_kubernetes_bytes(need)}, or name the size in the engine's settings.",
-            )
-        )
+        said = f"{limit.name} has {sizes}, but its {title} asks for pages of {page_label(size)}."
+        fix = f"Write {name}: {format_kubernetes_bytes(need)}, or name the size in the engine's settings."
+        found[where].problem(OTHER_SIZE, limit.position, limit.name, said, fix)
     else:
         edits = tuple(
             Edit(edit.start, edit.end, format_kubernetes_bytes(need))
@@ -148,7 +124,7 @@ def check_engine(
             holder=f"of {limit.name}",
             refuses_start=asks_for_pages(fact) == "on",
         )
-        found[where] += [
+        found[where].problems += [
             Problem(
                 rule=_rule_of(finding),
                 position=edits[0].start if edits else limit.position,

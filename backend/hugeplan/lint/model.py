@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 from hugeplan.planner.model import GIB, KIB, MIB
 from hugeplan.planner.pages import huge_page_sizes, usual_default_size
@@ -54,6 +55,18 @@ class Edit:
     start: int
     end: int
     text: str
+
+
+class Place(Protocol):
+    """Characters of a source, such as a word or a value of it."""
+
+    @property
+    def start(self) -> int:
+        """The first one's offset."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +230,29 @@ class Notes:
         self.problems.append(
             Problem(rule=rule, position=position, subject=subject, message=message, fix=fix, edits=edits)
         )
+
+    def rewrite(
+        self,
+        rule: Rule,
+        place: Place | tuple[int, int] | int,
+        subject: str,
+        message: str,
+        text: str | None,
+        *,
+        fix: str | None = None,
+        otherwise: str = "",
+    ) -> None:
+        """Note one broken rule that ``text`` in this place mends; None where only a person can tell what was meant.
+
+        A number for a place is where the subject begins. The fix says what is written, unless ``fix`` has better words;
+        ``otherwise`` are the words for a person.
+        """
+        if isinstance(place, int):
+            place = place, place + len(subject)
+        start, end = place if isinstance(place, tuple) else (place.start, place.end)
+        edits = () if text is None else (Edit(start, end, text),)
+        said = otherwise if text is None else f"Write {text}."
+        self.problem(rule, start, subject, message, said if fix is None else fix, *edits)
 
     def reading(self, kind: str, title: str, part: str = "") -> Reading:
         """What was found, as data."""

@@ -22,8 +22,8 @@ from hugeplan.lint.model import (
     Context,
     EngineFact,
     LimitFact,
+    Notes,
     PoolFact,
-    Problem,
     Reading,
     attention,
     wrong,
@@ -73,7 +73,7 @@ _ORDER: Final = {"sysctl.conf": "99-sysctl.conf"}
 _BARE: Final = LimitFact(name="", hugepages=(), memory_bytes=None, position=0)
 
 
-def overridden(names: Sequence[str], files: Sequence[Sequence[Reading]], found: list[list[Problem]]) -> frozenset[int]:
+def overridden(names: Sequence[str], files: Sequence[Sequence[Reading]], found: list[Notes]) -> frozenset[int]:
     """Places of sysctl.d files whose count of the default size a later file replaces, with the problem of each."""
     own = []
     for i, readings in enumerate(files):
@@ -86,16 +86,10 @@ def overridden(names: Sequence[str], files: Sequence[Sequence[Reading]], found: 
         if earlier == later:
             continue
         less = 2 * later <= earlier
-        found[j].append(
-            Problem(
-                rule=SHRUNK if less else TWICE_SET,
-                position=0,
-                subject="vm.nr_hugepages",
-                message=f"{names[j]} is read after {names[i]}: {later} replaces {earlier}"
-                + (", so what was sized for the larger count does not get its pages." if less else "."),
-                fix="Keep vm.nr_hugepages in one file.",
-            )
+        said = f"{names[j]} is read after {names[i]}: {later} replaces {earlier}" + (
+            ", so what was sized for the larger count does not get its pages." if less else "."
         )
+        found[j].problem(SHRUNK if less else TWICE_SET, 0, "vm.nr_hugepages", said, "Keep vm.nr_hugepages in one file.")
     return frozenset(i for _, i, _ in own[:-1])
 
 
@@ -123,36 +117,28 @@ def hugetlb_pool_bytes(
 
 
 def limits_against_pools(
-    limits: Sequence[tuple[int, LimitFact]], by_size: Mapping[int, int], found: list[list[Problem]]
+    limits: Sequence[tuple[int, LimitFact]], by_size: Mapping[int, int], found: list[Notes]
 ) -> None:
     if not by_size:
         return
     for file, limit in limits:
         for size, count in limit.hugepages:
             if count > by_size.get(size, 0):
-                found[file].append(
-                    Problem(
-                        rule=ABOVE_POOL,
-                        position=limit.position,
-                        subject=limit.name,
-                        message=f"{limit.name} asks for {format_bytes(count)} of {page_label(size)}; the pool holds "
-                        f"{format_bytes(by_size.get(size, 0))}.",
-                        fix=f"Reserve {counted_pages(-(-count // size), size)} or more on the node.",
-                    )
+                said = (
+                    f"{limit.name} asks for {format_bytes(count)} of {page_label(size)}; the pool holds "
+                    f"{format_bytes(by_size.get(size, 0))}."
                 )
+                fix = f"Reserve {counted_pages(-(-count // size), size)} or more on the node."
+                found[file].problem(ABOVE_POOL, limit.position, limit.name, said, fix)
     for size, total in _asked_bytes([limit for _, limit in limits]).items():
-        if by_size.get(size, 0) < total and not any(p.rule is ABOVE_POOL for problems in found for p in problems):
+        if by_size.get(size, 0) < total and not any(p.rule is ABOVE_POOL for notes in found for p in notes.problems):
             file, limit = next((f, item) for f, item in limits if any(s == size for s, _ in item.hugepages))
-            found[file].append(
-                Problem(
-                    rule=SUM_ABOVE_POOL,
-                    position=limit.position,
-                    subject=limit.name,
-                    message=f"All pods together ask for {format_bytes(total)} of {page_label(size)}; one node reserves "
-                    f"{format_bytes(by_size.get(size, 0))}.",
-                    fix="Reserve more, or spread the pods over nodes.",
-                )
+            said = (
+                f"All pods together ask for {format_bytes(total)} of {page_label(size)}; one node reserves "
+                f"{format_bytes(by_size.get(size, 0))}."
             )
+            fix = "Reserve more, or spread the pods over nodes."
+            found[file].problem(SUM_ABOVE_POOL, limit.position, limit.name, said, fix)
 
 
 def _asked_bytes(limits: Sequence[LimitFact]) -> dict[int, int]:
@@ -184,7 +170,7 @@ def without_limit(
     files: Sequence[Sequence[Reading]],
     limits: Sequence[tuple[int, LimitFact]],
     pools: Mapping[int, int],
-    found: list[list[Problem]],
+    found: list[Notes],
 ) -> None:
     """PostgreSQL containers without a huge page limit beside a pool, where nothing was said of them yet."""
     if not any(pools.values()):
@@ -194,7 +180,7 @@ def without_limit(
     for file, limit in limits:
         if not limit.tries_pages_first or limit.hugepages or of_whole_pod(limit, limits):
             continue
-        if any(p.rule is MISSING and p.subject == limit.name for p in found[file]):
+        if any(p.rule is MISSING and p.subject == limit.name for p in found[file].problems):
             continue
         is_switched_off = any((beside := container_of(fact, limits)) is not None and beside[1] is limit for fact in off)
         then = (
@@ -203,21 +189,19 @@ def without_limit(
             else "; where it limits reservations, the server runs on base pages and nothing says so."
         )
         size = max(pools, key=lambda each: pools[each])
-        found[file].append(
-            Problem(
-                rule=INITDB if is_switched_off else NO_LIMIT_ON_POOL,
-                position=limit.position,
-                subject=limit.name,
-                message=f"{limit.name} has no huge page limit on nodes with a pool of {format_bytes(pools[size])}. "
-                "Where the container runtime limits use only, the first start (initdb) ends with a Bus error" + then,
-                fix=f"Write {kubernetes_resource_name(size)} under limits, with room for the shared memory, or keep "
-                "the pod off nodes with a pool.",
-            )
+        found[file].problem(
+            INITDB if is_switched_off else NO_LIMIT_ON_POOL,
+            limit.position,
+            limit.name,
+            f"{limit.name} has no huge page limit on nodes with a pool of {format_bytes(pools[size])}. "
+            "Where the container runtime limits use only, the first start (initdb) ends with a Bus error" + then,
+            f"Write {kubernetes_resource_name(size)} under limits, with room for the shared memory, or keep "
+            "the pod off nodes with a pool.",
         )
 
 
 def engines_against_pools(
-    files: Sequence[Sequence[Reading]], pools: Mapping[int, int], found: list[list[Problem]], context: Context
+    files: Sequence[Sequence[Reading]], pools: Mapping[int, int], found: list[Notes], context: Context
 ) -> None:
     """Engines outside of pods that ask for huge pages, against the pool that the files reserve for all of them."""
     if not pools:
@@ -236,16 +220,11 @@ def engines_against_pools(
         file, fact, _ = max(engines, key=lambda one: one[2].pages)
         titles = ", ".join(dict.fromkeys(engine_named(one.engine).title for _, one, _ in engines))
         verb = "needs" if len(engines) == 1 else "need together"
-        found[file].append(
-            Problem(
-                rule=POOL_BELOW,
-                position=min((place for _, place in fact.positions), default=0),
-                subject=titles,
-                message=f"{titles} {verb} {counted_pages(need, size)}; the pool of these files has {have}: "
-                f"{_without_pages(fact)}.",
-                fix=f"Reserve {room} or more pages of {page_label(size)}.",
-            )
+        said = (
+            f"{titles} {verb} {counted_pages(need, size)}; the pool of these files has {have}: {_without_pages(fact)}."
         )
+        fix = f"Reserve {room} or more pages of {page_label(size)}."
+        found[file].problem(POOL_BELOW, min((place for _, place in fact.positions), default=0), titles, said, fix)
 
 
 def _without_pages(fact: EngineFact) -> str:

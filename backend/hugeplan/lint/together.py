@@ -14,6 +14,7 @@ from hugeplan.lint.model import (
     KubeletFact,
     LimitFact,
     MemlockFact,
+    Notes,
     Problem,
     Reading,
     attention,
@@ -61,9 +62,9 @@ def default_size(files: Sequence[Sequence[Reading]], context: Context) -> Contex
     return replace(context, default_page_bytes=named.pop())
 
 
-def together(names: Sequence[str], files: Sequence[Sequence[Reading]], context: Context) -> list[list[Problem]]:
+def together(names: Sequence[str], files: Sequence[Sequence[Reading]], context: Context) -> list[tuple[Problem, ...]]:
     """Problems that only several parts show, one list per file. ``names`` are the files', in the same order."""
-    found: list[list[Problem]] = [[] for _ in files]
+    found = [Notes() for _ in files]
     limits = [
         (i, fact)
         for i, readings in enumerate(files)
@@ -90,10 +91,10 @@ def together(names: Sequence[str], files: Sequence[Sequence[Reading]], context: 
                     _memlock(i, fact, engines, found)
                 if isinstance(fact, KubeletFact):
                     _kubelet(i, fact, sum(pools.values()), found)
-    return found
+    return [tuple(notes.problems) for notes in found]
 
 
-def _memlock(file: int, fact: MemlockFact, engines: Sequence[EngineFact], found: list[list[Problem]]) -> None:
+def _memlock(file: int, fact: MemlockFact, engines: Sequence[EngineFact], found: list[Notes]) -> None:
     """A limit of locked memory beside a my.cnf with large pages; of another user it says nothing."""
     if fact.owner not in {"the service", "*", "mysql", "@mysql"}:
         return
@@ -106,43 +107,33 @@ def _memlock(file: int, fact: MemlockFact, engines: Sequence[EngineFact], found:
         except PlannerError:
             continue  # the unit is a problem already
         if fact.limit_bytes < buffers:
-            found[file].append(
-                Problem(
-                    rule=MEMLOCK,
-                    position=fact.position,
-                    subject=fact.owner,
-                    message=f"{fact.owner} may lock {format_bytes(fact.limit_bytes)}, below the buffer pool of "
-                    f"{format_bytes(buffers)}.",
-                    fix="Write LimitMEMLOCK=infinity, or memlock unlimited.",
-                )
+            said = (
+                f"{fact.owner} may lock {format_bytes(fact.limit_bytes)}, below the buffer pool of "
+                f"{format_bytes(buffers)}."
             )
+            fix = "Write LimitMEMLOCK=infinity, or memlock unlimited."
+            found[file].problem(MEMLOCK, fact.position, fact.owner, said, fix)
 
 
-def _kubelet(file: int, fact: KubeletFact, pools_bytes: int, found: list[list[Problem]]) -> None:
+def _kubelet(file: int, fact: KubeletFact, pools_bytes: int, found: list[Notes]) -> None:
     hard = fact.eviction_hard_bytes
     if not pools_bytes or hard is None:
         return
     position = fact.position if fact.eviction_edit is None else fact.eviction_edit[0]
     if hard >= pools_bytes:
-        found[file].append(
-            Problem(
-                rule=TWICE,
-                position=position,
-                subject="evictionHard",
-                message=f"evictionHard is {format_bytes(hard)}, not below the pools of {format_bytes(pools_bytes)}: "
-                "allocatable memory lacks the pools already, and loses this as well.",
-                fix="Write this threshold as evictionSoft with a grace period, and a small evictionHard.",
-            )
+        said = (
+            f"evictionHard is {format_bytes(hard)}, not below the pools of {format_bytes(pools_bytes)}: "
+            "allocatable memory lacks the pools already, and loses this as well."
         )
+        fix = "Write this threshold as evictionSoft with a grace period, and a small evictionHard."
+        found[file].problem(TWICE, position, "evictionHard", said, fix)
     elif (fact.eviction_soft_bytes or 0) < pools_bytes:
-        found[file].append(
-            Problem(
-                rule=PHANTOM,
-                position=position,
-                subject="evictionHard",
-                message=f"memory.available is {format_bytes(pools_bytes)} too high beside these pools, and "
-                f"evictionHard is {format_bytes(hard)}.",
-                fix="Add evictionSoft with memory.available: "
-                f"{format_kubernetes_bytes(hard + pools_bytes)} and a grace period.",
-            )
+        found[file].problem(
+            PHANTOM,
+            position,
+            "evictionHard",
+            f"memory.available is {format_bytes(pools_bytes)} too high beside these pools, and "
+            f"evictionHard is {format_bytes(hard)}.",
+            "Add evictionSoft with memory.available: "
+            f"{format_kubernetes_bytes(hard + pools_bytes)} and a grace period.",
         )

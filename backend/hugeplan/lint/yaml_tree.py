@@ -26,6 +26,11 @@ class Tree:
     key_end: int = 0
 
     @property
+    def key(self) -> tuple[int, int]:
+        """Where the key stands."""
+        return self.key_start, self.key_end
+
+    @property
     def start(self) -> int:
         """Offset of the first character."""
         return int(self.node.start_mark.index)

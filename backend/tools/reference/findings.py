@@ -70,7 +70,7 @@ def rules() -> list[Explanation]:
         source = Source(module)
         for call, function in source.calls():
             for rule in _rules_of(call, function, source):
-                fixes = source.texts(_argument(call, 4, "fix"), function)
+                fixes = [text for fix in _fixes(call) for text in source.texts(fix, function)]
                 severity, _, before = found[rule.id].says[0]
                 each = before.split(" / ") if before else []
                 for fix in fixes:
@@ -90,9 +90,20 @@ def _argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
     return call.args[position] if len(call.args) > position else given
 
 
+def _fixes(call: ast.Call) -> list[ast.expr | None]:
+    """The words of a fix; ``notes.rewrite`` says ``Write`` and the text where it is given no others."""
+    text, said = _argument(call, 4, "text"), [_argument(call, 5, name) for name in ("fix", "otherwise")]
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "rewrite"):
+        return [_argument(call, 4, "fix")]
+    if said[0] is not None or text is None:
+        return said[:1]
+    parts = [ast.Constant("Write "), ast.FormattedValue(text, -1), ast.Constant(".")]
+    return [ast.copy_location(ast.JoinedStr(parts), text), *(words for words in said[1:] if words is not None)]
+
+
 def _rules_of(call: ast.Call, function: Function, source: Source) -> list[Rule]:
-    """The rules that a call of ``notes.problem`` or ``Problem`` may name."""
-    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "problem") and not (
+    """The rules that a call of ``notes.problem``, ``notes.rewrite`` or ``Problem`` may name."""
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr in {"problem", "rewrite"}) and not (
         isinstance(call.func, ast.Name) and call.func.id == "Problem"
     ):
         return []

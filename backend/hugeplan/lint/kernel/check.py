@@ -169,13 +169,9 @@ def _sizes_alone(boot: Boot, notes: Notes) -> None:
         if step.word.name == "hugepagesz" and step.verdict is Verdict.TAKEN and following != "hugepages":
             size = step.target_bytes or 0
             if size not in boot.pools:
-                notes.problem(
-                    rules.SIZE_ALONE,
-                    step.word.start,
-                    step.word.text,
-                    f"{step.word.text} has no hugepages= behind it, so no pages of {page_label(size)} are reserved.",
-                    "Write hugepages=COUNT behind it, or leave it out.",
-                )
+                said = f"{step.word.text} has no hugepages= behind it, so no pages of {page_label(size)} are reserved."
+                fix = "Write hugepages=COUNT behind it, or leave it out."
+                notes.problem(rules.SIZE_ALONE, step.word.start, step.word.text, said, fix)
 
 
 def _nodes_twice(boot: Boot, notes: Notes) -> None:
@@ -184,13 +180,8 @@ def _nodes_twice(boot: Boot, notes: Notes) -> None:
         counts = {node: [count for other, count in pairs if other == node] for node, _ in pairs}
         for node, given in counts.items():
             if len(given) > 1 and step.verdict is Verdict.TAKEN:
-                notes.problem(
-                    rules.NODE_TWICE,
-                    step.word.start,
-                    step.word.text,
-                    f"{step.word.text} names node {node} {len(given)} times: it gets {given[-1]} pages.",
-                    "Write each node once.",
-                )
+                said = f"{step.word.text} names node {node} {len(given)} times: it gets {given[-1]} pages."
+                notes.problem(rules.NODE_TWICE, step.word.start, step.word.text, said, "Write each node once.")
 
 
 def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple[Edit, ...]) -> None:
@@ -210,35 +201,26 @@ def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple
             later = [w for w in words[places[word.start] :] if w.name == "hugepagesz"]
             target = step.target_bytes or boot.default_page_bytes
             if later and memparse(later[0].value or "") == target and later[0].start == _next_size(words, word):
-                notes.problem(
-                    rules.COUNT_FIRST,
-                    word.start,
-                    word.text,
+                said = (
                     f"{word.text} comes before {later[0].text}: it counts pages of the default size, which happens to "
-                    f"be {page_label(target)} here.",
-                    f"Write {later[0].text} {word.text}.",
-                    *edits,
+                    f"be {page_label(target)} here."
                 )
+                fix = f"Write {later[0].text} {word.text}."
+                notes.problem(rules.COUNT_FIRST, word.start, word.text, said, fix, *edits)
             elif later and memparse(later[0].value or "") != target:
-                notes.problem(
-                    rules.LEADING_COUNT,
-                    word.start,
-                    word.text,
+                said = (
                     f"{word.text} comes before {later[0].text}: it reserves pages of {page_label(target)}, "
-                    "the default size.",
-                    f"Write {later[0].text} {word.text}.",
-                    *edits,
+                    "the default size."
                 )
+                fix = f"Write {later[0].text} {word.text}."
+                notes.problem(rules.LEADING_COUNT, word.start, word.text, said, fix, *edits)
         elif step.target_bytes != memparse(last_size.value or ""):
-            notes.problem(
-                rules.WRONG_TARGET,
-                word.start,
-                word.text,
+            said = (
                 f"{word.text} is after {last_size.text}, but the kernel reserves pages of "
-                f"{page_label(step.target_bytes or boot.default_page_bytes)} with it.",
-                "Write default_hugepagesz= first, then each hugepagesz= followed by one hugepages=.",
-                *edits,
+                f"{page_label(step.target_bytes or boot.default_page_bytes)} with it."
             )
+            fix = "Write default_hugepagesz= first, then each hugepagesz= followed by one hugepages=."
+            notes.problem(rules.WRONG_TARGET, word.start, word.text, said, fix, *edits)
 
 
 def _next_size(words: Sequence[Word], count: Word) -> int | None:
@@ -275,32 +257,14 @@ def _other_words(words: Sequence[Word], notes: Notes) -> None:
     for word in words:
         if word.name == "transparent_hugepage" and word.value not in _THP:
             near = {"off": "never", "0": "never", "on": "always", "1": "always"}.get(word.value or "", "madvise")
-            notes.problem(
-                rules.THP_VALUE,
-                word.start,
-                word.text,
-                f"{word.text}: the kernel cannot read this value and ignores it.",
-                f"Write transparent_hugepage={near}.",
-                Edit(word.start, word.end, f"transparent_hugepage={near}"),
-            )
+            said = f"{word.text}: the kernel cannot read this value and ignores it."
+            notes.rewrite(rules.THP_VALUE, word, word.text, said, f"transparent_hugepage={near}")
         elif word.name == "hugetlb_free_vmemmap" and word.value not in _SWITCH:
-            notes.problem(
-                rules.HVO_VALUE,
-                word.start,
-                word.text,
-                f"{word.text}: the kernel ignores this value.",
-                "Write hugetlb_free_vmemmap=on.",
-                Edit(word.start, word.end, "hugetlb_free_vmemmap=on"),
-            )
+            said = f"{word.text}: the kernel ignores this value."
+            notes.rewrite(rules.HVO_VALUE, word, word.text, said, "hugetlb_free_vmemmap=on")
         elif word.name.startswith(("vm.", "vm/", "kernel.shm")):
-            notes.problem(
-                rules.SYSCTL_WORD,
-                word.start,
-                word.text,
-                f"{word.text} is not a kernel parameter.",
-                f"Write sysctl.{word.text}.",
-                Edit(word.start, word.end, f"sysctl.{word.text}"),
-            )
+            said = f"{word.text} is not a kernel parameter."
+            notes.rewrite(rules.SYSCTL_WORD, word, word.text, said, f"sysctl.{word.text}")
         else:
             _misspelled(word, notes)
 
@@ -311,34 +275,21 @@ def _cma(words: Sequence[Word], notes: Notes, context: Context) -> None:
     if context.kernel is not None and context.kernel < (5, 16):
         for word in own:
             if ":" in (word.value or ""):
-                notes.problem(
-                    rules.CMA_NODES_BEFORE_516,
-                    word.start,
-                    word.text,
-                    f"{word.text}: this kernel does not read sizes per NUMA node, and sets up no CMA area.",
-                    "Write the size of all NUMA nodes together, such as hugetlb_cma=8G.",
-                )
+                said = f"{word.text}: this kernel does not read sizes per NUMA node, and sets up no CMA area."
+                fix = "Write the size of all NUMA nodes together, such as hugetlb_cma=8G."
+                notes.problem(rules.CMA_NODES_BEFORE_516, word.start, word.text, said, fix)
     for word in words:
         if word.name == "hugetlb_cma_only" and not own:
-            notes.problem(
-                rules.CMA_ONLY_ALONE,
-                word.start,
-                word.text,
-                f"{word.text} does nothing, because there is no hugetlb_cma=.",
-                "Write hugetlb_cma=SIZE beside it, or leave it out.",
-            )
+            said = f"{word.text} does nothing, because there is no hugetlb_cma=."
+            fix = "Write hugetlb_cma=SIZE beside it, or leave it out."
+            notes.problem(rules.CMA_ONLY_ALONE, word.start, word.text, said, fix)
 
 
 def _thp_twice(words: Sequence[Word], notes: Notes) -> None:
     for earlier, word in pairwise(word for word in words if word.name == "transparent_hugepage"):
         if earlier.value != word.value:
-            notes.problem(
-                rules.THP_TWICE,
-                word.start,
-                word.text,
-                f"{word.text} replaces {earlier.text}.",
-                "Keep one of them.",
-            )
+            said = f"{word.text} replaces {earlier.text}."
+            notes.problem(rules.THP_TWICE, word.start, word.text, said, "Keep one of them.")
 
 
 def _misspelled(word: Word, notes: Notes) -> None:
@@ -361,23 +312,14 @@ def _misspelled(word: Word, notes: Notes) -> None:
         else next(iter(difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.7)), None)
     )
     edits = () if near is None else (Edit(word.start, word.end, f"{near}={word.value or ''}"),)
-    notes.problem(
-        rules.UNKNOWN_WORD,
-        word.start,
-        word.text,
-        f"{word.text}: the kernel has no parameter {word.name}=.",
-        f"Write {near}={word.value or 'VALUE'}." if near else "Look the parameter up in kernel-parameters.txt.",
-        *edits,
-    )
+    said = f"{word.text}: the kernel has no parameter {word.name}=."
+    fix = f"Write {near}={word.value or 'VALUE'}." if near else "Look the parameter up in kernel-parameters.txt."
+    notes.problem(rules.UNKNOWN_WORD, word.start, word.text, said, fix, *edits)
 
 
 def _memory(boot: Boot, notes: Notes, context: Context) -> None:
     total = sum(pages * size for size, by_node in boot.pools.items() for pages in by_node.values())
     if context.mem_total_bytes is not None and total >= context.mem_total_bytes and boot.steps:
-        notes.problem(
-            rules.TOO_MUCH,
-            boot.steps[0].word.start,
-            boot.steps[0].word.text,
-            f"The pools take {format_bytes(total)} of {format_bytes(context.mem_total_bytes)} of memory.",
-            "Reserve less than the memory there is; hugeplan plan says how much fits.",
-        )
+        said = f"The pools take {format_bytes(total)} of {format_bytes(context.mem_total_bytes)} of memory."
+        fix = "Reserve less than the memory there is; hugeplan plan says how much fits."
+        notes.problem(rules.TOO_MUCH, boot.steps[0].word.start, boot.steps[0].word.text, said, fix)

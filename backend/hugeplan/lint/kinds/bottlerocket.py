@@ -65,13 +65,11 @@ def read(source: Source, context: Context) -> Reading:
     boot = _table(document, "settings", "boot", "kernel-parameters") or _table(document, "settings", "boot", "kernel")
     if "hugepages" in boot and "hugepagesz" in boot:
         at = source.text.find("hugepages")
-        notes.problem(
-            BOOT_ORDER,
-            max(at, 0),
-            "hugepages, hugepagesz",
-            "The two may reach the kernel in the wrong order, and then nothing is reserved, or pages of another size.",
-            f"Write {_as_static(boot)} instead, on Bottlerocket 1.64 and later.",
+        said = (
+            "The two may reach the kernel in the wrong order, and then nothing is reserved, or pages of another size."
         )
+        fix = f"Write {_as_static(boot)} instead, on Bottlerocket 1.64 and later."
+        notes.problem(BOOT_ORDER, max(at, 0), "hugepages, hugepagesz", said, fix)
     return notes.reading(KIND, "Bottlerocket settings")
 
 
@@ -83,13 +81,9 @@ def _reserved(text: str, kubernetes: Mapping[str, Any], notes: Notes) -> None:
         names = [name for name in entry if name.startswith("hugepages-")] if isinstance(entry, Mapping) else []
         if isinstance(entry, Mapping) and entry.get("enabled", True):
             for name in names:
-                notes.problem(
-                    PAGES_OF_NUMA,
-                    max(text.find(name), 0),
-                    name,
-                    f"NUMA node {node} reserves {name} of {entry[name]}; the kubelet compares it with 0 and ends.",
-                    "Leave it out; reserve the pages by leaving them out of the pods' limits.",
-                )
+                said = f"NUMA node {node} reserves {name} of {entry[name]}; the kubelet compares it with 0 and ends."
+                fix = "Leave it out; reserve the pages by leaving them out of the pods' limits."
+                notes.problem(PAGES_OF_NUMA, max(text.find(name), 0), name, said, fix)
 
 
 def _as_static(boot: Mapping[str, Any]) -> str:
@@ -122,14 +116,9 @@ def _not_static(text: str, name: str, notes: Notes) -> None:
     header = re.search(rf'\bhugepages\.("?){re.escape(name)}\1\s*\]', text)
     right = f'hugepages.static."{name}"]'
     edits = () if header is None else (Edit(header.start(), header.end(), right),)
-    notes.problem(
-        STATIC,
-        0 if header is None else header.start(),
-        f"hugepages.{name}",
-        f"Bottlerocket has no setting kernel.hugepages.{name}: it refuses the settings, and nothing is reserved.",
-        f"Write [settings.kernel.{right}",
-        *edits,
-    )
+    said = f"Bottlerocket has no setting kernel.hugepages.{name}: it refuses the settings, and nothing is reserved."
+    fix = f"Write [settings.kernel.{right}"
+    notes.problem(STATIC, 0 if header is None else header.start(), f"hugepages.{name}", said, fix, *edits)
 
 
 def _static(text: str, name: str, value: Mapping[str, Any], notes: Notes, context: Context) -> None:
@@ -174,6 +163,5 @@ def _sysctl(text: str, name: str, value: Any, notes: Notes, *, used_static: bool
     notes.effects.append(f"asks for {value} pages of the default size")
     notes.facts.append(PoolFact(pages=int(value)))
     if used_static:
-        notes.problem(
-            SYSCTL, at, name, "Both static huge pages and the sysctl are set.", "Keep settings.kernel.hugepages."
-        )
+        said = "Both static huge pages and the sysctl are set."
+        notes.problem(SYSCTL, at, name, said, "Keep settings.kernel.hugepages.")

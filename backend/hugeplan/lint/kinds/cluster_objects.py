@@ -98,13 +98,8 @@ def read_overlay(document: Tree, context: Context) -> Reading:
         if name in {"cpu", "memory", "ephemeral-storage", "pods"}:
             notes.problem(OVERLAY_STANDARD, tree.key_start, name, f"{name} is refused here.", "Leave it out.")
     if spec is not None and spec.get("requirements") is None:
-        notes.problem(
-            OVERLAY_REQUIREMENTS,
-            spec.start,
-            "spec",
-            "There are no requirements.",
-            "Add a requirement that selects the nodes.",
-        )
+        said = "There are no requirements."
+        notes.problem(OVERLAY_REQUIREMENTS, spec.start, "spec", said, "Add a requirement that selects the nodes.")
     notes.effects.append(
         "the pages must be reserved on the node by its user data or image: an overlay reserves nothing"
     )
@@ -125,14 +120,7 @@ def read_feature_rule(document: Tree, context: Context) -> Reading:
             feature = matcher.get("feature")
             text = (feature.text if feature is not None else None) or ""
             if feature is not None and "huge" in text.lower() and text != "memory.hugepages":
-                notes.problem(
-                    NFD_FEATURE,
-                    feature.start,
-                    text,
-                    f"There is no feature {text}.",
-                    "Write memory.hugepages.",
-                    Edit(feature.start, feature.end, "memory.hugepages"),
-                )
+                notes.rewrite(NFD_FEATURE, feature, text, f"There is no feature {text}.", "memory.hugepages")
             expressions = matcher.get("matchExpressions")
             if expressions is not None and "huge" in text.lower():
                 _expressions(expressions, notes, context)
@@ -153,15 +141,8 @@ def _expressions(expressions: Tree, notes: Notes, context: Context) -> None:
         operator = body.get("op")
         if operator is not None and operator.text not in _NFD_OPS:
             near = next((op for op in _NFD_OPS if op.lower() == (operator.text or "").lower()), None)
-            edits = () if near is None else (Edit(operator.start, operator.end, near),)
-            notes.problem(
-                NFD_OP,
-                operator.start,
-                f"op: {operator.text}",
-                f"{operator.text} is not an operator.",
-                f"Write {near or 'Gt'}.",
-                *edits,
-            )
+            said = f"{operator.text} is not an operator."
+            notes.rewrite(NFD_OP, operator, f"op: {operator.text}", said, near, otherwise="Write Gt.")
 
 
 def detects_machine_config(document: Tree) -> bool:
@@ -218,14 +199,7 @@ def read_node_system_config(document: Tree, context: Context) -> Reading:
             config = tree
         elif re.fullmatch(r"huge_?pages?_?config", name, re.I):
             config = tree
-            notes.problem(
-                GKE_KEY,
-                tree.key_start,
-                name,
-                f"GKE has no key {name}.",
-                "Write hugepageConfig.",
-                Edit(tree.key_start, tree.key_end, "hugepageConfig"),
-            )
+            notes.rewrite(GKE_KEY, tree.key, name, f"GKE has no key {name}.", "hugepageConfig")
     total = 0
     for name, tree in () if config is None else config.items():
         total += _gke_count(name, tree, notes)
@@ -233,14 +207,11 @@ def read_node_system_config(document: Tree, context: Context) -> Reading:
         share = 0.6 if context.mem_total_bytes < 30 * 10**9 else 0.8
         if total > share * context.mem_total_bytes:
             assert config is not None
-            notes.problem(
-                GKE_CAP,
-                config.start,
-                "hugepageConfig",
+            said = (
                 f"The pools take {format_bytes(total)} of {format_bytes(context.mem_total_bytes)}: "
-                f"GKE allows {format_share(share)}.",
-                "Reserve less.",
+                f"GKE allows {format_share(share)}."
             )
+            notes.problem(GKE_CAP, config.start, "hugepageConfig", said, "Reserve less.")
     return notes.reading("gke_node_system_config", "GKE node system configuration")
 
 
@@ -249,10 +220,8 @@ def _gke_count(name: str, tree: Tree, notes: Notes) -> int:
     if size is None:
         found = re.search(r"(2m|1g)", name.lower())
         right = None if found is None else f"hugepage_size{found[1]}"
-        edits = () if right is None else (Edit(tree.key_start, tree.key_end, right),)
-        notes.problem(
-            GKE_KEY, tree.key_start, name, f"GKE has no key {name}.", f"Write {right or 'hugepage_size2m'}.", *edits
-        )
+        said = f"GKE has no key {name}."
+        notes.rewrite(GKE_KEY, tree.key, name, said, right, otherwise="Write hugepage_size2m.")
         size = _GKE.get(right or "", 0)
     count = tree.whole_number()
     if count is None or count < 1 or tree.is_text:
@@ -261,14 +230,9 @@ def _gke_count(name: str, tree: Tree, notes: Notes) -> int:
             if tree.is_quoted and (tree.text or "").isdecimal() and tree.text
             else ()
         )
-        notes.problem(
-            GKE_COUNT,
-            tree.start,
-            f"{name}: {tree.text}",
-            f"{tree.text} is not a count.",
-            f"Write {edits[0].text}, without quotes." if edits else "Write a number from 1.",
-            *edits,
-        )
+        said = f"{tree.text} is not a count."
+        fix = f"Write {edits[0].text}, without quotes." if edits else "Write a number from 1."
+        notes.problem(GKE_COUNT, tree.start, f"{name}: {tree.text}", said, fix, *edits)
         return 0
     if size:
         notes.effects.append(f"reserves {counted_pages(count, size)} on each node of the pool")
@@ -294,24 +258,15 @@ def read_aks(document: Tree, _: Context) -> Reading:
             meant = thp_word(mode.text, words)
             quote = '"' if mode.is_quoted else ""
             edits = () if meant is None else (Edit(mode.start, mode.end, f"{quote}{meant}{quote}"),)
-            notes.problem(
-                AKS_THP,
-                mode.start,
-                f"{field}: {mode.text}",
-                f"AKS refuses {mode.text} for {field}: the node pool is not made.",
-                f"Write {meant}." if meant else f"Write one of {', '.join(words)}.",
-                *edits,
-            )
+            said = f"AKS refuses {mode.text} for {field}: the node pool is not made."
+            fix = f"Write {meant}." if meant else f"Write one of {', '.join(words)}."
+            notes.problem(AKS_THP, mode.start, f"{field}: {mode.text}", said, fix, *edits)
     for holder in (top, top.get("sysctls")):
         for name, tree in () if holder is None else holder.items():
             if re.search(r"nr_?hugepages|hugepages?(sz|size|count)", name, re.I) or (
                 name.lower().startswith("vm") and "huge" in name.lower()
             ):
-                notes.problem(
-                    AKS_FIELD,
-                    tree.key_start,
-                    name,
-                    f"AKS has no field {name}.",
-                    "Reserve the pages with a privileged DaemonSet, then restart the kubelet.",
-                )
+                said = f"AKS has no field {name}."
+                fix = "Reserve the pages with a privileged DaemonSet, then restart the kubelet."
+                notes.problem(AKS_FIELD, tree.key_start, name, said, fix)
     return notes.reading("aks_node_config", "AKS custom node configuration")

@@ -135,24 +135,12 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
     size = values.get("LargePageSizeInBytes")
     if large and transparent:
         flag = values["UseTransparentHugePages"][1]
-        notes.problem(
-            BOTH,
-            flag.start,
-            flag.text,
-            "With both, the JVM uses transparent huge pages and leaves the pool unused.",
-            "Write -XX:-UseTransparentHugePages.",
-            Edit(flag.start, flag.end, "-XX:-UseTransparentHugePages"),
-        )
+        said = "With both, the JVM uses transparent huge pages and leaves the pool unused."
+        notes.rewrite(BOTH, flag, flag.text, said, "-XX:-UseTransparentHugePages")
     if transparent and not large and "UseLargePages" in values:
         flag = values["UseLargePages"][1]
-        notes.problem(
-            OFF,
-            flag.start,
-            flag.text,
-            f"{flag.text} is explicit, so the JVM drops -XX:+UseTransparentHugePages too and uses base pages.",
-            "Leave it out.",
-            Edit(flag.start, flag.end, ""),
-        )
+        said = f"{flag.text} is explicit, so the JVM drops -XX:+UseTransparentHugePages too and uses base pages."
+        notes.rewrite(OFF, flag, flag.text, said, "", fix="Leave it out.")
         transparent = False
     _two_products(flags, notes)
     collectors = _collectors(flags, notes)
@@ -167,14 +155,7 @@ def check_flags(flags: list[Flag], notes: Notes, context: Context, *, owner: str
         _whole_pages(page, heap, values["Xmx"][1], notes)
     if large and heap and start and start < heap:
         flag = values["Xms"][1]
-        notes.problem(
-            HEAP_GROWS,
-            flag.start,
-            flag.text,
-            "-Xms is below -Xmx.",
-            f"Write -Xms{format_mysql_bytes(heap).lower()}.",
-            Edit(flag.start, flag.end, f"-Xms{format_mysql_bytes(heap).lower()}"),
-        )
+        notes.rewrite(HEAP_GROWS, flag, flag.text, "-Xms is below -Xmx.", f"-Xms{format_mysql_bytes(heap).lower()}")
     what = "transparent huge pages" if transparent else "huge pages from the pool" if large else "base pages"
     notes.effects.append(
         f"the JVM uses {what}" + (" and falls back to base pages with a warning" if large and not transparent else "")
@@ -197,14 +178,12 @@ def _two_products(flags: list[Flag], notes: Notes) -> None:
     ours = next((flag for flag in flags if re.match(r"-Xlp(?::|\d|$)", flag.text)), None)
     other = next((flag for flag in flags if _HOTSPOT.match(flag.text)), None)
     if ours is not None and other is not None:
-        notes.problem(
-            TWO_PRODUCTS,
-            ours.start,
-            ours.text,
+        said = (
             f"{ours.text} is OpenJ9's and {other.text} is HotSpot's: HotSpot does not start with the first, OpenJ9"
-            " ignores the second.",
-            f"Keep {ours.text} for OpenJ9 alone, or {other.text} for HotSpot alone.",
+            " ignores the second."
         )
+        fix = f"Keep {ours.text} for OpenJ9 alone, or {other.text} for HotSpot alone."
+        notes.problem(TWO_PRODUCTS, ours.start, ours.text, said, fix)
 
 
 def _removed(flags: list[Flag], notes: Notes) -> None:
@@ -213,14 +192,8 @@ def _removed(flags: list[Flag], notes: Notes) -> None:
         found = re.match(r"-XX:[+-](\w+)$", flag.text)
         last = None if found is None else _REMOVED.get(found[1])
         if last is not None:
-            notes.problem(
-                REMOVED,
-                flag.start,
-                flag.text,
-                f"JDK {last + 1} and later do not start with {flag.text}.",
-                "Leave it out.",
-                Edit(flag.start, flag.end, ""),
-            )
+            said = f"JDK {last + 1} and later do not start with {flag.text}."
+            notes.rewrite(REMOVED, flag, flag.text, said, "", fix="Leave it out.")
 
 
 def _named_page(size: tuple[str, Flag] | None, context: Context) -> int | None:
@@ -265,13 +238,8 @@ def _collectors(flags: list[Flag], notes: Notes) -> dict[str, Flag]:
             on.pop(found[2], None)
     if len(on) > 1:
         first, *_, last = on.values()
-        notes.problem(
-            COLLECTORS,
-            last.start,
-            last.text,
-            f"{first.text} and {last.text} are both on: the JVM ends with conflicting collector combinations.",
-            "Keep one of them.",
-        )
+        said = f"{first.text} and {last.text} are both on: the JVM ends with conflicting collector combinations."
+        notes.problem(COLLECTORS, last.start, last.text, said, "Keep one of them.")
     return on
 
 
@@ -280,14 +248,12 @@ def _whole_pages(page: int, heap: int, flag: Flag, notes: Notes) -> None:
     if not heap % page:
         return
     pages = -(-heap // page)
-    notes.problem(
-        HEAP_ROUNDS,
-        flag.start,
-        flag.text,
+    said = (
         f"The heap takes {counted_pages(pages, page)}, {format_bytes(pages * page)}:"
-        f" {format_bytes(pages * page - heap)} more than {flag.text[4:]}.",
-        f"Write -Xmx{format_mysql_bytes(pages * page).lower()}, or one page less.",
+        f" {format_bytes(pages * page - heap)} more than {flag.text[4:]}."
     )
+    fix = f"Write -Xmx{format_mysql_bytes(pages * page).lower()}, or one page less."
+    notes.problem(HEAP_ROUNDS, flag.start, flag.text, said, fix)
 
 
 def _one(flag: Flag, values: dict[str, tuple[str, Flag]], notes: Notes) -> None:
@@ -304,34 +270,14 @@ def _one(flag: Flag, values: dict[str, tuple[str, Flag]], notes: Notes) -> None:
         return
     proper = _proper(right, sign, value)
     if name != right:
-        notes.problem(
-            UNKNOWN,
-            flag.start,
-            text,
-            f"The JVM has no flag {name} and does not start.",
-            f"Write {proper}.",
-            Edit(flag.start, flag.end, proper),
-        )
+        notes.rewrite(UNKNOWN, flag, text, f"The JVM has no flag {name} and does not start.", proper)
     elif (right in _SWITCHES) != bool(sign):
-        notes.problem(
-            SPELLING,
-            flag.start,
-            text,
-            f"{text} is not how this flag is written; the JVM does not start.",
-            f"Write {proper}.",
-            Edit(flag.start, flag.end, proper),
-        )
+        notes.rewrite(SPELLING, flag, text, f"{text} is not how this flag is written; the JVM does not start.", proper)
     new = (value or "") if right not in _SWITCHES else ("false" if sign == "-" or value == "false" else "true")
     old = values.get(right)
     if right == "UseLargePages" and old is not None and old[0] == "true" and new == "false":
-        notes.problem(
-            LAST_WINS,
-            flag.start,
-            text,
-            f"{text} switches off what {old[1].text} switched on.",
-            "Keep -XX:+UseLargePages.",
-            Edit(flag.start, flag.end, "-XX:+UseLargePages"),
-        )
+        said = f"{text} switches off what {old[1].text} switched on."
+        notes.rewrite(LAST_WINS, flag, text, said, "-XX:+UseLargePages", fix="Keep -XX:+UseLargePages.")
     values[right] = (new, flag)
 
 
@@ -349,24 +295,19 @@ def _page_size(size: tuple[str, Flag], large: bool, notes: Notes, context: Conte
     except PlannerError:
         found = re.fullmatch(r"(\d+)([kKmMgG])i?[bB]", text)
         right = None if found is None else f"-XX:LargePageSizeInBytes={found[1]}{found[2].lower()}"
-        edits = () if right is None else (Edit(flag.start, flag.end, right),)
-        fix = f"Write {right}." if right else "Write 2m or 1g."
-        notes.problem(VALUE, flag.start, flag.text, f"{text!r} is not a size; the JVM does not start.", fix, *edits)
+        otherwise = "Write 2m or 1g."
+        notes.rewrite(
+            VALUE, flag, flag.text, f"{text!r} is not a size; the JVM does not start.", right, otherwise=otherwise
+        )
         return
     if count not in context.sizes and count != 0:
         sizes = ", ".join(page_label(s).lower() for s in context.sizes)
-        notes.problem(
-            SIZE, flag.start, flag.text, f"{text} is not a huge page size of {context.arch}.", f"Use one of {sizes}."
-        )
+        said = f"{text} is not a huge page size of {context.arch}."
+        notes.problem(SIZE, flag.start, flag.text, said, f"Use one of {sizes}.")
     elif not large:
-        notes.problem(
-            SIZE_ALONE,
-            flag.start,
-            flag.text,
-            "-XX:+UseLargePages is missing or switched off.",
-            "Add -XX:+UseLargePages.",
-            Edit(flag.start, flag.start, "-XX:+UseLargePages "),
-        )
+        said = "-XX:+UseLargePages is missing or switched off."
+        fix = "Add -XX:+UseLargePages."
+        notes.rewrite(SIZE_ALONE, (flag.start, flag.start), flag.text, said, "-XX:+UseLargePages ", fix=fix)
 
 
 def _heap(values: dict[str, tuple[str, Flag]], name: str, notes: Notes) -> int | None:
@@ -379,12 +320,6 @@ def _heap(values: dict[str, tuple[str, Flag]], name: str, notes: Notes) -> int |
         flag = found[1]
         match = re.fullmatch(r"(\d+)\s*([kKmMgGtT])i?[bB]?", found[0])
         edits = () if match is None else (Edit(flag.start, flag.end, f"-{name}{match[1]}{match[2].lower()}"),)
-        notes.problem(
-            VALUE,
-            flag.start,
-            flag.text,
-            f"{found[0]!r} is not a size; the JVM does not start.",
-            f"Write -{name}8g.",
-            *edits,
-        )
+        said = f"{found[0]!r} is not a size; the JVM does not start."
+        notes.problem(VALUE, flag.start, flag.text, said, f"Write -{name}8g.", *edits)
         return None

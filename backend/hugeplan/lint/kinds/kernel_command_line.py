@@ -95,13 +95,9 @@ def _grub(assignments: list[re.Match[str]], notes: Notes) -> list[_Segment]:
             for dropped in held[name]:
                 lost = words_of(dropped.text, dropped.offset)
                 if has_huge_page_words(lost):
-                    notes.problem(
-                        rules.REPLACED,
-                        dropped.offset,
-                        name,
-                        f"{name} is assigned again further down, so the huge page words here have no effect.",
-                        f'Write {name}="${name} ..." in the later line, or keep one assignment.',
-                    )
+                    said = f"{name} is assigned again further down, so the huge page words here have no effect."
+                    fix = f'Write {name}="${name} ..." in the later line, or keep one assignment.'
+                    notes.problem(rules.REPLACED, dropped.offset, name, said, fix)
             held[name] = []
         held[name].append(segment)
     return [*held["GRUB_CMDLINE_LINUX"], *held["GRUB_CMDLINE_LINUX_DEFAULT"]]

@@ -128,13 +128,9 @@ def check_kubelet(body: Tree, notes: Notes, context: Context) -> None:
         reserved += size or 0
         for name, value in () if tree is None else tree.items():
             if name.startswith("hugepages"):
-                notes.problem(
-                    PAGES_RESERVED,
-                    value.key_start,
-                    name,
-                    f"{field} does not take {name}.",
-                    "Leave it out; reserve the pages by leaving them out of the pods' limits.",
-                )
+                said = f"{field} does not take {name}."
+                fix = "Leave it out; reserve the pages by leaving them out of the pods' limits."
+                notes.problem(PAGES_RESERVED, value.key_start, name, said, fix)
     for field in ("evictionHard", "evictionSoft"):
         threshold = body.get(field, "memory.available")
         if threshold is not None and not (threshold.text or "").endswith("%"):
@@ -165,21 +161,13 @@ def _gates(body: Tree, notes: Notes) -> None:
     gates = body.get("featureGates")
     for name, value in () if gates is None else gates.items():
         if name in _GATES_GONE:
-            notes.problem(
-                GATE_GONE,
-                value.key_start,
-                name,
-                f"No kubelet since Kubernetes {_GATES_GONE[name]} knows the gate {name}: it does not start.",
-                "Leave it out: what it switched is always on.",
-            )
+            said = f"No kubelet since Kubernetes {_GATES_GONE[name]} knows the gate {name}: it does not start."
+            notes.problem(GATE_GONE, value.key_start, name, said, "Leave it out: what it switched is always on.")
         elif name in _GATES_NEW:
-            notes.problem(
-                GATE_NEW,
-                value.key_start,
-                name,
-                f"Kubelets before Kubernetes {_GATES_NEW[name]} do not know the gate {name}, and do not start with it.",
-                "Leave it out where a node is older.",
+            said = (
+                f"Kubelets before Kubernetes {_GATES_NEW[name]} do not know the gate {name}, and do not start with it."
             )
+            notes.problem(GATE_NEW, value.key_start, name, said, "Leave it out where a node is older.")
 
 
 def _fields(body: Tree, notes: Notes) -> None:
@@ -189,14 +177,7 @@ def _fields(body: Tree, notes: Notes) -> None:
         near = difflib.get_close_matches(name, _FIELDS, n=1, cutoff=0.85)
         if near or name == "reserved-memory":
             right = near[0] if near else "reservedMemory"
-            notes.problem(
-                FIELD,
-                tree.key_start,
-                name,
-                f"The kubelet has no field {name}.",
-                f"Write {right}.",
-                Edit(tree.key_start, tree.key_end, right),
-            )
+            notes.rewrite(FIELD, tree.key, name, f"The kubelet has no field {name}.", right)
 
 
 def _policies(body: Tree, notes: Notes) -> bool:
@@ -206,15 +187,8 @@ def _policies(body: Tree, notes: Notes) -> bool:
         if tree is not None and text not in words:
             near = next((word for word in words if word.lower() == (text or "").lower()), None)
             near = near or next(iter(difflib.get_close_matches(text or "", words, n=1)), None)
-            edits = () if near is None else (Edit(tree.start, tree.end, near),)
-            notes.problem(
-                POLICY,
-                tree.start,
-                f"{field}: {text}",
-                f"{field}: {text} is not one of {', '.join(words)}, so the kubelet does not start.",
-                f"Write {near}." if near else f"Use one of {', '.join(words)}.",
-                *edits,
-            )
+            said = f"{field}: {text} is not one of {', '.join(words)}, so the kubelet does not start."
+            notes.rewrite(POLICY, tree, f"{field}: {text}", said, near, otherwise=f"Use one of {', '.join(words)}.")
     return (body.get_text("memoryManagerPolicy") or "").lower() == "static"
 
 
@@ -235,13 +209,9 @@ def _soft_eviction(body: Tree, notes: Notes) -> int | None:
     tree, periods = body.get("evictionSoft"), body.get("evictionSoftGracePeriod")
     for signal, value in () if tree is None else tree.items():
         if periods is None or periods.get(signal) is None:
-            notes.problem(
-                GRACE,
-                value.key_start,
-                f"evictionSoft: {signal}",
-                f"evictionSoft has a threshold for {signal} without a grace period, so the kubelet does not start.",
-                f"Add evictionSoftGracePeriod with {signal}: 10s.",
-            )
+            said = f"evictionSoft has a threshold for {signal} without a grace period, so the kubelet does not start."
+            fix = f"Add evictionSoftGracePeriod with {signal}: 10s."
+            notes.problem(GRACE, value.key_start, f"evictionSoft: {signal}", said, fix)
     return None if tree is None else bytes_or_none(tree.get("memory.available"))
 
 
@@ -252,12 +222,10 @@ def _reserved_memory(body: Tree, total: int | None, static: bool, notes: Notes, 
         if static:
             where = body.get("memoryManagerPolicy")
             amount = f" of {format_kubernetes_bytes(total)} in total" if total is not None else ""
+            said = "The Static policy has no reservedMemory, so the kubelet does not start."
+            fix = f"Add reservedMemory entries{amount}."
             notes.problem(
-                MISSING,
-                body.start if where is None else where.start,
-                "memoryManagerPolicy: Static",
-                "The Static policy has no reservedMemory, so the kubelet does not start.",
-                f"Add reservedMemory entries{amount}.",
+                MISSING, body.start if where is None else where.start, "memoryManagerPolicy: Static", said, fix
             )
         return
     seen: set[tuple[int | None, str]] = set()
@@ -266,32 +234,19 @@ def _reserved_memory(body: Tree, total: int | None, static: bool, notes: Notes, 
     for entry in listed:
         node = None if entry.get("numaNode") is None else entry.get("numaNode").whole_number()  # type: ignore[union-attr]
         if node is not None and context.numa_nodes is not None and node not in context.numa_nodes:
-            notes.problem(
-                NODE,
-                entry.start,
-                f"numaNode: {node}",
-                f"There is no NUMA node {node}.",
-                f"Use one of {', '.join(str(n) for n in context.numa_nodes)}.",
-            )
+            said = f"There is no NUMA node {node}."
+            fix = f"Use one of {', '.join(str(n) for n in context.numa_nodes)}."
+            notes.problem(NODE, entry.start, f"numaNode: {node}", said, fix)
         limits = entry.get("limits")
         read_quantities(limits, notes, context)
         for name, value in () if limits is None else limits.items():
             if static and name.startswith("hugepages-") and bytes_or_none(value):
-                notes.problem(
-                    PAGES_OF_NUMA,
-                    value.key_start,
-                    name,
-                    f"The kubelet compares {name}: {value.text} with 0, which it holds back of huge pages, and ends.",
-                    "Leave it out; reserve the pages by leaving them out of the pods' limits.",
-                )
+                said = f"The kubelet compares {name}: {value.text} with 0, which it holds back of huge pages, and ends."
+                fix = "Leave it out; reserve the pages by leaving them out of the pods' limits."
+                notes.problem(PAGES_OF_NUMA, value.key_start, name, said, fix)
             if (node, name) in seen:
-                notes.problem(
-                    DUPLICATE,
-                    value.key_start,
-                    name,
-                    f"{name} of NUMA node {node} is reserved twice.",
-                    "Write one entry.",
-                )
+                said = f"{name} of NUMA node {node} is reserved twice."
+                notes.problem(DUPLICATE, value.key_start, name, said, "Write one entry.")
             seen.add((node, name))
             _limit(name, value, notes)
             if name == "memory":
@@ -300,13 +255,9 @@ def _reserved_memory(body: Tree, total: int | None, static: bool, notes: Notes, 
                 unreadable = unreadable or size is None
                 memory.append((size or 0, value))
     if not static:
-        notes.problem(
-            NOT_STATIC,
-            listed[0].start,
-            "reservedMemory",
-            "reservedMemory has no effect: memoryManagerPolicy is not Static.",
-            "Write memoryManagerPolicy: Static, or leave reservedMemory out.",
-        )
+        said = "reservedMemory has no effect: memoryManagerPolicy is not Static."
+        fix = "Write memoryManagerPolicy: Static, or leave reservedMemory out."
+        notes.problem(NOT_STATIC, listed[0].start, "reservedMemory", said, fix)
         return
     _sum(memory, total, unreadable, notes)
 
@@ -315,13 +266,8 @@ def _limit(name: str, value: Tree, notes: Notes) -> None:
     if name != "memory" and page_bytes_of(name) is None and not name.startswith("hugepages"):
         notes.problem(TYPE, value.key_start, name, f"reservedMemory does not take {name}.", "Leave it out.")
     if bytes_or_none(value) == 0:
-        notes.problem(
-            ZERO,
-            value.start,
-            f"{name}: {value.text}",
-            "The kubelet refuses a reservation of zero.",
-            "Leave the line out.",
-        )
+        said = "The kubelet refuses a reservation of zero."
+        notes.problem(ZERO, value.start, f"{name}: {value.text}", said, "Leave the line out.")
 
 
 def _sum(memory: list[tuple[int, Tree]], total: int | None, unreadable: bool, notes: Notes) -> None:
@@ -339,12 +285,9 @@ def _sum(memory: list[tuple[int, Tree]], total: int | None, unreadable: bool, no
         rest = total - sum(size for size, _ in memory[:-1])
         if rest > 0:
             edits = (Edit(place.start, place.end, format_kubernetes_bytes(rest)),)
-    notes.problem(
-        SUM,
-        0 if place is None else place.start,
-        "reservedMemory",
+    said = (
         f"reservedMemory sums to {format_kubernetes_bytes(found)}, but kubeReserved + "
-        f"systemReserved + evictionHard is {text}.",
-        f"Make the entries sum to {text} exactly{f': write {edits[0].text}' if edits else ''}.",
-        *edits,
+        f"systemReserved + evictionHard is {text}."
     )
+    fix = f"Make the entries sum to {text} exactly{f': write {edits[0].text}' if edits else ''}."
+    notes.problem(SUM, 0 if place is None else place.start, "reservedMemory", said, fix, *edits)

@@ -40,35 +40,18 @@ def read(source: Source, context: Context) -> Reading:
         if line.is_comment or not any("mem" in word.lower() for word in words):
             continue
         if len(words) != 4:
-            notes.problem(
-                FIELDS,
-                line.start,
-                line.text.strip(),
-                f"The line has {len(words)} fields.",
-                "Write: oracle hard memlock 60397977",
-            )
+            said = f"The line has {len(words)} fields."
+            notes.problem(FIELDS, line.start, line.text.strip(), said, "Write: oracle hard memlock 60397977")
             continue
         domain, kind, item, value = words
         if item != "memlock":
             at = line.start + line.text.index(item, line.text.index(kind) + len(kind))
-            notes.problem(
-                ITEM,
-                line.start,
-                item,
-                f"There is no item {item}; the line is skipped.",
-                "Write memlock.",
-                Edit(at, at + len(item), "memlock"),
-            )
+            said = f"There is no item {item}; the line is skipped."
+            notes.problem(ITEM, line.start, item, said, "Write memlock.", Edit(at, at + len(item), "memlock"))
         if kind not in {"soft", "hard", "-"}:
             at = line.start + line.text.index(kind, len(domain))
-            notes.problem(
-                TYPE,
-                line.start,
-                kind,
-                f"{kind} is not soft, hard or -.",
-                "Write - for both.",
-                Edit(at, at + len(kind), "-"),
-            )
+            said = f"{kind} is not soft, hard or -."
+            notes.problem(TYPE, line.start, kind, said, "Write - for both.", Edit(at, at + len(kind), "-"))
         _value(line.start + line.text.rindex(value), (domain, kind, value), values, notes, context)
     for (domain, kind), (kib, at) in values.items():
         if kind in {"hard", "-"} and kib != UNLIMITED:
@@ -97,18 +80,11 @@ def _value(
         found = re.fullmatch(r"(\d+)([kKmMgGtT])i?[bB]?", value)
         factor = {"k": 1, "m": 2**10, "g": 2**20, "t": 2**30}
         right = None if found is None else str(int(found[1]) * factor[found[2].lower()])
-        edits = () if right is None else (Edit(at, at + len(value), right),)
-        notes.problem(VALUE, at, value, f"{value!r} is not a number of KiB.", f"Write {right or 'unlimited'}.", *edits)
+        notes.rewrite(VALUE, at, value, f"{value!r} is not a number of KiB.", right, otherwise="Write unlimited.")
         return
     count = int(value)
     notes.effects.append(f"{domain} may lock {format_bytes(count * 1024)} ({kind})")
     values[domain, kind] = (count, at)
     if context.mem_total_bytes is not None and count * 1024 > 64 * context.mem_total_bytes:
-        notes.problem(
-            MEMORY,
-            at,
-            value,
-            f"{value} KiB are {format_bytes(count * 1024)}.",
-            f"Write {count // 1024}.",
-            Edit(at, at + len(value), str(count // 1024)),
-        )
+        said = f"{value} KiB are {format_bytes(count * 1024)}."
+        notes.rewrite(MEMORY, (at, at + len(value)), value, said, str(count // 1024), fix=f"Write {count // 1024}.")

@@ -177,47 +177,24 @@ def _one(name: str, pair: Option, text: str, offset: int, notes: Notes) -> None:
             if right is None
             else (Edit(at, at + len(pair.key), right), *((Edit(*span, "ON"),) if pair.value is not None else ()))
         )
-        notes.problem(
-            UNKNOWN,
-            at,
-            pair.key,
-            f"The server has no variable {pair.key} and does not start.",
-            f"Write {right}=ON." if right else "Leave it out.",
-            *edits,
-        )
+        said = f"The server has no variable {pair.key} and does not start."
+        notes.problem(UNKNOWN, at, pair.key, said, f"Write {right}=ON." if right else "Leave it out.", *edits)
     elif name == "large_page_size":
+        said = "large_page_size is read-only: the server does not start."
+        fix = "Leave it out; default_hugepagesz= on the kernel command line decides."
         notes.problem(
-            READ_ONLY,
-            at,
-            pair.key,
-            "large_page_size is read-only: the server does not start.",
-            "Leave it out; default_hugepagesz= on the kernel command line decides.",
-            Edit(offset + pair.line_start, offset + pair.line_end, f"# {line}"),
+            READ_ONLY, at, pair.key, said, fix, Edit(offset + pair.line_start, offset + pair.line_end, f"# {line}")
         )
     elif name == "large_pages" and value is not None and value.lower() not in (*_ON, *_OFF):
-        notes.problem(
-            SWITCH,
-            span[0],
-            f"large_pages={value}",
-            f"{value!r} is refused.",
-            "Write large_pages=ON.",
-            Edit(*span, "ON"),
-        )
+        notes.rewrite(SWITCH, span, f"large_pages={value}", f"{value!r} is refused.", "ON", fix="Write large_pages=ON.")
     elif name in _SIZES and value is not None:
         try:
             parse_mysql_bytes(value, name)
         except PlannerError:
             found = re.fullmatch(r"(\d+)\s*([kKmMgGtT])i?[bB]?", value)
             right = None if found is None else f"{found[1]}{found[2].upper()}"
-            edits = () if right is None else (Edit(*span, right),)
-            notes.problem(
-                UNIT,
-                span[0],
-                f"{name}={value}",
-                f"{name}={value}: the server does not start with this value.",
-                f"Write {right or 'a size such as 8G'}.",
-                *edits,
-            )
+            said = f"{name}={value}: the server does not start with this value."
+            notes.rewrite(UNIT, span, f"{name}={value}", said, right, otherwise="Write a size such as 8G.")
 
 
 def _chunk(last: dict[str, Option], offset: int, notes: Notes, context: Context) -> None:
@@ -238,11 +215,6 @@ def _chunk(last: dict[str, Option], offset: int, notes: Notes, context: Context)
     at = offset + (pair.key_start if pair is not None else pool.key_start if pool is not None else 0)
     better = format_mysql_bytes(max(size // 2**20 * 1000 // 1024, 128) * 2**20)
     edits = () if pair is None else (Edit(offset + pair.value_start, offset + pair.value_end, better),)
-    notes.problem(
-        CHUNK,
-        at,
-        f"innodb_buffer_pool_chunk_size={format_mysql_bytes(chunk)}",
-        f"Each chunk of {format_bytes(chunk)} takes {format_bytes(used)} in pages of {page_label(size)}.",
-        f"Write innodb_buffer_pool_chunk_size={better}: chunk, descriptors and metadata then fill whole pages.",
-        *edits,
-    )
+    said = f"Each chunk of {format_bytes(chunk)} takes {format_bytes(used)} in pages of {page_label(size)}."
+    fix = f"Write innodb_buffer_pool_chunk_size={better}: chunk, descriptors and metadata then fill whole pages."
+    notes.problem(CHUNK, at, f"innodb_buffer_pool_chunk_size={format_mysql_bytes(chunk)}", said, fix, *edits)

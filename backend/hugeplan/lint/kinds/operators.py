@@ -13,7 +13,7 @@ from hugeplan.lint.kinds.my_cnf import check_my_cnf
 from hugeplan.lint.kinds.postgresql_conf import check_settings
 from hugeplan.lint.kinds.quantities import bytes_or_none
 from hugeplan.lint.kinds.resources import check_resources
-from hugeplan.lint.model import Context, Edit, Notes, Reading, wrong
+from hugeplan.lint.model import Context, Notes, Reading, wrong
 from hugeplan.lint.yaml_tree import Tree
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.units import format_bytes, parse_postgresql_bytes
@@ -115,14 +115,12 @@ def _requests(spec: Tree, parameters: Tree | None, owner: str, notes: Notes) -> 
     parts = [part for part in (requests, limits) if part is not None]
     held = [bytes_or_none(tree) or 0 for part in parts for name, tree in part.items() if name.startswith("hugepages-")]
     if buffers > max(memory, *held, 0):
-        notes.problem(
-            BUFFERS_ABOVE_ALL,
-            value.start,
-            f"shared_buffers: {value.text}",
+        said = (
             f"{owner} requests {format_bytes(memory)} of memory and no huge pages that hold shared_buffers: the "
-            "operator refuses it.",
-            "Write huge page limits that hold shared_buffers, or request more memory.",
+            "operator refuses it."
         )
+        fix = "Write huge page limits that hold shared_buffers, or request more memory."
+        notes.problem(BUFFERS_ABOVE_ALL, value.start, f"shared_buffers: {value.text}", said, fix)
 
 
 def _zalando(resources: Tree, notes: Notes) -> None:
@@ -130,14 +128,7 @@ def _zalando(resources: Tree, notes: Notes) -> None:
         tree = resources.get(part)
         for name, value in () if tree is None else tree.items():
             if re.match(r"huge[-_]?pages?_", name):
-                notes.problem(
-                    ZALANDO_FIELD,
-                    value.key_start,
-                    name,
-                    f"The operator drops {name}.",
-                    "Write hugepages-2Mi.",
-                    Edit(value.key_start, value.key_end, "hugepages-2Mi"),
-                )
+                notes.rewrite(ZALANDO_FIELD, value.key, name, f"The operator drops {name}.", "hugepages-2Mi")
 
 
 def _settings(parameters: Tree | None, row: CustomResource, notes: Notes) -> list[Setting]:
@@ -147,14 +138,8 @@ def _settings(parameters: Tree | None, row: CustomResource, notes: Notes) -> lis
         if text is None:
             continue
         if row.texts_only and not value.is_text and name.startswith("huge_page"):
-            notes.problem(
-                PARAMETER_TEXT,
-                value.start,
-                f"{name}: {text}",
-                f"{name}: {text} is not a string here, so the API server refuses it.",
-                f'Write {name}: "{text}".',
-                Edit(value.start, value.end, f'"{text}"'),
-            )
+            said = f"{name}: {text} is not a string here, so the API server refuses it."
+            notes.rewrite(PARAMETER_TEXT, value, f"{name}: {text}", said, f'"{text}"', fix=f'Write {name}: "{text}".')
         found.append(Setting(name, text, (value.key_start, value.key_end), _inner(value), quoted=False))
     return found
 

@@ -74,13 +74,9 @@ def _required(document: Tree, spec: Tree, notes: Notes) -> None:
     # With neither cpu nor nodeSelector it is a merge patch: the profile has them.
     is_patch = spec.get("cpu") is None and spec.get("nodeSelector") is None
     if missing and not is_patch:
-        notes.problem(
-            FIELD,
-            spec.start,
-            "spec",
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so the profile is refused.",
-            "Add what is missing, or reserve the pages with a Tuned or MachineConfig object, which need no CPU sets.",
-        )
+        said = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, so the profile is refused."
+        fix = "Add what is missing, or reserve the pages with a Tuned or MachineConfig object, which need no CPU sets."
+        notes.problem(FIELD, spec.start, "spec", said, fix)
 
 
 def _table(spec: Tree, notes: Notes, context: Context) -> tuple[dict[str, int], str]:
@@ -93,14 +89,8 @@ def _table(spec: Tree, notes: Notes, context: Context) -> tuple[dict[str, int], 
     if page is not None and text == "64k":
         real_time = spec.get_text("realTimeKernel", "enabled") == "true"
         if real_time or (context.arch == "x86_64" and sizes & {"1G"}):
-            notes.problem(
-                KERNEL_PAGE,
-                page.start,
-                text,
-                "kernelPageSize 64k is refused " + ("with the real-time kernel." if real_time else "on x86-64."),
-                "Write 4k.",
-                Edit(page.start, page.end, "4k"),
-            )
+            said = "kernelPageSize 64k is refused " + ("with the real-time kernel." if real_time else "on x86-64.")
+            notes.rewrite(KERNEL_PAGE, page, text, said, "4k")
     if not on_arm:
         return _X86, "x86-64"
     return (_ARM_64K, "aarch64 with 64k pages") if text == "64k" else (_ARM_4K, "aarch64 with 4k pages")
@@ -129,14 +119,9 @@ def _hugepages(hugepages: Tree, table: dict[str, int], where: str, notes: Notes,
         at = hugepages.start
         edit = Edit(at, at, f'defaultHugepagesSize: "{size}"\n{" " * hugepages.column}')
         edits = () if hugepages.is_flow else (edit,)
-        notes.problem(
-            DEFAULT_MISSING,
-            hugepages.start,
-            "hugepages",
-            "There is no defaultHugepagesSize: the profile is refused.",
-            f'Write defaultHugepagesSize: "{size}".',
-            *edits,
-        )
+        said = "There is no defaultHugepagesSize: the profile is refused."
+        fix = f'Write defaultHugepagesSize: "{size}".'
+        notes.problem(DEFAULT_MISSING, hugepages.start, "hugepages", said, fix, *edits)
     seen: set[tuple[str | None, int | None]] = set()
     for page in listed:
         _page(page, (table, where), seen, notes, context)
@@ -160,32 +145,18 @@ def _page(
     if count_tree is not None and (count is None or count < 0 or count_tree.is_text):
         digits = re.fullmatch(r"\d+", count_tree.text or "")
         edits = () if digits is None else (Edit(count_tree.start, count_tree.end, digits[0]),)
-        notes.problem(
-            COUNT,
-            count_tree.start,
-            f"count: {count_tree.text}",
-            "count is not a whole number.",
-            "Write a number without quotes.",
-            *edits,
-        )
+        said = "count is not a whole number."
+        fix = "Write a number without quotes."
+        notes.problem(COUNT, count_tree.start, f"count: {count_tree.text}", said, fix, *edits)
     key = (None if size_tree is None else size_tree.text, node)
     if key in seen:
-        notes.problem(
-            TWICE,
-            page.start,
-            f"size: {key[0]}",
-            f"{key[0]} is listed twice" + ("" if node is None else f" for node {node}") + ".",
-            "Keep one entry.",
-        )
+        said = f"{key[0]} is listed twice" + ("" if node is None else f" for node {node}") + "."
+        notes.problem(TWICE, page.start, f"size: {key[0]}", said, "Keep one entry.")
     seen.add(key)
     if node is not None and context.numa_nodes is not None and node not in context.numa_nodes:
-        notes.problem(
-            NODE,
-            page.start,
-            f"node: {node}",
-            f"There is no NUMA node {node}.",
-            f"Use one of {', '.join(str(n) for n in context.numa_nodes)}.",
-        )
+        said = f"There is no NUMA node {node}."
+        fix = f"Use one of {', '.join(str(n) for n in context.numa_nodes)}."
+        notes.problem(NODE, page.start, f"node: {node}", said, fix)
     if size is not None and count is not None and count >= 0:
         how = "on the kernel command line" if node is None else f"by a systemd unit on NUMA node {node}"
         notes.effects.append(f"reserves {counted_pages(count, size)} {how}")
@@ -201,12 +172,7 @@ def _size(tree: Tree, table: dict[str, int], where: str, notes: Notes) -> int | 
     if found:
         meant = next((name for name in table if name.lower() == (found[1] + found[2]).lower()), None)
     edits = () if meant is None else (Edit(tree.start, tree.end, f'"{meant}"'),)
-    notes.problem(
-        SIZE,
-        tree.start,
-        text,
-        f"{text!r} is not a huge page size of {where}.",
-        f"Write {meant}." if meant else f"Use one of {', '.join(table)}.",
-        *edits,
-    )
+    said = f"{text!r} is not a huge page size of {where}."
+    fix = f"Write {meant}." if meant else f"Use one of {', '.join(table)}."
+    notes.problem(SIZE, tree.start, text, said, fix, *edits)
     return None if meant is None else table[meant]

@@ -132,13 +132,9 @@ def _claims(document: Tree, notes: Notes) -> None:
             for name, value in () if resources is None else resources.items():
                 if name.startswith(PREFIX):
                     claim = template.get_text("metadata", "name") or "the claim"
-                    notes.problem(
-                        CLAIM,
-                        value.key_start,
-                        name,
-                        f"The volume claim {claim} asks for {name}, which gives no pages to any container.",
-                        f"Write {name} under the container's resources, and storage alone in the claim.",
-                    )
+                    said = f"The volume claim {claim} asks for {name}, which gives no pages to any container."
+                    fix = f"Write {name} under the container's resources, and storage alone in the claim."
+                    notes.problem(CLAIM, value.key_start, name, said, fix)
 
 
 def check_pod(
@@ -265,13 +261,9 @@ def _volumes(spec: Tree, sizes: set[int], notes: Notes) -> None:
             continue
         _medium(medium, sizes, notes)
         if name not in mounted:
-            notes.problem(
-                NOT_MOUNTED,
-                volume.start,
-                name or "",
-                f"No container mounts the volume {name}.",
-                "Add a volumeMount, or leave the volume out: MAP_HUGETLB needs none.",
-            )
+            said = f"No container mounts the volume {name}."
+            fix = "Add a volumeMount, or leave the volume out: MAP_HUGETLB needs none."
+            notes.problem(NOT_MOUNTED, volume.start, name or "", said, fix)
     _mounts(spec, names, notes)
 
 
@@ -282,41 +274,23 @@ def _medium(medium: Tree, sizes: set[int], notes: Notes) -> None:
     edits = () if only is None else (Edit(medium.start, medium.end, f"HugePages-{format_kubernetes_bytes(only)}"),)
     if text == "HugePages":
         if len(sizes) > 1:
-            notes.problem(
-                MEDIUM_AMBIGUOUS,
-                medium.start,
-                text,
-                f"The pod asks for several sizes: {written}.",
-                "Write one volume per size with medium: HugePages-2Mi and so on.",
-            )
+            said = f"The pod asks for several sizes: {written}."
+            fix = "Write one volume per size with medium: HugePages-2Mi and so on."
+            notes.problem(MEDIUM_AMBIGUOUS, medium.start, text, said, fix)
         elif not sizes:
-            notes.problem(
-                MEDIUM_NOT_ASKED,
-                medium.start,
-                text,
-                "No container has a huge page limit, so the pod is refused.",
-                "Add limits such as hugepages-2Mi to the container.",
-            )
+            said = "No container has a huge page limit, so the pod is refused."
+            fix = "Add limits such as hugepages-2Mi to the container."
+            notes.problem(MEDIUM_NOT_ASKED, medium.start, text, said, fix)
         return
     size = page_bytes_of("hugepages-" + text.removeprefix("HugePages-")) if text.startswith("HugePages-") else None
     if size is None:
-        notes.problem(
-            MEDIUM_UNKNOWN,
-            medium.start,
-            text,
-            f"{text} is not a medium.",
-            f"Write {edits[0].text}." if edits else "Write HugePages-2Mi or HugePages-1Gi.",
-            *edits,
-        )
+        said = f"{text} is not a medium."
+        fix = f"Write {edits[0].text}." if edits else "Write HugePages-2Mi or HugePages-1Gi."
+        notes.problem(MEDIUM_UNKNOWN, medium.start, text, said, fix, *edits)
     elif size not in sizes:
-        notes.problem(
-            MEDIUM_NOT_ASKED,
-            medium.start,
-            text,
-            f"No container has a limit for {text.removeprefix('HugePages-')} (limits: {written}).",
-            f"Write {edits[0].text}." if edits else "Add the limit, or name the size that the container asks for.",
-            *edits,
-        )
+        said = f"No container has a limit for {text.removeprefix('HugePages-')} (limits: {written})."
+        fix = f"Write {edits[0].text}." if edits else "Add the limit, or name the size that the container asks for."
+        notes.problem(MEDIUM_NOT_ASKED, medium.start, text, said, fix, *edits)
 
 
 def _mounts(spec: Tree, names: set[str | None], notes: Notes) -> None:
@@ -325,10 +299,6 @@ def _mounts(spec: Tree, names: set[str | None], notes: Notes) -> None:
         for mount in () if mounts is None else mounts.elements():
             name = mount.get_text("name") or ""
             if "huge" in name.lower() and name not in names:
-                notes.problem(
-                    MOUNT_WITHOUT_VOLUME,
-                    mount.start,
-                    name,
-                    f"The pod has no volume {name}.",
-                    f"Add a volume {name} with emptyDir and medium: HugePages-2Mi.",
-                )
+                said = f"The pod has no volume {name}."
+                fix = f"Add a volume {name} with emptyDir and medium: HugePages-2Mi."
+                notes.problem(MOUNT_WITHOUT_VOLUME, mount.start, name, said, fix)

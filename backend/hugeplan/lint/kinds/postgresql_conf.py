@@ -145,14 +145,9 @@ def _syntax(text: str, notes: Notes) -> None:
         span = (start + match.start("value"), start + match.end("value"))
         edits = () if right is None else (Edit(*span, right),)
         what = f"the server cannot read {match['value']!r}" if match["value"] else "the value is missing"
-        notes.problem(
-            SYNTAX,
-            start + match.start("name"),
-            match[0].strip(),
-            f"{name}: {what} and does not start.",
-            f"Write {name} = {right}." if right else f"Write one value, such as {name} = on or 8GB.",
-            *edits,
-        )
+        said = f"{name}: {what} and does not start."
+        fix = f"Write {name} = {right}." if right else f"Write one value, such as {name} = on or 8GB."
+        notes.problem(SYNTAX, start + match.start("name"), match[0].strip(), said, fix, *edits)
 
 
 def read(source: Source, context: Context) -> Reading:
@@ -164,13 +159,8 @@ def read(source: Source, context: Context) -> Reading:
     for setting in found:
         name = setting.name.lower()
         if name in seen and seen[name].value != setting.value and (name in _MEMORY or name == "huge_pages"):
-            notes.problem(
-                TWICE,
-                setting.name_span[0],
-                name,
-                f"{name} = {setting.value} replaces {seen[name].value} further up.",
-                "Keep one line.",
-            )
+            said = f"{name} = {setting.value} replaces {seen[name].value} further up."
+            notes.problem(TWICE, setting.name_span[0], name, said, "Keep one line.")
         seen[name] = setting
     check_settings(found, notes, context)
     return notes.reading(KIND, "postgresql.conf")
@@ -223,22 +213,19 @@ def _mode(setting: Setting | None, notes: Notes) -> str:
     if text in _FALSE:
         return "off"
     if text == "try":
+        said = "The server may run on base pages and nothing says so."
+        fix = "Write huge_pages = on in production."
         notes.problem(
-            TRY,
-            setting.name_span[0],
-            "huge_pages = try",
-            "The server may run on base pages and nothing says so.",
-            "Write huge_pages = on in production.",
-            Edit(*setting.value_span, _as(setting, "on")),
+            TRY, setting.name_span[0], "huge_pages = try", said, fix, Edit(*setting.value_span, _as(setting, "on"))
         )
         return "try"
-    notes.problem(
+    notes.rewrite(
         VALUE,
-        setting.value_span[0],
+        setting.value_span,
         f"huge_pages = {setting.value}",
         f"{setting.value!r} is refused, and the server does not start.",
-        "Write huge_pages = on.",
-        Edit(*setting.value_span, _as(setting, "on")),
+        _as(setting, "on"),
+        fix="Write huge_pages = on.",
     )
     return "try"
 
@@ -258,15 +245,8 @@ def _foreign(name: str, setting: Setting, notes: Notes) -> None:
         if right is None and is_invented:
             right = next(iter(difflib.get_close_matches(name, _HUGE[:2], n=1, cutoff=0.7)), None)
             right = None if name == _HUGE[2] else right
-        edits = () if right is None else (Edit(*setting.name_span, right),)
-        notes.problem(
-            OTHER_ENGINE,
-            setting.name_span[0],
-            setting.name,
-            f"PostgreSQL has no setting {setting.name}.",
-            f"Write {right}." if right else "Leave it out.",
-            *edits,
-        )
+        said = f"PostgreSQL has no setting {setting.name}."
+        notes.rewrite(OTHER_ENGINE, setting.name_span, setting.name, said, right, otherwise="Leave it out.")
 
 
 def _unit(name: str, setting: Setting, notes: Notes) -> None:
@@ -279,26 +259,21 @@ def _unit(name: str, setting: Setting, notes: Notes) -> None:
         unit = {"k": "kB", "m": "MB", "g": "GB", "t": "TB"}
         right = None if found is None else f"{found[1]}{unit[found[2].lower()]}"
         edits = () if right is None else (Edit(*setting.value_span, _as(setting, right)),)
-        notes.problem(
-            UNIT,
-            setting.value_span[0],
-            f"{name} = {setting.value}",
-            f"{name} = {setting.value}: the server does not start with this unit.",
-            f"Write {right or 'a size such as 8GB'}.",
-            *edits,
-        )
+        said = f"{name} = {setting.value}: the server does not start with this unit."
+        fix = f"Write {right or 'a size such as 8GB'}."
+        notes.problem(UNIT, setting.value_span[0], f"{name} = {setting.value}", said, fix, *edits)
 
 
 def _memory_type(setting: Setting | None, mode: str, notes: Notes) -> None:
     if setting is not None and setting.value.lower() != "mmap":
         what = "the server does not start" if mode == "on" else "the server uses base pages"
-        notes.problem(
+        notes.rewrite(
             MEMORY_TYPE,
-            setting.value_span[0],
+            setting.value_span,
             f"shared_memory_type = {setting.value}",
             f"With huge_pages = {mode} and shared_memory_type = {setting.value} {what}.",
-            "Write shared_memory_type = mmap.",
-            Edit(*setting.value_span, _as(setting, "mmap")),
+            _as(setting, "mmap"),
+            fix="Write shared_memory_type = mmap.",
         )
 
 
@@ -311,10 +286,6 @@ def _page_size(setting: Setting | None, notes: Notes, context: Context) -> None:
         return  # the unit is a problem already
     if size and size not in context.sizes:
         sizes = ", ".join(format_postgresql_bytes(s) for s in context.sizes)
-        notes.problem(
-            PAGE_SIZE,
-            setting.value_span[0],
-            f"huge_page_size = {setting.value}",
-            f"{page_label(size)} is not a huge page size of {context.arch}.",
-            f"Use one of {sizes}, or 0.",
-        )
+        said = f"{page_label(size)} is not a huge page size of {context.arch}."
+        fix = f"Use one of {sizes}, or 0."
+        notes.problem(PAGE_SIZE, setting.value_span[0], f"huge_page_size = {setting.value}", said, fix)

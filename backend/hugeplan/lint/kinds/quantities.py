@@ -94,16 +94,12 @@ def check_name(name: str, tree: Tree, notes: Notes, context: Context, prefix: st
         if meant
         else " or ".join(prefix + kubernetes_resource_name(s) for s in context.sizes)
     )
-    notes.problem(
-        NAME,
-        tree.key_start,
-        name,
+    said = (
         f"No node offers {name}, so nothing that asks for it is scheduled."
         if not prefix
-        else f"No pod can ask for {name}, so {prefix}{name} limits nothing.",
-        f"Write {right}.",
-        *edits,
+        else f"No pod can ask for {name}, so {prefix}{name} limits nothing."
     )
+    notes.problem(NAME, tree.key_start, name, said, f"Write {right}.", *edits)
     return meant
 
 
@@ -111,14 +107,12 @@ def _of_another_machine(name: str, size: int, tree: Tree, notes: Notes, context:
     """A size that exists, on other machines than the one that is known or assumed."""
     others = sorted({arch for (arch, _), sizes in HUGE_PAGE_SIZES.items() if size in sizes})
     own = " and ".join(kubernetes_resource_name(s) for s in context.sizes)
-    notes.problem(
-        OTHER_MACHINE,
-        tree.key_start,
-        name,
+    said = (
         f"{context.arch} nodes with base pages of {format_bytes(context.base_page_bytes)} offer {own}; {name} exists "
-        f"on {', '.join(others)} only, so elsewhere nothing that asks for it is scheduled.",
-        f"Write {own.replace(' and ', ' or ')}, or say the machine with --arch and --base-page-size.",
+        f"on {', '.join(others)} only, so elsewhere nothing that asks for it is scheduled."
     )
+    fix = f"Write {own.replace(' and ', ' or ')}, or say the machine with --arch and --base-page-size."
+    notes.problem(OTHER_MACHINE, tree.key_start, name, said, fix)
 
 
 def _bytes(name: str, size: int | None, tree: Tree, notes: Notes) -> int | None:
@@ -127,36 +121,19 @@ def _bytes(name: str, size: int | None, tree: Tree, notes: Notes) -> int | None:
         value = parse_kubernetes_bytes(text if text is not None else "", name)
     except UnitError:
         meant = _binary(text or "")
-        edits = () if meant is None else (Edit(tree.start, tree.end, meant),)
-        notes.problem(
-            QUANTITY,
-            tree.start,
-            f"{name}: {text}",
-            f"{text!r} is not a Kubernetes quantity.",
-            f"Write {meant}." if meant else "Write a quantity such as 512Mi.",
-            *edits,
-        )
+        said = f"{text!r} is not a Kubernetes quantity."
+        notes.rewrite(QUANTITY, tree, f"{name}: {text}", said, meant, otherwise="Write a quantity such as 512Mi.")
         return None
     if size is not None and 0 < value < size and (text or "").isdecimal():
         pages = format_kubernetes_bytes(value * size)
-        notes.problem(
-            MULTIPLE,
-            tree.start,
-            f"{name}: {text}",
-            f"{text} without a unit is {text} bytes, less than a page of {name.removeprefix(PREFIX)}.",
-            f"Write {text}Mi if MiB were meant, or {pages} for {text} pages.",
-        )
+        said = f"{text} without a unit is {text} bytes, less than a page of {name.removeprefix(PREFIX)}."
+        fix = f"Write {text}Mi if MiB were meant, or {pages} for {text} pages."
+        notes.problem(MULTIPLE, tree.start, f"{name}: {text}", said, fix)
         return None
     if size is not None and value % size:
         up = -(-value // size) * size
-        notes.problem(
-            MULTIPLE,
-            tree.start,
-            f"{name}: {text}",
-            f"{text} is {format_bytes(value)}, not a whole number of pages of {name.removeprefix(PREFIX)}.",
-            f"Write {format_kubernetes_bytes(up)}.",
-            Edit(tree.start, tree.end, format_kubernetes_bytes(up)),
-        )
+        said = f"{text} is {format_bytes(value)}, not a whole number of pages of {name.removeprefix(PREFIX)}."
+        notes.rewrite(MULTIPLE, tree, f"{name}: {text}", said, format_kubernetes_bytes(up))
         return up
     return value
 
@@ -166,15 +143,8 @@ def check_memory(tree: Tree | None, name: str, notes: Notes, consequence: str) -
     if tree is None or tree.text is None or bytes_or_none(tree) is not None:
         return
     meant = _binary(tree.text)
-    edits = () if meant is None else (Edit(tree.start, tree.end, meant),)
-    notes.problem(
-        QUANTITY,
-        tree.start,
-        f"{name}: {tree.text}",
-        f"{tree.text!r} is not a Kubernetes quantity: {consequence}.",
-        f"Write {meant}." if meant else "Write a quantity such as 512Mi.",
-        *edits,
-    )
+    said = f"{tree.text!r} is not a Kubernetes quantity: {consequence}."
+    notes.rewrite(QUANTITY, tree, f"{name}: {tree.text}", said, meant, otherwise="Write a quantity such as 512Mi.")
 
 
 def _binary(text: str) -> str | None:

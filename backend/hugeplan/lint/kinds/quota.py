@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from hugeplan.lint.kinds.quantities import read_quantities
-from hugeplan.lint.model import Context, Edit, Notes, Reading, wrong
+from hugeplan.lint.model import Context, Notes, Reading, wrong
 from hugeplan.lint.yaml_tree import Tree
 
 KIND: Final = "quota"
@@ -35,14 +35,8 @@ def read(document: Tree, context: Context) -> Reading:
         for name, tree in () if hard is None else hard.items():
             found = re.fullmatch(r"limits\.(hugepages-\S+)", name)
             if found:
-                notes.problem(
-                    QUOTA_NAME,
-                    tree.key_start,
-                    name,
-                    f"{name} is not a quota: the API server refuses it.",
-                    f"Write requests.{found[1]}.",
-                    Edit(tree.key_start, tree.key_end, f"requests.{found[1]}"),
-                )
+                said = f"{name} is not a quota: the API server refuses it."
+                notes.rewrite(QUOTA_NAME, tree.key, name, said, f"requests.{found[1]}")
         read_quantities(hard, notes, context)
         read_quantities(hard, notes, context, "requests.")
         return notes.reading(KIND, "ResourceQuota")
@@ -54,12 +48,6 @@ def read(document: Tree, context: Context) -> Reading:
             if default[name].bytes != request[name].bytes:
                 tree = request[name].tree
                 text = default[name].tree.text or ""
-                notes.problem(
-                    RANGE,
-                    tree.start,
-                    f"{name}: {tree.text}",
-                    f"defaultRequest {tree.text} is not default {text}.",
-                    f"Write {text} in both.",
-                    Edit(tree.start, tree.end, text),
-                )
+                said = f"defaultRequest {tree.text} is not default {text}."
+                notes.rewrite(RANGE, tree, f"{name}: {tree.text}", said, text, fix=f"Write {text} in both.")
     return notes.reading(KIND, "LimitRange")

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from hugeplan.formats.redis_conf import directives
-from hugeplan.lint.model import Context, Edit, Notes, Reading, Source, attention, wrong
+from hugeplan.lint.model import Context, Notes, Reading, Source, attention, wrong
 
 KIND: Final = "redis_conf"
 THP: Final = attention(
@@ -41,30 +41,11 @@ def read(source: Source, _: Context) -> Reading:
         ):
             is_known = found.name == "disable-thp"
             lacks = f"does not know {value or 'an empty value'}" if is_known else f"has no directive {found.name}"
-            notes.problem(
-                VALUE if is_known else FOREIGN,
-                found.start,
-                found.text,
-                f"Redis {lacks} and does not start.",
-                "Write disable-thp yes.",
-                Edit(found.start, found.end, "disable-thp yes"),
-            )
+            said = f"Redis {lacks} and does not start."
+            notes.rewrite(VALUE if is_known else FOREIGN, found, found.text, said, "disable-thp yes")
         elif found.name == "disable-thp" and value == "no":
-            notes.problem(
-                THP,
-                found.start,
-                found.text,
-                "THP stays on for this server.",
-                "Write disable-thp yes.",
-                Edit(found.start, found.end, "disable-thp yes"),
-            )
+            notes.rewrite(THP, found, found.text, "THP stays on for this server.", "disable-thp yes")
         elif re.fullmatch(r"(use-)?(huge|large)-?_?pages?(-enabled)?", found.name):
-            notes.problem(
-                FOREIGN,
-                found.start,
-                found.name,
-                f"Redis has no directive {found.name} and does not start.",
-                "Leave it out.",
-                Edit(found.start, found.end, f"# {found.text}"),
-            )
+            said = f"Redis has no directive {found.name} and does not start."
+            notes.rewrite(FOREIGN, found, found.name, said, f"# {found.text}", fix="Leave it out.")
     return notes.reading(KIND, "redis.conf")

@@ -98,14 +98,9 @@ def _pairs(limits: dict[str, Quantity], requests: dict[str, Quantity], limits_tr
             if first is not None and limits_tree is not None and not limits_tree.is_flow:
                 at = first[1].key_start
                 edits = (Edit(at, at, f"{name}: {request.tree.text}\n{' ' * limits_tree.column}"),)
-            notes.problem(
-                NO_LIMIT,
-                request.tree.key_start,
-                name,
-                f"{name} is requested, but has no limit: the API server refuses it.",
-                f"Write {name}: {request.tree.text} under limits.",
-                *edits,
-            )
+            said = f"{name} is requested, but has no limit: the API server refuses it."
+            fix = f"Write {name}: {request.tree.text} under limits."
+            notes.problem(NO_LIMIT, request.tree.key_start, name, said, fix, *edits)
         elif limit.bytes is not None and request.bytes is not None and limit.bytes != request.bytes:
             text = limit.tree.text if limit.bytes > request.bytes else request.tree.text
             low = request if limit.bytes > request.bytes else limit
@@ -131,10 +126,6 @@ def _alone(
         if tree is not None and (tree.get("memory") is not None or tree.get("cpu") is not None):
             return
     first = next(iter((limits or requests).values()))
-    notes.problem(
-        ALONE,
-        first.tree.key_start,
-        first.name,
-        "Neither cpu nor memory is asked for beside the huge pages: HugePages require cpu or memory.",
-        "Write a memory limit for everything that does not lie in huge pages.",
-    )
+    said = "Neither cpu nor memory is asked for beside the huge pages: HugePages require cpu or memory."
+    fix = "Write a memory limit for everything that does not lie in huge pages."
+    notes.problem(ALONE, first.tree.key_start, first.name, said, fix)

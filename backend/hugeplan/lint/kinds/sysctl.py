@@ -94,14 +94,11 @@ def read(source: Source, context: Context) -> Reading:
             if name in last and last[name][0].value != pair.value:
                 earlier, later = last[name][0].value or "", pair.value
                 less = earlier.isdecimal() and later.isdecimal() and 2 * int(later) <= int(earlier)
-                notes.problem(
-                    SHRUNK if less and name == "vm.nr_hugepages" else TWICE,
-                    pair.key_start,
-                    name,
-                    f"{name} is set again: {later} replaces {earlier}"
-                    + (", so what was sized for the larger count does not get its pages." if less else "."),
-                    "Keep one line.",
+                said = f"{name} is set again: {later} replaces {earlier}" + (
+                    ", so what was sized for the larger count does not get its pages." if less else "."
                 )
+                fix = "Keep one line."
+                notes.problem(SHRUNK if less and name == "vm.nr_hugepages" else TWICE, pair.key_start, name, said, fix)
             last[name] = (pair, value)
     _together({name: item for name, item in last.items() if item[1] is not None}, notes, context)
     return notes.reading(KIND, "sysctl.d file")
@@ -111,14 +108,8 @@ def _no_equals(line: Line, notes: Notes) -> None:
     found = re.match(r"\s*+-?((?:vm|kernel)[./][\w./]++)\s*+:?\s*+(\S++)\s*+$", line.text)
     if found:
         edit = Edit(line.start, line.end, f"{found[1]} = {found[2]}")
-        notes.problem(
-            NO_EQUALS,
-            line.start,
-            line.text.strip(),
-            f"{line.text.strip()!r} has no =, so it is not applied.",
-            f"Write {found[1]} = {found[2]}.",
-            edit,
-        )
+        said = f"{line.text.strip()!r} has no =, so it is not applied."
+        notes.problem(NO_EQUALS, line.start, line.text.strip(), said, f"Write {found[1]} = {found[2]}.", edit)
 
 
 def _check(pair: Pair, name: str, notes: Notes, context: Context) -> int | None:
@@ -126,37 +117,22 @@ def _check(pair: Pair, name: str, notes: Notes, context: Context) -> int | None:
     if name not in _KNOWN:
         if name.startswith("vm.") or name.split(".", maxsplit=1)[0] not in {"fs", "net", "user"}:
             near = _nearest(name)
-            edits = () if near is None else (Edit(pair.key_start, pair.key_start + len(pair.key), near),)
-            notes.problem(
-                UNKNOWN,
-                pair.key_start,
-                name,
-                f"There is no sysctl {name}.",
-                f"Write {near}." if near else "Leave the line out.",
-                *edits,
+            said = f"There is no sysctl {name}."
+            otherwise = "Leave the line out."
+            notes.rewrite(
+                UNKNOWN, (pair.key_start, pair.key_start + len(pair.key)), name, said, near, otherwise=otherwise
             )
         return None
     if name in _COUNTS:
         return _count(pair, name, value, notes, context)
     if name == "vm.hugetlb_shm_group" and not value.isdecimal():
-        notes.problem(
-            GROUP,
-            pair.value_start,
-            value,
-            f"{name} = {value}: the kernel takes a number and refuses this.",
-            "Write the group's id, as getent group NAME shows it.",
-        )
+        said = f"{name} = {value}: the kernel takes a number and refuses this."
+        notes.problem(GROUP, pair.value_start, value, said, "Write the group's id, as getent group NAME shows it.")
         return None
     if name == "vm.hugetlb_optimize_vmemmap" and value not in {"0", "1"}:
         meant = "1" if value.lower() in {"on", "yes", "true", "y"} else "0"
-        notes.problem(
-            SWITCH,
-            pair.value_start,
-            value,
-            f"{name} = {value} is refused.",
-            f"Write {name} = {meant}.",
-            Edit(pair.value_start, pair.value_end, meant),
-        )
+        said = f"{name} = {value} is refused."
+        notes.rewrite(SWITCH, (pair.value_start, pair.value_end), value, said, meant, fix=f"Write {name} = {meant}.")
         return None
     return int(value) if value.isdecimal() else None
 
@@ -176,23 +152,18 @@ def _count(pair: Pair, name: str, value: str, notes: Notes, context: Context) ->
         pages = _pages_of_size(first, context)
         edits = () if pages is None else (Edit(pair.value_start, pair.value_end, str(pages)),)
         hint = f" ({pages} pages hold {first})" if pages is not None else ""
-        notes.problem(
-            NOT_A_COUNT,
-            pair.value_start,
-            value,
-            f"{name} = {value}: the kernel takes a number of pages and refuses this.",
-            f"Write the number of pages{hint}; counts per NUMA node go to /sys/devices/system/node/node*/hugepages.",
-            *edits,
-        )
+        said = f"{name} = {value}: the kernel takes a number of pages and refuses this."
+        fix = f"Write the number of pages{hint}; counts per NUMA node go to /sys/devices/system/node/node*/hugepages."
+        notes.problem(NOT_A_COUNT, pair.value_start, value, said, fix, *edits)
         return None
     if name == "vm.nr_hugepages_mempolicy":
-        notes.problem(
+        notes.rewrite(
             MEMPOLICY,
-            pair.key_start,
+            (pair.key_start, pair.key_start + len(pair.key)),
             name,
             f"{name} has no memory policy to follow here: it acts like vm.nr_hugepages.",
-            "Write vm.nr_hugepages, or counts per NUMA node in /sys.",
-            Edit(pair.key_start, pair.key_start + len(pair.key), "vm.nr_hugepages"),
+            "vm.nr_hugepages",
+            fix="Write vm.nr_hugepages, or counts per NUMA node in /sys.",
         )
     return int(first, 0) if not first.isdecimal() else int(first)
 
@@ -219,37 +190,35 @@ def _together(values: dict[str, tuple[Pair, int | None]], notes: Notes, context:
         notes.effects.append("the kernel grants what it finds: compare HugePages_Total afterwards")
         notes.facts.append(PoolFact(pages=pool[1]))
         if context.mem_total_bytes is not None and pool_bytes >= context.mem_total_bytes:
-            notes.problem(
-                TOO_MUCH,
-                pool[0].value_start,
-                pool[0].value or "",
+            said = (
                 f"{counted_pages(pool[1], size)} are {format_bytes(pool_bytes)} of "
-                f"{format_bytes(context.mem_total_bytes)} of memory.",
-                "Reserve less than the memory there is.",
+                f"{format_bytes(context.mem_total_bytes)} of memory."
             )
+            fix = "Reserve less than the memory there is."
+            notes.problem(TOO_MUCH, pool[0].value_start, pool[0].value or "", said, fix)
     over = values.get("vm.nr_overcommit_hugepages")
     if over is not None and over[1]:
         gigantic = context.default_page_bytes is not None and context.default_page_bytes > context.pmd_bytes
         rule = GIGANTIC_OVERCOMMIT if gigantic else OVERCOMMIT
-        notes.problem(
+        notes.rewrite(
             rule,
-            over[0].value_start,
+            (over[0].value_start, over[0].value_end),
             over[0].value or "",
             f"vm.nr_overcommit_hugepages = {over[1]}: "
             + ("refused for gigantic pages." if gigantic else f"up to {counted_pages(over[1], size)} beyond the pool."),
-            "Write vm.nr_overcommit_hugepages = 0 and reserve what is needed.",
-            Edit(over[0].value_start, over[0].value_end, "0"),
+            "0",
+            fix="Write vm.nr_overcommit_hugepages = 0 and reserve what is needed.",
         )
     shmmax = values.get("kernel.shmmax")
     if shmmax is not None and shmmax[1] is not None and pool_bytes and shmmax[1] < pool_bytes:
         segment = pool_bytes
         if shmmax[1] * 2 < pool_bytes:  # half a pool per segment is a choice, less is a forgotten old value
-            notes.problem(
+            notes.rewrite(
                 SHMMAX,
-                shmmax[0].value_start,
+                (shmmax[0].value_start, shmmax[0].value_end),
                 shmmax[0].value or "",
                 f"kernel.shmmax = {shmmax[1]} ({format_bytes(shmmax[1])}) is far below "
                 f"the pool of {format_bytes(segment)}.",
-                f"Write kernel.shmmax = {segment}; a larger one does no harm.",
-                Edit(shmmax[0].value_start, shmmax[0].value_end, str(segment)),
+                str(segment),
+                fix=f"Write kernel.shmmax = {segment}; a larger one does no harm.",
             )

@@ -98,14 +98,8 @@ def read(source: Source, context: Context) -> Reading:
             _limit(pair, notes)
         elif (meant := _meant(pair.key)) is not None:
             end = pair.key_start + len(pair.key)
-            notes.problem(
-                UNKNOWN,
-                pair.key_start,
-                pair.key,
-                f"systemd has no {pair.key}= and ignores the line: {_WITHOUT.get(meant, 'it has no effect')}.",
-                f"Write {meant}.",
-                Edit(pair.key_start, end, meant),
-            )
+            said = f"systemd has no {pair.key}= and ignores the line: {_WITHOUT.get(meant, 'it has no effect')}."
+            notes.rewrite(UNKNOWN, (pair.key_start, end), pair.key, said, meant)
         elif pair.key in {"WantedBy", "RequiredBy"}:
             _targets(pair, notes)
         elif pair.section == "Service" and pair.key == "Type" and pair.value and pair.value not in _TYPES:
@@ -139,14 +133,9 @@ def _sections(text: str, notes: Notes) -> None:
     for found in re.finditer(r"^[ \t]*+\[(\w+)\]", text, re.M):
         right = _SECTIONS.get(found[1].lower())
         if right is not None and found[1] != right:
-            notes.problem(
-                SECTION_NAME,
-                found.start(1),
-                found[0].strip(),
-                f"systemd has no section [{found[1]}] and ignores all lines in it.",
-                f"Write [{right}].",
-                Edit(found.start(1), found.end(1), right),
-            )
+            said = f"systemd has no section [{found[1]}] and ignores all lines in it."
+            fix = f"Write [{right}]."
+            notes.rewrite(SECTION_NAME, (found.start(1), found.end(1)), found[0].strip(), said, right, fix=fix)
 
 
 def _targets(pair: Pair, notes: Notes) -> None:
@@ -157,28 +146,17 @@ def _targets(pair: Pair, notes: Notes) -> None:
         if near is None or name in _TARGETS or not name.lower().endswith((".target", ".targets")):
             continue
         at = pair.value_start + found.start()
-        notes.problem(
-            TARGET,
-            at,
-            f"{pair.key}={name}",
-            f"systemd has no {name}: nothing starts the unit at boot.",
-            f"Write {near}.",
-            Edit(at, at + len(name), near),
-        )
+        said = f"systemd has no {name}: nothing starts the unit at boot."
+        notes.rewrite(TARGET, (at, at + len(name)), f"{pair.key}={name}", said, near)
 
 
 def _type(pair: Pair, notes: Notes) -> None:
     plain = (pair.value or "").lower().replace("_", "").replace("-", "")
     plain = "notify-reload" if plain == "notifyreload" else plain
     edits = (Edit(pair.value_start, pair.value_end, plain),) if plain in _TYPES else ()
-    notes.problem(
-        TYPE,
-        pair.value_start,
-        f"Type={pair.value}",
-        f"{pair.value!r} is ignored with a warning: the service is a simple one.",
-        f"Write Type={plain if edits else 'oneshot'}.",
-        *edits,
-    )
+    said = f"{pair.value!r} is ignored with a warning: the service is a simple one."
+    fix = f"Write Type={plain if edits else 'oneshot'}."
+    notes.problem(TYPE, pair.value_start, f"Type={pair.value}", said, fix, *edits)
 
 
 def _exec(pair: Pair, notes: Notes, context: Context) -> None:
@@ -189,52 +167,34 @@ def _exec(pair: Pair, notes: Notes, context: Context) -> None:
     operator = None if in_shell else re.search(r"(?<![0-9&])(>>?|&&|\|)\s*\S", value)
     if operator is not None:
         edit = Edit(pair.value_start, pair.value_end, f"/bin/sh -c '{value}'")
-        notes.problem(
-            SHELL,
-            pair.value_start,
-            value,
-            f"systemd passes {operator[1]} to the command as a word: nothing is written.",
-            f"Write ExecStart=/bin/sh -c '{value}'.",
-            *(() if "'" in value else (edit,)),
-        )
+        said = f"systemd passes {operator[1]} to the command as a word: nothing is written."
+        fix = f"Write ExecStart=/bin/sh -c '{value}'."
+        notes.problem(SHELL, pair.value_start, value, said, fix, *(() if "'" in value else (edit,)))
     for item in wrong_paths(value):
         at = pair.value_start + item.start
-        edits = () if item.meant is None else (Edit(at, at + len(item.path), item.meant),)
-        notes.problem(
-            NO_PATH,
-            at,
-            item.path,
-            f"There is no {item.path}: the command fails, and nothing is set.",
-            f"Write {item.meant}." if item.meant else "Write a path that ls shows on the machine.",
-            *edits,
-        )
+        said = f"There is no {item.path}: the command fails, and nothing is set."
+        notes.rewrite(NO_PATH, at, item.path, said, item.meant, otherwise="Write a path that ls shows on the machine.")
     for wrong_word in wrong_words(value):
         at = pair.value_start + wrong_word.start
         meant_word = wrong_word.meant
-        edits = () if meant_word is None else (Edit(at, at + len(wrong_word.word), meant_word),)
-        notes.problem(
-            THP_WORD,
-            at,
-            wrong_word.word,
-            f"The kernel refuses {wrong_word.word} in {wrong_word.path}: the mode stays as it is.",
-            f"Write {meant_word}." if meant_word else f"Write one of {', '.join(THP_WORDS[wrong_word.path])}.",
-            *edits,
-        )
+        said = f"The kernel refuses {wrong_word.word} in {wrong_word.path}: the mode stays as it is."
+        otherwise = f"Write one of {', '.join(THP_WORDS[wrong_word.path])}."
+        notes.rewrite(THP_WORD, at, wrong_word.word, said, meant_word, otherwise=otherwise)
     for found in _WRITE.finditer(value):
         exact = re.fullmatch(r"hugepages-(\d+)kB", found["dir"])
         size = int(exact[1]) * 1024 if exact else None
         if size not in context.sizes:
             meant = next((s for s in context.sizes if page_label(s).lower() in found["dir"].lower()), None)
             at = pair.value_start + found.start("dir")
-            edits = () if meant is None else (Edit(at, at + len(found["dir"]), sysfs_directory_name(meant)),)
             names = ", ".join(sysfs_directory_name(s) for s in context.sizes)
-            notes.problem(
+            said = f"There is no directory {found['dir']}."
+            notes.rewrite(
                 DIRECTORY,
-                at,
+                (at, at + len(found["dir"])),
                 found["dir"],
-                f"There is no directory {found['dir']}.",
-                f"Write {edits[0].text}." if edits else f"Use one of {names}.",
-                *edits,
+                said,
+                None if meant is None else sysfs_directory_name(meant),
+                otherwise=f"Use one of {names}.",
             )
         elif found["count"].isdecimal() and size is not None:
             node = None if found["node"] is None else int(found["node"])
@@ -246,21 +206,15 @@ def _exec(pair: Pair, notes: Notes, context: Context) -> None:
 def _limit(pair: Pair, notes: Notes) -> None:
     value = pair.value or ""
     if pair.section != "Service":
-        notes.problem(
-            SECTION, pair.key_start, "LimitMEMLOCK", f"In [{pair.section}] systemd ignores it.", "Move it to [Service]."
-        )
+        said = f"In [{pair.section}] systemd ignores it."
+        notes.problem(SECTION, pair.key_start, "LimitMEMLOCK", said, "Move it to [Service].")
     if not re.fullmatch(r"(infinity|\d+[KMGTPE]?)(:(infinity|\d+[KMGTPE]?))?", value):
         right = "infinity" if value.lower() in {"unlimited", "-1", "max"} else re.sub(r"(?i)i?b$", "", value).upper()
         fits = re.fullmatch(r"infinity|\d+[KMGTPE]?", right)
         edits = (Edit(pair.value_start, pair.value_end, right),) if fits else ()
-        notes.problem(
-            LIMIT,
-            pair.value_start,
-            f"LimitMEMLOCK={value}",
-            f"{value!r} is ignored with a warning.",
-            f"Write LimitMEMLOCK={right if fits else 'infinity'}.",
-            *edits,
-        )
+        said = f"{value!r} is ignored with a warning."
+        fix = f"Write LimitMEMLOCK={right if fits else 'infinity'}."
+        notes.problem(LIMIT, pair.value_start, f"LimitMEMLOCK={value}", said, fix, *edits)
     else:
         hard = value.rsplit(":", 1)[-1]
         if hard == "infinity":

@@ -81,25 +81,20 @@ def read(source: Source, context: Context) -> Reading:
             continue
         path = fields[1]
         if path in seen:
-            notes.problem(
+            notes.rewrite(
                 TWICE,
-                line.start,
+                (line.start, line.end + 1 if line.end < len(source.text) else line.end),
                 path,
                 f"{path} has a line already; this one is ignored.",
-                "Keep one line per path.",
-                Edit(line.start, line.end + 1 if line.end < len(source.text) else line.end, ""),
+                "",
+                fix="Keep one line per path.",
             )
             continue
         seen[path] = line
         _one(line, fields, (totals, per_node), notes, context)
     for directory in sorted(totals & per_node):
-        notes.problem(
-            BOTH,
-            0,
-            directory,
-            f"The total and counts per node are both written for {directory}.",
-            "Write the counts per node only.",
-        )
+        said = f"The total and counts per node are both written for {directory}."
+        notes.problem(BOTH, 0, directory, said, "Write the counts per node only.")
     return notes.reading(KIND, "tmpfiles.d file")
 
 
@@ -107,14 +102,8 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
     totals, per_node = written
     kind, path = fields[0], fields[1]
     if not re.fullmatch(r"w[+!\-=~^$]*", kind):
-        notes.problem(
-            TYPE,
-            line.start,
-            kind,
-            f"Type {kind} does not write {path}.",
-            "Use type w.",
-            Edit(line.start, line.start + len(kind), "w"),
-        )
+        said = f"Type {kind} does not write {path}."
+        notes.rewrite(TYPE, (line.start, line.start + len(kind)), kind, said, "w", fix="Use type w.")
     found = _PATH.match(path)
     if path in _SYSCTLS:
         _sysctl(line, fields, notes, context)
@@ -126,36 +115,22 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
     if argument is None:
         value = next((f for f in fields[2:] if f.isdecimal()), None)
         edits = () if value is None else (Edit(line.start, line.end, f"w {path} - - - - {value}"),)
-        notes.problem(
-            FIELDS,
-            line.start,
-            line.text.strip(),
-            f"The line has {len(fields)} fields, so it writes nothing.",
-            f"Write: w {path} - - - - {value or 'COUNT'}",
-            *edits,
-        )
+        said = f"The line has {len(fields)} fields, so it writes nothing."
+        fix = f"Write: w {path} - - - - {value or 'COUNT'}"
+        notes.problem(FIELDS, line.start, line.text.strip(), said, fix, *edits)
         argument = value
     if found is None:
         if "hugepages" in path:
-            notes.problem(
-                DIRECTORY,
-                line.start,
-                path,
-                f"{path} is not a pool's file.",
-                "Use /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages.",
-            )
+            said = f"{path} is not a pool's file."
+            fix = "Use /sys/devices/system/node/nodeN/hugepages/hugepages-2048kB/nr_hugepages."
+            notes.problem(DIRECTORY, line.start, path, said, fix)
         return
     size = _directory(line, path, found, notes, context)
     if found["file"] not in {"nr_hugepages", "nr_overcommit_hugepages", "demote", "demote_size"}:
         at = line.start + line.text.index(path) + found.start("file")
-        notes.problem(
-            READ_ONLY,
-            line.start,
-            path,
-            f"{found['file']} cannot be written.",
-            "Write nr_hugepages.",
-            Edit(at, at + len(found["file"]), "nr_hugepages"),
-        )
+        said = f"{found['file']} cannot be written."
+        fix = "Write nr_hugepages."
+        notes.problem(READ_ONLY, line.start, path, said, fix, Edit(at, at + len(found["file"]), "nr_hugepages"))
         return
     if argument is None:
         return
@@ -164,14 +139,9 @@ def _one(line: Line, fields: list[str], written: tuple[set[str], set[str]], note
         at = line.start + line.text.rindex(argument)
         suffix = argument.strip()[len(digits[0]) :].strip() if digits else argument
         edits = (Edit(at, at + len(argument), digits[0]),) if digits and suffix.startswith("#") else ()
-        notes.problem(
-            COUNT,
-            line.start,
-            argument,
-            f"{argument!r} is refused by the kernel{_NO_COMMENTS if edits else ''}.",
-            f"Write {edits[0].text}." if edits else "Write a number of pages.",
-            *edits,
-        )
+        said = f"{argument!r} is refused by the kernel{_NO_COMMENTS if edits else ''}."
+        fix = f"Write {edits[0].text}." if edits else "Write a number of pages."
+        notes.problem(COUNT, line.start, argument, said, fix, *edits)
         return
     node = None if found["node"] is None else int(found["node"])
     if node is not None and context.numa_nodes is not None and node not in context.numa_nodes:
@@ -200,14 +170,9 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
         near_path = next(iter(difflib.get_close_matches(fields[1], THP_WORDS, n=1, cutoff=0.9)), None)
         if near_path is not None:
             at = line.start + line.text.index(fields[1])
-            notes.problem(
-                PATH,
-                line.start,
-                fields[1],
-                f"There is no {fields[1]}, so nothing is written and the mode stays as it is.",
-                f"Write {near_path}.",
-                Edit(at, at + len(fields[1]), near_path),
-            )
+            said = f"There is no {fields[1]}, so nothing is written and the mode stays as it is."
+            fix = f"Write {near_path}."
+            notes.problem(PATH, line.start, fields[1], said, fix, Edit(at, at + len(fields[1]), near_path))
         return
     value = fields[6].strip() if len(fields) == 7 else ""
     if value in words:
@@ -220,14 +185,9 @@ def _thp(line: Line, fields: list[str], notes: Notes) -> None:
     near = thp_word(meant, words)
     at = line.start + line.text.rindex(value)
     edits = () if near is None else (Edit(at, at + len(value), near),)
-    notes.problem(
-        THP,
-        line.start,
-        value,
-        f"{value!r} is refused by the kernel{_NO_COMMENTS if meant != value else ''}.",
-        f"Write {near}." if near else f"Write one of {', '.join(words)}.",
-        *edits,
-    )
+    said = f"{value!r} is refused by the kernel{_NO_COMMENTS if meant != value else ''}."
+    fix = f"Write {near}." if near else f"Write one of {', '.join(words)}."
+    notes.problem(THP, line.start, value, said, fix, *edits)
 
 
 def _sysctl(line: Line, fields: list[str], notes: Notes, context: Context) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from hugeplan.lint.kernel.check import check_words, has_huge_page_words
 from hugeplan.lint.kinds import sysctl
 from hugeplan.lint.kinds.lines import Pair, pairs_of
-from hugeplan.lint.model import Context, Edit, Notes, Reading, Source, attention, wrong
+from hugeplan.lint.model import Context, Notes, Reading, Source, attention, wrong
 from hugeplan.planner.memory.kernel_words import Word, words_of
 
 KIND: Final = "tuned_conf"
@@ -49,38 +49,22 @@ def check(text: str, notes: Notes, context: Context) -> None:
         elif pair.section == "vm" and pair.key == "transparent_hugepages":
             thp = pair
             if value not in {"always", "madvise", "never"}:
-                notes.problem(
-                    THP_VALUE,
-                    pair.value_start,
-                    value,
-                    f"{value!r} is not a value.",
-                    "Write madvise.",
-                    Edit(pair.value_start, pair.value_end, "madvise"),
-                )
+                said = f"{value!r} is not a value."
+                notes.rewrite(THP_VALUE, (pair.value_start, pair.value_end), value, said, "madvise")
         elif pair.section != "sysctl" and pair.key.startswith("vm."):
-            notes.problem(
-                SECTION, pair.key_start, pair.key, f"{pair.key} is in [{pair.section}].", "Move it to [sysctl]."
-            )
+            said = f"{pair.key} is in [{pair.section}]."
+            notes.problem(SECTION, pair.key_start, pair.key, said, "Move it to [sysctl].")
         elif pair.section != "bootloader" and re.match(r"(default_)?hugepages", pair.key):
-            notes.problem(
-                SECTION,
-                pair.key_start,
-                pair.key,
-                f"{pair.key} is in [{pair.section}].",
-                "Write it in [bootloader] as cmdline_hugepages=+....",
-            )
+            said = f"{pair.key} is in [{pair.section}]."
+            fix = "Write it in [bootloader] as cmdline_hugepages=+...."
+            notes.problem(SECTION, pair.key_start, pair.key, said, fix)
     _sysctls(text, notes, context)
     words = _command_line(lines)
     if has_huge_page_words(words):
         check_words(words, notes, context)
     if thp is not None and any(word.name == "transparent_hugepage" for word in words):
-        notes.problem(
-            THP_BOTH,
-            thp.key_start,
-            "transparent_hugepages",
-            "The command line decides THP here.",
-            "Keep one of the two.",
-        )
+        said = "The command line decides THP here."
+        notes.problem(THP_BOTH, thp.key_start, "transparent_hugepages", said, "Keep one of the two.")
 
 
 def _command_line(lines: list[Pair]) -> list[Word]:
