@@ -176,14 +176,9 @@ def fallback(now: NodeNow) -> Iterable[Finding]:
         shortage = f"It needs {demand.pages:,} pages of {label}; the node has {held // demand.page_bytes:,} reserved"
         shortage += f", of which other pods may use {format_bytes(others)}." if others else "."
         if database.refuses_start:
-            yield finding(
-                "silent_fallback",
-                State.WRONG,
-                database.found.subject,
-                "It will not start here",
-                f"{shortage} Its settings insist on huge pages.",
-                fix=f"{fix}.",
-            )
+            title = "It will not start here"
+            reason = f"{shortage} Its settings insist on huge pages."
+            yield finding("silent_fallback", State.WRONG, database.found.subject, title, reason, fix=f"{fix}.")
         else:
             yield finding(
                 "silent_fallback",
@@ -221,15 +216,13 @@ def no_mount(now: NodeNow) -> Iterable[Finding]:
         if not missing:
             continue
         names = " and ".join(kubernetes_resource_name(size) for size in missing)
-        yield finding(
-            "huge_pages_without_mount",
-            State.ATTENTION,
-            user.subject,
-            f"It has a limit for {names} and mounts no volume of it",
+        title = f"It has a limit for {names} and mounts no volume of it"
+        reason = (
             f"A program that opens files on hugetlbfs needs an emptyDir volume with a HugePages medium, and"
-            f" {user.owner_kind or 'the pod'} mounts none. A program that maps with MAP_HUGETLB or shmget does not.",
-            fix="If the program uses hugetlbfs, add an emptyDir volume with the medium HugePages-SIZE and mount it.",
+            f" {user.owner_kind or 'the pod'} mounts none. A program that maps with MAP_HUGETLB or shmget does not."
         )
+        fix = "If the program uses hugetlbfs, add an emptyDir volume with the medium HugePages-SIZE and mount it."
+        yield finding("huge_pages_without_mount", State.ATTENTION, user.subject, title, reason, fix=fix)
 
 
 def not_scheduled(found: FoundDatabase) -> Iterable[Finding]:

@@ -16,12 +16,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each word that the kernel drops, else one for the node."""
     node = inputs.node
     if node.kernel_command_line is None:
-        yield unknown(
-            CODE,
-            node.name,
-            "Whether the kernel takes its huge page words is not known",
-            "The kernel command line is not known.",
-        )
+        title = "Whether the kernel takes its huge page words is not known"
+        yield unknown(CODE, node.name, title, "The kernel command line is not known.")
         return
     ids = tuple(numa.id for numa in node.numa)
     found = boot_pools(
@@ -33,18 +29,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         arch=node.arch,
     )
     for item in found.ignored:
-        yield wrong(
-            CODE,
-            item.word,
-            "The kernel ignores this word of its command line",
-            f"The kernel ignores {item.word}: {item.reason}.",
-            "Write each hugepagesz= once, each followed by one hugepages=; the plan's file has the right order.",
-            evidence=(given("word", item.word),),
-        )
+        title = "The kernel ignores this word of its command line"
+        reason = f"The kernel ignores {item.word}: {item.reason}."
+        fix = "Write each hugepagesz= once, each followed by one hugepages=; the plan's file has the right order."
+        yield wrong(CODE, item.word, title, reason, fix, evidence=(given("word", item.word),))
     if not found.ignored:
-        yield ok(
-            CODE,
-            node.name,
-            "The kernel takes its huge page words",
-            "The kernel takes every huge page word of its command line.",
-        )
+        title = "The kernel takes its huge page words"
+        yield ok(CODE, node.name, title, "The kernel takes every huge page word of its command line.")

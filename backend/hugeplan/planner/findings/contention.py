@@ -41,12 +41,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             pages[pool.page_bytes] = pages.get(pool.page_bytes, 0) + pool.pages
     if all(len(pages.keys() & set(inputs.pool_uses[instance.name].page_sizes_bytes)) <= 1 for instance in sharing):
         if not takers:
-            yield ok(
-                CODE,
-                name,
-                "No engine can take another's pages",
-                "Each engine can take pages of one size only, and the pools hold every demand.",
-            )
+            title = "No engine can take another's pages"
+            yield ok(CODE, name, title, "Each engine can take pages of one size only, and the pools hold every demand.")
         return
     lost = losing_orders(sharing, pages, DemandContext.of_node(inputs.node), demand_at)
     if not lost and takers:
@@ -60,14 +56,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     reason = f"Started as {', '.join(first.order)}: {victims}"
     if _all_lose(lost, len(sharing)):
         fix = "Plan one page size for all engines, or reserve what the greedy engine takes."
-        yield wrong(
-            CODE,
-            name,
-            "No start order gives every engine its pages",
-            f"No start order serves everybody. {reason}",
-            fix,
-            evidence=evidence,
-        )
+        title = "No start order gives every engine its pages"
+        yield wrong(CODE, name, title, f"No start order serves everybody. {reason}", fix, evidence=evidence)
     else:
         fix = "Start the engine that takes the largest size first last, or plan one page size for all."
         yield attention(CODE, name, "In some start orders an engine loses its pages", reason, fix, evidence=evidence)

@@ -21,20 +21,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         spare = slack.get(demand.page_bytes, 0)
         evidence = (computed("error bound", demand.error_pages), computed("slack", spare))
         if demand.error_pages <= spare:
-            yield ok(
-                CODE,
-                instance.name,
-                "The slack covers what the count may be off by",
-                f"The count may be off by {demand.error_pages:,}, the slack is {spare:,}.",
-                evidence=evidence,
-            )
+            reason = f"The count may be off by {demand.error_pages:,}, the slack is {spare:,}."
+            yield ok(CODE, instance.name, "The slack covers what the count may be off by", reason, evidence=evidence)
             continue
         short = counted_pages(demand.error_pages - spare, demand.page_bytes)
-        yield attention(
-            CODE,
-            instance.name,
-            f"It may need up to {short} more",
-            f"The rule's count may be off by {demand.error_pages:,} pages, the slack is {spare:,}.",
-            "Compare with the running server's own count, or raise policy.slack_min_pages.",
-            evidence=evidence,
-        )
+        reason = f"The rule's count may be off by {demand.error_pages:,} pages, the slack is {spare:,}."
+        fix = "Compare with the running server's own count, or raise policy.slack_min_pages."
+        yield attention(CODE, instance.name, f"It may need up to {short} more", reason, fix, evidence=evidence)

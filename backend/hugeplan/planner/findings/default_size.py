@@ -20,38 +20,20 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         size = planned.demand.page_bytes
         choice = engine_named(instance.engine).page_choice
         if size == default:
-            yield ok(
-                CODE,
-                instance.name,
-                "It uses the kernel's default page size",
-                f"It uses the default size, {page_label(default)}.",
-                evidence=evidence,
-            )
+            title = "It uses the kernel's default page size"
+            yield ok(CODE, instance.name, title, f"It uses the default size, {page_label(default)}.", evidence=evidence)
         elif choice is PageChoice.DEFAULT:
-            yield wrong(
-                CODE,
-                instance.name,
-                f"It cannot map {page_label(size)} pages",
-                f"It can map only the default size, {page_label(default)}, and the plan is for {page_label(size)}.",
-                f"Boot with default_hugepagesz={page_label(size)}, or plan {page_label(default)} pages.",
-                evidence=evidence,
-            )
+            reason = f"It can map only the default size, {page_label(default)}, and the plan is for {page_label(size)}."
+            fix = f"Boot with default_hugepagesz={page_label(size)}, or plan {page_label(default)} pages."
+            yield wrong(CODE, instance.name, f"It cannot map {page_label(size)} pages", reason, fix, evidence=evidence)
         elif choice is PageChoice.NAMED:
             names = {advice.name for advice in planned.demand.settings}
-            yield attention(
-                CODE,
-                instance.name,
-                f"It must be told to use {page_label(size)} pages",
-                f"{page_label(size)} is not the default size: tell the engine; vm.nr_hugepages is not its pool.",
-                "Apply the engine settings of this plan"
-                + (f" ({', '.join(sorted(names))})." if names else " and name the page size there."),
-                evidence=evidence,
+            title = f"It must be told to use {page_label(size)} pages"
+            reason = f"{page_label(size)} is not the default size: tell the engine; vm.nr_hugepages is not its pool."
+            fix = "Apply the engine settings of this plan" + (
+                f" ({', '.join(sorted(names))})." if names else " and name the page size there."
             )
+            yield attention(CODE, instance.name, title, reason, fix, evidence=evidence)
         else:
-            yield ok(
-                CODE,
-                instance.name,
-                "It finds its page size by itself",
-                "The engine tries every size by itself.",
-                evidence=evidence,
-            )
+            title = "It finds its page size by itself"
+            yield ok(CODE, instance.name, title, "The engine tries every size by itself.", evidence=evidence)

@@ -23,22 +23,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         ]
         if not granules:
             if hardware is not None and hardware.virtualised is False:
-                yield ok(
-                    CODE,
-                    label,
-                    "A TLB entry covers a whole page",
-                    "The node is not a guest: a TLB entry covers what the kernel maps.",
-                )
+                title = "A TLB entry covers a whole page"
+                yield ok(CODE, label, title, "The node is not a guest: a TLB entry covers what the kernel maps.")
             else:
                 why = "a guest" if hardware is not None and hardware.virtualised else "possibly a guest"
                 reason = f"The node is {why}, and what a TLB entry covers was not measured."
-                yield unknown(
-                    CODE,
-                    label,
-                    "What a TLB entry covers is not known",
-                    reason,
-                    "Run tlbbench geometry with free huge pages on the node.",
-                )
+                title = "What a TLB entry covers is not known"
+                yield unknown(CODE, label, title, reason, "Run tlbbench geometry with free huge pages on the node.")
             continue
         granule = min(g.granule_bytes or 0 for g in granules)
         evidence = (measured("granule", page_label(granule)),)

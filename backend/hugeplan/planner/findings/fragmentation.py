@@ -22,51 +22,26 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             continue
         subject = f"{page_label(pool.page_bytes)} on NUMA node {pool.numa_node}"
         if at_boot:
-            yield ok(
-                CODE,
-                subject,
-                "The pages are reserved before memory is fragmented",
-                "Reserved at boot, before memory is fragmented.",
-            )
+            title = "The pages are reserved before memory is fragmented"
+            yield ok(CODE, subject, title, "Reserved at boot, before memory is fragmented.")
             continue
         free = _free_blocks(inputs, pool)
         if is_gigantic(pool.page_bytes, inputs.node.base_page_bytes):
             reason = "Gigantic pages after boot come only from CMA or by moving what lies in the way."
-            yield attention(
-                CODE,
-                subject,
-                f"{missing:,} gigantic pages are hard to get after boot",
-                reason,
-                "Reserve this size at boot, or boot with hugetlb_cma=.",
-            )
+            title = f"{missing:,} gigantic pages are hard to get after boot"
+            yield attention(CODE, subject, title, reason, "Reserve this size at boot, or boot with hugetlb_cma=.")
         elif free is None:
-            yield unknown(
-                CODE,
-                subject,
-                f"Whether {missing:,} pages are available now is not known",
-                "Free blocks of this size are not known (/proc/buddyinfo).",
-                _FIX,
-            )
+            title = f"Whether {missing:,} pages are available now is not known"
+            yield unknown(CODE, subject, title, "Free blocks of this size are not known (/proc/buddyinfo).", _FIX)
         elif free < missing:
             evidence = (measured("free blocks", free), computed("missing pages", missing))
             reason = f"{free:,} free blocks for {missing:,} pages: the kernel must compact memory, and may fail."
-            yield attention(
-                CODE,
-                subject,
-                f"Only {free:,} of {missing:,} missing pages are available at once",
-                reason,
-                _FIX,
-                evidence=evidence,
-            )
+            title = f"Only {free:,} of {missing:,} missing pages are available at once"
+            yield attention(CODE, subject, title, reason, _FIX, evidence=evidence)
         else:
             evidence = (measured("free blocks", free), computed("missing pages", missing))
-            yield ok(
-                CODE,
-                subject,
-                f"The {missing:,} missing pages are available now",
-                f"{free:,} free blocks for {missing:,} pages.",
-                evidence=evidence,
-            )
+            title = f"The {missing:,} missing pages are available now"
+            yield ok(CODE, subject, title, f"{free:,} free blocks for {missing:,} pages.", evidence=evidence)
 
 
 def _free_blocks(inputs: FindingInputs, pool: PoolPlan) -> int | None:

@@ -24,10 +24,6 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         elif inputs.sample is not None and inputs.sample.non_default_pools_monitored:
             yield ok(CODE, label, "Monitoring sees this pool", "Pools of other sizes are monitored.")
         else:
-            yield attention(
-                CODE,
-                label,
-                "Monitoring does not see this pool",
-                f"node_exporter and HugePages_ in /proc/meminfo show {page_label(default)} only, not this pool.",
-                f"Watch /sys/kernel/mm/hugepages/{sysfs_directory_name(page_bytes)}, or kube-state-metrics.",
-            )
+            reason = f"node_exporter and HugePages_ in /proc/meminfo show {page_label(default)} only, not this pool."
+            fix = f"Watch /sys/kernel/mm/hugepages/{sysfs_directory_name(page_bytes)}, or kube-state-metrics."
+            yield attention(CODE, label, "Monitoring does not see this pool", reason, fix)

@@ -30,13 +30,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 reason = "The plan changes the pool while the kubelet runs; it reads the pool only when it starts."
                 yield attention(CODE, resource, "The kubelet will not see the new pool until it restarts", reason, _FIX)
             else:
-                yield unknown(
-                    CODE,
-                    resource,
-                    "Whether the kubelet sees the pool is not known",
-                    "The node's capacity in Kubernetes is not known.",
-                    _FIX,
-                )
+                title = "Whether the kubelet sees the pool is not known"
+                yield unknown(CODE, resource, title, "The node's capacity in Kubernetes is not known.", _FIX)
             continue
         present = sum((pool.present_pages or 0) * page_bytes for pool in pools)
         capacity = seen.get(resource, 0)

@@ -25,25 +25,14 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             p.memlock_limit_bytes for p in inputs.processes_of(instance.name) or () if p.memlock_limit_bytes is not None
         ]
         if not limits:
-            yield unknown(
-                CODE,
-                instance.name,
-                f"Whether it may lock {format_bytes(need)} is not known",
-                "The limit of its processes is not known.",
-                fix,
-            )
+            title = f"Whether it may lock {format_bytes(need)} is not known"
+            yield unknown(CODE, instance.name, title, "The limit of its processes is not known.", fix)
             continue
         low = min((limit for limit in limits if limit >= 0), default=None)
         if low is not None and low < need:
             evidence = (measured("limit", format_bytes(low)),)
             reason = f"The limit is {format_bytes(low)}, the segment needs {format_bytes(need)}."
-            yield wrong(
-                CODE,
-                instance.name,
-                f"It may lock {format_bytes(low)}, less than its segment",
-                reason,
-                fix,
-                evidence=evidence,
-            )
+            title = f"It may lock {format_bytes(low)}, less than its segment"
+            yield wrong(CODE, instance.name, title, reason, fix, evidence=evidence)
         else:
             yield ok(CODE, instance.name, "It may lock its whole segment", "The limit covers the segment.")

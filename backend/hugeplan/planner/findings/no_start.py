@@ -41,11 +41,5 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         else:
             why = "The plan gives it none."
             fix = f"Let the planner choose its page size and make room for it, or change {setting}."
-        yield wrong(
-            CODE,
-            instance.name,
-            f"It will not start: {setting} = {value} accepts huge pages only",
-            why,
-            fix,
-            evidence=(given(setting, value),),
-        )
+        title = f"It will not start: {setting} = {value} accepts huge pages only"
+        yield wrong(CODE, instance.name, title, why, fix, evidence=(given(setting, value),))

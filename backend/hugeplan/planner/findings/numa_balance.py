@@ -48,10 +48,5 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 evidence=evidence,
             )
         else:
-            yield ok(
-                CODE,
-                label,
-                "The pages lie where their databases run",
-                f"Every database is bound; the plan is {wanted}.",
-                evidence=evidence,
-            )
+            title = "The pages lie where their databases run"
+            yield ok(CODE, label, title, f"Every database is bound; the plan is {wanted}.", evidence=evidence)

@@ -16,12 +16,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each observed pool with surplus or overcommit, else one for the node."""
     pools = None if inputs.sample is None else inputs.sample.pools
     if pools is None:
-        yield unknown(
-            CODE,
-            inputs.node.name,
-            "Whether pages are taken beyond the pools is not known",
-            "The node's global pools were not observed.",
-        )
+        title = "Whether pages are taken beyond the pools is not known"
+        yield unknown(CODE, inputs.node.name, title, "The node's global pools were not observed.")
         return
     found = False
     for pool in pools:
@@ -34,25 +30,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             )
             fix = "Raise nr_hugepages to the plan and set nr_overcommit_hugepages to 0."
             evidence = (measured("surplus", pool.surplus_hugepages),)
-            yield attention(
-                CODE,
-                label,
-                f"{pool.surplus_hugepages:,} pages are in use beyond the pool",
-                reason,
-                fix,
-                evidence=evidence,
-            )
+            title = f"{pool.surplus_hugepages:,} pages are in use beyond the pool"
+            yield attention(CODE, label, title, reason, fix, evidence=evidence)
         elif pool.nr_overcommit_hugepages:
             found = True
             reason = f"Up to {pool.nr_overcommit_hugepages:,} pages may be taken from ordinary memory beyond the pool."
             evidence = (measured("nr_overcommit_hugepages", pool.nr_overcommit_hugepages),)
-            yield attention(
-                CODE,
-                label,
-                f"{pool.nr_overcommit_hugepages:,} pages may be taken beyond the pool",
-                reason,
-                "Set nr_overcommit_hugepages to 0.",
-                evidence=evidence,
-            )
+            title = f"{pool.nr_overcommit_hugepages:,} pages may be taken beyond the pool"
+            yield attention(CODE, label, title, reason, "Set nr_overcommit_hugepages to 0.", evidence=evidence)
     if not found:
         yield ok(CODE, inputs.node.name, "No pages are taken beyond the pools", "No surplus page and no overcommit.")

@@ -21,12 +21,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield wrong(CODE, instance.name, f"{label} pages are not available to it", f"{obstacle}.", fix)
         elif inputs.node.arch == "ppc64le" and planned.demand.page_bytes == 16 * GIB:
             fix = "Define the pages for the partition in the management console and activate it again."
-            yield attention(
-                CODE,
-                instance.name,
-                "16G pages must be defined in the management console",
-                "16G pages come from the hypervisor, not from Linux.",
-                fix,
-            )
+            title = "16G pages must be defined in the management console"
+            yield attention(CODE, instance.name, title, "16G pages come from the hypervisor, not from Linux.", fix)
         else:
             yield ok(CODE, instance.name, f"{label} pages are available", f"{label} pages are available here.")

@@ -31,19 +31,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         evidence = (computed("slack", counted_pages(pages, page_bytes)), computed("demand", format_bytes(demand)))
         notable = 100 * idle > NOTABLE_DEMAND_PERCENT * demand
         if notable and 100 * idle > NOTABLE_NODE_PERCENT * inputs.node.mem_total_bytes:
-            yield attention(
-                CODE,
-                f"{label} pool",
-                f"{format_bytes(idle)} of slack will be idle",
-                f"The slack is {counted_pages(pages, page_bytes)}, {100 * idle / demand:.0f} % of the demand.",
-                "Lower policy.slack or policy.slack_min_pages, or plan a smaller page size.",
-                evidence=evidence,
-            )
+            title = f"{format_bytes(idle)} of slack will be idle"
+            reason = f"The slack is {counted_pages(pages, page_bytes)}, {100 * idle / demand:.0f} % of the demand."
+            fix = "Lower policy.slack or policy.slack_min_pages, or plan a smaller page size."
+            yield attention(CODE, f"{label} pool", title, reason, fix, evidence=evidence)
         else:
-            yield ok(
-                CODE,
-                f"{label} pool",
-                "The slack is small",
-                f"{format_bytes(idle)} of slack for {format_bytes(demand)} of demand.",
-                evidence=evidence,
-            )
+            reason = f"{format_bytes(idle)} of slack for {format_bytes(demand)} of demand."
+            yield ok(CODE, f"{label} pool", "The slack is small", reason, evidence=evidence)

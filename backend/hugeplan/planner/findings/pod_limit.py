@@ -42,13 +42,9 @@ def check(facts: Facts) -> Iterable[Finding]:
         yield _judged(claim)
         others = [name for name in claim.grant if name != next(iter(claim.grant))]
         if others and claim.limit_bytes is not None:
-            yield unknown(
-                CODE,
-                claim.subject,
-                "Whether the pod may use its smaller huge pages is not known",
-                f"Its smaller mappings take {' and '.join(others)}; what the pod may use of these is not given.",
-                _fix(claim),
-            )
+            title = "Whether the pod may use its smaller huge pages is not known"
+            reason = f"Its smaller mappings take {' and '.join(others)}; what the pod may use of these is not given."
+            yield unknown(CODE, claim.subject, title, reason, _fix(claim))
 
 
 def _judged(claim: Claim) -> Finding:

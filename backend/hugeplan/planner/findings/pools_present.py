@@ -21,23 +21,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         label = page_label(pool.page_bytes)
         subject = f"{label} on NUMA node {pool.numa_node}"
         if pool.present_pages is None:
-            yield unknown(
-                CODE,
-                subject,
-                f"Whether the {pool.pages:,} planned pages are reserved is not known",
-                "What the node has reserved today is not known.",
-            )
+            title = f"Whether the {pool.pages:,} planned pages are reserved is not known"
+            yield unknown(CODE, subject, title, "What the node has reserved today is not known.")
             continue
         evidence = (computed("planned", pool.pages), measured("present", pool.present_pages))
         state = inputs.state_of(pool)
         if pool.present_pages >= pool.pages and state is not None and state.in_use is None:
-            yield unknown(
-                CODE,
-                subject,
-                f"{pool.present_pages:,} pages are reserved, whether they are free is not known",
-                f"The plan counts on {pool.pages:,} pages here, and the pool's free count is not known.",
-                "Give the pool's free count, or let the agent report it.",
-            )
+            title = f"{pool.present_pages:,} pages are reserved, whether they are free is not known"
+            reason = f"The plan counts on {pool.pages:,} pages here, and the pool's free count is not known."
+            yield unknown(CODE, subject, title, reason, "Give the pool's free count, or let the agent report it.")
         elif pool.present_pages >= pool.pages > pool.held_pages and state is not None and state.idle is None:
             yield unknown(
                 CODE,
@@ -53,14 +45,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             )
         elif pool.present_pages == 0:
             fix = "Apply the plan's files."
-            yield attention(
-                CODE,
-                subject,
-                "The pool is not reserved yet",
-                f"None of {pool.pages:,} pages is reserved yet.",
-                fix,
-                evidence=evidence,
-            )
+            reason = f"None of {pool.pages:,} pages is reserved yet."
+            yield attention(CODE, subject, "The pool is not reserved yet", reason, fix, evidence=evidence)
         else:
             missing = pool.pages - pool.present_pages
             consequences = "".join(f" {text}" for text in _consequences(inputs, pool.page_bytes))

@@ -18,12 +18,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for the node."""
     risk, name = inputs.risk, inputs.node.name
     if risk.probability is None:
+        title = "The risk that ordinary memory runs out is not known"
         yield unknown(
-            CODE,
-            name,
-            "The risk that ordinary memory runs out is not known",
-            f"It cannot be said: {risk.basis}.",
-            "Give tenants a request, limit or history.",
+            CODE, name, title, f"It cannot be said: {risk.basis}.", "Give tenants a request, limit or history."
         )
         return
     p = risk.probability
@@ -31,13 +28,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     accepted = format_chance(risk.policy)
     evidence = (computed("probability", f"{likely} ({low} to {high})"), given("policy", accepted))
     if risk.meets_policy:
-        yield ok(
-            CODE,
-            name,
-            "Ordinary memory is safe enough by the policy",
-            f"At most {high}, the policy accepts {accepted}.",
-            evidence=evidence,
-        )
+        title = "Ordinary memory is safe enough by the policy"
+        yield ok(CODE, name, title, f"At most {high}, the policy accepts {accepted}.", evidence=evidence)
     elif risk.meets_policy is None:
         fix = _MEASURE if p.high <= risk.policy else _FIX
         yield attention(

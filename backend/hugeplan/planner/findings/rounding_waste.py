@@ -54,15 +54,12 @@ def _without_pool(inputs: FindingInputs, instance: DatabaseInstance) -> Iterable
     fixes += [f"boot with default_hugepagesz={page_label(max(smaller))}"] if smaller else []
     text = ", or ".join(fixes) or "take a larger buffer pool"
     label = page_label(demand.page_bytes)
-    yield attention(
-        CODE,
-        instance.name,
-        f"It gets no pool: its mappings do not fill {label} pages",
+    title = f"It gets no pool: its mappings do not fill {label} pages"
+    reason = (
         f"{engine.title} can use only the default size, {label}: {format_bytes(demand.waste_bytes)} of"
-        f" {format_bytes(total)} would stay empty.",
-        f"{text[0].upper()}{text[1:]}.",
-        evidence=_evidence(demand),
+        f" {format_bytes(total)} would stay empty."
     )
+    yield attention(CODE, instance.name, title, reason, f"{text[0].upper()}{text[1:]}.", evidence=_evidence(demand))
 
 
 def _evidence(demand: Demand) -> tuple[Term, ...]:

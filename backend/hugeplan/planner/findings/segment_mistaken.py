@@ -22,12 +22,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         pools = [pool for pool in inputs.pools if pool.page_bytes == page_bytes]
         subject = ", ".join(i.name for i, p in inputs.with_pool if p.demand.page_bytes == page_bytes)
         if any(pool.present_pages is None for pool in pools):
-            yield unknown(
-                CODE,
-                subject,
-                "Whether the pool holds the whole segment is not known",
-                "What the node has reserved today is not known.",
-            )
+            title = "Whether the pool holds the whole segment is not known"
+            yield unknown(CODE, subject, title, "What the node has reserved today is not known.")
             continue
         present = sum(pool.present_pages or 0 for pool in pools)
         evidence = (
@@ -36,19 +32,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             computed("segments", demand),
         )
         if buffers <= present < demand and abs(present - buffers) <= max(2, buffers // 100):
-            yield wrong(
-                CODE,
-                subject,
-                f"The pool is {demand - present:,} pages short: it was sized to the buffer pool alone",
-                f"{present:,} pages hold the buffer pools ({buffers:,}) but not the segments ({demand:,}).",
-                f"Reserve {demand:,} pages and slack, not buffer pool / page size.",
-                evidence=evidence,
-            )
+            title = f"The pool is {demand - present:,} pages short: it was sized to the buffer pool alone"
+            reason = f"{present:,} pages hold the buffer pools ({buffers:,}) but not the segments ({demand:,})."
+            fix = f"Reserve {demand:,} pages and slack, not buffer pool / page size."
+            yield wrong(CODE, subject, title, reason, fix, evidence=evidence)
         else:
-            yield ok(
-                CODE,
-                subject,
-                "No pool is sized to the buffer pool alone",
-                "The pool was not sized to the buffer pool alone.",
-                evidence=evidence,
-            )
+            title = "No pool is sized to the buffer pool alone"
+            yield ok(CODE, subject, title, "The pool was not sized to the buffer pool alone.", evidence=evidence)

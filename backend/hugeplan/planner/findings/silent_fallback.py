@@ -20,12 +20,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         engine = engine_named(planned.engine)
         setting, refusing = engine.refusal or (None, None)
         if shortage is OnShortage.REFUSE:
-            yield ok(
-                CODE,
-                instance.name,
-                "A short pool will be noticed",
-                "The engine refuses to start, so a short pool is noticed.",
-            )
+            title = "A short pool will be noticed"
+            yield ok(CODE, instance.name, title, "The engine refuses to start, so a short pool is noticed.")
             continue
         how = "takes what there is" if shortage is OnShortage.PARTIAL else "silently uses base pages"
         fix = (
@@ -33,14 +29,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         )
         default = next((spec.default for spec in engine.settings if spec.name == setting), None)
         value = instance.settings.get(setting, f"{default}, the default") if setting else "no setting refuses it"
-        yield attention(
-            CODE,
-            instance.name,
-            "A short pool may go unnoticed",
-            f"With a short pool the engine {how}.",
-            fix,
-            evidence=(given(setting or "engine", value),),
-        )
+        title = "A short pool may go unnoticed"
+        reason = f"With a short pool the engine {how}."
+        yield attention(CODE, instance.name, title, reason, fix, evidence=(given(setting or "engine", value),))
 
 
 def check_limits(facts: Facts) -> Iterable[Finding]:
@@ -55,15 +46,11 @@ def check_limits(facts: Facts) -> Iterable[Finding]:
         refuses = REFUSES.get(database.engine)
         notice = f" {refuses} makes the next start fail instead of falling back." if refuses else ""
         limit = format_bytes(short.limit.limit_bytes)
-        yield wrong(
-            CODE,
-            database.key,
-            f"It fell back to base pages: its limit is {limit}, its segment {format_bytes(short.segment_bytes)}",
-            "The reservation limit of its cgroup refused the mapping, so the whole segment lies on base pages.",
-            FIX + notice,
-            evidence=(
-                measured("segment", format_bytes(short.segment_bytes)),
-                measured("limit (reservation)", limit),
-                measured("cgroup", short.limit.cgroup_path),
-            ),
+        title = f"It fell back to base pages: its limit is {limit}, its segment {format_bytes(short.segment_bytes)}"
+        reason = "The reservation limit of its cgroup refused the mapping, so the whole segment lies on base pages."
+        evidence = (
+            measured("segment", format_bytes(short.segment_bytes)),
+            measured("limit (reservation)", limit),
+            measured("cgroup", short.limit.cgroup_path),
         )
+        yield wrong(CODE, database.key, title, reason, FIX + notice, evidence=evidence)

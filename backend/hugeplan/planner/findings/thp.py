@@ -25,24 +25,16 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     evidence = (measured("enabled", mode),)
     if mode == "always" and others:
         against = f" {', '.join(wants_always)} would rather have it always on." if wants_always else ""
-        yield attention(
-            CODE,
-            name,
-            "THP is always on beside a database",
+        reason = (
             "THP is always on: private memory of connections grows by whole 2M pages, and compaction stalls appear."
-            f"{against}",
-            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and transparent_hugepage=madvise at boot.",
-            evidence=evidence,
+            f"{against}"
         )
+        fix = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and transparent_hugepage=madvise at boot."
+        yield attention(CODE, name, "THP is always on beside a database", reason, fix, evidence=evidence)
     elif mode != "always" and wants_always and not others:
-        yield attention(
-            CODE,
-            name,
-            "THP is not always on, as its engines advise",
-            f"THP is {mode}. {', '.join(wants_always)}: the vendor advises always.",
-            "echo always > /sys/kernel/mm/transparent_hugepage/enabled, and transparent_hugepage=always at boot.",
-            evidence=evidence,
-        )
+        reason = f"THP is {mode}. {', '.join(wants_always)}: the vendor advises always."
+        fix = "echo always > /sys/kernel/mm/transparent_hugepage/enabled, and transparent_hugepage=always at boot."
+        yield attention(CODE, name, "THP is not always on, as its engines advise", reason, fix, evidence=evidence)
     elif mode == "always":
         yield ok(CODE, name, "THP is always on, as its engines advise", "THP is always on.", evidence=evidence)
     else:

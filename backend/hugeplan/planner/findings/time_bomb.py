@@ -19,12 +19,8 @@ def check(facts: Facts) -> Iterable[Finding]:
             continue
         short = time_bomb(database)
         if database.hugetlb_limits is None:
-            yield unknown(
-                CODE,
-                database.key,
-                "Whether a limit is below its huge pages is not known",
-                "The hugetlb limits of its cgroup are not known.",
-            )
+            title = "Whether a limit is below its huge pages is not known"
+            yield unknown(CODE, database.key, title, "The hugetlb limits of its cgroup are not known.")
         elif short is None:
             yield ok(CODE, database.key, "No limit is below its huge pages", "It may touch all that it has mapped.")
         else:

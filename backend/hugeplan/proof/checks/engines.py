@@ -135,14 +135,10 @@ def _absent(instance: InstancePlan, observed: Observation) -> Finding:
     engine = ENGINES[instance.engine].title if instance.engine in ENGINES else instance.engine
     tail = port_of_key(instance.runs_as or "")
     which = engine if tail is None else f"{engine} on port {tail}"
-    return unknown(
-        BACKING,
-        instance.name,
-        f"{which} is not running",
-        f"No server of {engine} was found that may be it.",
-        "Install the plan's file for it and start it, then verify again.",
-        evidence=(because(Cause.NOT_RUNNING),),
-    )
+    reason = f"No server of {engine} was found that may be it."
+    fix = "Install the plan's file for it and start it, then verify again."
+    evidence = (because(Cause.NOT_RUNNING),)
+    return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
 
 
 def _judged(code: str, instance: InstancePlan, group: _Group, judge: Judge) -> Finding:
@@ -181,22 +177,15 @@ def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server
     lies = f"The shared memory of {called(server)} lies on base pages"
     is_short = int(counts[0] or 0) < instance.demand.pages  # then the pool has its own finding
     if room is None or is_short or _limits(instance, server)[0].state is State.WRONG:
-        return wrong(
-            BACKING,
-            instance.name,
-            f"It runs on base pages, not on {planned}",
-            f"{lies}: it fell back, or never asked.",
-            "Set huge_pages = on (large_pages for MySQL), check the limit and the pool, and restart it.",
-            evidence=(pid,),
-        )
+        title = f"It runs on base pages, not on {planned}"
+        fix = "Set huge_pages = on (large_pages for MySQL), check the limit and the pool, and restart it."
+        return wrong(BACKING, instance.name, title, f"{lies}: it fell back, or never asked.", fix, evidence=(pid,))
     if room >= instance.demand.pages:
+        title = f"It still runs on base pages, not on {planned}"
+        reason = f"{lies}; {counted_pages(room, size)} are free. It started before they were, or did not ask."
+        evidence = (pid, measured("free pages", room), because(Cause.NOT_RESTARTED))
         return attention(
-            BACKING,
-            instance.name,
-            f"It still runs on base pages, not on {planned}",
-            f"{lies}; {counted_pages(room, size)} are free. It started before they were, or did not ask.",
-            "Install the plan's file for it and restart it.",
-            evidence=(pid, measured("free pages", room), because(Cause.NOT_RESTARTED)),
+            BACKING, instance.name, title, reason, "Install the plan's file for it and restart it.", evidence=evidence
         )
     others = holders(observed, size, {server.get("key")})
     known = sum(one.pages or 0 for one in others)
@@ -205,14 +194,10 @@ def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server
     if rest > 0 and all(one.pages is not None for one in others):
         more = f"{counted_pages(rest, size)} that no process read here has touched"
         who = f"{who}, and {more}" if who else more
-    return wrong(
-        BACKING,
-        instance.name,
-        f"It runs on base pages: {max(room, 0):,} of {instance.demand.pages:,} pages of {planned} are left for it",
-        f"{lies}. The pool's pages are held by {who}.",
-        "Stop the holders or plan for them too (hugeplan plan --node this), then restart it.",
-        evidence=(pid, measured("free pages", room), because(Cause.HELD)),
-    )
+    title = f"It runs on base pages: {max(room, 0):,} of {instance.demand.pages:,} pages of {planned} are left for it"
+    fix = "Stop the holders or plan for them too (hugeplan plan --node this), then restart it."
+    evidence = (pid, measured("free pages", room), because(Cause.HELD))
+    return wrong(BACKING, instance.name, title, f"{lies}. The pool's pages are held by {who}.", fix, evidence=evidence)
 
 
 def _backing(observed: Observation, instance: InstancePlan, server: Server) -> Finding:
@@ -221,13 +206,8 @@ def _backing(observed: Observation, instance: InstancePlan, server: Server) -> F
     status = server.get("huge_pages_status")
     pid = measured("pid", server.get("main_pid"))
     if status is None:
-        return unknown(
-            BACKING,
-            name,
-            "It is not known on which pages it runs",
-            "Its mappings could not be read: only root and the server's own user may.",
-            "Run hugeplan verify as root.",
-        )
+        reason = "Its mappings could not be read: only root and the server's own user may."
+        return unknown(BACKING, name, "It is not known on which pages it runs", reason, "Run hugeplan verify as root.")
     if not segments and status != "on":
         return _on_base_pages(observed, instance, server)
     sizes = sorted({int(s["page_bytes"]) for s in segments})
@@ -235,32 +215,20 @@ def _backing(observed: Observation, instance: InstancePlan, server: Server) -> F
     also = {size for size, _ in instance.demand.also_pages}
     pages = sum(-(-int(s["bytes"]) // int(s["page_bytes"])) for s in segments if s["page_bytes"] == instance.page_bytes)
     if sizes and instance.page_bytes not in sizes:
-        return wrong(
-            BACKING,
-            name,
-            f"It runs on pages of {', '.join(others)}, not of {planned}",
-            f"The plan reserves pages of {planned} for it; it took them from another pool.",
-            "Name the page size in its settings, or set default_hugepagesz= as planned.",
-            evidence=(pid, because(Cause.OTHER_SIZE)),
-        )
+        title = f"It runs on pages of {', '.join(others)}, not of {planned}"
+        reason = f"The plan reserves pages of {planned} for it; it took them from another pool."
+        fix = "Name the page size in its settings, or set default_hugepagesz= as planned."
+        return wrong(BACKING, name, title, reason, fix, evidence=(pid, because(Cause.OTHER_SIZE)))
     if status == "partial" or any(size not in also for size in sizes if size != instance.page_bytes):
-        return attention(
-            BACKING,
-            name,
-            "Only a part of its memory lies on the planned pages",
-            f"{counted_pages(pages, instance.page_bytes or 0)} are mapped; another part lies elsewhere.",
-            "Check that the pool was complete when it started, then restart it.",
-            evidence=(pid,),
-        )
+        title = "Only a part of its memory lies on the planned pages"
+        reason = f"{counted_pages(pages, instance.page_bytes or 0)} are mapped; another part lies elsewhere."
+        fix = "Check that the pool was complete when it started, then restart it."
+        return attention(BACKING, name, title, reason, fix, evidence=(pid,))
     planned_pages, error = instance.demand.pages, instance.demand.error_pages
     if pages and abs(pages - planned_pages) > error:
-        return attention(
-            BACKING,
-            name,
-            f"It maps {pages:,} pages of {planned}, {planned_pages:,} are planned",
-            *_why_other_pages(instance, server),
-            evidence=(pid, measured("pages mapped", pages)),
-        )
+        title = f"It maps {pages:,} pages of {planned}, {planned_pages:,} are planned"
+        evidence = (pid, measured("pages mapped", pages))
+        return attention(BACKING, name, title, *_why_other_pages(instance, server), evidence=evidence)
     mapped = f"It maps {counted_pages(pages, instance.page_bytes or 0)}." if pages else "Its mappings are huge."
     return ok(BACKING, name, f"It runs on pages of {planned}", mapped, evidence=(pid, measured("pages mapped", pages)))
 
@@ -348,11 +316,9 @@ def _memlock(instance: InstancePlan, server: Server) -> Finding:
     if limited is None:
         return unknown(MEMLOCK, instance.name, "How much it may lock is not known", "Its limits could not be read.")
     if limited and (limit or 0) < instance.demand.segment_bytes:
-        return wrong(
-            MEMLOCK,
-            instance.name,
-            "It may not lock its segment",
-            f"RLIMIT_MEMLOCK is {format_bytes(limit or 0)}, the segment {format_bytes(instance.demand.segment_bytes)}.",
-            "Install limits.d or the LimitMEMLOCK drop-in, then restart it.",
+        reason = (
+            f"RLIMIT_MEMLOCK is {format_bytes(limit or 0)}, the segment {format_bytes(instance.demand.segment_bytes)}."
         )
+        fix = "Install limits.d or the LimitMEMLOCK drop-in, then restart it."
+        return wrong(MEMLOCK, instance.name, "It may not lock its segment", reason, fix)
     return ok(MEMLOCK, instance.name, "It may lock its segment", "RLIMIT_MEMLOCK is large enough.")

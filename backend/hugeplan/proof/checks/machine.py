@@ -35,13 +35,9 @@ def check_default_size(plan: Plan, observed: Observation) -> Iterable[Finding]:
         yield unknown(DEFAULT, plan.node, "The default huge page size is not known", "It was not observed.")
     elif wanted != {real}:
         sizes = ", ".join(page_label(size) for size in sorted(wanted))
-        yield wrong(
-            DEFAULT,
-            plan.node,
-            f"The default huge page size is {page_label(real)}, not {sizes}",
-            f"{names} takes pages of the default size only.",
-            f"Set default_hugepagesz={sizes} on the kernel command line and reboot.",
-        )
+        title = f"The default huge page size is {page_label(real)}, not {sizes}"
+        fix = f"Set default_hugepagesz={sizes} on the kernel command line and reboot."
+        yield wrong(DEFAULT, plan.node, title, f"{names} takes pages of the default size only.", fix)
     else:
         yield ok(DEFAULT, plan.node, f"The default huge page size is {page_label(real)}", f"{names} takes it.")
 
@@ -55,22 +51,14 @@ def check_thp(plan: Plan, observed: Observation) -> Iterable[Finding]:
     if enabled is None:
         yield unknown(THP, plan.node, "The mode of transparent huge pages is not known", "It was not observed.")
     elif asked and enabled not in asked:
-        yield attention(
-            THP,
-            plan.node,
-            f"Transparent huge pages are {enabled}, the plan's engines ask for {', '.join(sorted(asked))}",
-            "The engines' vendors ask for another mode.",
-            "Install the thp_tmpfiles artifact.",
-        )
+        title = f"Transparent huge pages are {enabled}, the plan's engines ask for {', '.join(sorted(asked))}"
+        reason = "The engines' vendors ask for another mode."
+        yield attention(THP, plan.node, title, reason, "Install the thp_tmpfiles artifact.")
     elif not asked and enabled == "always":
-        yield attention(
-            THP,
-            plan.node,
-            "Transparent huge pages are always on beside a database",
-            "Private memory is made of huge pages too, which wastes memory and stalls allocations.",
-            "Set transparent_hugepage=madvise.",
-            evidence=(measured("enabled", enabled),),
-        )
+        title = "Transparent huge pages are always on beside a database"
+        reason = "Private memory is made of huge pages too, which wastes memory and stalls allocations."
+        fix = "Set transparent_hugepage=madvise."
+        yield attention(THP, plan.node, title, reason, fix, evidence=(measured("enabled", enabled),))
     else:
         yield ok(THP, plan.node, f"Transparent huge pages are {enabled}", "That is as the plan's engines want it.")
 
@@ -90,23 +78,17 @@ def check_kubelet(plan: Plan, observed: Observation) -> Iterable[Finding]:
         resource = kubernetes_resource_name(size)
         pages = [int((observed.global_pool(size) or {}).get("nr_hugepages") or 0)]
         if capacity is None or (capacity.get(resource) is None and pages[0]):
-            yield unknown(
-                KUBELET,
-                resource,
-                "Whether the kubelet knows the pool is not known",
-                f"Its capacity was not read; it started at {kubelet.get('started_at')}.",
-                "Restart it after the pools changed, and let the agent read the node's status.",
-            )
+            reason = f"Its capacity was not read; it started at {kubelet.get('started_at')}."
+            fix = "Restart it after the pools changed, and let the agent read the node's status."
+            yield unknown(KUBELET, resource, "Whether the kubelet knows the pool is not known", reason, fix)
         elif (capacity.get(resource) or 0) != pages[0] * size:
-            yield wrong(
-                KUBELET,
-                resource,
-                "The kubelet started before the pool was changed",
+            title = "The kubelet started before the pool was changed"
+            reason = (
                 f"It offers {format_bytes(capacity.get(resource) or 0)}, the pool holds "
-                f"{format_bytes(pages[0] * size)}.",
-                "Restart the kubelet: it reads the pools at its start only.",
-                evidence=(because(Cause.KUBELET),),
+                f"{format_bytes(pages[0] * size)}."
             )
+            fix = "Restart the kubelet: it reads the pools at its start only."
+            yield wrong(KUBELET, resource, title, reason, fix, evidence=(because(Cause.KUBELET),))
         else:
             yield ok(KUBELET, resource, "The kubelet knows the pool", f"It offers {format_bytes(pages[0] * size)}.")
 
@@ -129,36 +111,27 @@ def check_next_boot(plan: Plan, observed: Observation) -> Iterable[Finding]:
         arch=observed.inventory.get("architecture") or "x86_64",
     )
     for item in found.ignored:
-        yield wrong(
-            BOOT,
-            item.word,
-            "The kernel ignores this word of its command line",
-            f"{item.word}: {item.reason}.",
-            "hugeplan lint --fix writes the words in the right order.",
-            evidence=(given("word", item.word),),
-        )
+        title = "The kernel ignores this word of its command line"
+        fix = "hugeplan lint --fix writes the words in the right order."
+        yield wrong(BOOT, item.word, title, f"{item.word}: {item.reason}.", fix, evidence=(given("word", item.word),))
     asked = {size: sum(by_node.values()) for size, by_node in found.pools.items()}
     planned: dict[int, int] = {}
     for pool in plan.pools:
         planned[pool.page_bytes] = planned.get(pool.page_bytes, 0) + pool.pages
     if not asked:
-        yield attention(
-            BOOT,
-            plan.node,
-            "The command line reserves nothing",
+        reason = (
             "The pools come from a unit, sysctl.d, tmpfiles.d or by hand; a reboot keeps "
-            "them only if one of these is installed.",
-            "Install one of the plan's files; large pages are sure on the command line only.",
+            "them only if one of these is installed."
         )
+        fix = "Install one of the plan's files; large pages are sure on the command line only."
+        yield attention(BOOT, plan.node, "The command line reserves nothing", reason, fix)
     elif asked != {size: pages for size, pages in planned.items() if pages}:
-        yield attention(
-            BOOT,
-            plan.node,
-            "The command line reserves something else than the plan",
+        title = "The command line reserves something else than the plan"
+        reason = (
             "It asks for "
             + ", ".join(f"{pages:,} pages of {page_label(size)}" for size, pages in sorted(asked.items()))
-            + ".",
-            "Install the plan's command line.",
+            + "."
         )
+        yield attention(BOOT, plan.node, title, reason, "Install the plan's command line.")
     elif not found.ignored:
         yield ok(BOOT, plan.node, "A reboot reserves the plan again", "The command line has the planned words.")

@@ -80,22 +80,13 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
                 evidence=(measured("nr_hugepages", real), because(Cause.SHORT)),
             )
         elif real > pool.pages:
-            yield attention(
-                COUNT,
-                subject,
-                f"{real - pool.pages:,} more pages than planned are allocated",
-                f"{planned} are planned, {real} are allocated: nobody else can use the difference.",
-                "Find who reserves them (hugeplan lint /proc/cmdline /etc/sysctl.d/*.conf), or plan again.",
-                evidence=(measured("nr_hugepages", real),),
-            )
+            title = f"{real - pool.pages:,} more pages than planned are allocated"
+            reason = f"{planned} are planned, {real} are allocated: nobody else can use the difference."
+            fix = "Find who reserves them (hugeplan lint /proc/cmdline /etc/sysctl.d/*.conf), or plan again."
+            yield attention(COUNT, subject, title, reason, fix, evidence=(measured("nr_hugepages", real),))
         else:
-            yield ok(
-                COUNT,
-                subject,
-                "The pool is as planned",
-                f"{planned} are allocated.",
-                evidence=(measured("nr_hugepages", real),),
-            )
+            title = "The pool is as planned"
+            yield ok(COUNT, subject, title, f"{planned} are allocated.", evidence=(measured("nr_hugepages", real),))
 
 
 def check_overcommit(plan: Plan, observed: Observation) -> Iterable[Finding]:
@@ -104,21 +95,15 @@ def check_overcommit(plan: Plan, observed: Observation) -> Iterable[Finding]:
         found, subject = observed.global_pool(size), page_label(size)
         over = None if found is None else found.get("nr_overcommit_hugepages")
         if over is None:
-            yield unknown(
-                OVERCOMMIT,
-                subject,
-                "Whether the pool has surplus pages is not known",
-                "nr_overcommit_hugepages was not read.",
-            )
+            title = "Whether the pool has surplus pages is not known"
+            yield unknown(OVERCOMMIT, subject, title, "nr_overcommit_hugepages was not read.")
         elif over or (found or {}).get("surplus_hugepages"):
             lent = (found or {}).get("surplus_hugepages") or 0
-            yield attention(
-                OVERCOMMIT,
-                subject,
-                f"The kernel may take {over:,} pages beyond the pool",
-                f"nr_overcommit_hugepages is {over}, {lent} surplus pages are in use now: a short pool goes unnoticed.",
-                "Set nr_overcommit_hugepages to 0 and reserve what is needed.",
+            reason = (
+                f"nr_overcommit_hugepages is {over}, {lent} surplus pages are in use now: a short pool goes unnoticed."
             )
+            fix = "Set nr_overcommit_hugepages to 0 and reserve what is needed."
+            yield attention(OVERCOMMIT, subject, f"The kernel may take {over:,} pages beyond the pool", reason, fix)
         else:
             yield ok(OVERCOMMIT, subject, "No page can be taken beyond the pool", "nr_overcommit_hugepages is 0.")
 
@@ -139,23 +124,15 @@ def check_idle(plan: Plan, observed: Observation) -> Iterable[Finding]:
             continue  # nothing stands: the count has its own finding
         demand = sum(pool.demand_pages for pool in plan.pools if pool.page_bytes == size)
         if used == 0:
-            yield attention(
-                IDLE,
-                subject,
-                "Nothing uses the pool",
-                f"All {counted_pages(total, size)} are free and none is reserved by a mapping.",
-                "Start the database, and check that it asks for huge pages.",
-                evidence=(measured("free_hugepages", free), measured("resv_hugepages", reserved)),
-            )
+            reason = f"All {counted_pages(total, size)} are free and none is reserved by a mapping."
+            fix = "Start the database, and check that it asks for huge pages."
+            evidence = (measured("free_hugepages", free), measured("resv_hugepages", reserved))
+            yield attention(IDLE, subject, "Nothing uses the pool", reason, fix, evidence=evidence)
         elif used < demand * 9 // 10:
-            yield attention(
-                IDLE,
-                subject,
-                f"{idle:,} of {total:,} pages are idle",
-                f"{used:,} pages are mapped or reserved, {demand:,} were planned to be.",
-                "An engine fell back to base pages, is not running, or is smaller than planned.",
-                evidence=(measured("free_hugepages", free), measured("resv_hugepages", reserved)),
-            )
+            reason = f"{used:,} pages are mapped or reserved, {demand:,} were planned to be."
+            fix = "An engine fell back to base pages, is not running, or is smaller than planned."
+            evidence = (measured("free_hugepages", free), measured("resv_hugepages", reserved))
+            yield attention(IDLE, subject, f"{idle:,} of {total:,} pages are idle", reason, fix, evidence=evidence)
         else:
             yield ok(IDLE, subject, "The pool is used", f"{used:,} pages are mapped or reserved of {total:,}.")
 
@@ -174,29 +151,19 @@ def check_room(plan: Plan, observed: Observation) -> Iterable[Finding]:
                 ROOM, subject, "Whether the missing pages can be made is not known", "The free blocks were not read."
             )
         elif pool.page_bytes > largest:
-            yield attention(
-                ROOM,
-                subject,
-                "Pages of this size are sure at boot only",
+            reason = (
                 f"{page_label(pool.page_bytes)} is larger than the largest free block that the "
-                f"kernel keeps, {format_bytes(largest)}.",
-                "Reserve them on the kernel command line and reboot, or set hugetlb_cma= there.",
+                f"kernel keeps, {format_bytes(largest)}."
             )
+            fix = "Reserve them on the kernel command line and reboot, or set hugetlb_cma= there."
+            yield attention(ROOM, subject, "Pages of this size are sure at boot only", reason, fix)
         else:
             blocks = observed.free_blocks(pool.numa_node, pool.page_bytes) or 0
             if blocks >= missing:
-                yield ok(
-                    ROOM,
-                    subject,
-                    "The missing pages can be made now",
-                    f"{blocks} free blocks of {page_label(pool.page_bytes)}, {missing:,} pages are missing.",
-                )
+                reason = f"{blocks} free blocks of {page_label(pool.page_bytes)}, {missing:,} pages are missing."
+                yield ok(ROOM, subject, "The missing pages can be made now", reason)
             else:
-                yield attention(
-                    ROOM,
-                    subject,
-                    f"{blocks} free blocks for {missing} missing pages",
-                    "The kernel must compact memory for the rest, which may not succeed.",
-                    "hugeplan apply compacts between its steps; else reserve at boot.",
-                    evidence=(measured("free blocks", blocks),),
-                )
+                title = f"{blocks} free blocks for {missing} missing pages"
+                reason = "The kernel must compact memory for the rest, which may not succeed."
+                fix = "hugeplan apply compacts between its steps; else reserve at boot."
+                yield attention(ROOM, subject, title, reason, fix, evidence=(measured("free blocks", blocks),))
