@@ -15,26 +15,12 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from hugeplan.access import machines, repository
-from hugeplan.access.schemas import (
-    EnrolmentLimits,
-    Role,
-    Session,
-    Token,
-    TokenCreate,
-    TokenCreated,
-    TokenRevoked,
-)
+from hugeplan.access.schemas import EnrolmentLimits, Role, Session, Token, TokenCreate, TokenCreated, TokenRevoked
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.db.models import Machine
 from hugeplan.db.models import Token as TokenRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import (
-    FieldProblem,
-    ForbiddenError,
-    NotFoundError,
-    UnauthenticatedError,
-    invalid_input,
-)
+from hugeplan.errors import FieldProblem, ForbiddenError, NotFoundError, UnauthenticatedError, invalid_input
 
 TOKEN_PREFIX = "hp_"  # noqa: S105 - a prefix, so that a leaked token is recognised by scanners
 FRESH_LOGIN = timedelta(minutes=15)

@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import (
-    Artifact,
-    all_of,
-    count_path,
-    one_line,
-    planned_pools,
-    pool_checks,
-    restore_counts,
-)
+from hugeplan.artifacts.base import Artifact, all_of, count_path, one_line, planned_pools, pool_checks, restore_counts
 from hugeplan.planner.model import Plan, PlanRequest, PoolPlan
 from hugeplan.planner.pages import sysfs_directory_name
 

@@ -6,16 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from hugeplan.artifacts import pod
-from hugeplan.artifacts.base import (
-    Artifact,
-    Renderer,
-    Restart,
-    all_of,
-    slug,
-    unique_kinds,
-    with_pool,
-    yaml_text,
-)
+from hugeplan.artifacts.base import Artifact, Renderer, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.artifacts.owners import patched

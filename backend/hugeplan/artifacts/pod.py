@@ -10,16 +10,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any, Final
 
-from hugeplan.artifacts.base import (
-    Artifact,
-    Restart,
-    all_of,
-    node_checks,
-    slug,
-    unique_kinds,
-    with_pool,
-    yaml_text,
-)
+from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.in_pod import pod_names
 from hugeplan.artifacts.owners import limits_field, patched
 from hugeplan.planner.memory.kubernetes import huge_page_limits, pod_memory

@@ -21,13 +21,7 @@ from hugeplan.cli.this_node import observe
 from hugeplan.documents.plans import SCHEMA_VERSION
 from hugeplan.planner.demand import ENGINES, DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import (
-    DatabaseInstance,
-    Plan,
-    PlanRequest,
-    State,
-    Tenant,
-)
+from hugeplan.planner.model import DatabaseInstance, Plan, PlanRequest, State, Tenant
 from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import parse_whole_number

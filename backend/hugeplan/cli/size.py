@@ -26,13 +26,7 @@ from hugeplan.planner.pages import (
     page_label,
     usual_default_size,
 )
-from hugeplan.planner.units import (
-    format_bytes,
-    format_iec_bytes,
-    parse_iec_bytes,
-    parse_page_size,
-    parse_whole_number,
-)
+from hugeplan.planner.units import format_bytes, format_iec_bytes, parse_iec_bytes, parse_page_size, parse_whole_number
 
 _NO_HUGE_PAGES: Final = frozenset({"base", "none"})
 _EPILOG: Final = """\

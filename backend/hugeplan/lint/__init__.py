@@ -11,17 +11,7 @@ from dataclasses import replace
 from hugeplan.lint.detect import read_source
 from hugeplan.lint.engines_beside import MISSING
 from hugeplan.lint.kinds.resources import NO_LIMIT
-from hugeplan.lint.model import (
-    Context,
-    Edit,
-    FileReport,
-    LimitFact,
-    Problem,
-    Reading,
-    Rule,
-    Severity,
-    Source,
-)
+from hugeplan.lint.model import Context, Edit, FileReport, LimitFact, Problem, Reading, Rule, Severity, Source
 from hugeplan.lint.together import default_size, together
 
 _PASSES = 6

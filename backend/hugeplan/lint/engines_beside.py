@@ -8,29 +8,14 @@ from dataclasses import replace
 from typing import Final
 
 from hugeplan.lint.kinds.postgresql_conf import mode_of
-from hugeplan.lint.model import (
-    Context,
-    Edit,
-    EngineFact,
-    LimitFact,
-    Notes,
-    Problem,
-    Rule,
-    Severity,
-    wrong,
-)
+from hugeplan.lint.model import Context, Edit, EngineFact, LimitFact, Notes, Problem, Rule, Severity, wrong
 from hugeplan.planner.demand import DemandContext, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.findings import findings_by, pod_limit, what_is_wrong
 from hugeplan.planner.findings.base import Claim, Facts
 from hugeplan.planner.model import DatabaseInstance, Demand, Finding, State
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
-from hugeplan.planner.units import (
-    format_bytes,
-    format_kubernetes_bytes,
-    parse_jvm_bytes,
-    parse_postgresql_bytes,
-)
+from hugeplan.planner.units import format_bytes, format_kubernetes_bytes, parse_jvm_bytes, parse_postgresql_bytes
 
 CGROUP: Final = "hugetlb cgroup controller: Documentation/admin-guide/cgroup-v2.rst HugeTLB; opencontainers/runc#4073"
 

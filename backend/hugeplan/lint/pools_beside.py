@@ -6,34 +6,15 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from hugeplan.lint.engines_beside import (
-    CGROUP,
-    MISSING,
-    asks_for_pages,
-    container_of,
-    is_off,
-    of_whole_pod,
-    wanted,
-)
+from hugeplan.lint.engines_beside import CGROUP, MISSING, asks_for_pages, container_of, is_off, of_whole_pod, wanted
 from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
 from hugeplan.lint.kinds.sysctl import SHRUNK
 from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
-from hugeplan.lint.model import (
-    Context,
-    EngineFact,
-    LimitFact,
-    Notes,
-    PoolFact,
-    Reading,
-    attention,
-    wrong,
-)
+from hugeplan.lint.model import Context, EngineFact, LimitFact, Notes, PoolFact, Reading, attention, wrong
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import Demand
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
-from hugeplan.planner.units import (
-    format_bytes,
-)
+from hugeplan.planner.units import format_bytes
 
 POOL_BELOW: Final = wrong(
     "pool-below-segment",

@@ -27,11 +27,7 @@ from hugeplan.lint.pools_beside import (
     without_limit,
 )
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.units import (
-    format_bytes,
-    format_kubernetes_bytes,
-    parse_mysql_bytes,
-)
+from hugeplan.planner.units import format_bytes, format_kubernetes_bytes, parse_mysql_bytes
 
 PHANTOM: Final = attention(
     "kubelet-phantom-eviction",

@@ -13,14 +13,7 @@ from typing import Final
 from hugeplan.measuring import room
 from hugeplan.measuring.batches import Side
 from hugeplan.measuring.pools import CannotReserveError, reserved
-from hugeplan.measuring.postgresql_clients import (
-    Case,
-    DriverClients,
-    Pgbench,
-    ScriptedPgbench,
-    Workers,
-    cases,
-)
+from hugeplan.measuring.postgresql_clients import Case, DriverClients, Pgbench, ScriptedPgbench, Workers, cases
 from hugeplan.measuring.postgresql_server import Server, ServerError, Shape, shared_huge_bytes
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
 from hugeplan.planner.model import GIB, MIB

@@ -5,13 +5,7 @@ One engine is one file and a row in ``engines``; one operator is one file in ``o
 
 from __future__ import annotations
 
-from hugeplan.recognition.base import (
-    ContainerView,
-    MountedFile,
-    Objects,
-    PodView,
-    Recognised,
-)
+from hugeplan.recognition.base import ContainerView, MountedFile, Objects, PodView, Recognised
 from hugeplan.recognition.operators import OPERATORS, RESOURCES
 from hugeplan.recognition.recognise import engine_of, may_hold_database, recognise
 

@@ -19,13 +19,7 @@ from typing import Final
 
 import msgspec
 
-from hugeplan.errors import (
-    RETRY_AFTER_SECONDS,
-    FieldProblem,
-    InvalidInputError,
-    RateLimitedError,
-    UnavailableError,
-)
+from hugeplan.errors import RETRY_AFTER_SECONDS, FieldProblem, InvalidInputError, RateLimitedError, UnavailableError
 from hugeplan.sandbox.orders import LENGTH, STAYS, Limits, Order, Outcome, Refusal
 
 AT_ONCE: Final = 4

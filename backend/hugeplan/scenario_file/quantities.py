@@ -13,12 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hugeplan.planner.errors import UnitError
-from hugeplan.planner.units import (
-    parse_fraction,
-    parse_iec_bytes,
-    parse_kubernetes_bytes,
-    parse_page_size,
-)
+from hugeplan.planner.units import parse_fraction, parse_iec_bytes, parse_kubernetes_bytes, parse_page_size
 
 MEMORY_EXPECTED = "a size such as 64GiB, 512MiB, 512Mi or a whole number of bytes"
 QUANTITY_EXPECTED = "a size such as 512Mi, 2Gi, 8GiB or a whole number of bytes"

@@ -25,11 +25,7 @@ from hugeplan.db.models import PlanInForceRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.plan_digest import FORMAT, canonical, digest_of, short
 from hugeplan.documents.plans import SCHEMA_VERSION, read_plan
-from hugeplan.errors import (
-    ConflictError,
-    NotFoundError,
-    PlanDoesNotFitError,
-)
+from hugeplan.errors import ConflictError, NotFoundError, PlanDoesNotFitError
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite

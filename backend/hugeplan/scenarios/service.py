@@ -23,12 +23,7 @@ from hugeplan.api.schemas import JsonObject
 from hugeplan.api.unread import Unread
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotFoundError,
-    PreconditionFailedError,
-)
+from hugeplan.errors import ConflictError, InvalidInputError, NotFoundError, PreconditionFailedError
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.planner.model import NodeFacts, NodeSample

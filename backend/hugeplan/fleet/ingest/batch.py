@@ -15,18 +15,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from hugeplan.access.machines import CLONE_MARK
-from hugeplan.db.exchange import (
-    BEGIN,
-    COMMIT,
-    ROLLBACK,
-    Call,
-    Exchange,
-    Prepared,
-    Row,
-    texts,
-    times,
-    uuids,
-)
+from hugeplan.db.exchange import BEGIN, COMMIT, ROLLBACK, Call, Exchange, Prepared, Row, texts, times, uuids
 from hugeplan.documents.against import restored
 from hugeplan.documents.report import Report
 from hugeplan.documents.sealed import DamagedBlockError, unseal

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from hugeplan.planner.choice.page_size_candidate import (
-    Candidate,
-    CandidateSetting,
-    candidate_at,
-    candidate_sizes,
-)
+from hugeplan.planner.choice.page_size_candidate import Candidate, CandidateSetting, candidate_at, candidate_sizes
 from hugeplan.planner.demand import DemandContext, Engine, OnShortage, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.gain.page_size_gain import gains_of_all

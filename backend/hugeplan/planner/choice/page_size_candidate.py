@@ -16,17 +16,7 @@ from hugeplan.planner.errors import PageSizeError
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
 from hugeplan.planner.memory.page_tables import InstanceTables, base_tables_bytes, returned_tables_bytes
 from hugeplan.planner.memory.pools import most_idle_bytes, most_slack_pages, present_pages
-from hugeplan.planner.model import (
-    GIB,
-    KIB,
-    MIB,
-    Choice,
-    DatabaseInstance,
-    Demand,
-    Gain,
-    NodeFacts,
-    Policy,
-)
+from hugeplan.planner.model import GIB, KIB, MIB, Choice, DatabaseInstance, Demand, Gain, NodeFacts, Policy
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 

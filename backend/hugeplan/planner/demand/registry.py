@@ -9,16 +9,7 @@ from typing import Final
 
 from hugeplan.planner.demand.accesses import AccessProfile, given_accesses
 from hugeplan.planner.demand.base import DemandContext, Engine, closest_hint, require_page_size
-from hugeplan.planner.demand.engines import (
-    advice,
-    db2,
-    generic,
-    jvm,
-    mariadb,
-    mysql,
-    oracle,
-    postgresql,
-)
+from hugeplan.planner.demand.engines import advice, db2, generic, jvm, mariadb, mysql, oracle, postgresql
 from hugeplan.planner.errors import PlannerError, UnknownEngineError
 from hugeplan.planner.model import GIB, DatabaseInstance, Demand
 from hugeplan.planner.pages import HUGE_PAGE_SIZES, usual_default_size

@@ -17,27 +17,11 @@ from hugeplan.planner.demand.model_error import ModelError
 from hugeplan.planner.demand.published_bands import band_of
 from hugeplan.planner.gain.cases import Case, Scenario, is_described, savings_of
 from hugeplan.planner.gain.measured_here import measured_in_place, shape_of
-from hugeplan.planner.gain.translation_saving import (
-    NATIVE_BOUND,
-    NESTED_BOUND,
-    Saving,
-    l1_miss_ns,
-)
+from hugeplan.planner.gain.translation_saving import NATIVE_BOUND, NESTED_BOUND, Saving, l1_miss_ns
 from hugeplan.planner.gain.walk_bound import bounded_by_walks
 from hugeplan.planner.gain.walk_cost import ASSUMED_MEMORY_NS
 from hugeplan.planner.memory.page_tables import instance_tables
-from hugeplan.planner.model import (
-    KIB,
-    MIB,
-    Confidence,
-    DatabaseInstance,
-    Demand,
-    Gain,
-    NodeFacts,
-    Range,
-    Source,
-    Term,
-)
+from hugeplan.planner.model import KIB, MIB, Confidence, DatabaseInstance, Demand, Gain, NodeFacts, Range, Source, Term
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_change, with_minus
 

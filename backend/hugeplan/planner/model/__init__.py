@@ -8,12 +8,7 @@ unless a field says otherwise.
 
 from __future__ import annotations
 
-from hugeplan.planner.model.demand import (
-    Demand,
-    FitSuggestion,
-    Segment,
-    SettingAdvice,
-)
+from hugeplan.planner.model.demand import Demand, FitSuggestion, Segment, SettingAdvice
 from hugeplan.planner.model.hardware import (
     CurvePoint,
     EffectiveGranule,
@@ -22,17 +17,8 @@ from hugeplan.planner.model.hardware import (
     PressurePoint,
     TlbLevel,
 )
-from hugeplan.planner.model.ledger import (
-    Ledger,
-    LedgerKind,
-    LedgerPart,
-    PoolPlan,
-)
-from hugeplan.planner.model.node import (
-    NodeFacts,
-    NumaNode,
-    Pool,
-)
+from hugeplan.planner.model.ledger import Ledger, LedgerKind, LedgerPart, PoolPlan
+from hugeplan.planner.model.node import NodeFacts, NumaNode, Pool
 from hugeplan.planner.model.observed import (
     GlobalPool,
     Meminfo,

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from hugeplan.planner.demand.accesses import (
-    AccessProfile,
-    AccessRegion,
-    client_lookup,
-    data_set,
-)
+from hugeplan.planner.demand.accesses import AccessProfile, AccessRegion, client_lookup, data_set
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
 

@@ -9,13 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from hugeplan.planner.demand.accesses import (
-    CLIENT_OPERATION_NS,
-    AccessProfile,
-    AccessRegion,
-    DataSet,
-    data_set,
-)
+from hugeplan.planner.demand.accesses import CLIENT_OPERATION_NS, AccessProfile, AccessRegion, DataSet, data_set
 from hugeplan.planner.demand.model_error import ModelError, error_of_clients, error_of_rows
 from hugeplan.planner.model import DatabaseInstance, Demand, Source, Term
 
