@@ -1,8 +1,9 @@
 """The command line: one file a command, one row a command in :data:`COMMANDS`.
 
-A command's module has ``add_arguments(parser)`` and ``run(arguments) -> int`` (the exit status). It is imported only
-when its command is run, so that planning needs neither the server nor a database. Wrong input is one line on
-standard error that names the field, the value and the valid range, and exit status 2.
+A command's module has ``add_arguments(parser)`` and ``run(arguments) -> int`` (the exit status), and may have an
+``EPILOG`` for its help. It is imported only when its command is run, so that planning needs neither the server nor a
+database. Wrong input is one line on standard error that names the field, the value and the valid range, and exit
+status 2.
 """
 
 from __future__ import annotations
@@ -254,7 +255,10 @@ def _parser(given: Sequence[str]) -> OneLineParser:
     for row in COMMANDS:
         subparser = commands.add_parser(row.name, help=row.summary, description=_sentence(row.summary))
         if row.name == chosen:
-            _module_of(row).add_arguments(subparser)
+            module = _module_of(row)
+            module.add_arguments(subparser)
+            if hasattr(module, "EPILOG"):
+                subparser.epilog, subparser.formatter_class = module.EPILOG, argparse.RawDescriptionHelpFormatter
     return parser
 
 

@@ -41,7 +41,7 @@ EXIT_UNDECIDED: Final = 3
 EXIT_OTHER_WRONG: Final = 4
 EXIT_NOT_RESTORED: Final = 5
 EXIT_NEXT_STEP: Final = 6
-_EPILOG: Final = """\
+EPILOG: Final = """\
 exit status:
   0  the planned pools are allocated and the plan is in force
   1  the pools were not reached (or the run was interrupted); the previous counts are back
@@ -63,8 +63,6 @@ class _InterruptedError(Exception):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``apply``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="what hugeplan plan --json wrote")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")

@@ -15,7 +15,7 @@ from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 
-_EPILOG: Final = """\
+EPILOG: Final = """\
 exit status: 0 written (or no difference), 1 the plan does not fit or --diff found a difference, 2 wrong input
 
 examples:
@@ -28,8 +28,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``artifacts``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument("plan", metavar="PLAN", help="what hugeplan plan --json wrote; - reads standard input")
     parser.add_argument("--out", metavar="DIR", help="write the bundle into this folder")
     parser.add_argument("--zip", metavar="FILE", help="write the bundle as a zip archive")

@@ -15,7 +15,7 @@ from hugeplan.planner.pool_benefit.throughput_curve import BenefitCurve, fit_ben
 from hugeplan.planner.pool_benefit.throughput_table import parse_benefit_table
 from hugeplan.planner.units import format_bytes, parse_iec_bytes
 
-_EPILOG: Final = """\
+EPILOG: Final = """\
 examples:
   hugeplan benefit throughput.csv
   hugeplan benefit throughput.csv --at 24GiB --at 48GiB --worth 150
@@ -26,8 +26,6 @@ Each line of the table is a pool size and a throughput, split by comma, semicolo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``benefit``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument("table", help="a file with the table; - reads standard input")
     parser.add_argument("--unit", metavar="SIZE", help="what a bare pool size counts, such as 1MiB (default: 1GiB)")
     parser.add_argument("--at", action="append", default=[], metavar="SIZE", help="a pool size to ask; may be repeated")

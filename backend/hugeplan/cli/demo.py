@@ -28,6 +28,7 @@ from hugeplan import embedded
 from hugeplan.access import bootstrap
 from hugeplan.access.schemas import Role
 from hugeplan.cli import InputError
+from hugeplan.cli.secrets import write_secret
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.serving import bind, serve
 from hugeplan.db import migrate
@@ -63,15 +64,6 @@ def _hang_up(_signal: int, _frame: FrameType | None) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, never showing it otherwise in between."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text + "\n")
-    fresh.replace(path)
-
-
 def _read(path: Path) -> str | None:
     try:
         return path.read_text().strip() or None
@@ -90,7 +82,7 @@ async def prepare_tokens(settings: Settings) -> str:
             # folder may have moved to another machine.
             if role is Role.AGENT or secret is None or not await bootstrap.is_usable(database, secret, role):
                 secret = await bootstrap.replace_token(database, f"demo {role}", role)
-            write_private(path, secret)
+            write_secret(path, secret)
         return await bootstrap.create_login_link(database, _read(settings.state_dir / ADMIN_TOKEN_FILE) or "")
     finally:
         await database.dispose()

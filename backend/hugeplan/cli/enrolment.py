@@ -7,10 +7,8 @@ from uuid import UUID
 
 from hugeplan.access import audit, enrolments
 from hugeplan.access.schemas import EnrolmentDecision, PendingEnrolment
-from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.token import print_from_database, user_name
-from hugeplan.db.engine import create_engine
-from hugeplan.db.session import Database, WriteSession
+from hugeplan.db.session import WriteSession
 from hugeplan.settings import Settings
 
 _DECISIONS = {"approve": enrolments.APPROVED, "refuse": enrolments.REFUSED}
@@ -43,7 +41,7 @@ def _line(asked: PendingEnrolment) -> str:
     )
 
 
-async def _list(session: WriteSession) -> str:
+async def _list(session: WriteSession, *_: object) -> str:
     lines: list[str] = []
     cursor = None
     while True:
@@ -54,10 +52,10 @@ async def _list(session: WriteSession) -> str:
             return "\n".join(lines) or "No machine waits for a decision."
 
 
-async def _decide(session: WriteSession, request_id: UUID, action: str) -> str:
+async def _decide(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
     who = f"hugeplan enrolment ({user_name()})"
-    word = EnrolmentDecision.model_validate({"decision": _DECISIONS[action]})
-    decided = await enrolments.decide(session, who, request_id, word)
+    word = EnrolmentDecision.model_validate({"decision": _DECISIONS[arguments.action]})
+    decided = await enrolments.decide(session, who, arguments.id, word)
     await audit.record(
         session,
         actor=None,
@@ -71,17 +69,6 @@ async def _decide(session: WriteSession, request_id: UUID, action: str) -> str:
     return f"{decided.node_name} is {word.decision}."
 
 
-async def _act(settings: Settings, arguments: argparse.Namespace) -> str:
-    database = Database(create_engine(settings))
-    try:
-        async with database.write() as session:
-            if arguments.action == "list":
-                return await _list(session)
-            return await _decide(session, arguments.id, arguments.action)
-    finally:
-        await database.dispose()
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked and print its result."""
-    return print_from_database(_act(load_settings(), arguments))
+    return print_from_database(_list if arguments.action == "list" else _decide, arguments)

@@ -20,7 +20,7 @@ from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.scenario import scenario_document
 
-_EPILOG: Final = f"""\
+EPILOG: Final = f"""\
 sources:
   kubernetes FILE   kubectl get nodes,pods,pvc,configmaps -A -o json; - reads standard input
   prometheus URL    node_exporter and kube-state-metrics (HUGEPLAN_PROMETHEUS_TOKEN: a bearer token)
@@ -38,8 +38,6 @@ _BATCH: Final = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``import``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument("source", choices=sorted(_READERS), help="what is read")
     parser.add_argument("path", help="a file, a folder or a URL, by source")
     parser.add_argument("--out", metavar="DIR", help="write one scenario file per node into this folder")

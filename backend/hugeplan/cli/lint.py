@@ -21,7 +21,7 @@ from hugeplan.lint.output import as_json, as_sarif, as_text
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture
 from hugeplan.planner.units import parse_iec_bytes, parse_page_size
 
-_EPILOG: Final = """\
+EPILOG: Final = """\
 It knows kernel command lines (GRUB, boot loader entries, /proc/cmdline), sysctl.d, tmpfiles.d, limits.d, systemd units,
 TuneD, pods and everything with a pod template, kubelet configurations, PerformanceProfiles, operators' custom
 resources, postgresql.conf, my.cnf, JVM options and more, by content. Files given together are checked against each
@@ -42,8 +42,6 @@ MAX_FILES: Final = 2000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``lint``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument(
         "files", nargs="+", metavar="FILE",
         help="a file to check; of a folder, every file below it that the linter knows; - reads standard input",

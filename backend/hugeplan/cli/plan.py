@@ -13,7 +13,7 @@ from hugeplan.cli.files import decode_text, read_bytes
 from hugeplan.inventory.kubernetes.documents import looks_like_kubernetes
 from hugeplan.planner.demand import ENGINES
 
-_EPILOG: Final = """\
+EPILOG: Final = """\
 examples:
   hugeplan plan scenario.yaml
   hugeplan plan scenario.yaml --json
@@ -35,8 +35,6 @@ exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit, 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``plan``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument(
         "scenario", nargs="?", help="a scenario (YAML or JSON) or Kubernetes objects; - reads standard input"
     )

@@ -29,7 +29,7 @@ from hugeplan.planner.pages import (
 from hugeplan.planner.units import format_bytes, format_iec_bytes, parse_iec_bytes, parse_page_size, parse_whole_number
 
 _NO_HUGE_PAGES: Final = frozenset({"base", "none"})
-_EPILOG: Final = """\
+EPILOG: Final = """\
 examples:
   hugeplan size postgresql --version 18 --set shared_buffers=8GB --set max_connections=200 --page-size 2M
   hugeplan size mysql --version 8.0 --set innodb_buffer_pool_size=64G --set innodb_buffer_pool_instances=8 --json
@@ -38,8 +38,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``size``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument("engine", help=f"one of {', '.join(ENGINES)}")
     parser.add_argument(
         "--version", dest="engine_version", metavar="V", help="the engine's version, such as 18 or 8.0.36"

@@ -6,9 +6,8 @@ import argparse
 import asyncio
 import getpass
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -22,6 +21,9 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ForbiddenError, NotFoundError
 from hugeplan.settings import Settings
+
+Action = Callable[[WriteSession, argparse.Namespace, Settings], Awaitable[str]]
+"""Does something in one transaction, and says what it did."""
 
 _DAY_SECONDS = 86400
 
@@ -96,7 +98,7 @@ async def _login_link(session: WriteSession, arguments: argparse.Namespace, sett
     return f"{settings.browser_url()}/login#token={secret}"
 
 
-_ACTIONS: dict[str, Callable[[WriteSession, argparse.Namespace, Settings], Awaitable[str]]] = {
+_ACTIONS: dict[str, Action] = {
     "create": _create,
     "list": _list,
     "revoke": _revoke,
@@ -121,28 +123,29 @@ async def _note(session: WriteSession, action: str, token_id: UUID) -> None:
     )
 
 
-async def _act(settings: Settings, arguments: argparse.Namespace) -> str:
-    database = Database(create_engine(settings))
-    try:
-        async with database.write() as session:
-            return await _ACTIONS[arguments.action](session, arguments, settings)
-    finally:
-        await database.dispose()
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked and print its result."""
     if arguments.action == "create":
         _check_create(arguments)
     if arguments.action == "rotate" and not 0 <= arguments.overlap_seconds <= 30 * _DAY_SECONDS:
         raise InputError(f"--overlap-seconds: {arguments.overlap_seconds} is not valid; expected 0 to 30 days")
-    return print_from_database(_act(load_settings(), arguments))
+    return print_from_database(_ACTIONS[arguments.action], arguments)
 
 
-def print_from_database(act: Coroutine[Any, Any, str]) -> int:
+def print_from_database(action: Action, arguments: argparse.Namespace) -> int:
     """Print what was done in the database. InputError: nothing was done, and why."""
+    settings = load_settings()
+
+    async def act() -> str:
+        database = Database(create_engine(settings))
+        try:
+            async with database.write() as session:
+                return await action(session, arguments, settings)
+        finally:
+            await database.dispose()
+
     try:
-        print(asyncio.run(act))
+        print(asyncio.run(act()))
     except (NotFoundError, ForbiddenError) as error:
         raise InputError(str(error)) from error
     except (SQLAlchemyError, OSError) as error:

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 EXIT_TOO_NOISY: Final = 3
 _PAGE_BYTES: Final = {"2M": 2 * MIB, "1G": GIB}
 _BASE_NAMES: Final = frozenset({"4K", "16K", "64K", "base"})
-_MAX_DATA_BYTES: Final = 2 * GIB
-_EPILOG: Final = """\
+EPILOG: Final = """\
 exit status:
   0    measured: every page size that could be tried has an interval of at most 2 points
   1    failed, or the memory does not suffice; everything is given back
@@ -51,28 +50,14 @@ The result (trial.json, trial.svg, trial.txt) is written into --output. The sche
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``trial``: a kind of subject, each with its own."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     server = kinds.add_parser("postgresql", help="a private PostgreSQL of this node's own programs")
-    server.add_argument("--from", dest="plan", metavar="PLAN", help="measure like a database of this plan")
-    server.add_argument("--instance", metavar="NAME", help="which one; without --from, a server that runs here")
-    server.add_argument("--bin-dir", metavar="DIR", help="the server's programs (default: the running server's)")
-    server.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of both servers")
-    server.add_argument("--data-gib", type=float, metavar="N", help="data of each server (default: up to 2, as fits)")
-    server.add_argument("--row-bytes", type=int, metavar="N", help="payload of a row (default: the workload's, or 128)")
-    server.add_argument("--clients", type=int, metavar="N", help="connections (default: the workload's, or 8)")
+    _like_a_server(server, bin_dir="the server's programs (default: the running server's)")
     server.add_argument("--script", metavar="FILE.sql", help="your pgbench script instead of lookups by key")
     server.add_argument("--schema", metavar="FILE.sql", help="tables for --script (default: pgbench's own)")
     _common(server, page_sizes="2M,4K")
     maria = kinds.add_parser("mariadb", help="a private MariaDB of this node's own program, asked by sysbench")
-    maria.add_argument("--from", dest="plan", metavar="PLAN", help="measure like a database of this plan")
-    maria.add_argument("--instance", metavar="NAME", help="which one; without --from, a server that runs here")
-    maria.add_argument("--bin-dir", metavar="DIR", help="where mariadbd is (default: the running server's, else PATH)")
-    maria.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of both servers")
-    maria.add_argument("--data-gib", type=float, metavar="N", help="data of each server (default: up to 2, as fits)")
-    maria.add_argument("--row-bytes", type=int, metavar="N", help="payload of a row (default: the workload's, or 128)")
-    maria.add_argument("--clients", type=int, metavar="N", help="connections (default: the workload's, or 8)")
+    _like_a_server(maria, bin_dir="where mariadbd is (default: the running server's, else PATH)")
     _common(maria, page_sizes="2M,4K")
     command = kinds.add_parser("command", help="any program")
     command.add_argument("--base", required=True, metavar="CMD", help="the program on base pages")
@@ -85,6 +70,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     jvm.add_argument("--pages", type=int, default=0, metavar="N", help="huge pages to reserve (default: from -Xmx)")
     _program(jvm)
     _common(jvm, page_sizes="2M,thp")
+
+
+def _like_a_server(parser: argparse.ArgumentParser, bin_dir: str) -> None:
+    parser.add_argument("--from", dest="plan", metavar="PLAN", help="measure like a database of this plan")
+    parser.add_argument("--instance", metavar="NAME", help="which one; without --from, a server that runs here")
+    parser.add_argument("--bin-dir", metavar="DIR", help=bin_dir)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of both servers")
+    parser.add_argument("--data-gib", type=float, metavar="N", help="data of each server (default: up to 2, as fits)")
+    parser.add_argument("--row-bytes", type=int, metavar="N", help="payload of a row (default: the workload's, or 128)")
+    parser.add_argument("--clients", type=int, metavar="N", help="connections (default: the workload's, or 8)")
 
 
 def _program(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +151,7 @@ def _measured(arguments: argparse.Namespace, arms: tuple[str, ...]) -> tuple[Mea
     parent = Path(arguments.work_dir) if arguments.work_dir else DEFAULT_PARENT
     say, started = _say(arguments), datetime.now(UTC)
     seed = arguments.seed if arguments.seed is not None else int(started.timestamp())
-    make = {"postgresql": _postgresql, "mariadb": _mariadb, "command": _command, "jvm": _jvm}[arguments.kind]
+    make = {"postgresql": _server, "mariadb": _server, "command": _command, "jvm": _jvm}[arguments.kind]
     prepared = make(arguments, arms)  # wrong input is said before anything is made
     with _signals(), workplace(parent, say) as folder, _priority(arguments.priority):
         subject, about = prepared(folder, say)
@@ -167,56 +162,8 @@ def _measured(arguments: argparse.Namespace, arms: tuple[str, ...]) -> tuple[Mea
 Prepared = Callable[[Path, Callable[[str], None]], tuple["Subject", Callable[[datetime, int], "About"]]]
 
 
-def _postgresql(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
-    from hugeplan.cli.trial_document import About  # noqa: PLC0415
-    from hugeplan.cli.trial_shape import settings_of, wanted, whole  # noqa: PLC0415
-    from hugeplan.documents.trial import TrialShape  # noqa: PLC0415
-    from hugeplan.measuring import postgresql, room  # noqa: PLC0415
-    from hugeplan.measuring.postgresql_server import ServerError, find_programs  # noqa: PLC0415
-
-    like = wanted(arguments, "postgresql")
-    clients = whole(arguments.clients, like.clients, "--clients", 1, 1000)
-    row_bytes = whole(arguments.row_bytes, like.row_bytes, "--row-bytes", 1, MIB)
-    fits = postgresql.largest_data_bytes(clients, room.headroom_bytes()[0])
-    if arguments.data_gib is not None and not 0.01 <= arguments.data_gib <= 4096:
-        raise InputError(f"--data-gib {arguments.data_gib:g}: give 0.01 to 4096")
-    asked = int(arguments.data_gib * GIB) if arguments.data_gib is not None else None
-    data_bytes = asked or max(64 * MIB, min(fits, like.working_set_bytes or _MAX_DATA_BYTES))
-    if arguments.schema and not arguments.script:
-        raise InputError("--schema FILE needs --script FILE, which says what to run on it")
-    try:
-        needed = ("initdb", "pg_ctl", "postgres", *(("pgbench",) if arguments.script else ()))
-        programs = find_programs(like.programs, needed)
-    except ServerError as error:
-        raise InputError(str(error)) from error
-    plan = postgresql.Plan(
-        programs=programs,
-        data_bytes=data_bytes,
-        row_bytes=row_bytes,
-        clients=clients,
-        settings=settings_of(arguments.set),
-        script=_text(arguments.script),
-        schema=_readable(arguments.schema),
-    )
-
-    def prepared(folder: Path, say: Callable[[str], None]) -> tuple[Subject, Callable[[datetime, int], About]]:
-        subject = postgresql.PostgresqlSubject(plan, folder, say)
-        subject.prepare(arms)
-        say(f"PostgreSQL {subject.release} of {plan.programs}, {clients} clients")
-        shape = TrialShape(
-            operation_class="script" if plan.script else "key_lookup",
-            row_bytes=None if plan.script else row_bytes,
-            data_bytes=subject.data_bytes,
-            pool_bytes=plan.pool_bytes,
-            clients=clients,
-        )
-        return subject, lambda started, seed: About("postgresql", subject.release, shape, started, seed)
-
-    return prepared
-
-
-def _mariadb(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
-    from hugeplan.cli.trial_mariadb import prepared  # noqa: PLC0415 - needs the agent's distribution
+def _server(arguments: argparse.Namespace, arms: tuple[str, ...]) -> Prepared:
+    from hugeplan.cli.trial_servers import prepared  # noqa: PLC0415 - needs the agent's distribution
 
     return prepared(arguments, arms)
 
@@ -318,18 +265,6 @@ def _words(text: str, option: str) -> tuple[dict[str, str], tuple[str, ...]]:
     if not words:
         raise InputError(f"{option} {text!r}: give a program")
     return environment, tuple(words)
-
-
-def _text(path: str | None) -> str | None:
-    from hugeplan.cli.files import read_text  # noqa: PLC0415
-
-    return None if path is None else read_text(path)
-
-
-def _readable(path: str | None) -> Path | None:
-    if path is not None and not os.access(path, os.R_OK):
-        raise InputError(f"--schema {path}: it cannot be read")
-    return None if path is None else Path(path)
 
 
 def _say(arguments: argparse.Namespace) -> Callable[[str], None]:

@@ -34,7 +34,7 @@ EXIT_OF: Final = {
     Cause.KUBELET: 18,
 }
 _MARKS: Final = {State.OK: "ok", State.ATTENTION: "attention", State.WRONG: "WRONG", State.UNKNOWN: "?"}
-_EPILOG: Final = """\
+EPILOG: Final = """\
 exit status:
    0  the plan is in force
    1  something else is wrong
@@ -57,8 +57,6 @@ Run it as root, so that the mappings of the databases can be read. Nothing is ch
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``verify``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument("plan", metavar="PLAN", help="what hugeplan plan --json wrote, or a saved plan of the service")
     parser.add_argument("--report", metavar="FILE", help="check this report of the agent instead of this node")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -13,7 +13,7 @@ from hugeplan.cli.files import read_document
 from hugeplan.hardware.curves import cases_of_run
 from hugeplan.planner.evaluation.win_matrix import MachineSummary, WinCase, WinMatrix, win_matrix
 
-_EPILOG: Final = """\
+EPILOG: Final = """\
 examples:
   hugeplan wins db-1.json db-2.json
   hugeplan wins rack-a=monday.json rack-a=tuesday.json rack-b=run.json --json
@@ -25,8 +25,6 @@ other's; else it is a tie. Runs of one name are one machine; without a name a ru
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``wins``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
     parser.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help="a tlbbench document")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
