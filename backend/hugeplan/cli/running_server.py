@@ -194,20 +194,10 @@ def _chosen(
     """The server of each instance, None where it is a new one."""
     found: dict[int, ObservedDatabase | None] = {}
     for index, one in enumerate(described):
-        own = _of_engine(running, one.instance.engine)
         if one.choice.is_new:
             found[index] = None
-        elif one.instance.runs_as is not None:
-            found[index] = next((d for d in own if d.key == one.instance.runs_as), None)
-            if found[index] is None:
-                raise _no_such(one, f"runs_as={one.instance.runs_as}", own)
-        elif one.choice.words:
-            fits = [d for d in own if one.choice.fits(d)]
-            if len(fits) > 1:
-                raise _cannot_tell(one, fits)
-            if not fits:
-                raise _no_such(one, one.choice.words, own)
-            found[index] = fits[0]
+        elif one.instance.runs_as is not None or one.choice.words:
+            found[index] = _named(one, _of_engine(running, one.instance.engine))
     named = [d for d in found.values() if d is not None]
     for server in named:
         if named.count(server) > 1:
@@ -223,6 +213,17 @@ def _chosen(
         found[index] = left[0] if left else None
         taken |= {d.key for d in left}
     return [found[index] for index in range(len(described))]
+
+
+def _named(one: Described, own: Sequence[ObservedDatabase]) -> ObservedDatabase:
+    """The server that an option names by its key or by other words. InputError where none or several fit."""
+    key = one.instance.runs_as
+    fits = [d for d in own if (one.choice.fits(d) if key is None else d.key == key)]
+    if not fits:
+        raise _no_such(one, one.choice.words if key is None else f"runs_as={key}", own)
+    if len(fits) > 1:
+        raise _cannot_tell(one, fits)
+    return fits[0]
 
 
 def _same_pool(

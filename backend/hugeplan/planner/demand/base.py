@@ -65,7 +65,7 @@ class SettingKind(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SettingSpec:
     """One setting of an engine: its kind, range and default, as the interface offers it.
 
@@ -74,7 +74,7 @@ class SettingSpec:
     """
 
     name: str
-    kind: SettingKind
+    kind: SettingKind = field(kw_only=True)
     summary: str
     default: str | None = None
     minimum: int | None = None

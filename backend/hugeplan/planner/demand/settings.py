@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pkgutil import get_data
 from types import MappingProxyType
 from typing import Final
@@ -67,40 +68,12 @@ class SettingTable:
         return MappingProxyType(values)
 
 
-def size(
-    name: str, summary: str, default: str | None = None, *, minimum: int = 0, maximum: int | None = None,
-    matters: bool = True,
-) -> SettingSpec:  # fmt: skip
-    """A row of an engine's table: memory, its bounds in bytes."""
-    return SettingSpec(
-        name=name, kind=SettingKind.BYTES, summary=summary, default=default, minimum=minimum, maximum=maximum,
-        matters=matters,
-    )  # fmt: skip
-
-
-def count(
-    name: str, summary: str, default: str | None = None, *, minimum: int, maximum: int, matters: bool = True
-) -> SettingSpec:
-    """A row of an engine's table: a whole number."""
-    return SettingSpec(
-        name=name, kind=SettingKind.INTEGER, summary=summary, default=default, minimum=minimum, maximum=maximum,
-        matters=matters,
-    )  # fmt: skip
-
-
-def switch(name: str, summary: str, default: str | None = None, *, matters: bool = True) -> SettingSpec:
-    """A row of an engine's table: on or off."""
-    return SettingSpec(name=name, kind=SettingKind.BOOLEAN, summary=summary, default=default, matters=matters)
-
-
-def text(name: str, summary: str, default: str) -> SettingSpec:
-    """A row of an engine's table: free text."""
-    return SettingSpec(name=name, kind=SettingKind.TEXT, summary=summary, default=default)
-
-
-def choice(name: str, summary: str, default: str, choices: tuple[str, ...]) -> SettingSpec:
-    """A row of an engine's table: one of a few words."""
-    return SettingSpec(name=name, kind=SettingKind.ENUM, summary=summary, default=default, choices=choices)
+#: Rows of an engine's table by kind: name, summary and default, then bounds. A size has its bounds in bytes.
+size = partial(SettingSpec, kind=SettingKind.BYTES, minimum=0)
+count = partial(SettingSpec, kind=SettingKind.INTEGER)
+switch = partial(SettingSpec, kind=SettingKind.BOOLEAN)
+text = partial(SettingSpec, kind=SettingKind.TEXT)
+choice = partial(SettingSpec, kind=SettingKind.ENUM)
 
 
 def read_value(spec: SettingSpec, text: str, dialect: Dialect) -> Value:

@@ -204,7 +204,7 @@ def pool_use(instance: DatabaseInstance, context: DemandContext) -> PoolUse:
 SETTINGS: Final = (
     settings.size("database_memory", "Shared memory of the database; a bare number counts 4 kB pages.", minimum=MIB),
     settings.text("db2_large_page_mem", "Regions on large pages: DB, DB:16GB or *.", "DB"),
-    settings.choice("platform", "Operating system.", "linux", _PLATFORMS),
+    settings.choice("platform", "Operating system.", "linux", choices=_PLATFORMS),
 )
 _TABLE: Final = SettingTable(SETTINGS, Dialect("Db2", parse_database_memory, format_mysql_bytes, lowered))
 

@@ -345,7 +345,7 @@ SETTINGS: Final = (
     ),
     settings.size("ReservedCodeCacheSize", "Code cache.", "240m", minimum=2 * MIB, maximum=2 * GIB),
     settings.size("LargePageSizeInBytes", "Largest page size to use.", minimum=64 * KIB),
-    settings.choice("gc", "Garbage collector.", "G1", COLLECTORS),
+    settings.choice("gc", "Garbage collector.", "G1", choices=COLLECTORS),
     *(settings.switch(f"Use{name}GC", f"Choose the {name} collector.") for name in COLLECTORS),
     settings.switch("UseLargePages", "Whether huge pages are asked for.", "off"),
     settings.switch("AlwaysPreTouch", "Touch the heap at start.", "off", matters=False),

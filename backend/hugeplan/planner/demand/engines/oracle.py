@@ -275,7 +275,7 @@ SETTINGS: Final = (
     settings.size("pga_aggregate_target", "Private memory of all sessions."),
     settings.size("pga_aggregate_limit", "Hard limit of the PGA."),
     settings.count("processes", "Processes, also of clients.", minimum=6, maximum=65_535),
-    settings.choice("use_large_pages", "Whether the SGA uses huge pages.", "TRUE", _USE_LARGE_PAGES),
+    settings.choice("use_large_pages", "Whether the SGA uses huge pages.", "TRUE", choices=_USE_LARGE_PAGES),
 )
 _TABLE: Final = SettingTable(SETTINGS, Dialect("Oracle Database", parse_oracle_bytes, format_mysql_bytes, lowered))
 
