@@ -18,22 +18,28 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     for tenant in inputs.request.tenants:
         if tenant.name == EVERYTHING_IN_USE and names:
             found = True
-            title = "Whether databases are part of what is in use was not read"
-            reason = (
+            yield unknown(
+                CODE,
+                tenant.name,
+                "Whether databases are part of what is in use was not read",
                 f"{tenant.name} is all memory that the host has in use; what of it {' and '.join(names.values())} hold"
-                " today comes beside it once more."
+                " today comes beside it once more.",
+                "Take what runs already out of that tenant, or report the node with the agent.",
+                evidence=(given("tenant", tenant.name),),
             )
-            fix = "Take what runs already out of that tenant, or report the node with the agent."
-            yield unknown(CODE, tenant.name, title, reason, fix, evidence=(given("tenant", tenant.name),))
             continue
         twin = names.get(tenant.name.lower()) or engines.get(tenant.name.lower())
         if twin is None or tenant.kind == "page_cache":
             continue
         found = True
-        reason = f"The tenant {tenant.name} looks like the database {twin}: its memory would be in the ledger twice."
-        fix = "Leave the database out of the tenants; its connections and page tables are counted by its engine's rule."
-        evidence = (given("tenant", tenant.name), given("database", twin))
-        yield attention(CODE, tenant.name, f"Memory of {twin} may be counted twice", reason, fix, evidence=evidence)
+        yield attention(
+            CODE,
+            tenant.name,
+            f"Memory of {twin} may be counted twice",
+            f"The tenant {tenant.name} looks like the database {twin}: its memory would be in the ledger twice.",
+            "Leave the database out of the tenants; its connections and page tables are counted by its engine's rule.",
+            evidence=(given("tenant", tenant.name), given("database", twin)),
+        )
     if not found and inputs.request.databases and inputs.request.tenants:
         yield ok(
             CODE, inputs.node.name, "Memory is counted once", "No tenant carries the name of a database or its engine."

@@ -17,8 +17,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     for instance, planned in inputs.with_pool:
         processes = inputs.processes_of(instance.name)
         if processes is None:
-            title = "Whether it runs on huge pages is not known"
-            yield unknown(CODE, instance.name, title, "No running process of this instance was observed.")
+            yield unknown(
+                CODE,
+                instance.name,
+                "Whether it runs on huge pages is not known",
+                "No running process of this instance was observed.",
+            )
             continue
         if any(p.huge_pages_status == "off" for p in processes):
             yield _fallen(inputs, planned, "The server itself reports huge_pages_status = off.")
@@ -30,8 +34,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         ]
         segment = planned.demand.segment_bytes
         if not sizes:
-            title = "Whether it runs on huge pages is not known"
-            yield unknown(CODE, instance.name, title, "The processes' huge page use could not be read.")
+            yield unknown(
+                CODE,
+                instance.name,
+                "Whether it runs on huge pages is not known",
+                "The processes' huge page use could not be read.",
+            )
         elif max(sizes) == 0:
             yield _fallen(inputs, planned, f"None of its {len(sizes)} observed processes maps a huge page.")
         elif max(sizes) < segment // 2:

@@ -39,20 +39,26 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                     "Report the node with the agent, or set runs_as and the settings that the server runs with.",
                 )
                 continue
-            title = f"The plan does not fit: {format_bytes(-free)} are missing"
-            reason = f"The plan needs {format_bytes(-free)} more than NUMA node {numa_id} has."
-            fix = "Shrink a pool, move a tenant, or bind the database to another NUMA node."
             yield wrong(
-                CODE, f"NUMA node {numa_id}", title, reason, fix, evidence=(computed("free", format_bytes(free)),)
+                CODE,
+                f"NUMA node {numa_id}",
+                f"The plan does not fit: {format_bytes(-free)} are missing",
+                f"The plan needs {format_bytes(-free)} more than NUMA node {numa_id} has.",
+                "Shrink a pool, move a tenant, or bind the database to another NUMA node.",
+                evidence=(computed("free", format_bytes(free)),),
             )
     total = available_bytes(inputs.ledger)
     if found:
         return
     if total < inputs.margin_bytes:
-        title = f"The plan fits, but only {format_bytes(total)} stay free"
-        reason = f"{format_bytes(total)} stay free, less than the margin of {format_bytes(inputs.margin_bytes)}."
-        fix = "Shrink a pool or a tenant, or lower policy.free_margin."
-        yield attention(CODE, inputs.node.name, title, reason, fix, evidence=(computed("free", format_bytes(total)),))
+        yield attention(
+            CODE,
+            inputs.node.name,
+            f"The plan fits, but only {format_bytes(total)} stay free",
+            f"{format_bytes(total)} stay free, less than the margin of {format_bytes(inputs.margin_bytes)}.",
+            "Shrink a pool or a tenant, or lower policy.free_margin.",
+            evidence=(computed("free", format_bytes(total)),),
+        )
     elif (more := _if_all_work(inputs)) > total:
         who = ", ".join(d.name for d in inputs.request.databases if d.workload.active_connections is not None)
         yield attention(
@@ -75,8 +81,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         )
     else:
         room = f"; {_in_words(inputs)}, which fits" if allowed else ""
-        title = "The plan fits the node's memory"
-        yield ok(CODE, inputs.node.name, title, f"{format_bytes(total)} stay free under the plan{room}.")
+        yield ok(
+            CODE,
+            inputs.node.name,
+            "The plan fits the node's memory",
+            f"{format_bytes(total)} stay free under the plan{room}.",
+        )
 
 
 def _short_bytes(inputs: FindingInputs) -> int:

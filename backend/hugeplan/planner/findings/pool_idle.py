@@ -17,14 +17,20 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     found = [finding for pool in inputs.pools for finding in _of_pool(inputs, pool)]
     if inputs.in_use.guessed:
         who = ", ".join(inputs.in_use.guessed)
-        reason = (
-            f"What {who} maps could not be read: as many pages in use as its settings come to are taken to be its own."
+        yield unknown(
+            CODE,
+            inputs.node.name,
+            f"Whether the pages in use are those of {who} is not known",
+            f"What {who} maps could not be read: as many pages in use as its settings come to are taken to be its own.",
+            "Let the agent read its mappings (CAP_SYS_PTRACE); pages of others would then stay beside the plan.",
         )
-        fix = "Let the agent read its mappings (CAP_SYS_PTRACE); pages of others would then stay beside the plan."
-        yield unknown(CODE, inputs.node.name, f"Whether the pages in use are those of {who} is not known", reason, fix)
     if any(numa.pools is None for numa in inputs.node.numa):
-        title = "Whether reserved pages are idle is not known"
-        yield unknown(CODE, inputs.node.name, title, "What the node has reserved today is not known.")
+        yield unknown(
+            CODE,
+            inputs.node.name,
+            "Whether reserved pages are idle is not known",
+            "What the node has reserved today is not known.",
+        )
     elif not found:
         yield ok(CODE, inputs.node.name, "No more is reserved than planned", "No pool is larger than the plan.")
     yield from found
@@ -49,16 +55,24 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
             evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
         )
     elif more > 0:
-        reason = f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are reserved beyond the plan."
-        fix = f"Set nr_hugepages to {pool.pages}: these pages are free and not reserved."
-        evidence = (computed("planned", pool.pages), measured("present", pool.present_pages))
-        yield attention(CODE, subject, f"{more:,} reserved pages are not needed", reason, fix, evidence=evidence)
+        yield attention(
+            CODE,
+            subject,
+            f"{more:,} reserved pages are not needed",
+            f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are reserved beyond the plan.",
+            f"Set nr_hugepages to {pool.pages}: these pages are free and not reserved.",
+            evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
+        )
     elif not inputs.request.databases and pool.slack_pages:
         size = format_bytes(pool.slack_pages * pool.page_bytes)
-        reason = f"{pool.slack_pages:,} pages of {label} ({size}) are free and not reserved."
-        fix = "Describe the database that they are meant for, or release them."
-        evidence = (measured("present", pool.present_pages), measured("idle", pool.slack_pages))
-        yield attention(CODE, subject, f"{pool.slack_pages:,} reserved pages are idle", reason, fix, evidence=evidence)
+        yield attention(
+            CODE,
+            subject,
+            f"{pool.slack_pages:,} reserved pages are idle",
+            f"{pool.slack_pages:,} pages of {label} ({size}) are free and not reserved.",
+            "Describe the database that they are meant for, or release them.",
+            evidence=(measured("present", pool.present_pages), measured("idle", pool.slack_pages)),
+        )
 
 
 def _held(inputs: FindingInputs, pool: PoolPlan, subject: str) -> Finding:
@@ -66,13 +80,19 @@ def _held(inputs: FindingInputs, pool: PoolPlan, subject: str) -> Finding:
     label = page_label(pool.page_bytes)
     state = inputs.state_of(pool)
     if state is None or state.in_use is None:
-        title = f"Whether {pool.held_pages:,} reserved pages are in use is not known"
-        reason = (
-            f"The free count of the {label} pool is not known: {pool.held_pages:,} pages stay beside the plan's own."
+        return unknown(
+            CODE,
+            subject,
+            f"Whether {pool.held_pages:,} reserved pages are in use is not known",
+            f"The free count of the {label} pool is not known: {pool.held_pages:,} pages stay beside the plan's own.",
+            "Give the pool's free count, or let the agent report it.",
         )
-        return unknown(CODE, subject, title, reason, "Give the pool's free count, or let the agent report it.")
     who = ", ".join(pool.held_by) if pool.held_by else "something that the scenario does not describe"
-    title = f"{pool.held_pages:,} pages are in use by something unknown" if not pool.held_by else f"{who} holds pages"
-    reason = f"{pool.held_pages:,} pages of {label} are mapped or reserved by {who}."
-    fix = "Find out who maps them and add it to the scenario; the plan keeps these pages."
-    return attention(CODE, subject, title, reason, fix, evidence=(measured("in use", pool.held_pages),))
+    return attention(
+        CODE,
+        subject,
+        f"{pool.held_pages:,} pages are in use by something unknown" if not pool.held_by else f"{who} holds pages",
+        f"{pool.held_pages:,} pages of {label} are mapped or reserved by {who}.",
+        "Find out who maps them and add it to the scenario; the plan keeps these pages.",
+        evidence=(measured("in use", pool.held_pages),),
+    )

@@ -18,9 +18,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for the node."""
     risk, name = inputs.risk, inputs.node.name
     if risk.probability is None:
-        title = "The risk that ordinary memory runs out is not known"
         yield unknown(
-            CODE, name, title, f"It cannot be said: {risk.basis}.", "Give tenants a request, limit or history."
+            CODE,
+            name,
+            "The risk that ordinary memory runs out is not known",
+            f"It cannot be said: {risk.basis}.",
+            "Give tenants a request, limit or history.",
         )
         return
     p = risk.probability
@@ -28,8 +31,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     accepted = format_chance(risk.policy)
     evidence = (computed("probability", f"{likely} ({low} to {high})"), given("policy", accepted))
     if risk.meets_policy:
-        title = "Ordinary memory is safe enough by the policy"
-        yield ok(CODE, name, title, f"At most {high}, the policy accepts {accepted}.", evidence=evidence)
+        yield ok(
+            CODE,
+            name,
+            "Ordinary memory is safe enough by the policy",
+            f"At most {high}, the policy accepts {accepted}.",
+            evidence=evidence,
+        )
     elif risk.meets_policy is None:
         fix = _MEASURE if p.high <= risk.policy else _FIX
         yield attention(
