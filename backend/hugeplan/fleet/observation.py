@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from hugeplan.documents import observed
 from hugeplan.documents.report import GlobalPool, Inventory, ProcessMemory, Sample, SampleMemory
 from hugeplan.formats.kubelet import eviction_hard_bytes, provider_of, reserved_bytes
@@ -75,33 +77,11 @@ def observed_kubelet(
 
 def meminfo(memory: SampleMemory) -> planner.Meminfo:
     """The lines of meminfo that a plan adds up."""
-    return planner.Meminfo(
-        mem_total_bytes=memory.mem_total_bytes,
-        mem_free_bytes=memory.mem_free_bytes,
-        mem_available_bytes=memory.mem_available_bytes,
-        buffers_bytes=memory.buffers_bytes,
-        cached_bytes=memory.cached_bytes,
-        slab_bytes=memory.slab_bytes,
-        s_reclaimable_bytes=memory.s_reclaimable_bytes,
-        s_unreclaim_bytes=memory.s_unreclaim_bytes,
-        kernel_stack_bytes=memory.kernel_stack_bytes,
-        page_tables_bytes=memory.page_tables_bytes,
-        sec_page_tables_bytes=memory.sec_page_tables_bytes,
-        percpu_bytes=memory.percpu_bytes,
-        anon_pages_bytes=memory.anon_pages_bytes,
-        shmem_bytes=memory.shmem_bytes,
-    )
+    return msgspec.convert(memory, planner.Meminfo, from_attributes=True)
 
 
 def _pool(pool: GlobalPool) -> planner.GlobalPool:
-    return planner.GlobalPool(
-        page_bytes=pool.page_bytes,
-        nr_hugepages=pool.nr_hugepages,
-        free_hugepages=pool.free_hugepages,
-        resv_hugepages=pool.resv_hugepages,
-        surplus_hugepages=pool.surplus_hugepages,
-        nr_overcommit_hugepages=pool.nr_overcommit_hugepages,
-    )
+    return msgspec.convert(pool, planner.GlobalPool, from_attributes=True)
 
 
 def _process(process: ProcessMemory) -> planner.ProcessMemory:
@@ -181,13 +161,7 @@ def observed_database(database: observed.Database) -> planner.ObservedDatabase:
         hugetlb_limits=None
         if database.hugetlb_limits is None
         else tuple(
-            planner.ObservedHugetlbLimit(
-                page_bytes=limit.page_bytes,
-                counter=limit.counter,
-                limit_bytes=limit.limit_bytes,
-                cgroup_path=limit.cgroup_path,
-                usage_bytes=limit.usage_bytes,
-            )
+            msgspec.convert(limit, planner.ObservedHugetlbLimit, from_attributes=True)
             for limit in database.hugetlb_limits
         ),
         port=database.port,

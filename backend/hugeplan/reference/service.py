@@ -43,21 +43,7 @@ def _engine(engine: Engine) -> EngineInfo:
         wants_pool=engine.page_choice is not PageChoice.NONE,
         pool_setting=engine.pool_setting,
         process_per_connection=engine.process_per_connection,
-        settings=[
-            EngineSetting(
-                name=setting.name,
-                kind=setting.kind,
-                summary=setting.summary,
-                default=setting.default,
-                minimum=setting.minimum,
-                maximum=setting.maximum,
-                unit_bytes=setting.unit_bytes,
-                choices=list(setting.choices),
-                versions=list(setting.versions),
-                matters=setting.matters,
-            )
-            for setting in engine.settings
-        ],
+        settings=[EngineSetting.model_validate(setting) for setting in engine.settings],
     )
 
 
