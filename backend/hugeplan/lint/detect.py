@@ -51,6 +51,11 @@ class ObjectKind:
     read: Callable[[Tree, Context], Reading]
 
 
+def of_kind(*kinds: str) -> Callable[[Tree], bool]:
+    """Tells an object by its ``kind`` alone."""
+    return lambda document: document.get_text("kind") in kinds
+
+
 #: From the most to the least particular.
 TEXT_KINDS: Final = (
     TextKind(bottlerocket.KIND, bottlerocket.detects, bottlerocket.read),
@@ -66,19 +71,19 @@ TEXT_KINDS: Final = (
     TextKind(redis_conf.KIND, redis_conf.detects, redis_conf.read),
 )
 OBJECT_KINDS: Final = (
-    ObjectKind(performance_profile.KIND, performance_profile.detects, performance_profile.read),
+    ObjectKind(performance_profile.KIND, of_kind("PerformanceProfile"), performance_profile.read),
     ObjectKind(operators.KIND, operators.detects, operators.read),
-    ObjectKind("node_overlay", cluster_objects.detects_overlay, cluster_objects.read_overlay),
-    ObjectKind("node_feature_rule", cluster_objects.detects_feature_rule, cluster_objects.read_feature_rule),
-    ObjectKind("machine_config", cluster_objects.detects_machine_config, cluster_objects.read_machine_config),
-    ObjectKind("tuned", cluster_objects.detects_tuned, cluster_objects.read_tuned),
+    ObjectKind("node_overlay", of_kind("NodeOverlay"), cluster_objects.read_overlay),
+    ObjectKind("node_feature_rule", of_kind("NodeFeatureRule"), cluster_objects.read_feature_rule),
+    ObjectKind("machine_config", of_kind("MachineConfig"), cluster_objects.read_machine_config),
+    ObjectKind("tuned", of_kind("Tuned"), cluster_objects.read_tuned),
     ObjectKind(kubelet.KIND, kubelet.detects, kubelet.read),
     ObjectKind(
         "gke_node_system_config", cluster_objects.detects_node_system_config, cluster_objects.read_node_system_config
     ),
     ObjectKind("aks_node_config", cluster_objects.detects_aks, cluster_objects.read_aks),
-    ObjectKind(quota.KIND, quota.detects, quota.read),
-    ObjectKind(config_map.KIND, config_map.detects, config_map.read),
+    ObjectKind(quota.KIND, of_kind("ResourceQuota", "LimitRange"), quota.read),
+    ObjectKind(config_map.KIND, of_kind("ConfigMap", "Secret"), config_map.read),
     ObjectKind(kustomization.KIND, kustomization.detects, kustomization.read),
     ObjectKind(pod.KIND, pod.detects, pod.read),
     ObjectKind(values.KIND, values.detects, values.read),

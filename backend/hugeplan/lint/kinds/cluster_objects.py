@@ -79,11 +79,6 @@ _NFD_OPS: Final = (
 _GKE: Final = {"hugepage_size2m": 2 * MIB, "hugepage_size1g": GIB}
 
 
-def detects_overlay(document: Tree) -> bool:
-    """A Karpenter NodeOverlay."""
-    return document.get_text("kind") == "NodeOverlay"
-
-
 def read_overlay(document: Tree, context: Context) -> Reading:
     """What Karpenter will believe a new node offers."""
     notes = Notes()
@@ -104,11 +99,6 @@ def read_overlay(document: Tree, context: Context) -> Reading:
         "the pages must be reserved on the node by its user data or image: an overlay reserves nothing"
     )
     return notes.reading("node_overlay", "Karpenter NodeOverlay")
-
-
-def detects_feature_rule(document: Tree) -> bool:
-    """A NodeFeatureRule."""
-    return document.get_text("kind") == "NodeFeatureRule"
 
 
 def read_feature_rule(document: Tree, context: Context) -> Reading:
@@ -145,11 +135,6 @@ def _expressions(expressions: Tree, notes: Notes, context: Context) -> None:
             notes.rewrite(NFD_OP, operator, f"op: {operator.text}", said, near, otherwise="Write Gt.")
 
 
-def detects_machine_config(document: Tree) -> bool:
-    """A MachineConfig with kernel arguments."""
-    return document.get_text("kind") == "MachineConfig"
-
-
 def read_machine_config(document: Tree, context: Context) -> Reading:
     """kernelArguments, joined in order, as a command line."""
     notes = Notes()
@@ -159,11 +144,6 @@ def read_machine_config(document: Tree, context: Context) -> Reading:
     if has_huge_page_words(words):
         check_words(words, notes, context)
     return notes.reading("machine_config", "MachineConfig")
-
-
-def detects_tuned(document: Tree) -> bool:
-    """A Tuned object of the Node Tuning Operator."""
-    return document.get_text("kind") == "Tuned"
 
 
 def read_tuned(document: Tree, context: Context) -> Reading:

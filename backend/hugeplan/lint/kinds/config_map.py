@@ -19,11 +19,6 @@ _ENGINE_FILES: Final[tuple[tuple[Callable[[Source], bool], Callable[[Source, Con
 )
 
 
-def detects(document: Tree) -> bool:
-    """A ConfigMap or a Secret."""
-    return document.get_text("kind") in {"ConfigMap", "Secret"}
-
-
 def read(document: Tree, context: Context) -> Reading:
     """The engine files inside. Their problems have no edits: the lines are indented here."""
     notes = Notes()

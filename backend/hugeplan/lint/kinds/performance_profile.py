@@ -40,11 +40,6 @@ FIELD: Final = wrong(
 NODE: Final = wrong("profile-node", "node names a NUMA node that the machine has.", _SOURCE)
 
 
-def detects(document: Tree) -> bool:
-    """A PerformanceProfile of any version."""
-    return document.get_text("kind") == "PerformanceProfile"
-
-
 def read(document: Tree, context: Context) -> Reading:
     """What the operator will put on the command line and into units, and what its admission refuses."""
     notes = Notes()

@@ -22,11 +22,6 @@ RANGE: Final = wrong(
 )
 
 
-def detects(document: Tree) -> bool:
-    """A ResourceQuota or a LimitRange."""
-    return document.get_text("kind") in {"ResourceQuota", "LimitRange"}
-
-
 def read(document: Tree, context: Context) -> Reading:
     """The names and the whole pages."""
     notes = Notes()
