@@ -49,7 +49,7 @@ class Artifact:
 
     kind: str
     filename: str
-    media_type: str
+    media_type: str = "text/plain"
     content: str
     verify: str
     rollback: str

@@ -58,7 +58,6 @@ def _user_data(plan: Plan) -> Iterable[Artifact]:
     yield Artifact(
         kind="eks_user_data",
         filename="eks-user-data.mime",
-        media_type="text/plain",
         content=content,
         summary="Reserves the pools on each new node before its kubelet starts; a node that gets fewer pages stops.",
         install="# give it as user data of the launch template; new nodes of the group run it",

@@ -73,7 +73,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     yield Artifact(
         kind="terraform_gke",
         filename="gke-node-pool.tf",
-        media_type="text/plain",
         content="\n".join(lines),
         summary="The same node pool for Terraform.",
         install="# put the block into your google_container_node_pool, then: terraform apply",

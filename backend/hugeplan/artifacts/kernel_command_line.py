@@ -82,7 +82,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="kernel_command_line",
         filename="60-hugeplan.cfg",
         path=PATH,
-        media_type="text/plain",
         content="\n".join(lines),
         summary="Reserves all pools at boot, before memory is fragmented.",
         install=f"install -D -m 0644 60-hugeplan.cfg {PATH}\n{UPDATE}\nreboot",

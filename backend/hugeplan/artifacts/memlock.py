@@ -40,7 +40,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="limits_d",
         filename="60-hugeplan-limits.conf",
         path=LIMITS_PATH,
-        media_type="text/plain",
         content="\n".join(
             [
                 f"# {LIMITS_PATH}: locked memory for {names}, {format_bytes(kib * KIB)}",
@@ -63,7 +62,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="memlock_dropin",
         filename="60-hugeplan-memlock.conf",
         path=path,
-        media_type="text/plain",
         content="\n".join(
             [
                 f"# {path}: locked memory for {names}",

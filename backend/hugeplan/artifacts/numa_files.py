@@ -87,7 +87,6 @@ def render(plan: Plan, _: PlanRequest) -> Iterable[Artifact]:
         kind="tmpfiles",
         filename="60-hugeplan-tmpfiles.conf",
         path=TMPFILES_PATH,
-        media_type="text/plain",
         content="\n".join(lines),
         summary="Writes every count per NUMA node at each boot, without reading back.",
         install=f"install -D -m 0644 60-hugeplan-tmpfiles.conf {TMPFILES_PATH}\n"

@@ -50,7 +50,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="sysctl",
         filename="60-hugeplan.conf",
         path=PATH,
-        media_type="text/plain",
         content="\n".join([*lines, ""]),
         summary="Sets the pool of the default page size and the engines' sysctls, now and at each boot.",
         install=f"install -D -m 0644 60-hugeplan.conf {PATH}\nsysctl --load={PATH}",

@@ -34,7 +34,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="systemd_boot",
         filename=FILENAME,
         path=None,
-        media_type="text/plain",
         content=f"{names}\n",
         summary="Reserves all pools at boot on nodes that start by systemd-boot or a unified kernel image.",
         install=(

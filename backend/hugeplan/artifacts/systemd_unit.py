@@ -48,7 +48,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="systemd_unit",
         filename=NAME,
         path=PATH,
-        media_type="text/plain",
         content="\n".join(lines),
         summary="Runs the NUMA script early at each boot; the unit fails when the kernel gives fewer pages.",
         install=(

@@ -54,7 +54,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="thp_tmpfiles",
         filename="61-hugeplan-thp.conf",
         path=PATH,
-        media_type="text/plain",
         content="\n".join([*lines, ""]),
         summary="Sets transparent huge pages at each boot as the plan's engines want them.",
         install=f"install -D -m 0644 61-hugeplan-thp.conf {PATH}\nsystemd-tmpfiles --create {PATH}",

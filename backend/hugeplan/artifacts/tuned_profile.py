@@ -34,7 +34,6 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="tuned_profile",
         filename="tuned.conf",
         path=PATH,
-        media_type="text/plain",
         content=profile_text(plan, request),
         summary="Reserves the pools at boot through TuneD, on nodes whose command line TuneD manages.",
         install=f"install -D -m 0644 tuned.conf {PATH}\ntuned-adm profile hugeplan\nreboot",

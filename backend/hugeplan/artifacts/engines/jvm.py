@@ -30,7 +30,6 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
     return Artifact(
         kind=kind,
         filename=name,
-        media_type="text/plain",
         content="\n".join([*lines, ""]),
         summary=f"Puts heap and code cache of {one_line(planned.name)} on its planned pages.",
         install=f"install -m 0644 {name} /etc/java/{name}\n# start the program as: java @/etc/java/{name} ...",

@@ -44,7 +44,6 @@ def _file(
         kind=kind,
         filename=name,
         path=f"{folder}/{name}",
-        media_type="text/plain",
         content="\n".join([head, section, *lines, ""]),
         summary=f"Puts the buffer pool of {one_line(planned.name)} on its planned pages."
         if planned.page_bytes is not None

@@ -23,7 +23,6 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
     return Artifact(
         kind=kind,
         filename=f"{slug(planned.name)}-settings.txt",
-        media_type="text/plain",
         content="\n".join([*commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}"), ""]),
         summary=f"The settings that {one_line(planned.name)} needs, to be written in its own way.",
         install="# write the settings into the engine's configuration and restart it",

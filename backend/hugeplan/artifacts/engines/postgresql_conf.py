@@ -121,7 +121,6 @@ def _write(
         kind=kind,
         filename=name,
         path=shlex.split(path)[0],
-        media_type="text/plain",
         content="\n".join(lines),
         summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages."
         if planned.page_bytes is not None

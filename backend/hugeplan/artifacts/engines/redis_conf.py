@@ -20,7 +20,6 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         kind=kind,
         filename=name,
         path=f"/etc/redis/{name}",
-        media_type="text/plain",
         content="\n".join([*commented(planned, advice, lambda i: f"{i.name} {one_line(i.value)}"), ""]),
         summary=f"Keeps transparent huge pages away from {one_line(planned.name)}.",
         install=f"install -D -m 0644 {name} /etc/redis/{name}\n"
