@@ -5,7 +5,7 @@ Everything is plain data. Offsets count characters of the source's text from 0, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -253,6 +253,12 @@ class Notes:
         edits = () if text is None else (Edit(start, end, text),)
         said = otherwise if text is None else f"Write {text}."
         self.problem(rule, start, subject, message, said if fix is None else fix, *edits)
+
+    def take(self, inner: Notes | Reading, at: int | None = None) -> None:
+        """What a text inside says. ``at``: its lines are indented there, so its problems stand at that place unfixed."""
+        self.effects += inner.effects
+        self.facts += inner.facts
+        self.problems += inner.problems if at is None else [replace(p, position=at, edits=()) for p in inner.problems]
 
     def reading(self, kind: str, title: str, part: str = "") -> Reading:
         """What was found, as data."""

@@ -155,10 +155,7 @@ def read_tuned(document: Tree, context: Context) -> Reading:
         if data is not None and data.text is not None:
             inner = Notes()
             tuned_conf.check(data.text, inner, context)
-            notes.effects += inner.effects
-            notes.facts += inner.facts
-            for p in inner.problems:
-                notes.problem(p.rule, data.start, p.subject, p.message, p.fix)
+            notes.take(inner, data.start)
     return notes.reading("tuned", "Tuned")
 
 

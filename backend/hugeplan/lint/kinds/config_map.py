@@ -29,8 +29,6 @@ def read(document: Tree, context: Context) -> Reading:
             for detects_file, read_file in _ENGINE_FILES:
                 if detects_file(inner):
                     found = read_file(inner, context)
-                    notes.effects += [f"{name}: {effect}" for effect in found.effects]
-                    notes.problems += [replace(p, position=tree.start, edits=()) for p in found.problems]
-                    notes.facts += found.facts
+                    notes.take(replace(found, effects=tuple(f"{name}: {one}" for one in found.effects)), tree.start)
                     break
     return notes.reading(KIND, document.get_text("kind") or "ConfigMap")

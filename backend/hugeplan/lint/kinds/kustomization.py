@@ -38,8 +38,6 @@ def read(document: Tree, context: Context) -> Reading:
             continue
         for tree in inner:
             if pod.detects(tree):
-                found = pod.read(tree, context, is_patch=True)
-                notes.effects += found.effects
                 # No facts: positions and limits are of a part of an object.
-                notes.problems += [replace(p, position=patch.start, edits=()) for p in found.problems]
+                notes.take(replace(pod.read(tree, context, is_patch=True), facts=()), patch.start)
     return notes.reading(KIND, document.get_text("kind") or "Kustomization")

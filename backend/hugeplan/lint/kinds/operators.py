@@ -160,7 +160,4 @@ def _option_file(tree: Tree, whose: tuple[str, str], notes: Notes, context: Cont
     engine, owner = whose
     inner = Notes()
     check_my_cnf(tree.text or "", tree.start, inner, context, owner=owner, engine=engine)
-    notes.effects += inner.effects
-    notes.facts += inner.facts
-    for problem in inner.problems:
-        notes.problem(problem.rule, tree.start, problem.subject, problem.message, problem.fix)
+    notes.take(inner, tree.start)

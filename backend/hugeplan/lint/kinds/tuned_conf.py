@@ -96,7 +96,4 @@ def _sysctls(text: str, notes: Notes, context: Context) -> None:
             lines.append(re.sub(r"[^\n]", " ", line))
         else:
             lines.append(line if inside else re.sub(r"[^\n]", " ", line))
-    found = sysctl.read(Source("", "".join(lines)), context)
-    notes.effects += found.effects
-    notes.problems += found.problems
-    notes.facts += found.facts
+    notes.take(sysctl.read(Source("", "".join(lines)), context))
