@@ -255,7 +255,7 @@ class Notes:
         self.problem(rule, start, subject, message, said if fix is None else fix, *edits)
 
     def take(self, inner: Notes | Reading, at: int | None = None) -> None:
-        """What a text inside says. ``at``: its lines are indented there, so its problems stand at that place unfixed."""
+        """What a text inside says. ``at``: its lines are indented there, so its problems stand there without edits."""
         self.effects += inner.effects
         self.facts += inner.facts
         self.problems += inner.problems if at is None else [replace(p, position=at, edits=()) for p in inner.problems]
