@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hugeplan.planner.model import Confidence
+from hugeplan.recognition.images import Image, leading_version
 
 #: Names of Kubernetes' ``valueFrom`` variables have no value in a pod specification.
 EnvironmentValue = str | None
@@ -173,8 +174,8 @@ class ContainerEngine:
     programs: frozenset[str]
     images: frozenset[str]
     read: Callable[[ContainerView], Reading]
-    version_of_image: Callable[[str, str], str | None]
     main_setting: str | None
+    version_of_image: Callable[[Image], str | None] = lambda image: leading_version(image.tag)
     is_server: Callable[[Sequence[str]], bool] = lambda _: True
 
 

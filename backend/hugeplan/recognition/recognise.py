@@ -161,7 +161,7 @@ def _version_in(operator: Operator, row: CustomResource, spec: Any) -> str | Non
     """The version of the object's image, else the one that it names."""
     text = inside(spec, *row.image) if row.image else None
     image = parse_image(text) if isinstance(text, str) else None
-    found = None if image is None else BY_NAME[operator.engine].version_of_image(image.name, image.tag or "")
+    found = None if image is None else BY_NAME[operator.engine].version_of_image(image)
     named = inside(spec, *row.version) if row.version else None
     return found or (None if named is None else str(named))
 
@@ -211,7 +211,7 @@ def _recognised(
     instance_set: str | None = None,
 ) -> Recognised:
     image = parse_image(container.image)
-    version = reading.version or row.version_of_image(image.name, image.tag or "")
+    version = reading.version or row.version_of_image(image)
     return Recognised(
         engine=row.engine,
         container=container.name,

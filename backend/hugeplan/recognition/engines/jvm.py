@@ -85,11 +85,6 @@ def asks_for_large_pages(container: ContainerView) -> bool:
     return any(LARGE_PAGES_OPTION in word for word in words)
 
 
-def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
-    """The tag says the data store's version, not the JVM's."""
-    return None
-
-
 ENGINE = ContainerEngine(
     engine="jvm",
     programs=frozenset({"kafka_run.sh", "elasticsearch", "cassandra", "opensearch", "kafka-server-start.sh"}),
@@ -101,6 +96,6 @@ ENGINE = ContainerEngine(
         }
     ),
     read=read,
-    version_of_image=version_of_image,
+    version_of_image=lambda _: None,  # the tag says the data store's version, not the JVM's
     main_setting="Xmx",
 )  # fmt: skip

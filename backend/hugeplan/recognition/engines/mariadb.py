@@ -10,6 +10,5 @@ ENGINE = ContainerEngine(
     programs=frozenset({"mariadbd", "mariadbd-safe"}),
     images=frozenset({"mariadb", "mariadb-galera", "mariadb-enterprise", "mariadb-enterprise-server"}),
     read=mysql.read,
-    version_of_image=mysql.version_of_image,
     main_setting="innodb_buffer_pool_size",
 )

@@ -8,7 +8,6 @@ from typing import Any, Final
 from hugeplan.formats.command_line import expand, long_options
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading, inside
 from hugeplan.recognition.config_files import mongod_conf
-from hugeplan.recognition.images import leading_version
 
 CACHE: Final = "wiredTigerCacheSizeGB"
 _PATH: Final = ("storage", "wiredTiger", "engineConfig", "cacheSizeGB")
@@ -39,11 +38,6 @@ def read(container: ContainerView) -> Reading:
     return Reading.of("arguments", options).over(Reading(settings=files, sources=sources))
 
 
-def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
-    """``7.0.5`` of ``mongo:7.0.5-ubi8``."""
-    return leading_version(tag)
-
-
 ENGINE = ContainerEngine(
     engine="mongodb",
     programs=frozenset({"mongod"}),
@@ -54,6 +48,5 @@ ENGINE = ContainerEngine(
         }
     ),
     read=read,
-    version_of_image=version_of_image,
     main_setting=CACHE,
 )  # fmt: skip

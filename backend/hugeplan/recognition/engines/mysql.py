@@ -7,7 +7,6 @@ import re
 from hugeplan.formats.command_line import expand, long_options
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
 from hugeplan.recognition.config_files import my_cnf
-from hugeplan.recognition.images import leading_version
 
 _NOT_SETTINGS = frozenset({"defaults_file", "defaults_extra_file", "user", "datadir", "socket", "port", "console"})
 
@@ -40,11 +39,6 @@ def read(container: ContainerView) -> Reading:
     return Reading.of("arguments", options).over(found)
 
 
-def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
-    """``8.0.36`` of ``mysql:8.0.36-debian``."""
-    return leading_version(tag)
-
-
 ENGINE = ContainerEngine(
     engine="mysql",
     programs=frozenset({"mysqld", "mysqld_safe"}),
@@ -55,6 +49,5 @@ ENGINE = ContainerEngine(
         }
     ),
     read=read,
-    version_of_image=version_of_image,
     main_setting="innodb_buffer_pool_size",
 )  # fmt: skip

@@ -20,16 +20,11 @@ def read(container: ContainerView) -> Reading:
     return Reading.of("environment", settings)
 
 
-def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
-    """``19.3.0.0`` of ``enterprise:19.3.0.0``."""
-    return any_version(tag)
-
-
 ENGINE = ContainerEngine(
     engine="oracle",
     programs=frozenset({"runOracle.sh"}),
     images=frozenset({"oracle-xe", "oracle-free", "oracle-database", "oracledb", "database-enterprise"}),
     read=read,
-    version_of_image=version_of_image,
+    version_of_image=lambda image: any_version(image.tag),
     main_setting="sga_target",
 )

@@ -7,7 +7,7 @@ import re
 from hugeplan.formats import postgresql_conf
 from hugeplan.formats.command_line import expand, words_of
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
-from hugeplan.recognition.images import leading_version
+from hugeplan.recognition.images import Image, leading_version
 
 #: Bitnami's chart has variables for two settings, and one with lines of postgresql.conf.
 _BITNAMI = {"POSTGRESQL_MAX_CONNECTIONS": "max_connections", "POSTGRESQL_SHARED_BUFFERS": "shared_buffers"}
@@ -58,9 +58,10 @@ def _options(container: ContainerView) -> Reading:
     return Reading.of("arguments", settings, unknown=tuple(unknown))
 
 
-def version_of_image(name: str, tag: str) -> str | None:
+def version_of_image(image: Image) -> str | None:
     """``16.4`` of ``postgres:16.4``; TimescaleDB, PostGIS and pgvector write the major version as ``pg16``."""
-    named = re.search(r"pg(\d+)", tag) or re.search(r"(?:spilo|postgresql?|pg)-(\d+)$", name)
+    tag = image.tag or ""
+    named = re.search(r"pg(\d+)", tag) or re.search(r"(?:spilo|postgresql?|pg)-(\d+)$", image.name)
     if named is not None:
         return named[1]
     return leading_version(re.sub(r"^(ubi\d+|centos\d+|rhel\d+|el\d+)-", "", tag))

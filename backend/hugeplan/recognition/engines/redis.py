@@ -5,7 +5,6 @@ from __future__ import annotations
 from hugeplan.formats.command_line import expand, long_options
 from hugeplan.recognition.base import ContainerEngine, ContainerView, Reading
 from hugeplan.recognition.config_files import redis_conf
-from hugeplan.recognition.images import leading_version
 
 _READ = frozenset({"maxmemory"})
 
@@ -27,17 +26,11 @@ def read(container: ContainerView) -> Reading:
     return Reading.of("arguments", options).over(Reading(settings=files, sources=sources))
 
 
-def version_of_image(name: str, tag: str) -> str | None:  # noqa: ARG001 - one shape for all engines
-    """``7.2`` of ``redis:7.2-alpine``."""
-    return leading_version(tag)
-
-
 ENGINE = ContainerEngine(
     engine="redis",
     programs=frozenset({"redis-server", "valkey-server"}),
     images=frozenset({"redis", "valkey", "redis-cluster", "redis-stack-server", "redis-stack", "valkey-cluster"}),
     read=read,
-    version_of_image=version_of_image,
     main_setting="maxmemory",
     is_server=lambda words: "--sentinel" not in words,
 )
