@@ -104,8 +104,6 @@ screenshots: setup frontend ## Picture every page and state in both themes into 
 .PHONY: schemas
 schemas: setup ## Write the JSON Schemas and the pages of the reference again, from the code that declares them
 	@text=$$($(BIN)/python -m hugeplan_agent.report_schema) && echo "$$text" > agent/hugeplan_agent/report.schema.json
-	@text=$$($(BIN)/python -m hugeplan.scenario_file) && echo "$$text" > docs/scenario.schema.json
-	@text=$$($(BIN)/python -m hugeplan.documents.trial) && echo "$$text" > docs/trial.schema.json
 	@cd backend && ../$(BIN)/python -m tools.reference
 	@text=$$($(BIN)/python deploy/release/cli_reference.py) && echo "$$text" > docs/reference-cli.md
 

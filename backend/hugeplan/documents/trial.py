@@ -1,11 +1,7 @@
-"""What ``hugeplan trial`` writes: one measured comparison of page sizes, with every pair of batches in it.
-
-``python -m hugeplan.documents.trial > docs/trial.schema.json`` prints the published JSON Schema.
-"""
+"""What ``hugeplan trial`` writes: one measured comparison of page sizes, with every pair of batches in it."""
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
@@ -119,13 +115,3 @@ class TrialDocument(_Model):
     seed: Count
     sentence: Annotated[str, Field(max_length=4000)]
     page_sizes: Annotated[tuple[TrialPageSize, ...], Field(min_length=1, max_length=8)]
-
-
-def schema() -> str:
-    """The published JSON Schema as text."""
-    document = TrialDocument.model_json_schema()
-    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **document}, indent=2)
-
-
-if __name__ == "__main__":
-    print(schema())

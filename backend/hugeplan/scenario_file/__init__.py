@@ -1,12 +1,11 @@
 """The scenario file: YAML or JSON in, a PlanRequest out.
 
-``load`` reads and validates text, ``to_request`` turns the document into what ``plan()`` takes,
-``json_schema`` is the published schema of the document.
+``load`` reads and validates text, ``to_request`` turns the document into what ``plan()`` takes.
 """
 
 from hugeplan.scenario_file.as_it_runs import scenario_as_it_runs
 from hugeplan.scenario_file.convert import hardware_of, to_request
-from hugeplan.scenario_file.documents import ScenarioDocument, json_schema
+from hugeplan.scenario_file.documents import ScenarioDocument
 from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
 from hugeplan.scenario_file.hardware import with_catalogue
 from hugeplan.scenario_file.loader import line_of, load, problems_of
@@ -16,7 +15,6 @@ __all__ = [
     "ScenarioDocument",
     "ScenarioFileError",
     "hardware_of",
-    "json_schema",
     "line_of",
     "load",
     "problems_of",

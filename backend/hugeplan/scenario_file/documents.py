@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -219,14 +218,3 @@ class ScenarioDocument(Document):
     databases: Annotated[list[DatabaseDocument], Field(max_length=256)] = []
     policy: PolicyDocument = PolicyDocument()
     observed: ObservedDocument = ObservedDocument()
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of the document as people write it."""
-    schema = ScenarioDocument.model_json_schema(mode="validation")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def schema_text() -> str:
-    """The committed file's text."""
-    return json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"

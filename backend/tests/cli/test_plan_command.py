@@ -17,7 +17,7 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes
 from hugeplan.planner.model import GIB, MIB, PlanRequest
 from hugeplan.planner.plan import plan
-from hugeplan.scenario_file import json_schema
+from tools.reference import schemas
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml"))
 
@@ -57,7 +57,7 @@ class TestExamples:
 
     @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
     def test_each_is_valid_by_the_published_schema(self, path: Path) -> None:
-        jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), json_schema())
+        jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), json.loads(schemas.scenario()))
 
     @pytest.mark.parametrize("path", WITH_POOLS, ids=lambda path: path.stem)
     def test_the_whole_text_puts_counts_first(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:

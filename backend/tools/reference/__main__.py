@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.reference import pages, problems, settings
+from tools.reference import pages, problems, schemas, settings
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 GENERATED: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/scenario.schema.json": schemas.scenario,
+    "docs/trial.schema.json": schemas.trial,
     "docs/settings.md": settings.render,
     "docs/problems.md": problems.render,
     "docs/reference-findings.md": pages.findings_page,

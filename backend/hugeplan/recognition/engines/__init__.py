@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from hugeplan.recognition.base import ContainerEngine
-from hugeplan.recognition.engines import db2, jvm, mariadb, mongodb, mysql, oracle, postgresql, redis, sqlserver
+from hugeplan.recognition.engines import db2, jvm, mongodb, mysql, oracle, postgresql, redis, sqlserver
 
 #: In the order in which they are tried: MariaDB's images also hold a program named mysqld.
 CONTAINER_ENGINES: Final[tuple[ContainerEngine, ...]] = (
     postgresql.ENGINE,
-    mariadb.ENGINE,
+    mysql.MARIADB,
     mysql.ENGINE,
     oracle.ENGINE,
     redis.ENGINE,

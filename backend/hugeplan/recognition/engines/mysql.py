@@ -1,4 +1,4 @@
-"""MySQL and Percona Server in a container: ``mysqld --name=value`` and mounted my.cnf files."""
+"""MySQL, Percona Server and MariaDB in a container: ``mysqld --name=value`` and mounted my.cnf files."""
 
 from __future__ import annotations
 
@@ -51,3 +51,10 @@ ENGINE = ContainerEngine(
     read=read,
     main_setting="innodb_buffer_pool_size",
 )  # fmt: skip
+MARIADB = ContainerEngine(
+    engine="mariadb",
+    programs=frozenset({"mariadbd", "mariadbd-safe"}),
+    images=frozenset({"mariadb", "mariadb-galera", "mariadb-enterprise", "mariadb-enterprise-server"}),
+    read=read,
+    main_setting="innodb_buffer_pool_size",
+)

@@ -29,7 +29,7 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_page_fits,
 )
-from hugeplan.planner.demand.engines.innodb_accesses import innodb_key_lookup
+from hugeplan.planner.demand.engines.hashed_block_accesses import innodb_key_lookup
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, option_names, underscored
 from hugeplan.planner.model import KIB, MIB, DatabaseInstance, Demand, FitSuggestion, SettingAdvice
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label

@@ -25,7 +25,7 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_mapping,
 )
-from hugeplan.planner.demand.engines.innodb_accesses import innodb_key_lookup
+from hugeplan.planner.demand.engines.hashed_block_accesses import innodb_key_lookup
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, option_names, underscored
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, FitSuggestion, SettingAdvice

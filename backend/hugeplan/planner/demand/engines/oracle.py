@@ -26,7 +26,7 @@ from hugeplan.planner.demand.base import (
     require_version,
     whole_mapping,
 )
-from hugeplan.planner.demand.engines.block_accesses import block_engine_key_lookup
+from hugeplan.planner.demand.engines.hashed_block_accesses import block_engine_key_lookup
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, lowered, optional
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import GIB, KIB, MIB, DatabaseInstance, Demand, Explanation, SettingAdvice

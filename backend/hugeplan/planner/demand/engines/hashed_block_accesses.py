@@ -1,4 +1,4 @@
-"""What a primary-key lookup in InnoDB (MySQL, Percona Server, MariaDB) accesses in the buffer pool."""
+"""What a primary-key lookup accesses in a buffer pool with hashed blocks: InnoDB, Oracle Database, Db2."""
 
 from __future__ import annotations
 
@@ -31,3 +31,18 @@ def innodb_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfi
         ]
     term = Term("cold accesses per lookup", "3 to 5", Source.ASSUMED, "InnoDB buffer pool and page layout")
     return client_lookup(tuple(regions), data, term)
+
+
+def block_engine_key_lookup(instance: DatabaseInstance, demand: Demand) -> AccessProfile:
+    """Oracle and Db2: hash bucket, block header and block, for the index leaf and for the table block."""
+    data = data_set(instance, demand)
+    block = 8192.0
+    blocks = max(1.0, data.working_set_bytes / block)
+    popularity = int(blocks * max(1.0, block / (data.row_bytes + 10))) if data.zipf_s > 0 else None
+    regions = (
+        AccessRegion("hash bucket", data.buffer_pool_bytes / block * 16, blocks, 16.0, 2.0),
+        AccessRegion("block header", blocks * 200.0, blocks, 200.0, 2.0),
+        AccessRegion("block", blocks * block, blocks, block, 2.0, 0.75, 8.0, popularity),
+    )
+    term = Term("cold accesses per lookup", "6", Source.ASSUMED, "hash bucket, header and block of leaf and row")
+    return client_lookup(regions, data, term)
