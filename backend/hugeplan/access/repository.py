@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Select, delete, exists, select, text, tuple_, update
+from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from hugeplan.db.locks import MACHINE_SEED
@@ -14,14 +14,14 @@ from hugeplan.db.models import BrowserSession, EnrolmentApproval, LoginLink, Mac
 from hugeplan.db.session import ReadSession, WriteSession
 
 
-def _usable(statement: Select[Token], now: datetime) -> Select[Token]:
-    return statement.where(Token.revoked_at.is_(None), (Token.expires_at.is_(None)) | (Token.expires_at > now))
+def _usable(now: datetime) -> ColumnElement[bool]:
+    return and_(Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > now))
 
 
 async def token_by_secret(session: ReadSession, secret_sha256: bytes, now: datetime) -> Token | None:
     """The usable token with this secret's hash."""
     statement = select(Token).where(Token.secret_sha256 == secret_sha256)
-    token: Token | None = await session.scalar(_usable(statement, now))
+    token: Token | None = await session.scalar(statement.where(_usable(now)))
     return token
 
 
@@ -29,7 +29,7 @@ async def usable_tokens(
     session: ReadSession, now: datetime, limit: int, since: datetime | None
 ) -> Sequence[tuple[bytes, UUID, str]]:
     """Hash, id and role of usable tokens made after ``since``, the most recently used first."""
-    statement = _usable(select(Token), now).order_by(Token.last_used_at.desc().nulls_last()).limit(limit)
+    statement = select(Token).where(_usable(now)).order_by(Token.last_used_at.desc().nulls_last()).limit(limit)
     if since is not None:
         statement = statement.where(Token.created_at > since)
     rows = await session.execute(statement.with_only_columns(Token.secret_sha256, Token.id, Token.role))
@@ -43,8 +43,7 @@ async def usable_sessions(
     statement = (
         select(BrowserSession.secret_sha256, Token.id, Token.role)
         .join(Token, Token.id == BrowserSession.token_id)
-        .where(BrowserSession.expires_at > now)
-        .where(Token.revoked_at.is_(None), (Token.expires_at.is_(None)) | (Token.expires_at > now))
+        .where(BrowserSession.expires_at > now, _usable(now))
         .order_by(BrowserSession.created_at.desc())
         .limit(limit)
     )
@@ -55,7 +54,7 @@ async def usable_sessions(
 
 async def usable_token(session: ReadSession, token_id: UUID, now: datetime) -> Token | None:
     """The usable token with this id."""
-    token: Token | None = await session.scalar(_usable(select(Token).where(Token.id == token_id), now))
+    token: Token | None = await session.scalar(select(Token).where(Token.id == token_id, _usable(now)))
     return token
 
 
@@ -71,8 +70,7 @@ async def session_by_secret(
     statement = (
         select(BrowserSession, Token)
         .join(Token, Token.id == BrowserSession.token_id)
-        .where(BrowserSession.secret_sha256 == secret_sha256, BrowserSession.expires_at > now)
-        .where(Token.revoked_at.is_(None), (Token.expires_at.is_(None)) | (Token.expires_at > now))
+        .where(BrowserSession.secret_sha256 == secret_sha256, BrowserSession.expires_at > now, _usable(now))
     )
     row = (await session.execute(statement)).one_or_none()
     return None if row is None else (row[0], row[1])
@@ -92,8 +90,8 @@ async def list_tokens(
 
 async def has_admin(session: ReadSession, now: datetime) -> bool:
     """Whether a usable admin token exists."""
-    statement = _usable(select(Token).where(Token.role == "admin"), now)
-    return (await session.scalar(statement.limit(1))) is not None
+    statement = select(Token.id).where(Token.role == "admin", _usable(now)).limit(1)
+    return (await session.scalar(statement)) is not None
 
 
 async def add_token(session: WriteSession, token: Token) -> None:
@@ -205,8 +203,7 @@ async def usable_named(session: ReadSession, name: str, role: str, now: datetime
     """The newest usable token with this name and role."""
     statement = (
         select(Token.id)
-        .where(Token.name == name, Token.role == role, Token.revoked_at.is_(None))
-        .where((Token.expires_at.is_(None)) | (Token.expires_at > now))
+        .where(Token.name == name, Token.role == role, _usable(now))
         .order_by(Token.created_at.desc())
         .limit(1)
     )
