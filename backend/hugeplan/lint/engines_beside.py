@@ -46,80 +46,87 @@ OTHER_SIZE: Final = wrong(
 def check_engine(
     file: int, fact: EngineFact, limits: Sequence[tuple[int, LimitFact]], found: list[Notes], context: Context
 ) -> None:
+    """The engine of a file against the container that runs it."""
     beside = container_of(fact, limits)
     if beside is None:
         return
     where, limit = beside
     wants = wanted(fact, limit, context)
-    granted = {size: count for size, count in limit.hugepages if count}
-    position = dict(fact.positions).get(_switch(fact.engine))
     if wants is None:
-        if fact.engine == "jvm" and not granted and asks_for_pages(fact) is True:
-            said = f"{limit.name} has no huge page limit, but its JVM asks for huge pages for the whole heap."
-            fix = "Write hugepages-2Mi under limits, with room for heap and code cache, beside cpu or memory."
-            found[where].problem(MISSING, limit.position, limit.name, said, fix)
-        if granted and is_off(fact):
-            sizes = ", ".join(f"{format_bytes(count)} of {page_label(size)}" for size, count in granted.items())
-            at, target = (position, file) if position is not None else (limit.position, where)
-            said = (
-                f"{limit.name} is given {sizes}, but its {engine_named(fact.engine).title} does not ask for huge pages."
-            )
-            fix = "Switch huge pages on in the engine, or take the limit away."
-            found[target].problem(UNUSED, at, limit.name, said, fix)
+        _unwanted(file, fact, beside, found)
         return
     size, demand = wants
-    granted = granted or of_whole_pod(limit, limits)
-    have = granted.get(size, 0)
+    granted = {size: count for size, count in limit.hugepages if count} or of_whole_pod(limit, limits)
+    if size in granted:
+        found[where].problems += _below(fact, limit, size, demand, granted[size])
+        return
     name = kubernetes_resource_name(size)
     need = (demand.pages + demand.error_pages) * size
     title = engine_named(fact.engine).title
-    if not granted:
-        if asks_for_pages(fact) is False:
-            return
-        asked = next((count for own, count, _ in limit.only_requested if own == size), 0)
-        if asked >= need:
-            return  # its missing limit is said, and the same limit is enough
-        where_to = "under requests and limits" if asked else "under limits, beside cpu or memory"
-        said = f"{limit.name} has no huge page limit, but its {title} asks for {counted_pages(demand.pages, size)}" + (
-            " and does not start without them."
-            if asks_for_pages(fact) == "on"
-            else ": it falls back or dies with a Bus error."
-        )
-        fix = f"Write {name}: {format_kubernetes_bytes(need)} {where_to}."
-        found[where].problem(MISSING, limit.position, limit.name, said, fix)
-    elif not have:
+    if granted:
         sizes = ", ".join(kubernetes_resource_name(s) for s in granted)
         said = f"{limit.name} has {sizes}, but its {title} asks for pages of {page_label(size)}."
         fix = f"Write {name}: {format_kubernetes_bytes(need)}, or name the size in the engine's settings."
         found[where].problem(OTHER_SIZE, limit.position, limit.name, said, fix)
-    else:
-        edits = tuple(
-            Edit(edit.start, edit.end, format_kubernetes_bytes(need))
-            for quantity, places in limit.quantities
-            if quantity == size
-            for edit in places
+        return
+    asked = next((count for own, count, _ in limit.only_requested if own == size), 0)
+    if asks_for_pages(fact) is False or asked >= need:
+        return  # of a request that is enough its missing limit is said
+    refuses = asks_for_pages(fact) == "on"
+    what_then = " and does not start without them." if refuses else ": it falls back or dies with a Bus error."
+    said = (
+        f"{limit.name} has no huge page limit, but its {title} asks for {counted_pages(demand.pages, size)}{what_then}"
+    )
+    where_to = "under requests and limits" if asked else "under limits, beside cpu or memory"
+    fix = f"Write {name}: {format_kubernetes_bytes(need)} {where_to}."
+    found[where].problem(MISSING, limit.position, limit.name, said, fix)
+
+
+def _unwanted(file: int, fact: EngineFact, beside: tuple[int, LimitFact], found: list[Notes]) -> None:
+    """An engine that wants no pages, or whose demand cannot be computed, beside its container's limit."""
+    where, limit = beside
+    granted = {size: count for size, count in limit.hugepages if count}
+    if fact.engine == "jvm" and not granted and asks_for_pages(fact) is True:
+        said = f"{limit.name} has no huge page limit, but its JVM asks for huge pages for the whole heap."
+        fix = "Write hugepages-2Mi under limits, with room for heap and code cache, beside cpu or memory."
+        found[where].problem(MISSING, limit.position, limit.name, said, fix)
+    if granted and is_off(fact):
+        sizes = ", ".join(f"{format_bytes(count)} of {page_label(size)}" for size, count in granted.items())
+        position = dict(fact.positions).get(_SWITCHES.get(fact.engine, "large_pages"))
+        at, target = (position, file) if position is not None else (limit.position, where)
+        said = f"{limit.name} is given {sizes}, but its {engine_named(fact.engine).title} does not ask for huge pages."
+        fix = "Switch huge pages on in the engine, or take the limit away."
+        found[target].problem(UNUSED, at, limit.name, said, fix)
+
+
+def _below(fact: EngineFact, limit: LimitFact, size: int, demand: Demand, have: int) -> list[Problem]:
+    """What plans, imports and ``verify`` say of the same limit."""
+    name = kubernetes_resource_name(size)
+    need = (demand.pages + demand.error_pages) * size
+    text = format_kubernetes_bytes(need)
+    places = next((places for quantity, places in limit.quantities if quantity == size), ())
+    edits = tuple(Edit(place.start, place.end, text) for place in places)
+    claim = Claim(
+        subject=f"{name}: {format_kubernetes_bytes(have)}",
+        engine=fact.engine,
+        page_bytes=size,
+        pages=demand.pages,
+        grant={name: need},
+        limit_bytes=have // size * size,  # a part of a page is said of the file alone
+        holder=f"of {limit.name}",
+        refuses_start=asks_for_pages(fact) == "on",
+    )
+    return [
+        Problem(
+            rule=_rule_of(finding),
+            position=edits[0].start if edits else limit.position,
+            subject=finding.subject,
+            message=f"{limit.name}: {finding.title[0].lower()}{finding.title[1:]}. {finding.reason}",
+            fix=finding.fix or "",
+            edits=edits if finding.code == pod_limit.CODE else (),
         )
-        claim = Claim(
-            subject=f"{name}: {format_kubernetes_bytes(have)}",
-            engine=fact.engine,
-            page_bytes=size,
-            pages=demand.pages,
-            grant={name: need},
-            limit_bytes=have // size * size,  # a part of a page is said of the file alone
-            holder=f"of {limit.name}",
-            refuses_start=asks_for_pages(fact) == "on",
-        )
-        found[where].problems += [
-            Problem(
-                rule=_rule_of(finding),
-                position=edits[0].start if edits else limit.position,
-                subject=finding.subject,
-                message=f"{limit.name}: {finding.title[0].lower()}{finding.title[1:]}. {finding.reason}",
-                fix=finding.fix or "",
-                edits=edits if finding.code == pod_limit.CODE else (),
-            )
-            for finding in what_is_wrong(findings_by(Facts(claims=(claim,))))
-        ]
+        for finding in what_is_wrong(findings_by(Facts(claims=(claim,))))
+    ]
 
 
 def _rule_of(finding: Finding) -> Rule:
@@ -152,8 +159,7 @@ def container_of(fact: EngineFact, limits: Sequence[tuple[int, LimitFact]]) -> t
     return with_pages[0] if len(with_pages) == 1 else None
 
 
-def _switch(engine: str) -> str:
-    return {"postgresql": "huge_pages", "jvm": "uselargepages"}.get(engine, "large_pages")
+_SWITCHES: Final = {"postgresql": "huge_pages", "jvm": "uselargepages"}
 
 
 def asks_for_pages(fact: EngineFact) -> str | bool:
