@@ -97,8 +97,11 @@ def _fixes(call: ast.Call) -> list[ast.expr | None]:
         return [_argument(call, 4, "fix")]
     if said[0] is not None or text is None:
         return said[:1]
-    parts = [ast.Constant("Write "), ast.FormattedValue(text, -1), ast.Constant(".")]
-    return [ast.copy_location(ast.JoinedStr(parts), text), *(words for words in said[1:] if words is not None)]
+    inner = {ast.Constant: [text], ast.JoinedStr: getattr(text, "values", [])}.get(
+        type(text), [ast.FormattedValue(text, -1)]
+    )
+    whole = ast.copy_location(ast.JoinedStr([ast.Constant("Write "), *inner, ast.Constant(".")]), text)
+    return [whole, *(words for words in said[1:] if words is not None)]
 
 
 def _rules_of(call: ast.Call, function: Function, source: Source) -> list[Rule]:

@@ -184,18 +184,12 @@ def _exec(pair: Pair, notes: Notes, context: Context) -> None:
         exact = re.fullmatch(r"hugepages-(\d+)kB", found["dir"])
         size = int(exact[1]) * 1024 if exact else None
         if size not in context.sizes:
-            meant = next((s for s in context.sizes if page_label(s).lower() in found["dir"].lower()), None)
+            names = {page_label(s).lower(): sysfs_directory_name(s) for s in context.sizes}
+            meant = next((name for label, name in names.items() if label in found["dir"].lower()), None)
             at = pair.value_start + found.start("dir")
-            names = ", ".join(sysfs_directory_name(s) for s in context.sizes)
             said = f"There is no directory {found['dir']}."
-            notes.rewrite(
-                DIRECTORY,
-                (at, at + len(found["dir"])),
-                found["dir"],
-                said,
-                None if meant is None else sysfs_directory_name(meant),
-                otherwise=f"Use one of {names}.",
-            )
+            otherwise = f"Use one of {', '.join(names.values())}."
+            notes.rewrite(DIRECTORY, at, found["dir"], said, meant, otherwise=otherwise)
         elif found["count"].isdecimal() and size is not None:
             node = None if found["node"] is None else int(found["node"])
             where = "" if node is None else f" on NUMA node {node}"
