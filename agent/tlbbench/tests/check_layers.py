@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the folders of src/ use only those before them, and that no two modules use each other.
+"""Checks that the folders of src/ use only those before them, that no two modules use each other, and that no file
+includes what another of its includes brings.
 
     tests/check_layers.py [SOURCE_FOLDER]    default: src/ beside this folder
 
@@ -20,7 +21,7 @@ LAYERS = (
     "cli",
 )  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-
+ANY_INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.MULTILINE)
 
 DEFINITION = re.compile(r"^(?!static|typedef|#)[a-z][\w \*]*?\b(\w+)\([^;{}]*\)\s*\n\{", re.MULTILINE)
 NOT_CODE = re.compile(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
@@ -30,10 +31,10 @@ def module_of(path: str) -> str:
     return path.rsplit(".", 1)[0]
 
 
-def read_includes(source: Path) -> dict[str, list[str]]:
-    """Quoted includes of every C file below `source`; paths are relative to it."""
+def read_includes(source: Path, pattern: re.Pattern[str] = INCLUDE) -> dict[str, list[str]]:
+    """Includes of every C file below `source`, the quoted ones alone by default; paths are relative to it."""
     files = (path for suffix in ("*.c", "*.h", "*.inc") for path in source.rglob(suffix))
-    return {str(path.relative_to(source)): INCLUDE.findall(path.read_text(encoding="utf-8")) for path in sorted(files)}
+    return {str(path.relative_to(source)): pattern.findall(path.read_text(encoding="utf-8")) for path in sorted(files)}
 
 
 def read_calls(source: Path) -> dict[str, set[str]]:
@@ -81,10 +82,30 @@ def cycles(includes: dict[str, list[str]], calls: dict[str, set[str]]) -> list[s
     return found
 
 
+def repeated(includes: dict[str, list[str]]) -> list[str]:
+    """One line per include that another one of the same file brings."""
+
+    def brought_by(names: list[str], seen: set[str]) -> set[str]:
+        for name in set(names) - seen:
+            seen.add(name)
+            brought_by(includes.get(name, []), seen)
+        return seen
+
+    found = []
+    for file, used in includes.items():
+        for target in used:
+            others = [other for other in used if other != target]
+            if used.count(target) > 1 or target in brought_by(others, set()):
+                found.append(f"{file}: includes {target}, which another of its includes brings")
+    return found
+
+
 def main() -> int:
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1] / "src"
     includes = read_includes(source)
     breaches = layer_breaches(includes) + cycles(includes, read_calls(source))
+    if not breaches:
+        breaches = repeated(read_includes(source, ANY_INCLUDE))
     if not includes:
         breaches.append(f"{source}: no C file found")
     print("\n".join(breaches), end="\n" if breaches else "")

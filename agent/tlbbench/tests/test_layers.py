@@ -60,6 +60,14 @@ def a_ring_of_calls_behind_one_header_is_found() -> None:
     assert check(files) == ""
 
 
+def an_include_that_another_brings_is_found() -> None:
+    sweep = {"timing/sweep.h": '#include "timing/knee.h"\n\n#include <math.h>\n'}
+    for again in ('#include "timing/knee.h"\n', "#include <math.h>\n", '#include "timing/sweep.h"\n'):
+        ways = {"geometry/ways.c": '#include "timing/sweep.h"\n' + again}
+        assert "which another of its includes brings" in check({**KNEE, **sweep, **ways})
+    assert check({**KNEE, **sweep, "geometry/ways.c": '#include "timing/sweep.h"\n#include <stdio.h>\n'}) == ""
+
+
 def a_file_outside_the_layers_is_found() -> None:
     assert "lies in no layer" in check({**KNEE, "helpers.c": ""})
     assert "no C file found" in check({})
@@ -74,6 +82,7 @@ if __name__ == "__main__":
             ("an inner layer that looks out is found", an_inner_layer_that_looks_out_is_found),
             ("a ring of includes is found", a_ring_of_includes_is_found),
             ("a ring of calls behind one header is found", a_ring_of_calls_behind_one_header_is_found),
+            ("an include that another one brings is found", an_include_that_another_brings_is_found),
             ("a file outside the layers is found", a_file_outside_the_layers_is_found),
         ],
     )

@@ -5,7 +5,6 @@
 #include "base/rng.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
 /* Shuffles `order` evenly. */
 void permutation_shuffle(uint32_t *order, size_t count, struct rng *rng);

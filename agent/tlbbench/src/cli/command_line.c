@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/parse.h"
 #include "base/text.h"
 #include "cli/option_spec.h"
-#include "cli/options.h"
-#include "latency/result.h"
-#include "machine/environment.h"
-#include "rows/result.h"
 #include "timing/cpus.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

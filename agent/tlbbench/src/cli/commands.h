@@ -3,10 +3,7 @@
 #pragma once
 
 #include "cli/options.h"
-#include "machine/environment.h"
 #include "output/run_result.h"
-
-#include <stdio.h>
 
 /* info.c, which observes and does not measure: print to `out`, as JSON or as text. Return 0, or -1 with one line in
  * `error`. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "counters/counters.h"
 #include "base/signals.h"
 #include "cli/commands.h"
-#include "output/json.h"
 #include "output/report_text.h"
 #include "output/to_json.h"
 

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
-#include "base/clock.h"
-#include "base/verdict.h"
-#include "cli/options.h"
-#include "machine/cpuid.h"
-#include "machine/environment.h"
-#include "machine/processes.h"
-#include "machine/tlb_levels.h"
-#include "output/json.h"
 #include "output/report.h"
 #include "output/report_text.h"
-#include "output/run_result.h"
 #include "output/to_json.h"
 
 #include <errno.h>

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/latency_section.h"
 
-#include "base/clock.h"
-#include "base/parse.h"
-#include "base/verdict.h"
-#include "latency/result.h"
-#include "pressure/result.h"
-
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 
 #include "cli/options.h"
 #include "output/run_result.h"
-#include "timing/session.h"
 
 /* Fills result->latency and result->pressure. Returns 0, or -1 when memory for the result ran out. */
 int latency_section_measure(struct session *session, const struct options *options, struct run_result *result);

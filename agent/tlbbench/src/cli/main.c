@@ -2,13 +2,9 @@
 /* tlbbench: what this machine's TLBs are and what each page size costs here. Only this file exits. */
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "memory/reserve.h"
-#include "output/run_result.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
-#include "base/clock.h"
 #include "base/signals.h"
-#include "cli/options.h"
-#include "machine/environment.h"
-#include "output/json.h"
 #include "output/report.h"
-#include "output/run_result.h"
 #include "output/to_json.h"
 
 #include <errno.h>

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/option_spec.h"
 
-#include "base/parse.h"
-#include "latency/result.h"
-#include "rows/result.h"
-
 #include <limits.h>
-#include <stddef.h>
 #include <string.h>
 
 /* Limits that no machine of today reaches; they stop a slip of the finger, not a use. */

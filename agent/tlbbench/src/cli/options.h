@@ -2,16 +2,9 @@
 /* The command line: what the user requested, checked for form here and against the machine by options_check(). */
 #pragma once
 
-#include "base/parse.h"
 #include "counters/counters.h"
 #include "latency/result.h"
-#include "machine/environment.h"
 #include "rows/result.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
 enum command_id {
     COMMAND_INFO,

@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
-#include "base/clock.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "base/verdict.h"
 #include "cli/progress.h"
 #include "cli/sections.h"
-#include "geometry/result.h"
-#include "latency/result.h"
-#include "machine/environment.h"
 #include "machine/processes.h"
-#include "machine/tlb_levels.h"
-#include "memory/backing.h"
-#include "memory/reserve.h"
-#include "pressure/result.h"
-#include "rows/result.h"
-#include "scatter/scatter.h"
 #include "timing/cpus.h"
-#include "timing/curve.h"
-#include "timing/session.h"
 
 #include <math.h>
 #include <sched.h>

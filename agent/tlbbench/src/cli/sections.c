@@ -2,12 +2,7 @@
 #include "cli/sections.h"
 
 #include "cli/latency_section.h"
-#include "geometry/result.h"
-#include "rows/result.h"
-#include "scatter/scatter.h"
-#include "timing/curve.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,14 +2,8 @@
 /* The sections that a measuring command is made of: what each may take, how it is measured, and when it is partial. */
 #pragma once
 
-#include "base/verdict.h"
 #include "cli/options.h"
-#include "machine/environment.h"
 #include "output/run_result.h"
-#include "timing/session.h"
-
-#include <stdbool.h>
-#include <stddef.h>
 
 /* What was requested, and what there is. */
 struct asked {

@@ -7,13 +7,8 @@
  */
 #pragma once
 
-#include "base/verdict.h"
 #include "counters/events.h"
 #include "counters/targets.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum count_mode { COUNT_USER, COUNT_KERNEL, COUNT_MODES };
 

@@ -4,8 +4,6 @@
 
 #include "base/verdict.h"
 
-#include <stddef.h>
-
 struct counters_request {
     int pid;            /* with its threads, its descendants, and what they start; 0 = a cgroup */
     const char *cgroup; /* below /sys/fs/cgroup, or the whole path of its directory */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "geometry/result.h"
 #include "geometry/work.h"
 #include "timing/core_probe.h"
-#include "timing/sweep.h"
-#include "timing/window.h"
 
 #include <math.h>
 

@@ -2,8 +2,6 @@
 /* What a sweep may cost. On a quiet core the plan is met with time to spare; where the CPU is contended, every
  * part gets its share of the time that is left, so that all end with something, if coarser. */
 #include "geometry/work.h"
-#include "timing/cpus.h"
-#include "timing/smt_watch.h"
 
 #include <math.h>
 

@@ -4,24 +4,13 @@
  * page if the TLB holds large pages; if it shows the knee of the base-page structure instead, the page is fractured: a
  * hypervisor that backs the guest with base pages leaves the TLB no larger entry to hold.
  */
-#include "base/clock.h"
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "geometry/work.h"
-#include "machine/environment.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
-#include "timing/chase.h"
-#include "timing/curve.h"
-#include "timing/knee.h"
-#include "timing/session.h"
-#include "timing/sweep.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -5,16 +5,9 @@
  * one low figure at a number of pages proves that the level holds them, and the passes are read together; that there
  * are no more entries takes figures behind the knee that nothing disturbed, and two passes that say the same.
  */
-#include "base/clock.h"
 #include "geometry/work.h"
-#include "machine/tlb_levels.h"
-#include "timing/curve.h"
-#include "timing/knee.h"
-#include "timing/sweep.h"
-#include "timing/window.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum {
     COARSE_PAGES_MIN = 4,

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "geometry/result.h"
 
-#include "base/clock.h"
-#include "base/verdict.h"
 #include "geometry/work.h"
-#include "machine/tlb_levels.h"
-#include "memory/backing.h"
-#include "timing/cpus.h"
-#include "timing/smt_watch.h"
-#include "timing/sweep.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,14 +8,8 @@
 #include "base/permutation.h"
 #include "base/units.h"
 #include "geometry/work.h"
-#include "timing/chase.h"
-#include "timing/curve.h"
-#include "timing/knee.h"
-#include "timing/sweep.h"
-#include "timing/window.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { PAGES_FACTOR = 2, PLACES_FACTOR = 2, LAST_POINTS = 3, WORD_BYTES = 8 };
 #define PARTS_STEP 1.4

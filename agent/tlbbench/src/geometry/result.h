@@ -2,15 +2,7 @@
 /* The TLBs as they behave: entries of each level, ways of the first, what one entry covers, what a miss costs. */
 #pragma once
 
-#include "base/verdict.h"
-#include "machine/tlb_levels.h"
-#include "memory/backing.h"
 #include "timing/curve.h"
-#include "timing/session.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct effective_page {
     struct backing backing;

@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The second level: a soft rise, read as an interval over several fresh mappings; and what misses cost. */
-#include "base/clock.h"
-#include "base/statistics.h"
-#include "geometry/result.h"
 #include "geometry/work.h"
-#include "machine/tlb_levels.h"
-#include "timing/curve.h"
-#include "timing/knee.h"
-#include "timing/session.h"
-#include "timing/sweep.h"
-#include "timing/window.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 /* Constants that name no source: as in timing/knee.c. */
 enum {

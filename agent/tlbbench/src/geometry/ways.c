@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways of the first level, from the knees at page strides that are powers of two. */
-#include "base/clock.h"
-#include "geometry/result.h"
 #include "geometry/work.h"
-#include "machine/tlb_levels.h"
-#include "memory/backing.h"
-#include "timing/curve.h"
-#include "timing/knee.h"
-#include "timing/sweep.h"
-#include "timing/window.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { PASSES_MAX = 6 };
 

@@ -3,10 +3,8 @@
 
 #include "base/tree.h"
 #include "timing/core_probe.h"
-#include "timing/curve.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

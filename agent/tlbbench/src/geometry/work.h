@@ -2,17 +2,8 @@
 /* The steps of geometry_measure(), each in its file. Not for other modules. */
 #pragma once
 
-#include "base/clock.h"
-#include "base/verdict.h"
 #include "geometry/result.h"
-#include "machine/tlb_levels.h"
-#include "memory/backing.h"
 #include "timing/cpus.h"
-#include "timing/curve.h"
-#include "timing/knee.h"
-#include "timing/session.h"
-#include "timing/sweep.h"
-#include "timing/window.h"
 
 enum { GEOMETRY_STRIDES = 8 }; /* page strides of 1 to 128: enough for 128 sets */
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/signals.h"
-#include "base/statistics.h"
 #include "base/units.h"
-#include "latency/result.h"
 #include "latency/series.h"
-#include "timing/chase.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum {

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/statistics.h"
-#include "base/verdict.h"
-#include "latency/result.h"
 #include "latency/series.h"
-#include "timing/curve.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

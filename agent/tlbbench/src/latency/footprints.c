@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which footprints are measured on which backing, and what is mapped at once. */
-#include "base/clock.h"
-#include "base/parse.h"
 #include "base/units.h"
-#include "base/verdict.h"
-#include "latency/result.h"
 #include "latency/series.h"
-#include "machine/tlb_levels.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
-#include "timing/session.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum {
     FOOTPRINT_MIN_BYTES = 64 << 10,

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "latency/result.h"
 
-#include "base/clock.h"
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/units.h"
-#include "base/verdict.h"
 #include "latency/series.h"
-#include "machine/environment.h"
-#include "memory/arena.h"
 #include "timing/tlb_flush.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

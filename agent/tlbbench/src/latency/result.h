@@ -2,14 +2,7 @@
 /* Nanoseconds per dependent access over the footprint, for every page size, measured in pairs so that drift cancels. */
 #pragma once
 
-#include "base/parse.h"
-#include "base/verdict.h"
 #include "timing/curve.h"
-#include "timing/session.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* How the lines of a cycle lie in its footprint; and what `latency` measures beside the curves of cycles. */
 enum latency_curve {

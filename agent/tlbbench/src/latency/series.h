@@ -3,15 +3,7 @@
  * uses its cells and cycles. Not for others. */
 #pragma once
 
-#include "base/verdict.h"
 #include "latency/result.h"
-#include "memory/backing.h"
-#include "timing/chase.h"
-#include "timing/curve.h"
-#include "timing/session.h"
-
-#include <stddef.h>
-#include <stdint.h>
 
 enum { LATENCY_POINTS_MAX = 24, LATENCY_ROUNDS_MAX = 12, LATENCY_SAMPLES_MAX = 64 };
 

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What decides over the cost of a page walk beside the footprint: how many run side by side, which NUMA node holds the
  * memory, where the page tables lie (L2, last level, memory), and how far apart the pages are (the walk caches). */
-#include "base/clock.h"
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/signals.h"
 #include "base/units.h"
-#include "base/verdict.h"
-#include "latency/result.h"
 #include "latency/series.h"
-#include "machine/environment.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
-#include "timing/chase.h"
-#include "timing/curve.h"
-#include "timing/session.h"
 #include "timing/tlb_flush.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -4,10 +4,6 @@
 
 #include "machine/tlb_levels.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 enum { CATALOGUE_MAX_IDS = 8 };
 
 struct catalogue_entry {

@@ -4,7 +4,6 @@
 #include "base/units.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define P4K (4 * KIB)

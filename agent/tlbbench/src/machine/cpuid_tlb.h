@@ -3,11 +3,8 @@
  * processors describe themselves wrongly. */
 #pragma once
 
-#include "base/verdict.h"
 #include "machine/cpuid.h"
 #include "machine/tlb_levels.h"
-
-#include <stddef.h>
 
 enum {
     CPUID_TLB_MAX_STRUCTURES = 48,

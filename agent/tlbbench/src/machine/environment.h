@@ -3,14 +3,8 @@
 #pragma once
 
 #include "base/parse.h"
-#include "base/verdict.h"
 #include "machine/catalogue.h"
 #include "machine/cpuid.h"
-#include "machine/tlb_levels.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* A count or a number of bytes that may be unknown (the file is absent or unreadable); null in the document. */
 #define UNKNOWN (-1)

@@ -8,11 +8,9 @@
 #include "base/text.h"
 #include "base/tree.h"
 #include "base/units.h"
-#include "machine/environment.h"
 #include "machine/environment_parts.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,13 +3,10 @@
  * What changes a measured time without being measured: clocks and power, kernel features that walk or fault more, the
  * cache behind the core. They are recorded, so that two runs can be compared.
  */
-#include "base/parse.h"
 #include "base/text.h"
 #include "base/tree.h"
-#include "machine/environment.h"
 #include "machine/environment_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

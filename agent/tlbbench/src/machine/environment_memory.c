@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/parse.h"
 #include "base/text.h"
 #include "base/tree.h"
-#include "machine/environment.h"
 #include "machine/environment_parts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/parse.h"
 #include "base/text.h"
 #include "base/tree.h"
-#include "machine/catalogue.h"
-#include "machine/cpuid.h"
-#include "machine/environment.h"
 #include "machine/environment_parts.h"
-#include "machine/tlb_levels.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "machine/environment.h"
 
-#include "base/parse.h"
 #include "base/tree.h"
-#include "machine/catalogue.h"
-#include "machine/cpuid.h"
 #include "machine/cpuid_tlb.h"
 #include "machine/environment_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>

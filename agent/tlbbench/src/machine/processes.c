@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/processes.h"
 
-#include "base/parse.h"
 #include "base/tree.h"
-#include "machine/environment.h"
 #include "machine/environment_parts.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

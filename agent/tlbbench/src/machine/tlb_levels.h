@@ -4,10 +4,6 @@
 
 #include "base/verdict.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 enum tlb_kind { TLB_DATA, TLB_INSTRUCTION, TLB_UNIFIED, TLB_LOAD, TLB_STORE };
 extern const char *const TLB_KIND_NAMES[];
 /* Loads and data of both kinds; a source may call the same structure data, load or unified. */

@@ -2,12 +2,7 @@
 /* A private mapping of one page size, touched, with the proof of what the kernel gave. */
 #pragma once
 
-#include "base/verdict.h"
 #include "memory/backing.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* Touches every `step` bytes of a mapping: writes a non-zero word, since zero pages could be shared or compressed by a
  * hypervisor, or reads. Stops between parts of some tens of milliseconds when asked to. Returns 0; -1 when stopped, or

@@ -4,10 +4,6 @@
 
 #include "base/verdict.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 /* Multi-size THP are smaller than the transparent huge page: base pages side by side that a processor may translate by
  * one entry (arm64 with the contiguous bit, AMD by coalescing), of 16K to 1M where the base page is 4K. */
 enum backing_kind { BACKING_BASE, BACKING_THP, BACKING_HUGETLB, BACKING_MULTI_SIZE_THP };

@@ -20,10 +20,6 @@
 #include "base/verdict.h"
 #include "memory/reserve_journal.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 extern const struct reserve_paths RESERVE_SYSTEM;
 
 struct reservation {

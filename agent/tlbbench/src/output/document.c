@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
-#include "machine/cpuid.h"
 #include "machine/cpuid_tlb.h"
-#include "machine/environment.h"
-#include "machine/processes.h"
-#include "machine/tlb_levels.h"
-#include "output/json.h"
 #include "output/to_json.h"
 
 void verdict_to_json(const struct verdict *verdict, struct json *j)

@@ -2,17 +2,8 @@
 /* The readable report: what an engineer would paste into a ticket. Renders results, computes nothing of its own. */
 #pragma once
 
-#include "base/verdict.h"
-#include "geometry/result.h"
-#include "machine/environment.h"
 #include "machine/processes.h"
-#include "machine/tlb_levels.h"
 #include "output/run_result.h"
-#include "pressure/result.h"
-#include "rows/result.h"
-#include "timing/curve.h"
-
-#include <stdio.h>
 
 /* Processor, hypervisor, kernel, page sizes, pools, THP, NUMA, memory, cgroup. */
 void report_environment(FILE *out, const struct environment *environment);

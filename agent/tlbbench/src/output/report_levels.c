@@ -2,8 +2,6 @@
 /* The TLB table: one line for each level and page size, the sources beside each other. */
 #include "base/text.h"
 #include "base/units.h"
-#include "machine/environment.h"
-#include "machine/tlb_levels.h"
 #include "output/report.h"
 #include "output/report_text.h"
 

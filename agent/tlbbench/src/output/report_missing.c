@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "output/report.h"
 #include "output/report_text.h"
-#include "timing/curve.h"
 
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "base/text.h"
 #include "output/report.h"
 #include "output/report_text.h"
-#include "timing/curve.h"
 
 #include <ctype.h>
 #include <inttypes.h>

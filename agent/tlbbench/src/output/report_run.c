@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "base/verdict.h"
-#include "geometry/result.h"
-#include "latency/result.h"
-#include "machine/environment.h"
 #include "output/report.h"
 #include "output/report_text.h"
-#include "output/run_result.h"
 #include "output/table.h"
-#include "pressure/result.h"
-#include "scatter/scatter.h"
-#include "timing/curve.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of rows, of pressure and of walks. */
-#include "base/verdict.h"
 #include "output/report.h"
 #include "output/report_text.h"
 #include "output/table.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* Base pages first, then transparent ones, then the pools' by size. */

@@ -4,8 +4,6 @@
 
 #include "machine/tlb_levels.h"
 
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 enum {

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "base/verdict.h"
-#include "latency/result.h"
-#include "machine/tlb_levels.h"
-#include "memory/backing.h"
 #include "output/report.h"
 #include "output/report_text.h"
-#include "timing/curve.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The document's results: a member per section that ran. */
-#include "base/verdict.h"
-#include "geometry/result.h"
-#include "latency/result.h"
-#include "memory/backing.h"
-#include "memory/reserve.h"
-#include "output/json.h"
-#include "output/run_result.h"
 #include "output/to_json.h"
 #include "pressure/probe.h"
-#include "pressure/result.h"
-#include "rows/result.h"
-#include "scatter/scatter.h"
-#include "timing/curve.h"
 
 static void backing_to_json(struct json *j, const struct backing *backing)
 {

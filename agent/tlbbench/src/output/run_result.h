@@ -2,17 +2,12 @@
 /* The results of all sections that ran. */
 #pragma once
 
-#include "base/verdict.h"
 #include "geometry/result.h"
 #include "latency/result.h"
 #include "memory/reserve.h"
 #include "pressure/result.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct section_result {
     const char *name; /* "info", "geometry", "latency", "rows", "scatter" */

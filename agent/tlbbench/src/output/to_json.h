@@ -2,14 +2,10 @@
 /* Writers of the document's parts (tlbbench.schema.json). */
 #pragma once
 
-#include "base/verdict.h"
-#include "machine/environment.h"
 #include "machine/processes.h"
-#include "machine/tlb_levels.h"
 #include "output/json.h"
 #include "output/run_result.h"
 
-#include <stdio.h>
 #include <time.h>
 
 /* Writes `status` and `reason`. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/signals.h"
 #include "base/statistics.h"
-#include "base/verdict.h"
-#include "pressure/result.h"
 #include "pressure/series.h"
 
 #include <stdlib.h>

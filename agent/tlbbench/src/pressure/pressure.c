@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pressure/result.h"
 
-#include "base/clock.h"
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/units.h"
-#include "base/verdict.h"
-#include "machine/environment.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
 #include "pressure/probe.h"
 #include "pressure/series.h"
-#include "timing/counter.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,9 +6,7 @@
 #include "base/rng.h"
 #include "timing/counter.h"
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 enum {
     PROBE_PIECE_BYTES = 4096, /* a base page of most machines; on others a part of one */

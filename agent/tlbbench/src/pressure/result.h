@@ -2,13 +2,7 @@
 /* What page sizes save when a program reads other data between two accesses: latency.pressure of the document. */
 #pragma once
 
-#include "base/verdict.h"
-#include "memory/backing.h"
 #include "timing/session.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct pressure_point {
     struct backing backing; /* compared with base pages */

@@ -2,13 +2,7 @@
 /* The plan of the pressure measurement, and the batches of one backing. */
 #pragma once
 
-#include "base/verdict.h"
-#include "memory/backing.h"
 #include "pressure/result.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum {
     PRESSURE_FOOTPRINTS = 8, /* 16 MiB to 2 GiB by doubling */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows/parts.h"
 
-#include "base/verdict.h"
-#include "memory/backing.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Page-table bytes of one process that touched the whole segment; UINT64_MAX when not measured. */

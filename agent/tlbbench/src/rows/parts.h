@@ -3,16 +3,9 @@
 #pragma once
 
 #include "base/rng.h"
-#include "base/verdict.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
 #include "rows/result.h"
-#include "timing/session.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* --- specs.c: which rows are read how, from the request and the profile --- */
 

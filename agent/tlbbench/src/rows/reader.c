@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/units.h"
 #include "rows/parts.h"
 

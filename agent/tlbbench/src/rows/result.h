@@ -3,14 +3,7 @@
  * processes that each have their own page tables. */
 #pragma once
 
-#include "base/parse.h"
-#include "base/verdict.h"
-#include "memory/backing.h"
 #include "timing/session.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum row_keys { KEYS_UNIFORM, KEYS_ZIPF, ROW_KEYS_COUNT };
 extern const char *const ROW_KEYS_NAMES[];

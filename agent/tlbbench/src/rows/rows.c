@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows/result.h"
 
-#include "base/clock.h"
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/units.h"
-#include "base/verdict.h"
-#include "memory/backing.h"
 #include "rows/parts.h"
 #include "timing/guard.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows/parts.h"
 
-#include "machine/environment.h"
-#include "memory/arena.h"
-
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

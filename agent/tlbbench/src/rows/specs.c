@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows/parts.h"
 
-#include "base/parse.h"
-
 static const struct number_list DEFAULT_ROW_BYTES = {{128, 8192, 16384}, 3};
 static const struct number_list FULL_WORKERS = {{1, 2, 4, 8, 16, 32, 64, 128}, 8};
 static const struct number_list QUICK_WORKERS = {{1, 8, 64}, 3};

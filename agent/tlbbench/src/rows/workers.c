@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows/parts.h"
 
-#include "base/clock.h"
-#include "base/parse.h"
 #include "base/signals.h"
-#include "base/verdict.h"
 #include "machine/processes.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
 #include "timing/cpus.h"
 
 #include <errno.h>

@@ -2,18 +2,9 @@
 #include "scatter/scatter.h"
 
 #include "base/permutation.h"
-#include "base/rng.h"
 #include "base/units.h"
-#include "memory/arena.h"
-#include "memory/backing.h"
-#include "timing/chase.h"
-#include "timing/curve.h"
-#include "timing/knee.h"
-#include "timing/sweep.h"
-#include "timing/window.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

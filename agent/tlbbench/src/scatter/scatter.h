@@ -3,12 +3,7 @@
  * pages cost more than base pages. */
 #pragma once
 
-#include "base/verdict.h"
 #include "timing/curve.h"
-#include "timing/session.h"
-
-#include <stddef.h>
-#include <stdint.h>
 
 struct scatter_result {
     struct verdict verdict;

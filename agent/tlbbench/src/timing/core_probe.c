@@ -6,9 +6,6 @@
 #include "timing/guard.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum { CLOCK_ADDITIONS = 1 << 20, CLOCK_TRIES = 9, CHAIN_ADDITIONS = 2048, CHAINS = 8, LAP_ADDITIONS = 16 };
 

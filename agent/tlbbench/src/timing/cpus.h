@@ -4,7 +4,6 @@
 
 #include "base/parse.h"
 
-#include <stdint.h>
 #include <stdio.h>
 
 /* The CPUs that this thread may run on now; and makes them these. Returns 0 or -1 (errno). */

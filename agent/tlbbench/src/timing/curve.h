@@ -2,15 +2,8 @@
 /* A measured series: what was varied, over which page size, and the statistics of each point. */
 #pragma once
 
-#include "base/statistics.h"
-#include "base/verdict.h"
-#include "memory/backing.h"
 #include "timing/knee.h"
 #include "timing/sweep.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct curve_point {
     uint64_t x;

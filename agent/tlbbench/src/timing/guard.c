@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/proc_stat.h"
 
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

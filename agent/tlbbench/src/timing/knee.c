@@ -4,7 +4,6 @@
 #include "base/statistics.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 /* Constants that name no source were set by hand on the simulated processors of tests/test_knee.c and
  * tests/test_geometry.c and on sweeps recorded on Emerald Rapids, which those tests hold; guests on Zen 3 and Zen 5

@@ -3,16 +3,8 @@
 #pragma once
 
 #include "base/clock.h"
-#include "base/parse.h"
-#include "base/verdict.h"
 #include "machine/environment.h"
-#include "machine/tlb_levels.h"
 #include "memory/arena.h"
-#include "memory/backing.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum { SESSION_BACKINGS_MAX = 8, SESSION_ALL_BACKINGS_MAX = SESSION_BACKINGS_MAX + ENV_MAX_PAGE_SIZES };
 

@@ -3,18 +3,10 @@
  * every batch behind the noise guard. */
 #pragma once
 
-#include "base/clock.h"
-#include "base/rng.h"
-#include "base/verdict.h"
-#include "timing/chase.h"
 #include "timing/session.h"
 #include "timing/smt_watch.h"
 #include "timing/sweep_samples.h"
 #include "timing/window.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum { SWEEP_POINTS_MAX = 160 };
 

@@ -5,8 +5,6 @@
 
 #include "base/statistics.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum {

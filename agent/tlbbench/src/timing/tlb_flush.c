@@ -3,7 +3,6 @@
 
 #include "memory/backing.h"
 
-#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

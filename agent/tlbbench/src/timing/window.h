@@ -10,10 +10,6 @@
 #include "base/verdict.h"
 #include "timing/chase.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 /* How virtual pages share the physical lines. */
 enum window_slots {
     WINDOW_SLOTS_WORDS,  /* eight pages per cache line: the least data, right where the cache is found by physical
