@@ -47,6 +47,7 @@ static struct {
     bool sibling_busy;
     double spell_ns; /* left of the sibling's spell */
     long switches;
+    double walks;
     uint64_t pages;    /* of the cycle that was linked last; 0 = unknown */
     double line_ns;    /* what its data costs beside a hit */
     int cpu, idle_cpu; /* bound; idle, 0 = there is none */
@@ -94,6 +95,11 @@ void sim_machine_add_idle_cpu(int cpu)
 int sim_machine_cpu(void)
 {
     return machine.cpu;
+}
+
+double sim_machine_walks(void *factor)
+{
+    return machine.walks * (factor != NULL ? *(const double *)factor : 1);
 }
 
 double sim_machine_seconds(void)
@@ -202,8 +208,11 @@ static double follow(struct chase *chase, uint64_t accesses)
         }
         const struct large_range *range = range_of(address);
 
-        ns += range != NULL ? sim_tlb_access_large(machine.tlb, range->pages, address, &machine.rng)
-                            : sim_tlb_access(machine.tlb, address >> page_shift, &machine.rng);
+        double one = range != NULL ? sim_tlb_access_large(machine.tlb, range->pages, address, &machine.rng)
+                                   : sim_tlb_access(machine.tlb, address >> page_shift, &machine.rng);
+
+        ns += one;
+        machine.walks += one > machine.core->processor.second_hit_ns ? 1 : 0;
         let_sibling_access();
     }
     ns = ns / (double)accesses + machine.core->processor.hit_ns + machine.line_ns;
@@ -221,7 +230,11 @@ void __wrap_chase_walk(struct chase *chase, uint64_t accesses)
 {
     uint64_t enough = machine.pages > 0 ? 2 * machine.pages + CHASE_UNROLL : accesses;
 
-    (void)spend(follow(chase, accesses < enough ? accesses : enough) * (double)accesses);
+    uint64_t looked = accesses < enough ? accesses : enough;
+    double walks = machine.walks;
+
+    (void)spend(follow(chase, looked) * (double)accesses);
+    machine.walks = walks + (machine.walks - walks) * (double)accesses / (double)looked;
 }
 
 bool __wrap_chase_time_batch(struct chase *chase, uint64_t accesses, double *ns_per_access)

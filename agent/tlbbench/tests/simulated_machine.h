@@ -44,5 +44,9 @@ void sim_machine_add_idle_cpu(int cpu);
 /* The CPU that was bound last; 0 at first. */
 int sim_machine_cpu(void);
 
+/* Walks that the processor has counted: session.counted_walks. `factor` is a double, what the counter makes of them;
+ * NULL = it counts them as they are. */
+double sim_machine_walks(void *factor);
+
 /* What the simulated clock says. */
 double sim_machine_seconds(void);

@@ -457,6 +457,32 @@ static void encodings_are_the_published_ones(struct harness *h)
         check_processor(h, tables, PROCESSORS[i]);
 }
 
+static void walks_of_the_calling_thread(struct harness *h)
+{
+    struct verdict verdict = {.status = STATUS_OK};
+    struct walk_counter counter;
+
+    simulate(NULL, skylake);
+    CHECK(walk_counter_open(&counter, "intel-skylake-sp", &FAKE, &verdict));
+    CHECK(fd_count == 2); /* loads and stores, each by itself, in user mode */
+    for (int i = 0; i < fd_count; i++)
+        CHECK(fds[i].is_on && fds[i].pid == 0 && fds[i].cpu == -1 && fds[i].leader < 0 &&
+              fds[i].attributes.exclude_kernel);
+    /* Each was on the processor half of the time. */
+    CHECK(walk_counter_read(&counter) == 1000 + 2 * 0x08 + 1000 + 2 * 0x49);
+    simulate(NULL, never_counted);
+    CHECK(walk_counter_open(&counter, "intel-skylake-sp", &FAKE, &verdict));
+    CHECK(isnan(walk_counter_read(&counter)));
+    walk_counter_close(&counter);
+    CHECK(!fds[0].is_open && !fds[1].is_open);
+    simulate(no_pmu, skylake);
+    CHECK(!walk_counter_open(&counter, NULL, &FAKE, &verdict));
+    CHECK(verdict.status == STATUS_UNSUPPORTED && strstr(verdict.reason, "no PMU here") != NULL);
+    simulate(denied, skylake);
+    CHECK(!walk_counter_open(&counter, NULL, &FAKE, &verdict));
+    CHECK(verdict.status == STATUS_NOT_PERMITTED);
+}
+
 static const struct harness_case cases[] = {
     {"encodings are the published ones", encodings_are_the_published_ones},
     {"shares and scaling", shares_and_scaling},
@@ -468,5 +494,6 @@ static const struct harness_case cases[] = {
     {"threads and children", threads_and_children},
     {"differences, and processors without walk cycles", differences_and_processors_without_walk_cycles},
     {"nobody there", nobody_there},
+    {"walks of the calling thread", walks_of_the_calling_thread},
 };
 HARNESS_MAIN("counters", cases)

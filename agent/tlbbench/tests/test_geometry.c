@@ -83,6 +83,11 @@ static const struct sim_conditions HOPELESS = {
 
 static struct session session; /* of the latest measurement */
 
+/* Where the processor counts walks: session.counted_walks, what its counter makes of them, and why it has none. */
+static double (*witness)(void *factor);
+static double witness_factor;
+static struct verdict no_witness;
+
 static struct environment environment; /* no THP, no pools, but where a test adds some */
 
 static void measure(const struct sim_core *core, const struct sim_conditions *conditions, uint64_t seed, int idle_cpu,
@@ -97,6 +102,9 @@ static void measure(const struct sim_core *core, const struct sim_conditions *co
                                .numa_node = -1,
                                .memory_bytes = 64u << 20,
                                .deadline = {.end_ns = (uint64_t)(QUICK_SECONDS * 1e9)},
+                               .counted_walks = witness,
+                               .walks_context = &witness_factor,
+                               .walks_verdict = witness == NULL ? no_witness : (struct verdict){.status = STATUS_OK},
                                .cpus = {.count = 1, .bits = {1}}};
 
     sim_machine_start(core, conditions, seed);
@@ -291,6 +299,43 @@ static void core_always_shared(struct harness *h)
     }
 }
 
+/* --- the processor's counter of walks as a witness ---------------------------------------------------------------- */
+
+static struct verdict witnessed(double (*counted)(void *), double factor, enum confidence *confidence)
+{
+    struct geometry_result result;
+
+    witness = counted;
+    witness_factor = factor;
+    verdict_set(&no_witness, STATUS_UNSUPPORTED, "no PMU here");
+    measure(&EMERALD_RAPIDS, &QUIET, 3, 0, &result);
+    witness = NULL;
+    struct verdict verdict = result.witness.verdict;
+
+    *confidence = measured_level(&result, 2)->confidence;
+    geometry_result_free(&result);
+    sim_machine_stop();
+    return verdict;
+}
+
+static void counted_walks_witness_the_level(struct harness *h)
+{
+    enum confidence confidence;
+    struct verdict verdict = witnessed(sim_machine_walks, 1, &confidence);
+
+    CHECK_TEXT(verdict.reason, "");
+    CHECK(verdict.status == STATUS_OK && confidence > CONFIDENCE_LOW);
+    verdict = witnessed(sim_machine_walks, 0, &confidence);
+    CHECK(verdict.status == STATUS_CANNOT_TELL && strstr(verdict.reason, "no walk at all") != NULL);
+    verdict = witnessed(sim_machine_walks, NAN, &confidence);
+    CHECK(verdict.status == STATUS_CANNOT_TELL && confidence > CONFIDENCE_LOW);
+    /* One walk of ten is seen: the level would hold pages that it cannot hold. */
+    verdict = witnessed(sim_machine_walks, 0.1, &confidence);
+    CHECK(verdict.status == STATUS_NOISY && confidence == CONFIDENCE_LOW);
+    verdict = witnessed(NULL, 1, &confidence);
+    CHECK(verdict.status == STATUS_UNSUPPORTED && strcmp(verdict.reason, "no PMU here") == 0);
+}
+
 /* --- pages that are larger than base pages ---------------------------------------------------------------------- */
 
 #define KIB_64 (64ull << 10)
@@ -476,6 +521,7 @@ static const struct harness_case CASES[] = {
     {"a core of which two others have six sevenths", core_held_by_two},
     {"the session follows to another CPU", the_session_follows_to_another_cpu},
     {"a core with a busy sibling thread", shared_core},
+    {"counted walks are a witness of the second level", counted_walks_witness_the_level},
     {"a core whose sibling thread hardly pauses: nothing wrong, within the limit", core_always_shared},
     {"a core that is hopelessly busy: nothing wrong, within the limit", hopeless_core},
 };

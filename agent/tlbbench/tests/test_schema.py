@@ -203,6 +203,14 @@ def measured() -> Any:
         "core_alone_fraction": 0.75,
         "coalescing_seen": False,
         "coalescing": "no",
+        "counted_walks": {
+            "status": "ok",
+            "reason": None,
+            "held_pages": 2073,
+            "held_fraction": 0.001,
+            "missed_pages": 6758,
+            "missed_fraction": 0.97,
+        },
         "peak_mapped_bytes": 4194304,
         "effective_granule": [
             {
@@ -250,6 +258,7 @@ MAY_LACK = {
     "geometry.alias_cost_ns",
     "geometry.core_alone_fraction",
     "geometry.coalescing_seen",
+    "geometry.counted_walks",
     "geometry.coalescing",
     "measurements.backing_kind",
     "crossing.backing",

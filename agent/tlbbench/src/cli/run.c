@@ -104,6 +104,19 @@ static void lower_priority(const struct options *options)
     (void)sched_setscheduler(0, SCHED_BATCH, &parameters);
 }
 
+/* The processor as geometry's witness. */
+static void count_walks(struct session *session, const struct options *options, struct walk_counter *counter)
+{
+    const struct catalogue_entry *known = session->environment->processor.catalogue;
+
+    if (options->command != COMMAND_RUN && options->command != COMMAND_GEOMETRY)
+        return;
+    if (!walk_counter_open(counter, known != NULL ? known->id : NULL, &PERF_KERNEL, &session->walks_verdict))
+        return;
+    session->counted_walks = walk_counter_read;
+    session->walks_context = counter;
+}
+
 static bool is_wanted(const struct options *options, const struct section *section)
 {
     return options->command == COMMAND_RUN || options->command == section->command;
@@ -283,6 +296,7 @@ int run_measure(const struct options *options, const struct environment *environ
                 struct run_result *result)
 {
     struct progress progress;
+    struct walk_counter walks = {0};
     struct tlb_level_list priors = {0};
     struct verdict cpuid_verdict;
     struct verdict verdict;
@@ -309,8 +323,10 @@ int run_measure(const struct options *options, const struct environment *environ
     list_backings(&session, options);
     if (options->reserve && reserve_pages(&session, options, result) != 0)
         return -1;
+    count_walks(&session, options, &walks);
     int status = run_sections(&session, options, &progress, result);
 
+    walk_counter_close(&walks);
     /* Everything that used the pages is unmapped by now; after a SIGBUS it is when this process ends, and until then
      * the kernel counts such pages as surplus. */
     if (result->reservation != NULL &&

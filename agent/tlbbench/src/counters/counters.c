@@ -511,3 +511,53 @@ void counters_measure(const struct counters_request *request, const char *catalo
     free(counting.fds);
     targets_free(&counting.targets);
 }
+
+/* --- the calling thread ------------------------------------------------------------------------------------------- */
+
+bool walk_counter_open(struct walk_counter *counter, const char *catalogue_id, const struct perf_kernel *kernel,
+                       struct verdict *verdict)
+{
+    const struct event_set *set = event_set_find(catalogue_id);
+    const struct count_target here = {0, -1};
+    const struct counting counting = {.kernel = kernel};
+
+    *counter = (struct walk_counter){.kernel = kernel};
+    for (size_t i = 0; i < set->count; i++) {
+        if (set->events[i].count != COUNT_DATA_WALKS)
+            continue;
+        int fd = open_one(&counting, &here, &set->events[i], COUNT_USER, -1);
+
+        if (fd < 0) {
+            explain(verdict, -fd);
+            walk_counter_close(counter);
+            return false;
+        }
+        counter->fds[counter->count++] = fd;
+        (void)kernel->enable(fd, true);
+    }
+    if (counter->count == 0)
+        verdict_set(verdict, STATUS_UNSUPPORTED, "no event of data walks is known for this processor");
+    return counter->count > 0;
+}
+
+double walk_counter_read(void *counter)
+{
+    const struct walk_counter *walks = counter;
+    double sum = 0;
+
+    for (size_t i = 0; i < walks->count; i++) {
+        struct count_reading one;
+
+        if (!walks->kernel->read(walks->fds[i], &one) || one.running_ns == 0)
+            return NAN;
+        sum += (double)one.value * (double)one.enabled_ns / (double)one.running_ns;
+    }
+    return sum;
+}
+
+void walk_counter_close(struct walk_counter *counter)
+{
+    for (size_t i = 0; i < counter->count; i++)
+        counter->kernel->close(counter->fds[i]);
+    counter->count = 0;
+}

@@ -61,6 +61,23 @@ struct counters_result {
     size_t count;
 };
 
+/* --- the data walks of the calling thread, for a measurement that runs on it -------------------------------------- */
+
+struct walk_counter {
+    const struct perf_kernel *kernel;
+    int fds[EVENT_GROUP_MAX];
+    size_t count;
+};
+
+/* Starts counting in user mode, with the events of this entry of the catalogue. Returns false with the reason, and then
+ * needs no close. */
+bool walk_counter_open(struct walk_counter *counter, const char *catalogue_id, const struct perf_kernel *kernel,
+                       struct verdict *verdict);
+
+/* Walks so far; NAN when they are not known. `counter` is a struct walk_counter. */
+double walk_counter_read(void *counter);
+void walk_counter_close(struct walk_counter *counter);
+
 /* Counts for request->seconds on the processor of this entry of the catalogue. Always leaves a valid result. */
 void counters_measure(const struct counters_request *request, const char *catalogue_id,
                       const struct perf_kernel *kernel, struct counters_result *result);

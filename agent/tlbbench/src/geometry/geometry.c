@@ -200,6 +200,7 @@ int geometry_measure(struct session *session, struct geometry_result *result)
     }
     smt_watch_learn(&work.sweep->watch, session->full ? FULL_LEARN_SECONDS : QUICK_LEARN_SECONDS);
     measure_with_retries(&work, session);
+    geometry_call_witness(&work);
     if (result->verdict.status == STATUS_OK)
         result->verdict = work.unseen;
     result->core_alone_fraction = smt_watch_idle_share(&work.sweep->watch);

@@ -28,6 +28,14 @@ struct core_clock {
 enum alias_method { METHOD_ALIASED, METHOD_DISTINCT_LINES };
 extern const char *const ALIAS_METHOD_NAMES[];
 
+/* What the processor's own counter says of the last level of base pages: a cycle that the level holds walks hardly ever,
+ * one of more pages than it may hold walks at most accesses. */
+struct walk_witness {
+    struct verdict verdict;                   /* STATUS_OK: it agrees; STATUS_NOISY: it does not */
+    uint64_t held_pages, missed_pages;        /* of the two cycles; 0 = not counted */
+    double held_fraction, missed_fraction;    /* of their accesses that walked; NAN = not counted */
+};
+
 struct geometry_result {
     struct verdict verdict;
     enum alias_method method;   /* chosen by measuring: does aliasing cost anything on this core? */
@@ -41,6 +49,7 @@ struct geometry_result {
     struct penalty penalties[GEOMETRY_PENALTIES_MAX];
     size_t penalty_count;
     struct core_clock clock;
+    struct walk_witness witness;
     struct disagreement_list disagreements;
     struct curve_list curves;
     uint64_t peak_mapped_bytes; /* physical memory the section used at most */

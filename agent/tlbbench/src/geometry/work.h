@@ -103,5 +103,9 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
 /* True when no backing waits for another try. */
 bool geometry_effective_pages_known(const struct geometry_result *result);
 
+/* Asks the processor's counter of walks what it says of the second level that was found for base pages; lowers the
+ * level's confidence where it contradicts. Never fails: the result's witness says why it is silent. */
+void geometry_call_witness(struct geometry_work *work);
+
 /* Ways of the first level for base pages. */
 int geometry_measure_ways(struct geometry_work *work, struct verdict *verdict);

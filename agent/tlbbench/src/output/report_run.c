@@ -104,6 +104,18 @@ static void report_penalty(FILE *out, const struct penalty *p)
                    report_signed(p->ns, decimals, ns), range, cycles);
 }
 
+static void report_witness(FILE *out, const struct walk_witness *witness)
+{
+    if (witness->verdict.status == STATUS_OK && witness->held_pages > 0)
+        report_wrapped(out, "counted walks", REPORT_LABEL_COLUMNS,
+                       "the processor counts them at %.1f %% of the accesses to %" PRIu64 " pages, at %.0f %% of those "
+                       "to %" PRIu64,
+                       100 * witness->held_fraction, witness->held_pages, 100 * witness->missed_fraction,
+                       witness->missed_pages);
+    else
+        report_wrapped(out, "counted walks", REPORT_LABEL_COLUMNS, "%s", verdict_words(&witness->verdict));
+}
+
 static void report_geometry(FILE *out, const struct geometry_result *geometry)
 {
     (void)fputs("\nmeasured\n", out);
@@ -111,6 +123,7 @@ static void report_geometry(FILE *out, const struct geometry_result *geometry)
     report_sharing(out, geometry->core_alone_fraction);
     for (size_t i = 0; i < geometry->penalty_count; i++)
         report_penalty(out, &geometry->penalties[i]);
+    report_witness(out, &geometry->witness);
     report_curves(out, "translation", &geometry->curves);
 }
 

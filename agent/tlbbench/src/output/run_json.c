@@ -81,6 +81,17 @@ static void granules_to_json(struct json *j, const struct geometry_result *resul
     json_end_array(j);
 }
 
+static void witness_to_json(struct json *j, const struct walk_witness *witness)
+{
+    json_begin_object(j, "counted_walks");
+    verdict_to_json(&witness->verdict, j);
+    json_u64_or_null(j, "held_pages", witness->held_pages, 0);
+    json_double(j, "held_fraction", witness->held_fraction);
+    json_u64_or_null(j, "missed_pages", witness->missed_pages, 0);
+    json_double(j, "missed_fraction", witness->missed_fraction);
+    json_end_object(j);
+}
+
 static void geometry_to_json(struct json *j, const struct geometry_result *result)
 {
     json_begin_object(j, "geometry");
@@ -98,6 +109,7 @@ static void geometry_to_json(struct json *j, const struct geometry_result *resul
     json_double(j, "l1_hit_ns", result->clock.l1_hit_ns);
     json_double(j, "l1_hit_cycles", result->clock.l1_hit_cycles);
     json_end_object(j);
+    witness_to_json(j, &result->witness);
     tlb_disagreements_to_json(&result->disagreements, j);
     curves_to_json(j, &result->curves);
     json_u64(j, "peak_mapped_bytes", result->peak_mapped_bytes);

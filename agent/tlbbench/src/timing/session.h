@@ -25,6 +25,11 @@ struct session {
     struct cpu_list cpus;     /* that may be used */
     int cpu;                  /* the core measured on */
     bool keep_priority;       /* of all threads and processes, as the user started them */
+    /* The data walks of this thread that the processor has counted so far, NAN = not known; NULL where it cannot be
+     * asked, and why. */
+    double (*counted_walks)(void *context);
+    void *walks_context;
+    struct verdict walks_verdict;
     /* Tells how far the section is, 0 .. 1. May be NULL. */
     void (*progress)(void *context, double fraction);
     void *progress_context;
