@@ -158,6 +158,9 @@ static void check_levels(struct harness *h, const struct sim_core *core, uint64_
                      second == NULL ? 0 : second->entries, second == NULL ? 0 : second->entries_min,
                      second == NULL ? 0 : second->entries_max, result->verdict.reason);
     }
+    if (second != NULL && second->ways != TLB_WAYS_UNKNOWN && second->ways != (int)processor->second.ways)
+        harness_fail(h, __FILE__, __LINE__, "%s seed %llu: %d ways of the second level, not %u", core->name, number,
+                     second->ways, processor->second.ways);
     if (!(fabs(hit_cycles(result) - cycles) <= expected.off_cycles)) {
         harness_fail(h, __FILE__, __LINE__, "%s seed %llu: a hit of %.2f cycles, not %.2f", core->name, number,
                      hit_cycles(result), cycles);
@@ -294,6 +297,33 @@ static void core_always_shared(struct harness *h)
         measure(core, &SHARED_ALWAYS, seed, 0, &result);
         check_nothing_wrong(h, core, &result);
         CHECK(result.core_alone_fraction < 0.5);
+        geometry_result_free(&result);
+        sim_machine_stop();
+    }
+}
+
+/* Told where a set of the first level holds fewer pages than one of the second, and nowhere else. */
+static void ways_of_second_levels(struct harness *h)
+{
+    for (unsigned index = 0; index < OTHER_COUNT + 2; index++) {
+        const struct sim_core *core = index < OTHER_COUNT    ? &OTHERS[index]
+                                      : index == OTHER_COUNT ? &EMERALD_RAPIDS
+                                                             : &EMERALD_RAPIDS_8_WAYS;
+        const struct sim_processor *processor = &core->processor;
+        /* A plateau takes three numbers of pages that only the second level holds. */
+        bool is_hidden =
+            processor->first.ways == processor->first.entries || processor->second.ways < processor->first.ways + 3;
+        struct geometry_result result;
+
+        measure(core, &QUIET, 5, 0, &result);
+        const struct tlb_level *level = measured_level(&result, 2);
+
+        if (level == NULL || level->ways != (is_hidden ? TLB_WAYS_UNKNOWN : (int)processor->second.ways) ||
+            (is_hidden != (strstr(level->note, "ways cannot be told") != NULL)) ||
+            (!is_hidden && level->entries != processor->second.entries))
+            harness_fail(h, __FILE__, __LINE__, "%s: %u entries in %d ways (%s)", core->name,
+                         level == NULL ? 0 : level->entries, level == NULL ? 0 : level->ways,
+                         level == NULL ? result.verdict.reason : level->note);
         geometry_result_free(&result);
         sim_machine_stop();
     }
@@ -521,6 +551,7 @@ static const struct harness_case CASES[] = {
     {"a core of which two others have six sevenths", core_held_by_two},
     {"the session follows to another CPU", the_session_follows_to_another_cpu},
     {"a core with a busy sibling thread", shared_core},
+    {"ways of the second level, where they can be told", ways_of_second_levels},
     {"counted walks are a witness of the second level", counted_walks_witness_the_level},
     {"a core whose sibling thread hardly pauses: nothing wrong, within the limit", core_always_shared},
     {"a core that is hopelessly busy: nothing wrong, within the limit", hopeless_core},

@@ -28,12 +28,12 @@ struct core_clock {
 enum alias_method { METHOD_ALIASED, METHOD_DISTINCT_LINES };
 extern const char *const ALIAS_METHOD_NAMES[];
 
-/* What the processor's own counter says of the last level of base pages: a cycle that the level holds walks hardly ever,
- * one of more pages than it may hold walks at most accesses. */
+/* What the processor's own counter says of the last level of base pages: a cycle that the level holds walks hardly
+ * ever, one of more pages than it may hold walks at most accesses. */
 struct walk_witness {
-    struct verdict verdict;                   /* STATUS_OK: it agrees; STATUS_NOISY: it does not */
-    uint64_t held_pages, missed_pages;        /* of the two cycles; 0 = not counted */
-    double held_fraction, missed_fraction;    /* of their accesses that walked; NAN = not counted */
+    struct verdict verdict;                /* STATUS_OK: it agrees; STATUS_NOISY: it does not */
+    uint64_t held_pages, missed_pages;     /* of the two cycles; 0 = not counted */
+    double held_fraction, missed_fraction; /* of their accesses that walked; NAN = not counted */
 };
 
 struct geometry_result {

@@ -52,10 +52,11 @@ static void judge(struct walk_witness *witness)
         verdict_set(&witness->verdict, STATUS_CANNOT_TELL,
                     "the processor counts no walk at all: a hypervisor may filter its events");
     else if (held > HELD_FRACTION_MAX || missed < MISSED_FRACTION_MIN)
-        verdict_set(&witness->verdict, STATUS_NOISY,
-                    "the processor counts walks at %.0f %% of the accesses to %llu pages and at %.0f %% of those to %llu",
-                    100 * held, (unsigned long long)witness->held_pages, 100 * missed,
-                    (unsigned long long)witness->missed_pages);
+        verdict_set(
+            &witness->verdict, STATUS_NOISY,
+            "the processor counts walks at %.0f %% of the accesses to %llu pages and at %.0f %% of those to %llu",
+            100 * held, (unsigned long long)witness->held_pages, 100 * missed,
+            (unsigned long long)witness->missed_pages);
 }
 
 void geometry_call_witness(struct geometry_work *work)

@@ -103,6 +103,9 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
 /* True when no backing waits for another try. */
 bool geometry_effective_pages_known(const struct geometry_result *result);
 
+/* Ways of the second level for base pages, behind those of the first; where they cannot be told its note says so. */
+int geometry_measure_second_ways(struct geometry_work *work, struct verdict *verdict);
+
 /* Asks the processor's counter of walks what it says of the second level that was found for base pages; lowers the
  * level's confidence where it contradicts. Never fails: the result's witness says why it is silent. */
 void geometry_call_witness(struct geometry_work *work);
