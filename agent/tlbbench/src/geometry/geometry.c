@@ -84,7 +84,7 @@ static const struct part PARTS[] = {
     {0.8, true, measure_second},
     {0.8, true, geometry_measure_effective_pages},
     {0.8, true, geometry_measure_ways},
-    {0.3, true, geometry_measure_second_ways},
+    {0.1, true, geometry_measure_second_ways},
     {0.1, true, measure_huge_levels},
 };
 enum { PART_COUNT = sizeof(PARTS) / sizeof(PARTS[0]) };

@@ -10,7 +10,6 @@
 #include "base/text.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum {
     FIRST_DOUBLINGS = 21, /* three times the seven bits that choose one of 128 sets */

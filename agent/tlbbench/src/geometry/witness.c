@@ -4,7 +4,6 @@
 #include "timing/tlb_flush.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { WARM_LAPS = 2, COUNTED_LAPS = 16 };
