@@ -52,7 +52,7 @@ const PAGES: { name: string; path: (fleet: Fleet) => string; arrived: RegExp }[]
     arrived: /What does .* need/,
   },
   {
-    name: "planner with a table and a bound tenant",
+    name: "planner with a table and a bound workload",
     path: ({ numaId }) => `/planner?node=${numaId}&form=${encodeURIComponent(JSON.stringify(FULL_FORM))}`,
     arrived: /of the best measured throughput/,
   },

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "./fixtures";
 
 /** An SRE's way from a file of kubectl to the list of nodes that do not fit is to take no longer. */
@@ -108,3 +111,34 @@ test("a viewer is told which role a cluster's dump needs, and is not offered it"
   await expect(page.getByText("as hugeplan lint prints it")).toBeVisible();
   await expect(page.getByRole("alert")).toHaveCount(0);
 });
+
+for (const [where, x, y] of [
+  ["on the box for them", 0.5, 0.35],
+  ["beside it", 0.98, 0.97],
+] as const)
+  test(`a kubectl dump that the mouse drops ${where} is read`, async ({ signedIn: page, fleet }) => {
+    const { text, misfits } = dump();
+    const folder = await mkdtemp(join(tmpdir(), "hp-drop-"));
+    try {
+      const path = join(folder, "cluster.json");
+      await writeFile(path, text);
+      await page.goto(`${fleet.server.url}/import`);
+      await expect(page.getByText("Drop files here, or")).toBeVisible();
+      const { width, height } = page.viewportSize() ?? { width: 0, height: 0 };
+      // As the desktop's file manager does it: the browser itself gets the files.
+      const browser = await page.context().newCDPSession(page);
+      for (const type of ["dragEnter", "dragOver", "drop"] as const)
+        await browser.send("Input.dispatchDragEvent", {
+          type,
+          x: Math.round(x * width),
+          y: Math.round(y * height),
+          data: { items: [], files: [path], dragOperationsMask: 1 },
+        });
+      await expect(
+        page.getByRole("heading", { name: `${misfits.length} of 60 nodes do not fit.` }),
+      ).toBeVisible();
+      expect(new URL(page.url()).pathname).toBe("/import");
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });

@@ -66,7 +66,7 @@ test.describe("the planner", () => {
   test("shows the risk of each NUMA node that something is bound to", async ({ signedIn: page, fleet }) => {
     await page.goto(`${fleet.server.url}/planner?node=${fleet.numaId}`);
     await page.getByRole("button", { name: "Add a workload" }).click();
-    const tenant = page.getByRole("group", { name: "Tenant app" });
+    const tenant = page.getByRole("group", { name: "Workload app" });
     await tenant.getByLabel("Replicas").fill("20");
     await tenant.getByLabel("Request").fill("6Gi");
     await tenant.getByLabel("Limit").fill("8Gi");
@@ -82,7 +82,7 @@ test.describe("the planner", () => {
     await page.goto(`${fleet.server.url}/planner`);
     await page.getByRole("textbox", { name: "shared_buffers" }).fill("16GB");
     await page.getByRole("button", { name: "Add a workload" }).click();
-    await page.getByRole("group", { name: "Tenant app" }).getByLabel("Request").fill("6Gi");
+    await page.getByRole("group", { name: "Workload app" }).getByLabel("Request").fill("6Gi");
     await expectInAddress(page, "16GB");
     await expectInAddress(page, "6Gi");
     await page.reload();
@@ -433,7 +433,7 @@ test.describe("the planner", () => {
     await dialog.getByRole("button", { name: "Read the pods" }).click();
     await expect(dialog.getByTestId("pods-found")).toHaveText("3 pods taken. Left out: 1 ended.");
     await dialog.getByRole("button", { name: "Add 2 workloads" }).click();
-    const tenants = page.getByRole("group", { name: "Tenant shop/api-7d9f4b6c5" });
+    const tenants = page.getByRole("group", { name: "Workload shop/api-7d9f4b6c5" });
     await expect(tenants).toHaveCount(2);
     await expect(tenants.first().getByLabel("Replicas")).toHaveValue("2");
   });

@@ -90,6 +90,48 @@ test.describe("signing a plan", () => {
     await expect(page.getByText("Approved: put it in force")).toBeVisible();
   });
 
+  test("a proposal whose node has changed says what, and is not approved", async ({ page }) => {
+    const { sample } = await server.recorded("two-numa-nodes");
+    const report = (change: object) => {
+      const at = new Date().toISOString();
+      return server.sendReport("two-numa-nodes", {
+        report_id: crypto.randomUUID(),
+        created_at: at,
+        sample: { ...sample, taken_at: at, ...change },
+      });
+    };
+    const id = await report({});
+    await page.context().addCookies([await server.sessionCookie()]);
+    await page.goto(`${server.url}/planner?node=${id}`);
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("8GB");
+    await expect(page.getByRole("region", { name: "The answer" })).toHaveAttribute("data-stale", "false");
+    await page.getByRole("button", { name: "Keep this plan" }).click();
+    await page.getByRole("button", { name: "Propose" }).click();
+    await expect(page.getByRole("heading", { name: "It waits for an approver." })).toBeVisible();
+    // Nothing else than the time: the plan holds.
+    await report({});
+    await page.reload();
+    await expect(page.getByRole("heading", { name: "It waits for an approver." })).toBeVisible();
+    // Somebody reserved more pages by hand, and programs use them: they stay beside the plan's.
+    const [first, ...rest] = sample.pools;
+    const [total, ...others] = sample.global_pools;
+    await report({
+      pools: [{ ...first, nr_hugepages: 6024, free_hugepages: 192 }, ...rest],
+      global_pools: [{ ...total, nr_hugepages: 6931 }, ...others],
+    });
+    await page.reload();
+    await expect(
+      page.getByRole("heading", { name: /has changed since this plan was computed/ }),
+    ).toBeVisible();
+    const changed = page.getByRole("region", { name: "What changed since" });
+    await expect(changed.getByRole("row").nth(1)).toContainText(/planned pages on NUMA node/);
+    await expect(changed.getByRole("row").filter({ hasText: "pages there" }).first()).toContainText("6,024");
+    await expect(page.getByRole("button", { name: "Approve", exact: true })).toHaveCount(0);
+    await page.getByRole("link", { name: "Plan it again" }).click();
+    await expect(page.getByTestId("plan-headline")).toBeVisible();
+    await server.deleteNode(id);
+  });
+
   test("prints the sheet alone, without the clock of the printer", async ({ page }) => {
     await page.context().addCookies([await server.sessionCookie()]);
     await page.goto(`${server.url}/planner?node=${nodeId}`);

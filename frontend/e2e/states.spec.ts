@@ -26,6 +26,51 @@ test.describe("states", () => {
     await expect(page.getByRole("heading", { level: 1, name: "Nodes" })).toBeVisible();
   });
 
+  test("an administrator removes a node, told what goes and what brings it back, and a page of it says so", async ({
+    signedIn: page,
+    context,
+    fleet,
+    watch,
+  }) => {
+    watch.expectErrors(/404/);
+    const id = await fleet.server.sendReport("guest", {
+      report_id: crypto.randomUUID(),
+      machine_id: "0123456789abcdef0123456789abcd0e",
+      node_name: "db-gone",
+    });
+    const other = await context.newPage();
+    await other.goto(`${fleet.server.url}/nodes/${id}`);
+    await expect(other.getByRole("heading", { level: 1, name: "db-gone" })).toBeVisible();
+    await page.goto(`${fleet.server.url}/nodes/${id}`);
+    await page.getByRole("button", { name: "Remove", exact: true }).click();
+    const dialog = page.getByRole("dialog");
+    await expect(dialog).toContainText("cannot be undone");
+    await expect(dialog).toContainText("its next report adds it again");
+    // What is not decided changes nothing; the safe answer has the focus.
+    await expect(dialog.getByRole("button", { name: "Keep it" })).toBeFocused();
+    await page.keyboard.press("Escape");
+    await expect(dialog).toHaveCount(0);
+    await page.getByRole("button", { name: "Remove", exact: true }).click();
+    await dialog.getByRole("button", { name: "Remove the node" }).click();
+    await expect(page.getByRole("heading", { level: 1, name: "Nodes" })).toBeVisible();
+    await expect(page.getByRole("link", { name: "db-gone" })).toHaveCount(0);
+    await expect(page.getByRole("row")).toHaveCount(3);
+    await expect(other.getByText("This node was deleted")).toBeVisible({ timeout: 45_000 });
+    await other.close();
+    await page.goto(`${fleet.server.url}/settings`);
+    await expect(page.getByRole("cell", { name: /^Removed a node/ }).first()).toBeVisible();
+  });
+
+  test("only an administrator is offered to remove a node", async ({ page, fleet }) => {
+    await page.goto(
+      `${fleet.server.url}/login#token=${await fleet.server.newToken("planner-keeps", "planner")}`,
+    );
+    await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+    await page.goto(`${fleet.server.url}/nodes/${fleet.numaId}`);
+    await expect(page.getByRole("link", { name: "Plan this node" })).toBeVisible();
+    await expect(page.getByRole("button", { name: "Remove", exact: true })).toHaveCount(0);
+  });
+
   test("an address that names nothing says so, and asks once", async ({ signedIn: page, fleet, watch }) => {
     watch.expectErrors(/status of 4\d\d/);
     const nobody = "00000000-0000-4000-8000-000000000000";

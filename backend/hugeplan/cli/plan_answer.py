@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hugeplan.artifacts import Artifact
 from hugeplan.artifacts.base import Restart
 from hugeplan.planner.columns import table, wrapped
-from hugeplan.planner.model import Finding, Gain, Plan, State
+from hugeplan.planner.model import Finding, Gain, Plan, State, subject_words
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.sentences import heavy_tables, risk_sentence
 from hugeplan.planner.units import format_bytes, format_change
@@ -165,7 +165,7 @@ def _findings(plan: Plan) -> list[str]:
     for finding in action[:MOST_FINDINGS]:
         mark = "WRONG " if finding.state is State.WRONG else ""
         fix = f" Do: {finding.fix}" if finding.fix else ""
-        lines.append(f"- {mark}{finding.subject}: {finding.title}. {finding.reason}{fix}")
+        lines.append(f"- {mark}{subject_words(finding.subject)}: {finding.title}. {finding.reason}{fix}")
     rest = len(action) - MOST_FINDINGS
     if rest > 0:
         lines.append(f"and {rest} more.")

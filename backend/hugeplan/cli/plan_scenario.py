@@ -76,7 +76,7 @@ def _request(arguments: argparse.Namespace, text: str | None) -> tuple[PlanReque
     databases = _databases(arguments)
     if text is not None:
         if arguments.node is not None or databases or arguments.tenant:
-            raise InputError("give a scenario file, or --node this with databases and tenants, not both")
+            raise InputError("give a scenario file, or --node this with databases and workloads, not both")
         return _from_file(arguments.scenario, text, arguments.tlbbench), {}
     if arguments.node is None:
         raise InputError("give a scenario file, or --node this")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hugeplan.planner.columns import table, wrapped
-from hugeplan.planner.model import LedgerKind, Plan, Range, State
+from hugeplan.planner.model import LedgerKind, Plan, Range, State, subject_words
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes, format_chance, format_change
 
@@ -208,7 +208,7 @@ def _kubernetes(plan: Plan) -> list[str]:
 def _findings(plan: Plan) -> list[str]:
     lines = []
     for item in plan.findings:
-        lines.append(f"{_MARKS[item.state]:>5}  {item.subject}: {item.title}. {item.reason}")
+        lines.append(f"{_MARKS[item.state]:>5}  {subject_words(item.subject)}: {item.title}. {item.reason}")
         if item.fix and item.state is not State.OK:
             lines.append(f"       Do: {item.fix}")
     return lines

@@ -12,7 +12,7 @@ from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.files import read_text
 from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import read_plan
-from hugeplan.planner.model import State
+from hugeplan.planner.model import State, subject_words
 from hugeplan.proof import Observation, Verdict, verify
 from hugeplan.proof.causes import Cause
 from hugeplan.proof.verdict import Outcome
@@ -84,7 +84,7 @@ def verdict_text(name: str, found: Verdict) -> str:
     """One line per check, with reason and fix where something is to be done; ``name`` is the plan's."""
     lines = []
     for finding in found.findings:
-        lines.append(f"{_MARKS[finding.state]:>9}  {finding.subject}: {finding.title}")
+        lines.append(f"{_MARKS[finding.state]:>9}  {subject_words(finding.subject)}: {finding.title}")
         if finding.state is not State.OK:
             lines.append(f"           {finding.reason}")
             if finding.fix:

@@ -17,7 +17,7 @@ from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import NodePlan, SharedPlans
-from hugeplan.planner.model import Plan, State
+from hugeplan.planner.model import Plan, State, subject_words
 from hugeplan.planner.units import format_bytes
 from hugeplan.planner.verdict import Answer, locked_change_bytes, verdict
 from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
@@ -181,7 +181,7 @@ def _planned_row(node: StoredNode, answer: NodePlan, plan: Plan) -> dict[str, An
         severity = WRONG
     for finding in plan.findings:
         if finding.state in _SEVERITY and finding.code not in _IN_THE_LINE:
-            exceptions.append(f"{finding.subject}: {finding.title}")
+            exceptions.append(f"{subject_words(finding.subject)}: {finding.title}")
             severity = max(severity, _SEVERITY[finding.state])
     if answer.missing_pages:
         exceptions.append(f"{answer.missing_pages:,} pages of the plan are not there.")

@@ -10,7 +10,7 @@ from hugeplan.inventory.model import FoundDatabase
 from hugeplan.inventory.now import left_idle_bytes, node_now
 from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.demand import engine_named
-from hugeplan.planner.model import Finding, State
+from hugeplan.planner.model import Finding, State, subject_words
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
@@ -208,7 +208,7 @@ def _findings(answer: FleetAnswer, verbose: bool) -> list[str]:
     for (_, state), members in groups.items():
         shown = members if verbose else members[:1]
         for finding in shown:
-            lines.append(f"{_MARKS[state]:>5}  {finding.subject}: {finding.title}. {finding.reason}")
+            lines.append(f"{_MARKS[state]:>5}  {subject_words(finding.subject)}: {finding.title}. {finding.reason}")
             if finding.fix:
                 lines.append(f"       Do: {finding.fix}")
         if len(members) > len(shown):

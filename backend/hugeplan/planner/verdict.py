@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from hugeplan.planner.memory.ledger import sum_bytes
-from hugeplan.planner.model import Finding, Gain, LedgerKind, Plan, PlanRequest, State
+from hugeplan.planner.model import Finding, Gain, LedgerKind, Plan, PlanRequest, State, subject_words
 from hugeplan.planner.question import Question, biggest_question
 from hugeplan.planner.sentences import risk_sentence
 from hugeplan.planner.units import format_bytes, format_chance, format_change, with_minus
@@ -82,8 +82,9 @@ _RUNS: Final = "fallback_to_base_pages"
 def verdict(plan: Plan, request: PlanRequest | None = None) -> Verdict:
     """The verdict on a plan; ``request`` is what it was made of, for the question that would make it surer."""
     gains = tuple(_gains(plan))
-    after = tuple(f"{finding.subject}: {finding.title}. {finding.fix}".strip() for finding in _blocking(plan))
-    answer, reason = _answer(plan, after, gains)
+    after = tuple(f"{subject_words(it.subject)}: {it.title}. {it.fix}".strip() for it in _blocking(plan))
+    change = locked_change_bytes(plan) if request is None or _is_known_today(request) else None
+    answer, reason = _answer(plan, after, gains, change)
     return Verdict(
         answer=answer,
         reason=reason,
@@ -91,7 +92,7 @@ def verdict(plan: Plan, request: PlanRequest | None = None) -> Verdict:
         gains=gains,
         approve_if=tuple(_approve_if(plan)),
         do_not_approve_if=tuple(_do_not_approve_if(plan)),
-        costs=tuple(_costs(plan)),
+        costs=tuple(_costs(plan, change)),
         shortage=risk_sentence(plan.risk),
         available_now_bytes=None if plan.now is None else plan.now.available_bytes,
         available_planned_bytes=_available_bytes(plan),
@@ -101,20 +102,26 @@ def verdict(plan: Plan, request: PlanRequest | None = None) -> Verdict:
     )
 
 
-def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...]) -> tuple[Answer, str]:
-    refused = _refused(plan)
+def _is_known_today(request: PlanRequest) -> bool:
+    """Whether the pools that the node has today are known, on each NUMA node or in all."""
+    in_all = request.sample is not None and request.sample.pools is not None
+    return in_all or all(numa.pools is not None for numa in request.node.numa)
+
+
+def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...], change: int | None) -> tuple[Answer, str]:
+    refused = _refused(plan, change)
     if refused is not None:
         return refused
     if after:
         return Answer.DO_IT_AFTER, after[0]
     if _gives_back(plan):
-        return Answer.DO_IT, f"{format_bytes(-(locked_change_bytes(plan) or 0))} go back to everyone else."
+        return Answer.DO_IT, f"{format_bytes(-(change or 0))} go back to everyone else."
     if plan.risk.meets_policy is None:
         return Answer.NOT_ENOUGH_KNOWN, risk_sentence(plan.risk)
     return Answer.DO_IT, gains[0] if gains else plan.headline
 
 
-def _refused(plan: Plan) -> tuple[Answer, str] | None:
+def _refused(plan: Plan, change: int | None) -> tuple[Answer, str] | None:
     """Why not, whatever else is known."""
     risk, basis = plan.risk, _sentence(plan.risk.basis)
     if not plan.feasible:
@@ -128,7 +135,9 @@ def _refused(plan: Plan) -> tuple[Answer, str] | None:
             return Answer.NOT_ENOUGH_KNOWN, f"The risk of shortage may be above {format_chance(risk.policy)}. {basis}"
         return Answer.DONT, f"Ordinary memory runs out more often than the policy allows. {basis}"
     if all(pool.pages == pool.present_pages for pool in plan.pools):
-        return Answer.DONT, "There is nothing to change: the node has the planned pools already."
+        unknown = f"{plan.headline} Which huge pages the node has today is not known."
+        known = "There is nothing to change: the node has the planned pools already."
+        return (Answer.NOT_ENOUGH_KNOWN, unknown) if change is None else (Answer.DONT, known)
     return None
 
 
@@ -159,8 +168,8 @@ def _available_bytes(plan: Plan) -> int:
     return sum_bytes(plan.ledger, LedgerKind.FREE, LedgerKind.RECLAIMABLE)
 
 
-def _costs(plan: Plan) -> Iterator[str]:
-    net, change = plan.net_memory, locked_change_bytes(plan)
+def _costs(plan: Plan, change: int | None) -> Iterator[str]:
+    net = plan.net_memory
     if net.locked_bytes:
         yield (
             f"{format_bytes(net.used_bytes)} the databases need either way; the pools hold"
@@ -250,6 +259,6 @@ def _do_not_approve_if(plan: Plan) -> Iterator[str]:
     yield "The node's memory or its databases have changed since the sample."
     for finding in plan.findings:
         if finding.state is State.UNKNOWN:
-            yield f"It matters here and is not known: {finding.subject}: {finding.title}."
+            yield f"It matters here and is not known: {subject_words(finding.subject)}: {finding.title}."
     for note in plan.unknowns:
         yield f"It matters here and is not known: {note}"

@@ -109,7 +109,7 @@ def refuse_unbounded_work(request: PlanRequest) -> None:
     """Refuse what takes long and says much: the ledger has a part for each tenant and database on each NUMA node."""
     cells = len(request.node.numa) * (len(request.tenants) + len(request.databases))
     if cells > MAX_LEDGER_CELLS:
-        expected = f"NUMA nodes times tenants and databases of at most {MAX_LEDGER_CELLS}"
+        expected = f"NUMA nodes times workloads and databases of at most {MAX_LEDGER_CELLS}"
         raise invalid_input([FieldProblem(field="scenario", value=str(cells), expected=expected)])
 
 
@@ -200,6 +200,6 @@ def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:
 def _bounded(answer: bytes) -> bytes:
     if len(answer) > MAX_ANSWER_BYTES:
         most = MAX_ANSWER_BYTES // 1024**2
-        expected = f"a plan of at most {most} MiB: fewer NUMA nodes, tenants or databases, or shorter names"
+        expected = f"a plan of at most {most} MiB: fewer NUMA nodes, workloads or databases, or shorter names"
         raise invalid_input([FieldProblem(field="scenario", value=f"{len(answer)} bytes", expected=expected)])
     return answer

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hugeplan.planner import units
 from hugeplan.planner.errors import UnitError
-from hugeplan.planner.model import GIB, KIB, MIB
+from hugeplan.planner.model import GIB, KIB, MIB, subject_words
 
 _VECTORS = Path(__file__).parents[3] / "frontend/src/lib/units.golden.json"
 
@@ -22,6 +22,7 @@ _FORMATTERS: dict[str, Callable[..., str]] = {
     "percent_change": units.format_change,
     "share": units.format_share,
     "chance": units.format_chance,
+    "subjects": subject_words,
 }
 
 
@@ -35,7 +36,7 @@ _FORMATTERS: dict[str, Callable[..., str]] = {
         if value is not None
     ],
 )
-def test_a_number_reads_as_in_the_dashboard(name: str, value: float, text: str) -> None:
+def test_a_value_reads_as_in_the_dashboard(name: str, value: float | str, text: str) -> None:
     """The same vectors test the dashboard's formatters (frontend/src/lib/units.test.ts)."""
     assert _FORMATTERS[name](value) == text
 

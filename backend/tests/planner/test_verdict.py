@@ -145,3 +145,18 @@ def test_memory_that_is_given_back_waits_for_no_risk(meets_policy: bool | None) 
     found = verdict(with_risk(replace(made(pages=20_000), findings=()), meets_policy=meets_policy))
     assert found.answer is Answer.DO_IT
     assert "go back to everyone else" in found.reason
+
+
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_a_node_of_unknown_pools_is_not_said_to_have_them(known: int) -> None:
+    request = asked()
+    pools = (Pool(page_bytes=2 * 1024**2, nr_hugepages=0),)
+    numa = tuple(
+        NumaNode(id=each, mem_total_bytes=32 * GIB, pools=pools if each < known else None) for each in range(2)
+    )
+    nothing = replace(request, node=replace(request.node, numa=numa), databases=())
+    found = verdict(plan(nothing), nothing)
+    assert (found.answer is Answer.DONT) is (known == 2)
+    assert ("the node has the planned pools already" in found.reason) is (known == 2)
+    assert ("not known" in found.reason) is (known < 2)
+    assert ("What is reserved today is not known." in found.costs) is (known < 2)

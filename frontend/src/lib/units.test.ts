@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { formatPages } from "./page-size";
+import { subjectWords } from "./subject-words";
 import {
   formatAbsolute,
   formatBytes,
@@ -37,6 +38,9 @@ describe("golden vectors", () => {
       expect(plain(format(value))).toBe(text);
     });
   }
+  it.each(golden.subjects)("the subject %s is %s", (subject, text) => {
+    expect(subjectWords(subject ?? "")).toBe(text);
+  });
   it.each(golden.pages as [number | null, number, string][])(
     "pages of %s and %s are %s",
     (pages, size, text) => {

@@ -26,7 +26,7 @@ def per_instance(
         found = [(instance, planned) for instance, planned in found if not (planned.page_bytes and patched(instance))]
     kinds = unique_kinds(kind, (planned.name for _, planned in found))
     for own_kind, (instance, planned) in zip(kinds, found, strict=True):
-        advice = settings_to_write(instance, planned) + changed_settings(instance, server_of(planned, request))
+        advice = settings_to_write(instance, planned) + changed_settings(instance, request.server(planned.runs_as))
         if any(_changes(instance, item) for item in advice):
             artifact = write(own_kind, instance, planned, advice)
             yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
@@ -34,12 +34,6 @@ def per_instance(
 
 #: Engines whose files take any of their settings by name.
 _TAKES_SETTINGS = frozenset({"postgresql", "mysql", "mariadb"})
-
-
-def server_of(planned: InstancePlan, request: PlanRequest) -> ObservedDatabase | None:
-    """The running server that an instance is planned for, None where none was observed."""
-    databases = () if request.sample is None else request.sample.databases or ()
-    return next((d for d in databases if d.key == planned.runs_as), None)
 
 
 def changed_settings(instance: DatabaseInstance, server: ObservedDatabase | None) -> tuple[SettingAdvice, ...]:

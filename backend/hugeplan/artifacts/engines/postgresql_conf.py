@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
-from hugeplan.artifacts.engines.common import changed_settings, commented, per_instance, server_of
+from hugeplan.artifacts.engines.common import changed_settings, commented, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
 _OWNER = '"$(stat -c %U "$PGDATA")"'
@@ -21,7 +21,7 @@ _OWNER = '"$(stat -c %U "$PGDATA")"'
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One file per PostgreSQL."""
-    servers = {planned.name: server_of(planned, request) for planned in plan.instances}
+    servers = {planned.name: request.server(planned.runs_as) for planned in plan.instances}
 
     def write(
         kind: str, instance: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]

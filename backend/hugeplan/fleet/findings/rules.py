@@ -69,7 +69,7 @@ def memory_low(observed: Observed) -> Iterable[NodeFinding]:
         "Ordinary memory is nearly used up",
         f"{format_bytes(available)} of {format_bytes(total)} are available{pools}. "
         "Pages in a pool cannot be used for anything else.",
-        "Give idle huge pages back, or move tenants to another node.",
+        "Give idle huge pages back, or move workloads to another node.",
     )
 
 

@@ -34,7 +34,7 @@ from hugeplan.fleet.ingest.in_force import (
 )
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.newest import columns_of
-from hugeplan.planner.model import Plan
+from hugeplan.planner.model import Plan, subject_words
 from hugeplan.planner.printable import printable
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
@@ -233,7 +233,7 @@ class Node:
         self, at: datetime, kind: str, finding: NodeFinding, state: str | None, previous: str | None
     ) -> None:
         self.findings_changed = True
-        about = "" if finding.subject == self.name else f"{finding.subject}: "
+        about = "" if finding.subject == self.name else f"{subject_words(finding.subject)}: "
         text = f"{about}{finding.title}" if state else f"{about}no longer: {finding.title}"
         self._event(
             at, kind, code=finding.code, subject=finding.subject, state=state, previous_state=previous, text=text

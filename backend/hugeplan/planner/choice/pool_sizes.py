@@ -191,7 +191,7 @@ def _why(grid: Sequence[int], steps: int, ask: Ask, step: int, found: Allocation
     if found.next_marginal is not None:
         return (
             f"The pool is {size}: the next {format_bytes(step)} would add {here:.3g} to the score here,"
-            f" but what is left is kept for the margin and the tenants' risk."
+            f" but what is left is kept for the margin and the other workloads' risk."
         )
     return (
         f"The pool is {size}: the next {format_bytes(step)} would add {here:.3g} to the score, no more than it costs."

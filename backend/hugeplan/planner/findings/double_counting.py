@@ -24,8 +24,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 "Whether databases are part of what is in use was not read",
                 f"{tenant.name} is all memory that the host has in use; what of it {' and '.join(names.values())} hold"
                 " today comes beside it once more.",
-                "Take what runs already out of that tenant, or report the node with the agent.",
-                evidence=(given("tenant", tenant.name),),
+                "Take what runs already out of that workload, or report the node with the agent.",
+                evidence=(given("workload", tenant.name),),
             )
             continue
         twin = names.get(tenant.name.lower()) or engines.get(tenant.name.lower())
@@ -36,11 +36,11 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             CODE,
             tenant.name,
             f"Memory of {twin} may be counted twice",
-            f"The tenant {tenant.name} looks like the database {twin}: its memory would be in the ledger twice.",
-            "Leave the database out of the tenants; its connections and page tables are counted by its engine's rule.",
-            evidence=(given("tenant", tenant.name), given("database", twin)),
+            f"The workload {tenant.name} looks like the database {twin}: its memory would be in the ledger twice.",
+            "Take it out of the workloads; its connections and page tables are counted by its engine's rule.",
+            evidence=(given("workload", tenant.name), given("database", twin)),
         )
     if not found and inputs.request.databases and inputs.request.tenants:
         yield ok(
-            CODE, inputs.node.name, "Memory is counted once", "No tenant carries the name of a database or its engine."
+            CODE, inputs.node.name, "Memory is counted once", "No workload is named like a database or its engine."
         )

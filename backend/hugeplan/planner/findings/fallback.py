@@ -15,31 +15,23 @@ CODE = "fallback_to_base_pages"
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance that the plan gives huge pages."""
     for instance, planned in inputs.with_pool:
-        processes = inputs.processes_of(instance.name)
-        if processes is None:
-            yield unknown(
-                CODE,
-                instance.name,
-                "Whether it runs on huge pages is not known",
-                "No running process of this instance was observed.",
-            )
-            continue
-        if any(p.huge_pages_status == "off" for p in processes):
+        processes, server = inputs.processes_of(instance.name), inputs.request.server(planned.runs_as)
+        status = None if server is None else server.huge_pages_status
+        if status == "off" or any(p.huge_pages_status == "off" for p in processes or ()):
             yield _fallen(inputs, planned, "The server itself reports huge_pages_status = off.")
             continue
         sizes = [
             (p.shared_hugetlb_bytes or 0) + (p.private_hugetlb_bytes or 0)
-            for p in processes
+            for p in processes or ()
             if p.shared_hugetlb_bytes is not None or p.private_hugetlb_bytes is not None
         ]
         segment = planned.demand.segment_bytes
-        if not sizes:
-            yield unknown(
-                CODE,
-                instance.name,
-                "Whether it runs on huge pages is not known",
-                "The processes' huge page use could not be read.",
-            )
+        if processes is None and status == "on":
+            yield ok(CODE, instance.name, "It runs on huge pages", "Its huge_pages_status is on.")
+        elif not sizes:
+            unread = "The processes' huge page use could not be read."
+            why = "No running process of this instance was observed." if processes is None else unread
+            yield unknown(CODE, instance.name, "Whether it runs on huge pages is not known", why)
         elif max(sizes) == 0:
             yield _fallen(inputs, planned, f"None of its {len(sizes)} observed processes maps a huge page.")
         elif max(sizes) < segment // 2:

@@ -44,7 +44,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 f"NUMA node {numa_id}",
                 f"The plan does not fit: {format_bytes(-free)} are missing",
                 f"The plan needs {format_bytes(-free)} more than NUMA node {numa_id} has.",
-                "Shrink a pool, move a tenant, or bind the database to another NUMA node.",
+                "Shrink a pool, move a workload, or bind the database to another NUMA node.",
                 evidence=(computed("free", format_bytes(free)),),
             )
     total = available_bytes(inputs.ledger)
@@ -56,7 +56,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             inputs.node.name,
             f"The plan fits, but only {format_bytes(total)} stay free",
             f"{format_bytes(total)} stay free, less than the margin of {format_bytes(inputs.margin_bytes)}.",
-            "Shrink a pool or a tenant, or lower policy.free_margin.",
+            "Shrink a pool or a workload, or lower policy.free_margin.",
             evidence=(computed("free", format_bytes(total)),),
         )
     elif (more := _if_all_work(inputs)) > total:

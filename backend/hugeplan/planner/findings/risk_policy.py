@@ -11,7 +11,7 @@ from hugeplan.planner.units import format_chance
 
 CODE = "risk_above_policy"
 _MEASURE = "Give the workloads limits, or let the agent measure them."
-_FIX = "Shrink a pool, move a tenant, lower limits, or accept a higher policy.risk."
+_FIX = "Shrink a pool, move a workload, lower limits, or accept a higher policy.risk."
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -23,7 +23,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             name,
             "The risk that ordinary memory runs out is not known",
             f"It cannot be said: {risk.basis}.",
-            "Give tenants a request, limit or history.",
+            "Give the workloads a request, a limit or a history.",
         )
         return
     p = risk.probability

@@ -53,7 +53,7 @@ def shared_claims(request: PlanRequest, reserved: NodeReserved, start: Start | N
     for tenant in request.tenants:
         found = _tenant_claims(tenant, request.policy.risk, None if start is None else start.numa_weights)
         if not found:
-            unknowns.append(f"memory of tenant {tenant.name}: neither history nor request nor limit is given")
+            unknowns.append(f"memory of workload {tenant.name}: neither history nor request nor limit is given")
         claims += found
     return Claims(tuple(claims), tuple(unknowns), tuple(assumptions))
 

@@ -79,6 +79,7 @@ from hugeplan.planner.model.words import (
     Source,
     State,
     Term,
+    subject_words,
 )
 
 __all__ = [
@@ -153,4 +154,5 @@ __all__ = [
     "TlbLevel",
     "WalkShare",
     "Workload",
+    "subject_words",
 ]

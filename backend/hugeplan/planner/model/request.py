@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hugeplan.planner.model.node import NodeFacts
-from hugeplan.planner.model.observed import MemoryHistory, NodeSample, WalkShare
+from hugeplan.planner.model.observed import MemoryHistory, NodeSample, ObservedDatabase, WalkShare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,3 +166,8 @@ class PlanRequest:
     policy: Policy = field(default_factory=Policy)
     sample: NodeSample | None = None
     observed: ObservedWorkloads = field(default_factory=ObservedWorkloads)
+
+    def server(self, key: str | None) -> ObservedDatabase | None:
+        """The running server of this key; None where none was observed."""
+        running = () if self.sample is None else self.sample.databases or ()
+        return next((server for server in running if server.key == key), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -12,6 +13,32 @@ GIB = 1024**3
 
 EVERYTHING_IN_USE: Final = "everything in use"
 """Name of the tenant that stands for all memory of a host in use, where a source could not read whose it is."""
+
+
+_SERVER: Final = re.compile(
+    r"(?P<engine>[^@]+)@(?:node|(?P<kind>cgroup|systemd|container|pod):(?P<unit>.+?))"
+    r"(?::(?:(?P<port>\d{1,5})|(?P<tail>[0-9a-f]{12})))?(?:#(?P<own>[0-9a-f]{12}))?(?:#\d+)?"
+)
+
+
+def subject_words(subject: str) -> str:
+    """What a finding is about, as a person calls it; a running server's key becomes its engine, unit and port.
+
+    The dashboard writes the same (``frontend/src/lib/units.golden.json``).
+    """
+    found = _SERVER.fullmatch(subject)
+    if found is None:
+        return subject
+    words, unit = found["engine"], (found["unit"] or "").rpartition("/")[2]
+    if found["kind"] == "container" and len(unit) >= 32:
+        unit = f"container {unit[:12]}"
+    if unit:
+        words += f" in {'pod ' if found['kind'] == 'pod' else ''}{unit}"
+    if found["port"]:
+        words += f", port {found['port']}"
+    if place := found["own"] or found["tail"]:
+        words += f", data directory checksum {place}"
+    return words
 
 
 class Source(StrEnum):

@@ -14,14 +14,12 @@ def sizes_not_read(request: PlanRequest, instances: Sequence[InstancePlan]) -> d
     An import says so itself. A running server's size is not known where neither its settings nor its mappings tell it.
     An engine without a default size has none unless it is given.
     """
-    sample = request.sample
-    running = {} if sample is None else {server.key: server for server in sample.databases or ()}
     found: dict[str, str] = {}
     for instance, planned in zip(request.databases, instances, strict=True):
         engine = engine_named(instance.engine)
         if not engine.sized_by or is_sized(engine, instance):
             continue
-        server = None if planned.runs_as is None else running.get(planned.runs_as)
+        server = request.server(planned.runs_as)
         if (
             not set(engine.sized_by).isdisjoint(instance.unread_settings)
             or (server is not None and not _tells_its_size(engine, server))

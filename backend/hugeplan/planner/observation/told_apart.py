@@ -87,11 +87,10 @@ def perhaps_twice(request: PlanRequest, instances: Sequence[InstancePlan], ledge
         whole = sum(part.bytes for part in ledger.parts if _is_everything(part))
         return {planned.name: min(whole, planned.demand.without_connections_bytes) for planned in instances if whole}
     context = DemandContext.of_node(request.node)
-    running = {database.key: database for database in sample.databases or ()}
     seen = sum(part.bytes for part in ledger.parts if part.kind is LedgerKind.TENANTS)
     found: dict[str, int] = {}
     for planned in instances:
-        server = None if planned.runs_as is None else running.get(planned.runs_as)
+        server = request.server(planned.runs_as)
         if sample.databases is not None and (server is None or _is_apart(server, context)):
             continue
         found[planned.name] = min(seen, planned.demand.without_connections_bytes)

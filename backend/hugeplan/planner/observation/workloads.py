@@ -274,4 +274,4 @@ def _free_name(share: _Share, names: set[str]) -> str:
 def _why(share: _Share, tenant: Tenant | None, replaced: set[str]) -> str:
     if tenant is not None:
         return tenant.observed or ""
-    return "replaced by a tenant of the scenario" if {share.name, share.key} & replaced else "excluded by the scenario"
+    return "replaced by a workload of the plan" if {share.name, share.key} & replaced else "excluded by the scenario"

@@ -260,7 +260,7 @@ def risk_of(
             probability=Range(probability, probability, probability),
             policy=policy.risk,
             meets_policy=probability <= policy.risk,
-            basis="no tenants: only the ledger's fixed parts count",
+            basis="no other workloads: only the ledger's fixed parts count",
             numa_nodes=nodes,
         )
     found = _together(demand, room_bytes, nodes)
@@ -279,7 +279,7 @@ def risk_of(
         probability=found,
         policy=policy.risk,
         meets_policy=meets,
-        basis=f"tenants against {format_bytes(room_bytes)} of room; {basis}; "
+        basis=f"workloads against {format_bytes(room_bytes)} of room; {basis}; "
         f"from independent to fully correlated replicas{bound}",
         numa_nodes=nodes,
     )

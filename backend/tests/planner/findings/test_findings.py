@@ -76,6 +76,11 @@ def process(**fields: object) -> NodeSample:
     return observed(processes=(replace(ProcessMemory(name="postgres", instance="main"), **fields),))
 
 
+def server(**fields: object) -> NodeSample:
+    """One PostgreSQL that runs, of which no process was seen."""
+    return observed(databases=(replace(ObservedDatabase(key="postgresql@node", engine="postgresql"), **fields),))
+
+
 def hardware(granule: int | None, *, virtualised: bool = True) -> HardwareFacts:
     found = EffectiveGranule(backing="2M", page_bytes=2 * MIB, granule_bytes=granule, status="ok")
     return HardwareFacts(virtualised=virtualised, granules=() if granule is None else (found,))
@@ -116,6 +121,7 @@ class Case:
 
 
 OK, LOOK, WRONG, UNKNOWN = State.OK, State.ATTENTION, State.WRONG, State.UNKNOWN
+RUNNING = database(runs_as="postgresql@node")
 RUNTIME = Policy(reserve_at="runtime")
 SETTINGS_1G = database(page_bytes=GIB)
 
@@ -213,6 +219,14 @@ CASES = (
     Case("fallback_to_base_pages", WRONG, request(sample=process(shared_hugetlb_bytes=0)), "maps a huge page"),
     Case("fallback_to_base_pages", WRONG, request(sample=process(shared_hugetlb_bytes=GIB)), "At most 1 GiB"),
     Case("fallback_to_base_pages", WRONG, request(sample=process(huge_pages_status="off")), "huge_pages_status"),
+    Case(
+        "fallback_to_base_pages",
+        WRONG,
+        request(None, RUNNING, sample=server(huge_pages_status="off")),
+        "huge_pages_status",
+    ),
+    Case("fallback_to_base_pages", OK, request(None, RUNNING, sample=server(huge_pages_status="on"))),
+    Case("fallback_to_base_pages", UNKNOWN, request(None, RUNNING, sample=server())),
     Case("silent_fallback", OK, request()),
     Case("silent_fallback", LOOK, request(node(), with_settings(huge_pages="try")), "silently uses base pages"),
     Case(

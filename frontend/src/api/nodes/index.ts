@@ -1,4 +1,10 @@
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+} from "@tanstack/react-query";
 import type { NodesSearch } from "@/search";
 import { client, unwrap } from "../client";
 import { wholeList } from "../whole-list";
@@ -162,5 +168,21 @@ export function nodeScenarioQuery(id: string) {
       unwrap(client.GET("/api/v1/nodes/{node_id}/scenario", { params: { path: { node_id: id } } })),
     // When the node is left, it tells what somebody typed from what came with the node.
     gcTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** Removes a node with all that is stored of it. One that is gone already is removed too. */
+export function useRemoveNode() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: async (id: string) => {
+      const answer = await client.DELETE("/api/v1/nodes/{node_id}", { params: { path: { node_id: id } } });
+      if (answer.response.status !== 404) await unwrap(Promise.resolve(answer));
+    },
+    onSuccess: () =>
+      Promise.all([
+        queries.invalidateQueries({ queryKey: nodeKeys.all, refetchType: "none" }),
+        queries.invalidateQueries({ queryKey: ["fleet"] }),
+      ]),
   });
 }

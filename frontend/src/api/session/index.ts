@@ -58,3 +58,8 @@ export function useMayApprove(): boolean {
   const { data } = useQuery(sessionQuery());
   return data !== undefined && MAY_APPROVE.has(data.role);
 }
+
+/** Whether the reader may change what the service keeps: nodes, tokens. */
+export function useIsAdmin(): boolean {
+  return useQuery(sessionQuery()).data?.role === "admin";
+}

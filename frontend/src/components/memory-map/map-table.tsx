@@ -13,7 +13,7 @@ import type { MapBar } from "./memory-map-types";
 const TERMS: Readonly<Record<string, TermName | undefined>> = {
   kube_reserved: "kube-reserved",
   eviction: "eviction",
-  tenants: "tenant",
+  tenants: "workload",
   page_tables: "page-tables",
   page_cache: "page-cache",
   pool: "huge-page-pool",

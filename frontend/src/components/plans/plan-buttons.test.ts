@@ -48,4 +48,6 @@ test("a stale proposal never looks fine", () => {
   const stale = [{ what: "memory", was: "64 GiB", now: "32 GiB" }];
   expect(planStateLook({ ...plan("approved"), stale })).toEqual({ state: "wrong", text: "Approved, stale" });
   expect(planStateLook({ ...plan("approved"), stale: [] }).state).toBe("ok");
+  expect(labels({ ...plan("proposed"), stale })).toEqual(["withdraw"]);
+  expect(labels({ ...plan("proposed"), stale: [] })).toEqual(["withdraw", "approve"]);
 });

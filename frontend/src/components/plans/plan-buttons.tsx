@@ -13,14 +13,17 @@ interface Step {
 }
 
 /** What can be decided next about a plan, each with one click. */
-export function nextSteps(plan: Pick<PlanSummary, "state" | "in_force" | "node_id">): readonly Step[] {
+export function nextSteps(
+  plan: Pick<PlanSummary, "state" | "in_force" | "node_id" | "stale">,
+): readonly Step[] {
   switch (plan.state) {
     case "draft":
       return [{ step: "propose", label: "Propose" }];
     case "proposed":
       return [
         { step: "withdraw", label: "Take back", isUndo: true },
-        { step: "approve", label: "Approve", needsApprover: true },
+        // The service refuses a plan whose node has changed: it is planned again.
+        ...(plan.stale?.length ? [] : [{ step: "approve", label: "Approve", needsApprover: true } as const]),
       ];
     case "approved":
       return [

@@ -1,4 +1,5 @@
 import type { Finding } from "@/api/types";
+import { subjectWords } from "@/lib/subject-words";
 import { StateBadge } from "./badges";
 import classes from "./findings.module.css";
 
@@ -33,7 +34,7 @@ export function Findings({ findings }: { findings: readonly Finding[] }) {
           </div>
           <div>
             <p className={classes.title}>
-              {finding.subject && <span className={classes.subject}>{finding.subject}: </span>}
+              {finding.subject && <span className={classes.subject}>{subjectWords(finding.subject)}: </span>}
               {finding.title}
             </p>
             {finding.reason && <p className={classes.reason}>{finding.reason}</p>}

@@ -216,11 +216,6 @@ export const GLOSSARY = {
     text: "Memory set aside for what runs on the node outside of pods and databases.",
     source: RESERVE,
   },
-  tenant: {
-    title: "Tenant",
-    text: "Any other user of ordinary memory on the node: a pod, a service, or the page cache that a database relies on.",
-    source: PLANNING,
-  },
   thp: {
     title: "Transparent huge pages (THP)",
     text: "The kernel backs ordinary memory with huge pages by itself where it finds free ones. Nothing is reserved, and nothing is promised.",
@@ -243,6 +238,11 @@ export const GLOSSARY = {
     title: "Working set",
     text: "The part of the data that is read again and again. The TLB and the caches have to cover it, however large the buffer pool is.",
     source: MODEL,
+  },
+  workload: {
+    title: "Workload",
+    text: "Any other user of ordinary memory on the node: a pod, a service, or the page cache that a database relies on. Scenario files call them tenants.",
+    source: PLANNING,
   },
 } as const satisfies Record<string, Entry>;
 

@@ -143,7 +143,7 @@ function Predicted({ rows, title }: { rows: readonly PredictedRow[]; title: stri
         key: row.id,
         name: <RowName row={row} />,
         range: row.predicted_percent,
-        color: row.status === "inside" ? token("page-2m") : token("state-attention"),
+        color: row.status === "inside" ? token("accent") : token("state-attention"),
         mark: row.published_percent,
         detail: row.reason ?? `${row.source}: published ${row.published}`,
         extra: [percent(row.published_percent), verdict(row)],

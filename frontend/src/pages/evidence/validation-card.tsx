@@ -58,7 +58,7 @@ export function ValidationCard({ validation }: { validation: Validation }) {
                   </>
                 ),
                 range: item.predicted_percent,
-                color: item.verdict === "inside" ? token("page-2m") : token("state-attention"),
+                color: item.verdict === "inside" ? token("accent") : token("state-attention"),
                 mark: measuredOf(item),
                 detail: detailOf(item),
                 extra: [

@@ -1,6 +1,6 @@
 import "@/theme/mantine-pages.css";
 import { Button, Group } from "@mantine/core";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useImportKubernetes, useLint } from "@/api/imports";
 import { useMayPlan } from "@/api/session";
 import { KUBECTL_DUMP } from "@/components/connect/connect-commands";
@@ -104,28 +104,48 @@ export function ImportPage() {
   );
 }
 
-/** Files dropped on it, chosen by hand, or pasted as text. */
-function DropZone({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
+/**
+ * Takes files that are dropped anywhere in the window: a browser leaves the page for a file that nobody takes. Says
+ * whether some are being dragged over it.
+ */
+function useDroppedFiles(onFiles: (files: readonly File[]) => void): boolean {
   const [isOver, setOver] = useState(false);
+  const take = useRef(onFiles);
+  useEffect(() => {
+    take.current = onFiles;
+  });
+  useEffect(() => {
+    const withFiles = (handle: (event: DragEvent) => void) => (event: DragEvent) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      handle(event);
+    };
+    const handlers: Record<string, (event: DragEvent) => void> = {
+      dragover: withFiles(() => setOver(true)),
+      // Only when the pointer leaves the window itself: not from one part of it to another.
+      dragleave: withFiles((event) => event.relatedTarget === null && setOver(false)),
+      drop: withFiles((event) => {
+        setOver(false);
+        take.current([...(event.dataTransfer?.files ?? [])]);
+      }),
+    };
+    const listening = Object.entries(handlers) as [keyof WindowEventMap, EventListener][];
+    for (const [name, handler] of listening) window.addEventListener(name, handler);
+    return () => {
+      for (const [name, handler] of listening) window.removeEventListener(name, handler);
+    };
+  }, []);
+  return isOver;
+}
+
+/** Files dropped on the page, chosen by hand, or pasted as text. */
+function DropZone({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
+  const isOver = useDroppedFiles(onFiles);
   const paste = (text: string) => {
     if (text.trim() !== "") onFiles([new File([text], "pasted")]);
   };
   return (
-    <section
-      className={classes.drop}
-      data-over={isOver}
-      aria-label="Files"
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        setOver(false);
-        onFiles([...event.dataTransfer.files]);
-      }}
-    >
+    <section className={classes.drop} data-over={isOver} aria-label="Files">
       <Group gap="sm" justify="center">
         <span>Drop files here, or</span>
         <label className={classes.choose}>

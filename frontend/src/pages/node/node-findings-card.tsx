@@ -4,6 +4,7 @@ import { FindingName } from "@/components/ui/findings";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { When } from "@/components/ui/values";
+import { subjectWords } from "@/lib/subject-words";
 import { formatCount } from "@/lib/units";
 import classes from "./node-findings-card.module.css";
 
@@ -42,7 +43,10 @@ export function NodeFindingsCard({ node }: { node: NodeDetail }) {
             <li key={`${finding.code}:${finding.subject}`} className={classes.finding}>
               <StateBadge state={finding.state} />
               <div>
-                <p className={classes.title}>{finding.title}</p>
+                <p className={classes.title}>
+                  {finding.subject !== node.name && `${subjectWords(finding.subject)}: `}
+                  {finding.title}
+                </p>
                 <p className={classes.reason}>{finding.reason}</p>
                 <p className={classes.reason}>
                   <strong>Fix:</strong> {finding.fix}

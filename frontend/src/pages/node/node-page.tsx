@@ -1,5 +1,5 @@
 import "@/theme/mantine-pages.css";
-import { Stack } from "@mantine/core";
+import { Group, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { nodeQuery } from "@/api/nodes";
@@ -18,6 +18,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton, PageSkeleton } from "@/components/ui/skeletons";
 import { TextLink } from "@/components/ui/text-link";
 import { When } from "@/components/ui/values";
+import { WithTerms } from "@/components/ui/with-terms";
 import { formatBytes, formatShare } from "@/lib/units";
 import { GeometryCard } from "./machine/geometry-card";
 import { LatencyCard } from "./machine/latency-card";
@@ -25,6 +26,7 @@ import { NodeFindingsCard } from "./node-findings-card";
 import { nodeHeadline } from "./node-headline";
 import classes from "./node-page.module.css";
 import { NodeTabs } from "./node-tabs";
+import { RemoveNode } from "./remove-node";
 
 /** One node: what to do, what its page sizes buy, what its TLB covers, and where its memory is. */
 export function NodePage() {
@@ -74,11 +76,14 @@ function NodeView({ node }: { node: NodeDetail }) {
             {node.inventory.cpu?.brand ?? node.architecture}, last report <When iso={node.last_report_at} />
           </span>,
         ]}
-        headline={nodeHeadline(node)}
+        headline={<WithTerms text={nodeHeadline(node)} />}
         actions={
-          <LinkButton to="/planner" search={{ node: node.id }}>
-            Plan this node
-          </LinkButton>
+          <Group gap="xs" wrap="nowrap">
+            <RemoveNode node={node} />
+            <LinkButton to="/planner" search={{ node: node.id }}>
+              Plan this node
+            </LinkButton>
+          </Group>
         }
       />
       <Stack gap="md">

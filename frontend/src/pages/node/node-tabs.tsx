@@ -34,7 +34,7 @@ const TABS: readonly NodeTab[] = [
     content: (node) => (
       <>
         <PoolsCard node={node} />
-        <HistoryCard nodeId={node.id} />
+        <HistoryCard node={node} />
       </>
     ),
   },

@@ -12,7 +12,7 @@ import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton, PageSkeleton } from "@/components/ui/skeletons";
 import { Stat, Stats } from "@/components/ui/stat";
 import { ErrorState } from "@/components/ui/states";
-import { Term } from "@/components/ui/term";
+import { Term, TermMark } from "@/components/ui/term";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
 import { formatCount, formatCounted, formatShare } from "@/lib/units";
@@ -172,13 +172,16 @@ function FleetStats({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelectio
         label="Measured"
         value={formatShare(fleet.nodes_measured / fleet.nodes)}
         note={
-          fleet.nodes_fractured > 0 ? (
-            <TextLink to="/nodes" search={{ ...scope, finding: "fractured_guest" }}>
-              {formatCount(fleet.nodes_fractured)} fractured
-            </TextLink>
-          ) : (
-            "none fractured"
-          )
+          <>
+            {fleet.nodes_fractured > 0 ? (
+              <TextLink to="/nodes" search={{ ...scope, finding: "fractured_guest" }}>
+                {formatCount(fleet.nodes_fractured)} fractured
+              </TextLink>
+            ) : (
+              "none fractured"
+            )}{" "}
+            <TermMark name="effective-page-size" of="fractured" />
+          </>
         }
       />
       <Stat

@@ -1,4 +1,4 @@
-import { Button, Group, TextInput } from "@mantine/core";
+import { Button, Group, NativeSelect, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -12,14 +12,9 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { LongName, When } from "@/components/ui/values";
 import classes from "./audit-card.module.css";
+import { ACTION_CHOICES, actionWords } from "./audit-words";
 
 const TYPING_MS = 250;
-
-/** "Tokens revoke" from the operation's id "tokens_revoke". */
-export function actionWords(action: string): string {
-  const words = action.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
 
 /** Details as "name: ci, role: viewer"; nested values as JSON. */
 export function detailText(detail: AuditEntry["detail"]): string {
@@ -35,8 +30,7 @@ export function AuditCard() {
   const [action, setAction] = useState("");
   // Texts, not an object: a new object at each drawing would be a change at each drawing.
   const [by] = useDebouncedValue(actor.trim(), TYPING_MS);
-  const [what] = useDebouncedValue(action.trim().toLowerCase().replaceAll(" ", "_"), TYPING_MS);
-  const filter: AuditFilter = { ...(by ? { actor: by } : {}), ...(what ? { action: what } : {}) };
+  const filter: AuditFilter = { ...(by ? { actor: by } : {}), ...(action ? { action } : {}) };
   const query = useInfiniteQuery(auditQuery(filter));
   const entries = query.data?.pages.flatMap((page) => page.items) ?? [];
   const isFiltered = Object.keys(filter).length > 0;
@@ -62,9 +56,9 @@ export function AuditCard() {
     >
       <Group gap="sm" align="end">
         <TextInput label="By whom" value={actor} onChange={(event) => setActor(event.currentTarget.value)} />
-        <TextInput
+        <NativeSelect
           label="What was done"
-          placeholder="Tokens revoke"
+          data={[{ value: "", label: "Anything" }, ...ACTION_CHOICES]}
           value={action}
           onChange={(event) => setAction(event.currentTarget.value)}
         />

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { enrolmentRequestsQuery, useDecideEnrolment } from "@/api/settings";
 import type { PendingEnrolment } from "@/api/types";
+import { AskFirst } from "@/components/ui/ask-first";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { TableSkeleton } from "@/components/ui/skeletons";
@@ -10,7 +11,6 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { LongName, When } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
-import { AskFirst } from "./ask-first";
 
 type Decision = "approved" | "refused";
 

@@ -5,6 +5,7 @@ import { FieldErrors } from "@/api/field-errors";
 import { asApiError } from "@/api/problem";
 import { tokensQuery, useCreateToken, useRevokeToken } from "@/api/tokens";
 import type { Role, Token } from "@/api/types";
+import { AskFirst } from "@/components/ui/ask-first";
 import { CommandLine } from "@/components/ui/command-line";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
@@ -14,7 +15,6 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { LongName, When } from "@/components/ui/values";
 import { NAME_CHARACTERS } from "@/search";
-import { AskFirst } from "./ask-first";
 import classes from "./tokens-card.module.css";
 
 const ROLES: { value: Role; label: string }[] = [

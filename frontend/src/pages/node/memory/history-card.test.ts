@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import type { NodeHistory } from "@/api/types";
-import { historyRows, historyTitle } from "./history-card";
+import { pageSizeColor } from "@/lib/page-size";
+import { historyRows, historyTitle, memorySeries } from "./history-card";
 
 const GIB = 2 ** 30;
 const at = (minute: number) => new Date(Date.UTC(2026, 10, 22, 12, minute)).toISOString();
@@ -46,4 +47,18 @@ it("says the lowest memory and how long nothing is known", () => {
     "At least 8 GiB stayed available; 1 gap of 38 min in all, of which nothing is known.",
   );
   expect(plain(historyTitle(history({ gaps: [] })))).toBe("At least 8 GiB stayed available.");
+});
+
+it("draws pools in the colour of their page size, and those of several sizes in none", () => {
+  const pools = (...sizes: [number, number][]) =>
+    sizes.map(([page_bytes, nr_hugepages]) => ({ page_bytes, nr_hugepages, free_hugepages: null }));
+  const colors = (...sizes: [number, number][]) =>
+    memorySeries(pools(...sizes) as never)
+      .filter(({ key }) => key !== "available")
+      .map(({ color }) => color);
+  const [two, one] = [pageSizeColor(2 * 2 ** 20, "hugetlb"), pageSizeColor(GIB, "hugetlb")];
+  expect(colors([2 * 2 ** 20, 0], [GIB, 8])).toEqual([one, one]);
+  expect(colors([2 * 2 ** 20, 5], [GIB, 0])).toEqual([two, two]);
+  for (const color of [...colors([2 * 2 ** 20, 5], [GIB, 8]), ...colors()])
+    expect([one, two]).not.toContain(color);
 });

@@ -2,7 +2,7 @@ import { SegmentedControl } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { csvPath, nodeHistoryQuery } from "@/api/nodes";
-import type { NodeHistory } from "@/api/types";
+import type { NodeDetail, NodeHistory } from "@/api/types";
 import type { ChartAxis, ChartRow, ChartSeries, ValueAxis } from "@/components/charts/chart-types";
 import { LineChart } from "@/components/charts/line-chart";
 import { CsvButton } from "@/components/ui/csv-button";
@@ -10,27 +10,32 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
+import { pageSizeColor } from "@/lib/page-size";
 import { formatAbsolute, formatBytes, formatCount, formatDuration, GIB, MIB } from "@/lib/units";
 import { token } from "@/theme/tokens";
 
-const MEMORY: readonly ChartSeries[] = [
-  {
-    key: "available",
-    label: "MemAvailable (lowest)",
-    short: "available",
-    // Available memory has no hue of its own: in the memory map it is the empty part.
-    color: token("accent"),
-    marker: "circle",
-  },
-  { key: "pools", label: "Huge page pools", short: "pools", color: token("page-2m"), marker: "triangle" },
-  {
-    key: "idle",
-    label: "Idle in pools (most)",
-    short: "idle",
-    color: token("page-2m"),
-    marker: "diamond",
-  },
-];
+/**
+ * Memory of a node over time. A history adds its pools of all sizes up: they have the hue of a page size where the node
+ * has pools of one size, else none of them.
+ */
+export function memorySeries(pools: NodeDetail["pools"]): readonly ChartSeries[] {
+  const [size, another] = new Set(
+    pools.filter((pool) => pool.nr_hugepages > 0).map((pool) => pool.page_bytes),
+  );
+  const color = size === undefined || another !== undefined ? token("axis") : pageSizeColor(size, "hugetlb");
+  return [
+    {
+      key: "available",
+      label: "MemAvailable (lowest)",
+      short: "available",
+      // Available memory has no hue of its own: in the memory map it is the empty part.
+      color: token("accent"),
+      marker: "circle",
+    },
+    { key: "pools", label: "Huge page pools", short: "pools", color, marker: "triangle" },
+    { key: "idle", label: "Idle in pools (most)", short: "idle", color, marker: "diamond" },
+  ];
+}
 // Page tables are a hundredth of the rest: on the same axis they would be a line along zero.
 const PAGE_TABLES: readonly ChartSeries[] = [
   {
@@ -107,9 +112,9 @@ const SOURCES = {
 } as const;
 
 /** How memory has moved, and where nobody was looking. */
-export function HistoryCard({ nodeId }: { nodeId: string }) {
+export function HistoryCard({ node }: { node: Pick<NodeDetail, "id" | "pools"> }) {
   const [days, setDays] = useState("7");
-  const query = useQuery(nodeHistoryQuery(nodeId, Number(days)));
+  const query = useQuery(nodeHistoryQuery(node.id, Number(days)));
   return (
     <QueryView query={query} skeleton={<CardSkeleton />}>
       {(history) => {
@@ -128,7 +133,7 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
                   data={SPANS}
                 />
                 <CsvButton
-                  path={csvPath(`/api/v1/nodes/${nodeId}/history.csv`, {
+                  path={csvPath(`/api/v1/nodes/${node.id}/history.csv`, {
                     from: history.start_at,
                     to: history.end_at,
                   })}
@@ -143,7 +148,7 @@ export function HistoryCard({ nodeId }: { nodeId: string }) {
                 <LineChart
                   title="Memory over time"
                   rows={rows}
-                  series={MEMORY}
+                  series={memorySeries(node.pools)}
                   xAxis={timeAxis(rows)}
                   valueAxis={VALUE_AXIS}
                   height={240}

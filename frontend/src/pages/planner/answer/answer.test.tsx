@@ -35,6 +35,14 @@ describe("the answer", () => {
     expect(answer.textContent).not.toContain("throughput likely");
   });
 
+  it("knows that a database on base pages stays as fast, and does not know a gain that nobody computed", () => {
+    const on = (size: number | null) =>
+      show(previewOf({ gains: [], instances: [{ name: "orders", page_bytes: size }] })).answer.textContent;
+    expect(on(null)).toContain("No speed change");
+    cleanup();
+    expect(on(2 * 2 ** 20)).toContain("Nothing that can be said");
+  });
+
   it("holds the gains of many databases behind a line, and of none says nothing", async () => {
     const gains = Array.from({ length: 20 }, (_, index) => `db${index}: +4.9 % throughput likely.`);
     const { answer } = show(previewOf({}, { gains }));

@@ -162,7 +162,13 @@ function Changes({ plan }: { plan: Plan }) {
 function Benefit({ plan, verdict }: { plan: Plan; verdict: Verdict }) {
   if (!plan.feasible) return "Nothing: it does not fit";
   const best = bestGain(plan, verdict);
-  if (!best) return verdict.on_huge_pages?.length ? "No speed change" : "Nothing that can be said";
+  if (!best) {
+    // A database that stays on base pages, or is on huge pages already, is as fast as today: that is known.
+    const isAsToday = plan.instances.every(
+      ({ name, page_bytes: size }) => size === null || verdict.on_huge_pages?.includes(name),
+    );
+    return isAsToday ? "No speed change" : "Nothing that can be said";
+  }
   const { speedup, saving_ns_per_operation: saving } = best;
   if (!speedup) return `${formatNsWithin(saving.likely, saving)} per operation`;
   const range = { low: speedup.low - 1, likely: speedup.likely - 1, high: speedup.high - 1 };

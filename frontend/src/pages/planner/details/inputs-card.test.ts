@@ -24,7 +24,7 @@ describe("inputsTitle", () => {
     expect(inputsTitle(plan(["measured", "unknown"]))).toBe(
       "The plan rests on 0 assumed inputs, and 1 is unknown.",
     );
-    expect(inputsTitle(plan(["assumed", "unknown"], ["memory of tenant a"]))).toBe(
+    expect(inputsTitle(plan(["assumed", "unknown"], ["memory of workload a"]))).toBe(
       "The plan rests on 1 assumed input, and 2 are unknown.",
     );
   });

@@ -44,7 +44,7 @@ export const TenantInputs = memo(function TenantInputs(props: TenantInputsProps)
     />
   );
   return (
-    <fieldset className={classes.item} aria-label={`Tenant ${tenant.name || index + 1}`}>
+    <fieldset className={classes.item} aria-label={`Workload ${tenant.name || index + 1}`}>
       <div className={classes.head}>
         {text("name", "Name", "app")}
         <ChoiceField
@@ -59,7 +59,7 @@ export const TenantInputs = memo(function TenantInputs(props: TenantInputsProps)
           variant="subtle"
           className={classes.remove}
           onClick={() => onRemove(index)}
-          aria-label={`Remove the tenant ${tenant.name}`}
+          aria-label={`Remove the workload ${tenant.name}`}
         >
           <TrashIcon />
         </ActionIcon>

@@ -11,7 +11,7 @@ const SERIES: readonly ChartSeries[] = [
     key: "measured",
     label: "Measured",
     short: "",
-    color: token("page-2m"),
+    color: token("accent"),
     marker: "circle",
     isPoints: true,
   },

@@ -5,6 +5,7 @@ import { StateBadge } from "@/components/ui/badges";
 import { sortFindings } from "@/components/ui/findings";
 import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
+import { subjectWords } from "@/lib/subject-words";
 import { formatAbsolute, formatBytesDelta, formatCount, UNKNOWN } from "@/lib/units";
 import { answerTexts } from "../answer/plan-figures";
 import { planLook } from "../answer/verdict-line";
@@ -159,7 +160,7 @@ function VerdictLine({ kept }: { kept: SavedPlan }) {
 /** Every pool that is there or planned, per NUMA node and page size. */
 function Changes({ kept }: { kept: SavedPlan }) {
   const pools = kept.plan.pools.filter((pool) => pool.pages > 0 || pool.present_pages !== 0);
-  if (pools.length === 0) return <p className={classes.line}>No huge pages, as today.</p>;
+  if (pools.length === 0) return <p className={classes.line}>No huge pages.</p>;
   const rows = [...pools].sort((a, b) => a.numa_node - b.numa_node || a.page_bytes - b.page_bytes);
   return (
     <table>
@@ -275,7 +276,7 @@ function FindingLines({ findings }: { findings: readonly Finding[] }) {
         <li key={`${finding.code}:${finding.subject}:${finding.title}`}>
           <StateBadge state={finding.state} />{" "}
           <span>
-            {finding.subject}: {finding.title}. {finding.fix}
+            {subjectWords(finding.subject)}: {finding.title}. {finding.fix}
           </span>
         </li>
       ))}

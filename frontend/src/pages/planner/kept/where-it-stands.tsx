@@ -3,6 +3,7 @@ import { planStateLook } from "@/components/plans/plan-state-badge";
 import { StateBadge } from "@/components/ui/badges";
 import { CommandLine } from "@/components/ui/command-line";
 import { Disclosure } from "@/components/ui/disclosure";
+import { LinkButton } from "@/components/ui/link-button";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
@@ -101,26 +102,36 @@ function Verified({ kept: { in_force: nodes } }: { kept: SavedPlan }) {
 
 function Stale({ kept }: { kept: SavedPlan }) {
   return (
-    <TableScroll label="What changed since" minWidth={420}>
-      <Table verticalSpacing={4}>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>What changed</Table.Th>
-            <Table.Th>In the plan</Table.Th>
-            <Table.Th>Newest report</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {kept.stale?.map(({ what, was, now }) => (
-            <Table.Tr key={what}>
-              <Table.Th scope="row">{what}</Table.Th>
-              <Table.Td>{was}</Table.Td>
-              <Table.Td>{now}</Table.Td>
+    <>
+      <TableScroll label="What changed since" minWidth={420}>
+        <Table verticalSpacing={4}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>What changed</Table.Th>
+              <Table.Th>In the plan</Table.Th>
+              <Table.Th>Newest report</Table.Th>
             </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </TableScroll>
+          </Table.Thead>
+          <Table.Tbody>
+            {kept.stale?.map(({ what, was, now }) => (
+              <Table.Tr key={what}>
+                <Table.Th scope="row">{what}</Table.Th>
+                <Table.Td>{was}</Table.Td>
+                <Table.Td>{now}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </TableScroll>
+      {kept.node_id && (
+        <LinkButton
+          to="/planner"
+          search={kept.scenario_id ? { saved: kept.scenario_id } : { node: kept.node_id }}
+        >
+          Plan it again
+        </LinkButton>
+      )}
+    </>
   );
 }
 
