@@ -45,7 +45,7 @@ export interface RecordedReport {
   sample: {
     memory: Record<string, number | null>;
     numa: { id: number }[];
-    pools: { numa_node: number }[];
+    pools: { numa_node: number; page_bytes: number; nr_hugepages: number; free_hugepages: number }[];
     global_pools: Record<string, number | null>[];
   };
 }

@@ -1,6 +1,7 @@
 import { toFragment } from "../src/pages/planner/live/address";
 import { expectInAddress } from "./draft";
-import { expect, type Fleet, test } from "./fixtures";
+import { expect, test } from "./fixtures";
+import { withNumaNodes } from "./numa-nodes";
 import { measureWhatIf, quantile } from "./what-if";
 
 /** A plan is to be painted within this time of the key, in 95 of 100 keys. The printed line says what was measured. */
@@ -371,7 +372,10 @@ test.describe("the planner", () => {
       signedIn: page,
       fleet,
     }) => {
-      const id = await fleet.server.sendReport("two-numa-nodes", await withMoreNumaNodes(fleet, times));
+      const id = await fleet.server.sendReport(
+        "two-numa-nodes",
+        await withNumaNodes(fleet.server, 2 * times),
+      );
       try {
         await page.goto(`${fleet.server.url}/planner?node=${id}`);
         await page.getByRole("button", { name: "Keep this plan" }).click();
@@ -438,39 +442,6 @@ test.describe("the planner", () => {
     await expect(tenants.first().getByLabel("Replicas")).toHaveValue("2");
   });
 });
-
-/** The recorded machine with two NUMA nodes, `times` as large: a machine of its own. */
-async function withMoreNumaNodes(fleet: Fleet, times: number): Promise<Record<string, unknown>> {
-  const { inventory, sample } = await fleet.server.recorded("two-numa-nodes");
-  const all = Array.from({ length: times }, (_, round) => 2 * round);
-  const larger = (amounts: Record<string, number | null>) =>
-    Object.fromEntries(
-      Object.entries(amounts).map(([name, value]) => [
-        name,
-        name === "page_bytes" || value === null ? value : times * value,
-      ]),
-    );
-  return {
-    report_id: crypto.randomUUID(),
-    machine_id: `0123456789abcdef0123456789abc${100 + times}`,
-    node_name: `numa-${2 * times}`,
-    inventory: {
-      ...inventory,
-      numa_nodes: all.flatMap((first) =>
-        inventory.numa_nodes.map((node) => ({ ...node, id: first + node.id })),
-      ),
-    },
-    sample: {
-      ...sample,
-      memory: larger(sample.memory),
-      numa: all.flatMap((first) => sample.numa.map((node) => ({ ...node, id: first + node.id }))),
-      pools: all.flatMap((first) =>
-        sample.pools.map((pool) => ({ ...pool, numa_node: first + pool.numa_node })),
-      ),
-      global_pools: sample.global_pools.map(larger),
-    },
-  };
-}
 
 /** What the server has stored of the scenario that is open. */
 async function savedBuffers(page: import("@playwright/test").Page): Promise<unknown> {

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "./fixtures";
 import { HugeplanServer } from "./hugeplan-server";
+import { withNumaNodes } from "./numa-nodes";
 
 const MOST_CLICKS = 12;
 const MOST_SECONDS = 90;
@@ -143,6 +144,42 @@ test.describe("signing a plan", () => {
     await expect(page.getByRole("navigation", { name: "Main" })).toBeHidden();
     await expect(sheet).toContainText("Digest (SHA-256)");
   });
+
+  /** What a browser lays out on A4 less the sheet's own margins of 12 mm, in its pixels of 96 per inch. */
+  const PAPER = { width: Math.round((186 / 25.4) * 96), height: Math.round((273 / 25.4) * 96) };
+  for (const numaNodes of [1, 4, 16])
+    test(`with ${numaNodes} NUMA nodes the signature is on the first page, and nothing is cut or lost`, async ({
+      page,
+    }) => {
+      const id = await server.sendReport("two-numa-nodes", await withNumaNodes(server, numaNodes));
+      const settings = { shared_buffers: "24GB", max_connections: "400" };
+      const databases = Array.from({ length: Math.min(6, numaNodes + 1) }, (_, index) => ({
+        ...{ name: `orders-${index}`, engine: "postgresql", version: "17", settings },
+      }));
+      const made = await page.request.post(`${server.url}/api/v1/plans`, {
+        headers: { Authorization: `Bearer ${await server.token("admin")}` },
+        data: { node_id: id, scenario: { databases } },
+      });
+      expect(made.status(), await made.text()).toBe(201);
+      const kept = await made.json();
+      await page.context().addCookies([await server.sessionCookie()]);
+      await page.setViewportSize(PAPER);
+      await page.emulateMedia({ media: "print" });
+      await page.goto(`${server.url}/plans/${kept.id}`);
+      const sheet = page.getByRole("article", { name: "The sheet to sign" });
+      const signature = sheet.getByText("Signature", { exact: true });
+      await expect(signature).toBeVisible();
+      const bottom =
+        ((await signature.boundingBox())?.y ?? 0) + ((await signature.boundingBox())?.height ?? 0);
+      expect(bottom - ((await sheet.boundingBox())?.y ?? 0)).toBeLessThanOrEqual(PAPER.height);
+      await expect(page.locator("html")).toHaveJSProperty("scrollWidth", PAPER.width);
+      // Every pool of the plan has its line, in whichever column.
+      const pools = kept.plan.pools.filter(
+        (pool: { pages: number; present_pages: number | null }) => pool.pages > 0 || pool.present_pages !== 0,
+      );
+      await expect(sheet.getByRole("row").filter({ hasText: /^\d+(2M|1G)/ })).toHaveCount(pools.length);
+      await server.deleteNode(id);
+    });
 
   test("a row of a fleet plan opens its plan, and a decision about the fleet is one about its rows", async ({
     page,

@@ -36,15 +36,15 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     label: "Problems",
     sort: "findings",
     largestFirst: true,
-    widthRem: 8.5,
+    widthRem: 7.75,
     decisive: true,
     render: (node) => <Problems node={node} />,
   },
   {
     key: "machine_type",
     label: "Machine type",
-    widthRem: 12.5,
-    widthPercent: 20,
+    widthRem: 12,
+    widthPercent: 19,
     render: ({ machine_type: type }) => <Known value={type && shortMachineType(type)} />,
   },
   {

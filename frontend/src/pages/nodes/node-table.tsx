@@ -11,7 +11,7 @@ import classes from "./node-table.module.css";
 
 const ROW_PX = 40;
 const OVERSCAN_ROWS = 12;
-const NAME_REM = 18.5;
+const NAME_REM = 17.5;
 
 interface NodeTableProps {
   /** The nodes that have arrived, from the first on. */

@@ -63,6 +63,14 @@ it("does not say idle where nothing is reserved or all is used", () => {
     plain(fleetHeadline({ ...fleet, memory: { ...fleet.memory, ...change } }));
   expect(memory({ pool_bytes: 0, pool_idle_bytes: 0 })).toMatch(/; no huge pages are reserved\.$/);
   expect(memory({ pool_idle_bytes: 0 })).toMatch(/; all 100 GiB of huge pages are in use\.$/);
+  // What a node does not say is neither none nor all.
+  expect(memory({ pool_bytes: 0, pool_idle_bytes: 0, nodes_unknown: 1 })).toMatch(
+    /; no huge pages are known to be reserved\.$/,
+  );
+  expect(memory({ pool_idle_bytes: 0, nodes_unknown: 1 })).toMatch(
+    /; none of 100 GiB of huge pages are known to be idle\.$/,
+  );
+  expect(memory({ nodes_unknown: 1 })).toMatch(/; at least 40 GiB of huge pages are idle\.$/);
 });
 
 it("draws transparent huge pages as a part of ordinary memory, never more than there is of it", () => {

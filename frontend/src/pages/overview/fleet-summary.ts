@@ -84,7 +84,7 @@ export function fleetParts({ memory, pools }: InFigures): MapPart[] {
 
 /** The first line of the overview: what is wrong and what is idle, in words with a number. */
 export function fleetHeadline(fleet: InFigures): string {
-  const { pool_bytes: pools, pool_idle_bytes: idle } = fleet.memory;
+  const { pool_bytes: pools, pool_idle_bytes: idle, nodes_unknown: unknown } = fleet.memory;
   const bombs = fleet.time_bombs > 0 && formatCounted(fleet.time_bombs, "time bomb");
   const fallbacks = fleet.silent_fallbacks > 0 && formatCounted(fleet.silent_fallbacks, "silent fallback");
   const kinds = [bombs, fallbacks].filter(Boolean).join(" and ");
@@ -94,11 +94,14 @@ export function fleetHeadline(fleet: InFigures): string {
       : fleet.nodes_attention > 0
         ? `${formatCount(fleet.nodes_attention)} of ${formatCounted(fleet.nodes, "node")} ${fleet.nodes_attention === 1 ? "needs" : "need"} attention`
         : `No check found a problem on ${formatCounted(fleet.nodes, "node")}`;
+  // What some nodes do not say may be more: nothing is then all of it, or none.
   const lying =
     pools === 0
-      ? "no huge pages are reserved"
+      ? `no huge pages are ${unknown > 0 ? "known to be " : ""}reserved`
       : idle > 0
-        ? `${formatBytes(idle)} of huge pages are idle`
-        : `all ${formatBytes(pools)} of huge pages are in use`;
+        ? `${unknown > 0 ? "at least " : ""}${formatBytes(idle)} of huge pages are idle`
+        : unknown > 0
+          ? `none of ${formatBytes(pools)} of huge pages are known to be idle`
+          : `all ${formatBytes(pools)} of huge pages are in use`;
   return `${found}; ${lying}.`;
 }

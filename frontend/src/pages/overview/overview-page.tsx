@@ -177,8 +177,11 @@ function FleetStats({ fleet, scope }: { fleet: FleetSummary; scope: NodeSelectio
               <TextLink to="/nodes" search={{ ...scope, finding: "fractured_guest" }}>
                 {formatCount(fleet.nodes_fractured)} fractured
               </TextLink>
+            ) : // Only a measured node tells.
+            fleet.nodes_measured === 0 ? (
+              "fractured: unknown"
             ) : (
-              "none fractured"
+              "none of them fractured"
             )}{" "}
             <TermMark name="effective-page-size" of="fractured" />
           </>

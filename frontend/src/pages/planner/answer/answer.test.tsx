@@ -106,6 +106,8 @@ describe("the answer", () => {
     };
     const { answer, onAnswer } = show(previewOf({}, { question }));
     expect(answer.textContent).toContain(question.effect);
+    // The field shows what the sentence speaks of.
+    expect(within(answer).getByRole("textbox").getAttribute("placeholder")).toBe(question.assumed);
     await userEvent.type(within(answer).getByRole("textbox"), "32");
     await userEvent.click(within(answer).getByRole("button", { name: "Use" }));
     expect(onAnswer).toHaveBeenCalledWith("orders", "active_connections", "32");

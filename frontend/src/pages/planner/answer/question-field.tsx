@@ -6,20 +6,17 @@ import classes from "./answer.module.css";
 
 type Question = NonNullable<Verdict["question"]>;
 
-const LABELS: Record<string, { label: string; placeholder: string }> = {
-  operations_per_second_per_busy_core: {
-    label: "Operations per second of a busy core",
-    placeholder: "20000",
-  },
-  active_connections: { label: "Connections that work at one time", placeholder: "16" },
-  working_set: { label: "What is read often", placeholder: "6GiB" },
-  row_bytes: { label: "Bytes per row", placeholder: "128" },
+const LABELS: Record<string, string> = {
+  operations_per_second_per_busy_core: "Operations per second of a busy core",
+  active_connections: "Connections that work at one time",
+  working_set: "What is read often",
+  row_bytes: "Bytes per row",
 };
 
 /** The one unknown that would make the gain surest, as a field, with its effect. */
 export function QuestionField({ question, onAnswer }: { question: Question; onAnswer: ChangeInstance }) {
   const [value, setValue] = useState("");
-  const { label, placeholder } = LABELS[question.field] ?? { label: question.field, placeholder: "" };
+  const label = LABELS[question.field] ?? question.field;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (value.trim()) onAnswer(question.instance, question.field, value.trim());
@@ -29,7 +26,8 @@ export function QuestionField({ question, onAnswer }: { question: Question; onAn
       <TextInput
         size="xs"
         label={`${label}, ${question.instance}`}
-        placeholder={placeholder}
+        // What the plan takes for it: the same figure as in the sentence below.
+        placeholder={question.assumed}
         value={value}
         onChange={(event) => setValue(event.currentTarget.value)}
         rightSectionWidth={52}

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import type { Finding, PlanArtifact, SavedPlan, Verdict } from "@/api/types";
+import type { Finding, Plan, PlanArtifact, SavedPlan, Verdict } from "@/api/types";
 import { MemoryMap } from "@/components/memory-map/memory-map";
 import { StateBadge } from "@/components/ui/badges";
 import { sortFindings } from "@/components/ui/findings";
@@ -13,32 +13,45 @@ import { ledgerBars } from "../memory/ledger-parts";
 import { whatItDoes } from "./artifact-texts";
 import classes from "./kept-plan.module.css";
 
-/** What stands on the first page; the rest is on the second, counted. */
-const FIRST_PAGE = 6;
+/** Lines of a list that stand on the first page, which has the signature; the rest is on the second, counted. */
+const FIRST_PAGE = 4;
+/** A table of pools that is longer is set in columns over the width of the sheet. */
+const LONG_TABLE = 8;
+const TABLE_COLUMNS = 3;
 
 /** The sheet to sign, the same on the screen and on paper, of what was kept alone: it never changes. */
 export function Sheet({ kept }: { kept: SavedPlan }) {
   const { plan } = kept;
   const bars = ledgerBars(plan);
+  const pools = changedPools(plan);
   const deciding = [
     ...plan.unknowns.map((text) => `Unknown: ${text}`),
     ...plan.assumptions.map((text) => `Assumed: ${text}`),
   ];
   const open = sortFindings(plan.findings).filter(({ state }) => state !== "ok");
   const conditions = kept.verdict ? conditionsOf(kept.verdict) : [];
-  const longLists = [...conditions, { title: "All that decides", texts: deciding }].filter(
-    ({ texts }) => texts.length > FIRST_PAGE,
-  );
+  const gains = kept.verdict?.gains ?? [answerTexts(plan, kept.verdict).benefit];
+  const steps = kept.artifacts.filter(({ recommended }) => recommended);
+  const longLists = [
+    { title: "What it buys, per database", texts: gains },
+    ...conditions,
+    { title: "All that decides", texts: deciding },
+  ].filter(({ texts }) => texts.length > FIRST_PAGE);
+  const hasSecondPage = open.length > FIRST_PAGE || steps.length > FIRST_PAGE || longLists.length > 0;
   return (
     <article className={classes.sheet} aria-label="The sheet to sign">
       <Head kept={kept} />
       <VerdictLine kept={kept} />
-      <div className={classes.columns}>
+      <div className={pools.length > LONG_TABLE ? undefined : classes.columns}>
         <Part title="What changes">
-          <Changes kept={kept} />
+          <Changes pools={pools} />
         </Part>
         <Part title="What it buys, per database">
-          <Gains kept={kept} />
+          {gains.length === 0 ? (
+            <p className={classes.line}>No database is in this plan.</p>
+          ) : (
+            <FirstTexts texts={gains} />
+          )}
         </Part>
       </div>
       <Part title="Memory under the plan">
@@ -56,7 +69,19 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
         </div>
       )}
       <Part title="What happens, how it is undone, how it is checked">
-        <Steps artifacts={kept.artifacts} />
+        {steps.length === 0 ? (
+          <p className={classes.line}>Nothing is installed: the plan changes nothing.</p>
+        ) : (
+          <>
+            <Steps steps={steps.slice(0, FIRST_PAGE)} />
+            <More rest={steps.length - FIRST_PAGE} />
+            <p className={classes.line}>
+              Checked with <span className="hp-mono">sh verify.sh</span> of the files, or{" "}
+              <span className="hp-mono">hugeplan verify</span>; each report of the node is compared with the
+              plan. All undone with <span className="hp-mono">roll-back.sh</span>.
+            </p>
+          </>
+        )}
       </Part>
       <Part title={`Findings to know: ${open.length} of ${plan.findings.length} checks`}>
         <FindingLines findings={open.slice(0, FIRST_PAGE)} />
@@ -70,7 +95,7 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
         <span>Date{kept.approved_at ? `: ${formatAbsolute(kept.approved_at)}` : ""}</span>
         <span>Signature</span>
       </footer>
-      {(open.length > FIRST_PAGE || longLists.length > 0) && (
+      {hasSecondPage && (
         <section className={classes.second} aria-label="Second page">
           <h2>Plan {kept.short_digest}, second page</h2>
           {open.length > FIRST_PAGE && (
@@ -83,6 +108,11 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
               <Texts texts={texts} />
             </Part>
           ))}
+          {steps.length > FIRST_PAGE && (
+            <Part title="All that happens, and how each is undone">
+              <Steps steps={steps} />
+            </Part>
+          )}
         </section>
       )}
     </article>
@@ -157,11 +187,32 @@ function VerdictLine({ kept }: { kept: SavedPlan }) {
   );
 }
 
-/** Every pool that is there or planned, per NUMA node and page size. */
-function Changes({ kept }: { kept: SavedPlan }) {
-  const pools = kept.plan.pools.filter((pool) => pool.pages > 0 || pool.present_pages !== 0);
+type Pool = Plan["pools"][number];
+
+/** Every pool that is there or planned, by NUMA node and page size. */
+function changedPools({ pools }: Plan): readonly Pool[] {
+  return pools
+    .filter((pool) => pool.pages > 0 || pool.present_pages !== 0)
+    .sort((a, b) => a.numa_node - b.numa_node || a.page_bytes - b.page_bytes);
+}
+
+/** The pools per NUMA node and page size, side by side where they are many. */
+function Changes({ pools }: { pools: readonly Pool[] }) {
   if (pools.length === 0) return <p className={classes.line}>No huge pages.</p>;
-  const rows = [...pools].sort((a, b) => a.numa_node - b.numa_node || a.page_bytes - b.page_bytes);
+  const rows = pools.length > LONG_TABLE ? Math.ceil(pools.length / TABLE_COLUMNS) : pools.length;
+  const tables = Array.from({ length: Math.ceil(pools.length / rows) }, (_, index) =>
+    pools.slice(index * rows, (index + 1) * rows),
+  );
+  return (
+    <div className={tables.length > 1 ? classes.tables : undefined}>
+      {tables.map((some) => (
+        <PoolTable key={`${some[0]?.numa_node}:${some[0]?.page_bytes}`} pools={some} />
+      ))}
+    </div>
+  );
+}
+
+function PoolTable({ pools }: { pools: readonly Pool[] }) {
   return (
     <table>
       <thead>
@@ -174,7 +225,7 @@ function Changes({ kept }: { kept: SavedPlan }) {
         </tr>
       </thead>
       <tbody>
-        {rows.map((pool) => (
+        {pools.map((pool) => (
           <tr key={`${pool.numa_node}:${pool.page_bytes}`}>
             <td>{pool.numa_node}</td>
             <td>{pageSizeShort(pool.page_bytes)}</td>
@@ -191,18 +242,6 @@ function Changes({ kept }: { kept: SavedPlan }) {
         ))}
       </tbody>
     </table>
-  );
-}
-
-function Gains({ kept }: { kept: SavedPlan }) {
-  const gains = kept.verdict?.gains ?? [answerTexts(kept.plan, kept.verdict).benefit];
-  if (gains.length === 0) return <p className={classes.line}>No database is in this plan.</p>;
-  return (
-    <ul>
-      {gains.map((text) => (
-        <li key={text}>{text}</li>
-      ))}
-    </ul>
   );
 }
 
@@ -232,11 +271,8 @@ function FirstTexts({ texts }: { texts: readonly string[] }) {
   );
 }
 
-/** The recommended path in its order: what is installed, what restarts for it, the way back, the check. */
-function Steps({ artifacts }: { artifacts: readonly PlanArtifact[] }) {
-  const steps = artifacts.filter(({ recommended }) => recommended);
-  if (steps.length === 0)
-    return <p className={classes.line}>Nothing is installed: the plan changes nothing.</p>;
+/** The recommended path in its order: what is installed, what restarts for it, and the way back. */
+function Steps({ steps }: { steps: readonly PlanArtifact[] }) {
   return (
     <ol>
       {steps.map((step) => (
@@ -245,11 +281,6 @@ function Steps({ artifacts }: { artifacts: readonly PlanArtifact[] }) {
           <Undone rollback={step.rollback} />
         </li>
       ))}
-      <li>
-        Checked with <span className="hp-mono">sh verify.sh</span> of the files, or{" "}
-        <span className="hp-mono">hugeplan verify</span>; each report of the node is compared with the plan.
-        All undone with <span className="hp-mono">roll-back.sh</span>.
-      </li>
     </ol>
   );
 }
