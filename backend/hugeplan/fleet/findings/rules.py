@@ -63,14 +63,12 @@ def memory_low(observed: Observed) -> Iterable[NodeFinding]:
     if available is None or available >= LEAST_AVAILABLE_FRACTION * total:
         return
     pools = f", {format_bytes(memory.hugetlb_bytes)} are in huge page pools" if memory.hugetlb_bytes else ""
-    yield wrong(
-        "memory_low",
-        observed.name,
-        "Ordinary memory is nearly used up",
+    reason = (
         f"{format_bytes(available)} of {format_bytes(total)} are available{pools}. "
-        "Pages in a pool cannot be used for anything else.",
-        "Give idle huge pages back, or move workloads to another node.",
+        "Pages in a pool cannot be used for anything else."
     )
+    fix = "Give idle huge pages back, or move workloads to another node."
+    yield wrong("memory_low", observed.name, "Ordinary memory is nearly used up", reason, fix)
 
 
 def pool_idle(observed: Observed) -> Iterable[NodeFinding]:
@@ -82,14 +80,12 @@ def pool_idle(observed: Observed) -> Iterable[NodeFinding]:
     for size, pages in idle_pages_by_size(observed.sample).items():
         if pages is None or pages * size < LEAST_IDLE_BYTES or pages < LEAST_IDLE_FRACTION * total[size]:
             continue
-        yield attention(
-            "pool_idle",
-            f"{page_label(size)} pool",
-            "A large part of the pool is idle",
+        reason = (
             f"{pages:,} of {total[size]:,} pages of {page_label(size)} are neither used nor reserved: "
-            f"{format_bytes(pages * size)} that nothing else on the node can use.",
-            "Give the pages back, or start what they were reserved for.",
+            f"{format_bytes(pages * size)} that nothing else on the node can use."
         )
+        fix = "Give the pages back, or start what they were reserved for."
+        yield attention("pool_idle", f"{page_label(size)} pool", "A large part of the pool is idle", reason, fix)
 
 
 def surplus_pages(observed: Observed) -> Iterable[NodeFinding]:
@@ -100,14 +96,12 @@ def surplus_pages(observed: Observed) -> Iterable[NodeFinding]:
     for pool in observed.sample.global_pools:
         if pool.surplus_hugepages:
             size = page_label(pool.page_bytes)
-            yield attention(
-                "surplus_pages",
-                f"{size} pool",
-                "It lives on surplus pages",
+            reason = (
                 f"{pool.surplus_hugepages:,} pages of {size} were taken above nr_hugepages (nr_overcommit_hugepages). "
-                "They are freed with their last user, and fragmentation may keep the next start from getting them.",
-                "Reserve the pages with nr_hugepages, best at boot.",
+                "They are freed with their last user, and fragmentation may keep the next start from getting them."
             )
+            fix = "Reserve the pages with nr_hugepages, best at boot."
+            yield attention("surplus_pages", f"{size} pool", "It lives on surplus pages", reason, fix)
 
 
 def fractured_guest(observed: Observed) -> Iterable[NodeFinding]:
@@ -117,14 +111,12 @@ def fractured_guest(observed: Observed) -> Iterable[NodeFinding]:
     """
     granule = observed.effective_granule_bytes
     if granule is not None and granule < _PAGE_2M:
-        yield attention(
-            "fractured_guest",
-            observed.name,
-            "Its 2M pages are backed by smaller ones",
+        reason = (
             f"One TLB entry covers {page_label(granule)} of a 2M page here: the hypervisor backs the guest's "
-            "memory with smaller pages. Huge pages then shorten the page walk and give no more TLB reach.",
-            "Ask for a machine type whose memory is backed by huge pages, or let the host's operator back it so.",
+            "memory with smaller pages. Huge pages then shorten the page walk and give no more TLB reach."
         )
+        fix = "Ask for a machine type whose memory is backed by huge pages, or let the host's operator back it so."
+        yield attention("fractured_guest", observed.name, "Its 2M pages are backed by smaller ones", reason, fix)
 
 
 def clock_ahead(observed: Observed) -> Iterable[NodeFinding]:
@@ -134,13 +126,10 @@ def clock_ahead(observed: Observed) -> Iterable[NodeFinding]:
     """
     ahead = observed.clock_ahead_seconds
     if ahead is not None and ahead >= LEAST_AHEAD_SECONDS:
-        yield attention(
-            "clock_ahead",
-            observed.name,
-            "Its clock is ahead",
-            f"The newest report was dated {ahead:.0f} s after its arrival. Its samples are kept under their arrival.",
-            "Set the clock of the node (NTP).",
+        reason = (
+            f"The newest report was dated {ahead:.0f} s after its arrival. Its samples are kept under their arrival."
         )
+        yield attention("clock_ahead", observed.name, "Its clock is ahead", reason, "Set the clock of the node (NTP).")
 
 
 def cloned_machine_id(observed: Observed) -> Iterable[NodeFinding]:
@@ -149,13 +138,9 @@ def cloned_machine_id(observed: Observed) -> Iterable[NodeFinding]:
     Told by firmware ids, hardware addresses, or boots that take turns (hugeplan.access.machines).
     """
     if observed.shares_machine_id:
-        yield attention(
-            "cloned_machine_id",
-            observed.name,
-            "Another machine has its machine id",
-            "Two machines report under one machine id. Their hardware or their boots tell them apart.",
-            "Give each clone a machine id of its own (empty /etc/machine-id in the image), then enrol it.",
-        )
+        reason = "Two machines report under one machine id. Their hardware or their boots tell them apart."
+        fix = "Give each clone a machine id of its own (empty /etc/machine-id in the image), then enrol it."
+        yield attention("cloned_machine_id", observed.name, "Another machine has its machine id", reason, fix)
 
 
 def reports_lost(observed: Observed) -> Iterable[NodeFinding]:
@@ -170,13 +155,9 @@ def reports_lost(observed: Observed) -> Iterable[NodeFinding]:
     if spool.rejected:
         parts.append(f"{spool.rejected} were refused by the server and are kept on the node")
     if parts:
-        yield attention(
-            "reports_lost",
-            observed.name,
-            "Reports were lost",
-            f"The agent gave up reports: {', '.join(parts)}. The history of the node has gaps.",
-            "See the agent's log; give its spool more room, or let it reach the server.",
-        )
+        reason = f"The agent gave up reports: {', '.join(parts)}. The history of the node has gaps."
+        fix = "See the agent's log; give its spool more room, or let it reach the server."
+        yield attention("reports_lost", observed.name, "Reports were lost", reason, fix)
 
 
 def collectors_failed(observed: Observed) -> Iterable[NodeFinding]:
@@ -187,10 +168,6 @@ def collectors_failed(observed: Observed) -> Iterable[NodeFinding]:
     failed = [collector for collector in observed.collectors if collector.status == "failed"]
     if failed:
         first = f" ({failed[0].reason})" if failed[0].reason else ""
-        yield attention(
-            "collectors_failed",
-            observed.name,
-            "The agent could not read everything",
-            f"Failed: {', '.join(collector.name for collector in failed)}{first}. What they observe is unknown.",
-            "See the log of the agent, or give it the rights that the reasons name.",
-        )
+        reason = f"Failed: {', '.join(collector.name for collector in failed)}{first}. What they observe is unknown."
+        fix = "See the log of the agent, or give it the rights that the reasons name."
+        yield attention("collectors_failed", observed.name, "The agent could not read everything", reason, fix)

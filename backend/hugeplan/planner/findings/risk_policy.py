@@ -31,13 +31,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     accepted = format_chance(risk.policy)
     evidence = (computed("probability", f"{likely} ({low} to {high})"), given("policy", accepted))
     if risk.meets_policy:
-        yield ok(
-            CODE,
-            name,
-            "Ordinary memory is safe enough by the policy",
-            f"At most {high}, the policy accepts {accepted}.",
-            evidence=evidence,
-        )
+        title = "Ordinary memory is safe enough by the policy"
+        yield ok(CODE, name, title, f"At most {high}, the policy accepts {accepted}.", evidence=evidence)
     elif risk.meets_policy is None:
         fix = _MEASURE if p.high <= risk.policy else _FIX
         yield attention(
