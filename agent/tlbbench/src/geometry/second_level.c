@@ -188,7 +188,8 @@ static void refine(const struct geometry_work *work, const struct level_sweep *l
 
     if (found.verdict != KNEE_FOUND)
         return;
-    double ratio = (double)found.half_rise_pages / (double)found.soft_start_pages;
+    uint64_t end = found.shelf_pages > 0 ? found.shelf_pages : found.half_rise_pages;
+    double ratio = (double)end / (double)found.soft_start_pages;
 
     for (unsigned point = 1; point <= FINE_POINTS; point++)
         sweep_add_point(work->sweep, (uint64_t)llround((double)found.soft_start_pages *

@@ -12,6 +12,7 @@ enum {
     PLATEAU_POINTS = 3,        /* fewer points are no plateau */
     PLATEAU_MEDIAN_POINTS = 5, /* the level is the lower median of these, so that two disturbed ones do not lift it */
     LASTING_POINTS = 3,        /* a rise that lasts this long is no outlier */
+    SHELF_POINTS_MAX = 32,
 };
 
 /* A rise below 5 % is within what placement and frequency do to a latency on a quiet core. */
@@ -46,6 +47,21 @@ enum {
 #define RANDOM_START_MAX 1.1
 #define RANDOM_LATE_MIN 1.18
 #define RANDOM_EARLY_EXCESS 1.083
+
+/* A rise that rests over this factor of pages, within this share of itself, and then goes on by nearly as much again,
+ * has two causes: that of random replacement flattens, and has less left by then. Where it rests every access misses
+ * the level; what comes later is no TLB's. On Zen 4 it comes at 4,096 pages, whose table entries fill the first-level
+ * data cache. */
+#define SHELF_FACTOR 1.18
+#define SHELF_SPREAD 0.3
+#define SHELF_GOES_ON 0.8
+/* Whoever takes entries makes the rise begin early; that every access misses takes one page too many in every set. So
+ * the level has at most as many entries as pages where this much of the rise is done, and a little more, since points
+ * are some percent apart; and at least as many as without one page in each set of so many ways (the least of second
+ * levels with a shelf). */
+#define SHELF_SHARE 0.9
+#define SHELF_ERROR 0.08
+#define SHELF_WAYS 8
 
 /* Level of the plateau at the head of the sweep, or NAN when its points disagree. */
 static double plateau_level(const struct knee_point *points, size_t count)
@@ -143,6 +159,51 @@ static double lasting_top(const struct knee_point *points, size_t count, size_t 
     return top;
 }
 
+/* Median of the points from `start` over SHELF_FACTOR of pages at least, and their spread; NAN when the sweep ends
+ * before. */
+static double rest_of_rise(const struct knee_point *points, size_t count, size_t start, double *spread)
+{
+    double levels[SHELF_POINTS_MAX];
+    size_t taken = 0;
+    bool whole = false;
+
+    for (; start + taken < count && taken < SHELF_POINTS_MAX && !whole; taken++) {
+        const struct knee_point *point = &points[start + taken];
+
+        levels[taken] = point->ns;
+        whole = (double)point->pages >= SHELF_FACTOR * (double)points[start].pages;
+    }
+    if (!whole || taken < PLATEAU_POINTS)
+        return NAN;
+    double median = statistics_median(levels, taken);
+
+    *spread = levels[taken - 1] - levels[0];
+    return median;
+}
+
+/* What the points of the flattest rest in a rise from `level` cost that goes on behind it; NAN = it does not rest. */
+static double find_shelf(const struct knee_point *points, size_t count, size_t risen, double level)
+{
+    double shelf = NAN;
+    double flattest = SHELF_SPREAD;
+
+    for (size_t start = risen; start < count; start++) {
+        double spread;
+        double median = rest_of_rise(points, count, start, &spread);
+        double rise = median - level;
+
+        if (isnan(median) || rise < SECOND_RISE_SHARE * level || spread > flattest * rise)
+            continue;
+        size_t on = first_lasting_rise(points + start, count - start, median + SHELF_GOES_ON * rise);
+
+        if (on + 1 < count - start) { /* two points at least */
+            flattest = spread / rise;
+            shelf = median;
+        }
+    }
+    return shelf;
+}
+
 struct knee_interval knee_find_interval(const struct knee_point *points, size_t count, uint64_t from_pages)
 {
     struct knee_interval found = {.verdict = KNEE_UNCLEAR, .plateau_ns = NAN, .top_ns = NAN};
@@ -172,10 +233,20 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
         found.verdict = KNEE_NONE;
         return found;
     }
-    size_t half = first_lasting_rise(rest, rest_count, level + 0.5 * (found.top_ns - level));
+    double shelf = find_shelf(rest, rest_count, risen, level);
+    double rise = (isnan(shelf) ? found.top_ns : shelf) - level;
+    size_t half = first_lasting_rise(rest, rest_count, level + 0.5 * rise);
 
     found.half_rise_pages = rest[half < rest_count ? half : rest_count - 1].pages;
-    found.estimate_pages = estimate_pages(rest, rest_count, level, found.top_ns - level);
+    found.verdict = KNEE_FOUND;
+    if (!isnan(shelf)) {
+        found.shelf_pages = crossing_pages(rest, rest_count, level + SHELF_SHARE * rise);
+        found.least_pages = found.shelf_pages * SHELF_WAYS / (SHELF_WAYS + 1);
+        found.most_pages = (uint64_t)((1 + SHELF_ERROR) * (double)found.shelf_pages);
+        found.estimate_pages = (uint64_t)llround(sqrt((double)found.least_pages * (double)found.most_pages));
+        return found;
+    }
+    found.estimate_pages = estimate_pages(rest, rest_count, level, rise);
     if (found.estimate_pages < found.soft_start_pages)
         found.estimate_pages = found.soft_start_pages;
     double estimate = (double)found.estimate_pages;
@@ -185,7 +256,6 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
     found.most_pages = (uint64_t)((1 + ESTIMATE_ERROR) * estimate);
     if (soft && found.half_rise_pages > found.most_pages)
         found.most_pages = found.half_rise_pages;
-    found.verdict = KNEE_FOUND;
     return found;
 }
 

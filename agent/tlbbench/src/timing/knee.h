@@ -40,7 +40,8 @@ struct knee_interval {
     double plateau_ns;
     double top_ns;
     uint64_t soft_start_pages; /* largest number of pages still on the plateau */
-    uint64_t half_rise_pages;  /* first point where half of the rise to `top_ns` is done */
+    uint64_t half_rise_pages;  /* first point where half of the rise is done */
+    uint64_t shelf_pages;      /* where the rise comes to rest before it goes on; 0 = it does not rest */
     uint64_t estimate_pages;
     uint64_t least_pages, most_pages; /* what the level may hold, by the estimate's error and how soft the rise is */
 };
