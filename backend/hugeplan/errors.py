@@ -64,6 +64,10 @@ class PlanDoesNotFitError(ProblemError):
     """The plan does not fit its node, so its files are held back: applied, they would take memory that is not there."""
 
 
+class PlanFitUnknownError(ProblemError):
+    """It is not known whether the plan fits its node, and the approval does not say that its approver knows that."""
+
+
 class PreconditionFailedError(ProblemError):
     """If-Match names an older version than the stored one."""
 

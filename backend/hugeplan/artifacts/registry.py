@@ -164,11 +164,12 @@ def platform_of(request: PlanRequest) -> Platform:
 
 
 def withheld(plan: Plan) -> str | None:
-    """Why no file is handed out without force: the plan does not fit the node. None where it does."""
-    if plan.feasible:
+    """Why no file is handed out without force: the plan is not known to fit the node. None where it is."""
+    if plan.fits:
         return None
     reason = "" if plan.shortfall is None else f" {plan.shortfall.reason}"
-    return f"The plan does not fit, so no file is handed out without force.{reason}"
+    what = "The plan does not fit" if plan.fits is False else "Whether the plan fits is not known"
+    return f"{what}, so no file is handed out without force.{reason}"
 
 
 def render(
@@ -177,8 +178,8 @@ def render(
     """All files that apply ``plan``: the recommended path of the platform first, in its order, then the others.
 
     Each kind occurs once. ``platform`` None is told by the request. A platform of Kubernetes on a node without it, or
-    one that contradicts the provider, is a PlannerError. A plan that does not fit has no files without ``force``;
-    with it each starts with a warning. A plan whose names :func:`outside.refused` refuses has none at all.
+    one that contradicts the provider, is a PlannerError. A plan that is not known to fit has no files without
+    ``force``; with it each starts with a warning. A plan whose names :func:`outside.refused` refuses has none at all.
     """
     where = platform_of(request) if platform is None else platform
     _require_possible(where, request)
@@ -190,7 +191,7 @@ def render(
         )
     plan, request = outside.tamed(plan, request)
     rendered = [artifact for row in ROWS for artifact in row.render(plan, request)]
-    if not plan.feasible:
+    if not plan.fits:
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
     require_sound(rendered)
     path = PATHS[where][request.policy.reserve_at]

@@ -15,7 +15,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -29,12 +29,22 @@ EXIT_FAILED: Final = 1
 EXIT_WRONG_INPUT: Final = 2
 EXIT_DOES_NOT_FIT: Final = 4
 EXIT_FINDING_WRONG: Final = 5
+EXIT_FIT_UNKNOWN: Final = 6
 EXIT_INTERRUPTED: Final = 130
 #: The output could not be written whole: its reader has ended (``| head``), it is closed, or the disk is full.
 #: As EX_IOERR.
 EXIT_OUTPUT: Final = 74
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CANNOT_WRITE: Final = _NO_ROOM | {errno.EIO}
+
+
+def status_of_plans(fits: Collection[bool | None], *, wrong: bool) -> int:
+    """What a script may rely on: 0 only where all plans are known to fit and no finding says wrong."""
+    if False in fits:
+        return EXIT_DOES_NOT_FIT
+    if wrong:
+        return EXIT_FINDING_WRONG
+    return EXIT_FIT_UNKNOWN if None in fits else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ An engine's option takes its settings; name, version, connections, numa_node and
 Whatever it does not name (version, connections, every other setting) is taken from the server that runs here. Where
 several run, choose with port=5433, pid=812 or data_directory=/srv/pg; server=new describes one that does not run yet.
 
-exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit, 5 it fits and a finding says wrong.
+exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit, 5 a finding says wrong,
+6 whether it fits is not known.
 """
 
 

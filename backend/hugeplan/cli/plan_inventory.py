@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, InputError
+from hugeplan.cli import InputError, status_of_plans
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
@@ -48,31 +48,30 @@ def print_answer(inventory: Inventory, arguments: argparse.Namespace) -> int:
 
 
 def exit_status(found: FleetAnswer) -> int:
-    """0: all fits; 4: a node does not fit; 5: a finding says wrong."""
-    if found.does_not_fit:
-        return EXIT_DOES_NOT_FIT
-    return EXIT_FINDING_WRONG if any(one.state is State.WRONG for one in found.all_findings) else 0
+    """The exit status of the plans of all nodes; a node on which there is nothing to plan asks for nothing."""
+    fits = [node.fits for node in found.nodes if node.plan is not None or node.not_planned_because is not None]
+    return status_of_plans(fits, wrong=any(one.state is State.WRONG for one in found.all_findings))
 
 
 def write_artifacts(found: FleetAnswer, folder: Path) -> None:
-    """One folder per planned node: its whole plan as JSON, and the files that apply it where it fits."""
-    from hugeplan.artifacts import refused, render  # noqa: PLC0415 - most answers are only printed
+    """One folder per planned node: its whole plan as JSON, and the files that apply it where it is known to fit."""
+    from hugeplan.artifacts import refused, render, withheld  # noqa: PLC0415 - most answers are only printed
     from hugeplan.artifacts.outside import folder_name  # noqa: PLC0415
 
     taken: set[str] = set()
     for node in found.nodes:
         if node.plan is None:
             continue
-        reason = refused(node.plan, node.request) if node.fits else None
+        reason = refused(node.plan, node.request) or withheld(node.plan)
         if reason is not None:
-            sys.stderr.write(f"hugeplan plan: {reason}\n")
+            sys.stderr.write(f"hugeplan plan: {node.node.facts.name}: {reason}\n")
         own = folder / folder_name(node.node.facts.name, taken)
         try:
             own.mkdir(parents=True, exist_ok=True)
             (own / "plan.json").write_text(
                 json.dumps(asdict(node.plan), indent=2, ensure_ascii=False), encoding="utf-8"
             )
-            for artifact in render(node.plan, node.request) if node.fits else ():
+            for artifact in render(node.plan, node.request):
                 target = own / artifact.filename
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(artifact.content, encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.artifacts import Artifact, refused, render, withheld
-from hugeplan.cli import EXIT_DOES_NOT_FIT, EXIT_FINDING_WRONG, EXIT_WRONG_INPUT, InputError
+from hugeplan.cli import EXIT_WRONG_INPUT, InputError, status_of_plans
 from hugeplan.cli.files import read_run
 from hugeplan.cli.plan_answer import plan_answer
 from hugeplan.cli.plan_basis import basis_document, basis_lines
@@ -66,10 +66,8 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
 
 
 def exit_status(found: Plan) -> int:
-    """What a script may rely on: 0, or that the plan does not fit, or that something is wrong under it."""
-    if not found.feasible:
-        return EXIT_DOES_NOT_FIT
-    return EXIT_FINDING_WRONG if any(f.state is State.WRONG for f in found.findings) else 0
+    """The exit status of one plan."""
+    return status_of_plans([found.fits], wrong=any(f.state is State.WRONG for f in found.findings))
 
 
 def _request(arguments: argparse.Namespace, text: str | None) -> tuple[PlanRequest, dict[str, Basis]]:

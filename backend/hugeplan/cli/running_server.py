@@ -183,8 +183,7 @@ def _merged(instance: DatabaseInstance, found: DatabaseInstance, server: Observe
         settings={**found.settings, **instance.settings},
         workload=found.workload,
         runs_as=server.key,
-        # It belongs to the libraries that run; flags that name others leave it unknown.
-        extension_bytes=None if "shared_preload_libraries" in instance.settings else found.extension_bytes,
+        unread_settings=found.unread_settings,
     )
 
 

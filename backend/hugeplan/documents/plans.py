@@ -54,7 +54,7 @@ def read_plan(kept: JsonObject, version: int) -> Plan:
     """A kept plan. ValueError when this version cannot show it: it is of a newer one, or a field cannot be unknown."""
     if version > SCHEMA_VERSION:
         raise ValueError(f"the plan has the form {version}, this version of hugeplan reads up to {SCHEMA_VERSION}")
-    document = kept
+    document = kept if "fits" in kept else {**kept, "fits": kept_fit(kept)}
     for step in range(version, SCHEMA_VERSION):
         document = UPGRADES[step](copy.deepcopy(document))
     for _ in range(_MAX_ROUNDS):
@@ -65,6 +65,15 @@ def read_plan(kept: JsonObject, version: int) -> Plan:
             if not _mend(document, error):
                 raise
     raise ValueError("the plan has too many fields of another version")
+
+
+def kept_fit(kept: Mapping[str, Any]) -> bool | None:
+    """What a kept plan says of whether it fits; one of an older version says it by its findings."""
+    if "fits" in kept:
+        return cast("bool | None", kept["fits"])
+    feasible = bool(kept.get("feasible", True))
+    doubt = any(f.get("code") == "memory_fit" and f.get("state") == "unknown" for f in kept.get("findings") or ())
+    return None if feasible and doubt else feasible
 
 
 def _mend(document: JsonObject, error: ValidationError) -> bool:

@@ -18,7 +18,6 @@ from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import NodePlan, SharedPlans
 from hugeplan.planner.model import Plan, State, subject_words
-from hugeplan.planner.units import format_bytes
 from hugeplan.planner.verdict import Answer, locked_change_bytes, verdict
 from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
 
@@ -175,10 +174,9 @@ def _odd_row(node: StoredNode, why: str) -> dict[str, Any]:
 def _planned_row(node: StoredNode, answer: NodePlan, plan: Plan) -> dict[str, Any]:
     exceptions: list[str] = []
     severity = FINE
-    if plan.shortfall is not None:
-        missing = format_bytes(plan.shortfall.shortfall_bytes)
-        exceptions.append(f"The plan does not fit, {missing} are missing: {plan.shortfall.reason}")
-        severity = WRONG
+    if plan.fits is not True:
+        exceptions.append(plan.headline if plan.shortfall is None else f"{plan.headline} {plan.shortfall.reason}")
+        severity = ATTENTION if plan.fits is None else WRONG
     for finding in plan.findings:
         if finding.state in _SEVERITY and finding.code not in _IN_THE_LINE:
             exceptions.append(f"{subject_words(finding.subject)}: {finding.title}")

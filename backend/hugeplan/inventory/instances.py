@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from hugeplan.planner.demand import DemandContext, demand_of, engine_named
+from hugeplan.planner.demand import DemandContext, demand_of, engine_named, is_sized
 from hugeplan.planner.errors import PlannerError, UnknownVersionError
 from hugeplan.planner.model import MIB, DatabaseInstance, Tenant
-from hugeplan.planner.observation.sizes_unread import is_sized
 from hugeplan.recognition import Recognised
 
 Settings = tuple[tuple[str, str], ...]
@@ -52,6 +51,8 @@ def _unread(instance: DatabaseInstance, unknown: Iterable[str]) -> tuple[str, ..
     engine = engine_named(instance.engine)
     if not engine.sized_by or is_sized(engine, instance):
         return ()
+    if not engine.has_default_size:
+        return engine.sized_by[:1]
     return () if all(text.startswith("version") for text in unknown) else engine.sized_by[:1]
 
 
@@ -98,9 +99,10 @@ def usable(engine: str, version: str | None, settings: Settings) -> tuple[str | 
         if own is not None:
             kept[own] = value
     refused: list[str] = []
+    probe = DatabaseInstance(name="probe", engine=engine, unread_settings=found.sized_by[:1])
     for _ in range(len(kept) + 2):
         try:
-            demand_of(DatabaseInstance(name="probe", engine=engine, version=version, settings=kept), 2 * MIB)
+            demand_of(replace(probe, version=version, settings=kept), 2 * MIB)
         except UnknownVersionError:
             refused.append(f"version {version}: no rule of its own; the rule of the newest known release is taken")
             version = None
@@ -110,7 +112,8 @@ def usable(engine: str, version: str | None, settings: Settings) -> tuple[str | 
                 refused.append(f"settings: {error}")
                 kept = {}
                 continue
-            refused.append(f"{name} = {kept.pop(name)}: {error.expected} is expected; the default is taken")
+            instead = "the default is taken" if found.has_default_size else "it is left out"
+            refused.append(f"{name} = {kept.pop(name)}: {error.expected} is expected; {instead}")
         else:
             break
     return version, tuple(kept.items()), tuple(refused)

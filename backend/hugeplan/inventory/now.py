@@ -87,6 +87,8 @@ def _database_now(found: FoundDatabase, context: DemandContext) -> DatabaseNow:
         if size is None:
             size = context.default_huge_page_bytes if context.default_huge_page_bytes in sizes else next(iter(sizes), 0)
         demand = demand_of(instance, size, context) if size else None
+        if demand is not None and not demand.wants_pool:  # its size is not known
+            demand = None
     except PlannerError:
         return DatabaseNow(found=found, demand=None, wants_pages=False, refuses_start=False)
     return DatabaseNow(

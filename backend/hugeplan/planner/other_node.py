@@ -21,8 +21,8 @@ def with_other_node(found: Plan, request: PlanRequest, others: Sequence[PlanRequ
     """The plan, and where it does not fit the first move that helps: a database that leaves, and a node that takes it.
 
     ``others`` are requests of other nodes as they stand, the most promising first; the first MOST_TRIED are tried, and
-    the MOST_MOVED largest databases. A move is offered only when what stays fits here and the whole
-    plan of the other node fits, within its risk.
+    the MOST_MOVED largest databases. A move is offered only when it is known that what stays fits here and that the
+    whole plan of the other node fits, within its risk.
     """
     if found.shortfall is None:
         return found
@@ -42,7 +42,7 @@ def with_other_node(found: Plan, request: PlanRequest, others: Sequence[PlanRequ
 
 def _fits(request: PlanRequest) -> bool:
     try:
-        return plan(request).feasible
+        return plan(request).fits is True
     except PlannerError:
         return False
 
@@ -55,7 +55,7 @@ def _move(instance: DatabaseInstance, other: PlanRequest) -> FitOption | None:
         there = plan(replace(other, databases=(*other.databases, moved)))
     except PlannerError:
         return None
-    if not there.feasible or there.risk.meets_policy is False:
+    if there.fits is not True or there.risk.meets_policy is False:
         return None
     free = format_bytes(available_bytes(there.ledger))
     return FitOption(

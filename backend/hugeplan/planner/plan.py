@@ -21,6 +21,7 @@ from hugeplan.planner.demand import engine_named
 from hugeplan.planner.difference import difference, segment_moves, starting_point
 from hugeplan.planner.findings import findings_of
 from hugeplan.planner.findings.base import FindingInputs
+from hugeplan.planner.findings.fit import fits
 from hugeplan.planner.memory.claims import Claims, reclaimable_claim
 from hugeplan.planner.memory.kubernetes import kubernetes_view
 from hugeplan.planner.memory.ledger import Claim, build_ledger, free_bytes, sum_bytes
@@ -46,7 +47,7 @@ from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.pool_benefit.benefit_of_size import table_says
 from hugeplan.planner.risk.forecast import forecasts
 from hugeplan.planner.risk.probability import risk_of
-from hugeplan.planner.sentences import headline, rests_on_defaults, why_instance
+from hugeplan.planner.sentences import Doubt, headline, why_instance
 from hugeplan.planner.shortfall import missing_bytes, shortfall_of
 from hugeplan.planner.units import format_bytes
 
@@ -247,17 +248,14 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
         )
     )
     now = None if inputs.start is None else starting_point(node, inputs.start, inputs.in_use.pools)
+    fit = fits(findings, feasible=shortfall is None)
+    doubt = None
+    if fit is None:
+        twice = perhaps_twice(request, instances, ledger) if shortfall else {}
+        doubt = Doubt(sizes_not_read(request, instances), twice)
     return Plan(
         node=node.name,
-        headline=headline(
-            node,
-            pools,
-            instances,
-            verdict,
-            shortfall,
-            perhaps_twice=perhaps_twice(request, instances, ledger) if shortfall else None,
-        )
-        + ("" if shortfall else rests_on_defaults(sizes_not_read(request, instances))),
+        headline=headline(node, pools, instances, verdict, shortfall=shortfall, doubt=doubt),
         pools=pools,
         instances=instances,
         ledger=ledger,
@@ -270,6 +268,7 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
         unknowns=_unknowns(inputs, own, chosen),
         forecasts=forecasts([t for t in request.tenants if not _is_constant(t)], room_for_tenants),
         feasible=shortfall is None,
+        fits=fit,
         shortfall=shortfall,
         now=now,
         difference=None if now is None else _difference(inputs, now, ledger, pools, instances),

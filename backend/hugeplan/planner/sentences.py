@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from hugeplan.planner.choice.candidates import InstanceCandidates
 from hugeplan.planner.choice.page_size_candidate import TIE_SCORE, Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
+from hugeplan.planner.demand import engine_named, lacks_size
 from hugeplan.planner.model import InstancePlan, NodeFacts, PoolPlan, Risk, Shortfall
+from hugeplan.planner.observation.sizes_unread import not_read
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import exact_bytes, format_bytes, format_chance
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why it is not known whether a plan fits: settings of sizes that nobody read, and bytes that were perhaps counted
+    twice, each by database."""
+
+    unread: Mapping[str, str]
+    perhaps_twice: Mapping[str, int]
 
 
 def headline(
@@ -18,20 +30,37 @@ def headline(
     pools: Sequence[PoolPlan],
     instances: Sequence[InstancePlan],
     risk: Risk,
-    shortfall: Shortfall | None,
     *,
-    perhaps_twice: Mapping[str, int] | None = None,
+    shortfall: Shortfall | None,
+    doubt: Doubt | None,
 ) -> str:
-    """The first line of a plan: pages to reserve, or why none; a plan that does not fit or is too risky says so."""
-    wanted = [pool for pool in pools if pool.pages]
+    """The first line of a plan: pages to reserve, or why none; whether it fits, where it does not or is in doubt."""
     if shortfall is not None:
         where = "" if shortfall.numa_node is None else f" on NUMA node {shortfall.numa_node}"
         best = next((option for option in shortfall.options if option.kind == "pool"), None)
         fits = "" if best is None else f"; the largest {best.setting} that fits is {exact_bytes(best.pool_bytes or 0)}"
-        names = " and ".join(perhaps_twice or ())
-        doubt = sum((perhaps_twice or {}).values()) >= shortfall.shortfall_bytes
-        unless = f", unless what was observed there holds {names} already" if doubt else ""
-        return f"Does not fit {node.name}: {format_bytes(shortfall.shortfall_bytes)} short{where}{unless}{fits}."
+        short = f"{format_bytes(shortfall.shortfall_bytes)} short{where}"
+        if doubt is None:
+            return f"Does not fit {node.name}: {short}{fits}."
+        return f"Whether it fits {node.name} is not known: as counted {short}{_unless(doubt)}{fits}."
+    text = _what_to_do(node, pools, instances, risk, {} if doubt is None else doubt.unread)
+    return text if doubt is None else f"{text} Whether it fits is not known: {not_read(doubt.unread)}."
+
+
+def _unless(doubt: Doubt) -> str:
+    if doubt.unread:
+        return f", and {not_read(doubt.unread)}"
+    return f", unless what was observed there holds {' and '.join(doubt.perhaps_twice)} already"
+
+
+def _what_to_do(
+    node: NodeFacts,
+    pools: Sequence[PoolPlan],
+    instances: Sequence[InstancePlan],
+    risk: Risk,
+    unread: Mapping[str, str],
+) -> str:
+    wanted = [pool for pool in pools if pool.pages]
     if wanted and risk.meets_policy is False and risk.probability is not None:
         chance = f"{format_chance(risk.probability.likely)}, above the accepted {format_chance(risk.policy)}"
         return f"{_reserve(node, wanted)} But the risk that ordinary memory runs out is then {chance}."
@@ -39,6 +68,8 @@ def headline(
         return _reserve(node, wanted)
     if not instances:
         return f"Reserve no huge pages on {node.name}: no database is described."
+    if any(instance.name in unread and not engine_named(instance.engine).has_default_size for instance in instances):
+        return f"Reserve no huge pages on {node.name}: not every database there has a known size."
     if all(instance.runner_up is None for instance in instances):
         one = "its database" if len(instances) == 1 else "none of its databases"
         verb = "does not use any as it is set" if len(instances) == 1 else "uses any as it is set"
@@ -46,14 +77,6 @@ def headline(
     no_room = any(i.runner_up and i.chosen and i.runner_up.score > i.chosen.score for i in instances)
     why = "a pool would pay, and there is no room for it" if no_room else "no instance is better off with a pool"
     return f"Reserve no huge pages on {node.name}: {why}."
-
-
-def rests_on_defaults(unread: Mapping[str, str]) -> str:
-    """Which settings nobody read, behind the first line of a plan that fits with their defaults; by database."""
-    if not unread:
-        return ""
-    names = " and ".join(unread)
-    return f" Whether it fits is not known: {' and '.join(dict.fromkeys(unread.values()))} of {names} was not read."
 
 
 #: Page tables above this part of the node are named in the short answer.
@@ -140,7 +163,8 @@ def _is_by_score(p: InstanceCandidates, chosen: Candidate) -> bool:
 
 def _why_size(p: InstanceCandidates, chosen: Candidate) -> str:
     if not p.base_demand.wants_pool:
-        return f"{p.engine.title} takes no hugetlb pool."
+        unknown = lacks_size(p.engine, p.instance)
+        return p.base_demand.notes[0] if unknown else f"{p.engine.title} takes no hugetlb pool."
     if p.instance.page_bytes == 0:
         return "Huge pages are forbidden for this instance."
     if p.instance.page_bytes is not None:

@@ -124,7 +124,7 @@ def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...], change: 
 def _refused(plan: Plan, change: int | None) -> tuple[Answer, str] | None:
     """Why not, whatever else is known."""
     risk, basis = plan.risk, _sentence(plan.risk.basis)
-    if not plan.feasible:
+    if plan.fits is False:
         return Answer.DONT, plan.headline if plan.shortfall is None else plan.shortfall.reason
     for finding in plan.findings:
         if finding.code in _ASKED_FIRST.get(finding.state, ()):

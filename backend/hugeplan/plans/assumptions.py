@@ -44,7 +44,7 @@ def changed(kept: PlanRequest, decided: Plan, facts: NodeFacts, sample: NodeSamp
 
 
 def _decision(was: Plan, now: Plan) -> Iterator[Changed]:
-    if was.feasible != now.feasible:
+    if was.fits != now.fits:
         yield Changed("plan", was.headline, now.headline)
     before, after = _planned(was), _planned(now)
     for numa, size in sorted(before.keys() | after.keys()):

@@ -280,7 +280,14 @@ async def _advance(
     if body.to == "propose":
         await service.propose(session, plan, prepared.looked, by=by)
     elif body.to == "approve":
-        await service.approve(session, plan, prepared.looked, by=by, second_person=second_person)
+        await service.approve(
+            session,
+            plan,
+            prepared.looked,
+            by=by,
+            second_person=second_person,
+            accept_unknown_fit=body.accept_unknown_fit,
+        )
     else:
         await service.put_in_force(session, plan, by=by)
     return True

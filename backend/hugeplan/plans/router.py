@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from hugeplan.access import audit
 from hugeplan.access.dependencies import Approver, Planner, Viewer
@@ -19,6 +20,8 @@ from hugeplan.plans import fleet_rows, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision
 from hugeplan.scenarios.schemas import PlanSummary, SavedPlan
 from hugeplan.scenarios.service import require_room_for_plan
+
+AcceptUnknownFit = Annotated[bool, Query(description="Approve it although it is not known whether it fits")]
 
 router = APIRouter(tags=["planning"], route_class=GatedRoute)
 
@@ -61,13 +64,19 @@ async def plans_approve(
     request: Request,
     response: Response,
     if_match: IfMatch = None,
+    accept_unknown_fit: AcceptUnknownFit = False,
 ) -> PlanSummary:
-    """Approve a proposal. 409 when its node has changed since, 403 when a second person is asked for."""
+    """Approve a proposal. 409 when its node has changed since, or when it is not known whether it fits and that is not
+    accepted; 403 when a second person is asked for.
+    """
     looked = await service.looked_at(session, beside, plan_id, "proposed")
     row = await service.locked(session, plan_id, if_match)
     _note(request, row)
     second = settings.approval_by_second_person
-    return _answer(response, await service.approve(session, row, looked, by=actor, second_person=second))
+    found = await service.approve(
+        session, row, looked, by=actor, second_person=second, accept_unknown_fit=accept_unknown_fit
+    )
+    return _answer(response, found)
 
 
 @router.post("/plans/{plan_id}/withdraw")

@@ -21,7 +21,15 @@ from hugeplan.api.schemas import RequestModel, ResponseModel
 from hugeplan.db.models import PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.plan_digest import short
-from hugeplan.errors import ConflictError, ForbiddenError, NotFoundError, PlanDoesNotFitError, ProblemError
+from hugeplan.documents.plans import kept_fit
+from hugeplan.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    PlanDoesNotFitError,
+    PlanFitUnknownError,
+    ProblemError,
+)
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
@@ -35,10 +43,11 @@ from hugeplan.trials import service as trials
 
 class FleetRowsDecision(RequestModel):
     """What to do with the rows of a fleet plan, or of one of its groups. ``after`` is the answer's ``next`` of the part
-    before.
+    before. ``accept_unknown_fit``: approve rows, too, of which it is not known whether they fit.
     """
 
     to: Literal["propose", "approve", "in_force"]
+    accept_unknown_fit: bool = False
     group_number: Annotated[int | None, Field(ge=0, le=10**9)] = None
     after: Annotated[int | None, Field(ge=0, le=10**9)] = None
 
@@ -110,7 +119,7 @@ def propose_new(row: PlanRow, *, by: Actor) -> Event:
 
 def _require_fit(row: PlanRow) -> None:
     if not row.plan.get("feasible", True):
-        raise PlanDoesNotFitError(f"{row.headline} A plan that does not fit cannot be proposed.")
+        raise PlanDoesNotFitError(f"{row.headline} A plan without room as counted cannot be proposed.")
 
 
 async def propose(session: WriteSession, row: PlanRow, looked: Looked | None, *, by: Actor) -> PlanSummary:
@@ -126,16 +135,26 @@ async def propose(session: WriteSession, row: PlanRow, looked: Looked | None, *,
 
 
 async def approve(
-    session: WriteSession, row: PlanRow, looked: Looked | None, *, by: Actor, second_person: bool
+    session: WriteSession,
+    row: PlanRow,
+    looked: Looked | None,
+    *,
+    by: Actor,
+    second_person: bool,
+    accept_unknown_fit: bool,
 ) -> PlanSummary:
     """A proposal is approved; an approval that the node had before ends with it.
 
-    ForbiddenError where a second person is asked for and this is the first; ConflictError for a stale proposal.
+    ForbiddenError where a second person is asked for and this is the first; ConflictError for a stale proposal;
+    PlanFitUnknownError where it is not known whether it fits, and the approver does not say that this is accepted.
     """
     _require_state(row, "proposed", "approved")
     if second_person and _is_same_person(row, by):
         who = "Somebody else than who kept or proposed a plan approves it"
         raise ForbiddenError(f"{who} (HUGEPLAN_APPROVAL_BY_SECOND_PERSON is set).")
+    unknown = kept_fit(row.plan) is None
+    if unknown and not accept_unknown_fit:
+        raise PlanFitUnknownError(f"{row.headline} It is approved with accept_unknown_fit alone.")
     if looked is None and row.node_id is not None:  # another request proposed it while this one was on its way
         raise ConflictError(f"The {name_of(row)} was proposed at this moment. Read it again, then approve it.")
     await note_look(session, row, looked)
@@ -147,7 +166,8 @@ async def approve(
     await repository.change_plan(session, row, values | {"approved_by_id": by.token_id})
     if row.node_id is not None:
         await repository.supersede_approved(session, row.node_id, row.id, now)
-    await _said(session, row, "plan_approved", f"The {name_of(row)} was approved by {by.name}.", now)
+    knowing = ", who accepts that it is not known whether it fits" if unknown else ""
+    await _said(session, row, "plan_approved", f"The {name_of(row)} was approved by {by.name}{knowing}.", now)
     return await saved_plans.summary(session, row)
 
 

@@ -24,6 +24,7 @@ def scenario_as_it_runs(facts: NodeFacts, sample: NodeSample) -> ScenarioDocumen
                 settings=dict(database.settings),
                 workload=WorkloadDocument(active_connections=database.workload.active_connections),
                 runs_as=database.runs_as,
+                unread_settings=list(database.unread_settings),
             )
             for database in as_it_runs(sample, DemandContext.of_node(facts))
         ],

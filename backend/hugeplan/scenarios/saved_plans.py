@@ -24,8 +24,8 @@ from hugeplan.artifacts.provenance import Provenance, with_provenance
 from hugeplan.db.models import PlanInForceRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.plan_digest import FORMAT, canonical, digest_of, short
-from hugeplan.documents.plans import SCHEMA_VERSION, read_plan
-from hugeplan.errors import ConflictError, NotFoundError, PlanDoesNotFitError
+from hugeplan.documents.plans import SCHEMA_VERSION, kept_fit, read_plan
+from hugeplan.errors import ConflictError, NotFoundError, PlanDoesNotFitError, PlanFitUnknownError
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
@@ -309,9 +309,13 @@ async def diff_plans(session: ReadSession, plan_id: UUID, against: UUID) -> Plan
 
 
 def _require_fit(row: PlanRow, *, force: bool) -> None:
-    """PlanDoesNotFitError for a plan that does not fit, unless the caller insists."""
-    if not force and not row.plan.get("feasible", True):
-        raise PlanDoesNotFitError(f"{row.headline} {withheld(_plan_of(row))}")
+    """PlanDoesNotFitError for a plan that does not fit, PlanFitUnknownError where that is not known and nobody approved
+    the plan all the same; neither where the caller insists.
+    """
+    fits, has_room = kept_fit(row.plan), row.plan.get("feasible", True)
+    if not force and not fits and not (has_room and row.approved_at):
+        refusal = PlanDoesNotFitError if fits is False else PlanFitUnknownError
+        raise refusal(f"{row.headline} {withheld(_plan_of(row))}")
     _require_sound(row)
 
 
@@ -380,7 +384,9 @@ async def zip_artifacts(
 
 
 def zip_computed(made: Computed, *, group: Sequence[str]) -> bytes:
-    """The bundle of a plan that is not kept. ConflictError when it has no files."""
+    """The bundle of a plan that is not kept. ConflictError when it has no files, PlanFitUnknownError."""
+    if not kept_fit(made.plan):
+        raise PlanFitUnknownError(made.headline)
     return _zip(made.plan["node"], made.headline, _stored(made.artifacts), provenance=None, group=group)
 
 

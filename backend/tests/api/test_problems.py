@@ -157,6 +157,7 @@ def test_every_problem_type_is_unique_and_stable() -> None:
         "invalid-input",
         "not-found",
         "plan-does-not-fit",
+        "plan-fit-unknown",
         "precondition-failed",
         "precondition-required",
         "rate-limited",

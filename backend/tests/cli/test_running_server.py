@@ -14,8 +14,21 @@ from hugeplan.cli.plan_scenario import parse_database
 from hugeplan.cli.running_server import Basis, basis_of_running, over_running
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, ObservedSegment, ServerPlace
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    Meminfo,
+    NodeFacts,
+    NodeSample,
+    NumaNode,
+    ObservedDatabase,
+    ObservedSegment,
+    PlanRequest,
+    ServerPlace,
+)
 from hugeplan.planner.observation.databases import as_it_runs
+from hugeplan.planner.plan import plan
 
 CONTEXT = DemandContext()
 M2 = 2 * MIB
@@ -125,12 +138,19 @@ def test_libraries_without_a_rule_are_measured_on_the_running_segment() -> None:
         segments=(ObservedSegment(bytes=plain + 64 * MIB, backing="base_pages", page_bytes=4096),),
     )
     instance, _ = merged("shared_buffers=256MB", running)
-    demand = demand_of(instance, M2, CONTEXT)
+    memory = Meminfo(mem_total_bytes=8 * GIB, mem_free_bytes=6 * GIB, anon_pages_bytes=GIB, shmem_bytes=GIB)
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=8 * GIB),))
+    sample = NodeSample(memory=memory, databases=(running,), processes=())
+    forced = replace(instance, page_bytes=M2)
+    demand = plan(PlanRequest(node=node, databases=(forced,), sample=sample)).instances[0].demand
     bare = demand_of(
         DatabaseInstance(name="x", engine="postgresql", version="15", settings={"shared_buffers": "256MB"}), M2
     )
     assert demand.pages - bare.pages == 32
     assert demand.error_pages <= 1, "what is measured is no longer in the error"
+    other = replace(forced, settings={**forced.settings, "shared_preload_libraries": "another_ones"})
+    unknown = plan(PlanRequest(node=node, databases=(other,), sample=sample)).instances[0].demand
+    assert unknown.error_pages > 1, "it belongs to the libraries that run"
 
 
 def test_the_file_sets_what_the_plan_counts_with_and_the_server_does_not_have() -> None:

@@ -100,7 +100,7 @@ def test_the_same_input_gives_the_same_verdict(database: Json, pool: int, beside
     request = request_of(found.node, Policy())
     own = plan(request)
     # The cluster says more (what its pods do today), and never less.
-    assert (found.fits, found.plan.pools) == (own.feasible, own.pools)
+    assert (found.fits, found.plan.pools) == (own.fits, own.pools)
     assert State.WRONG not in {f.state for f in own.findings} or State.WRONG in {f.state for f in found.findings}
     text = yaml.safe_dump(scenario_document(found.node))
     from_file = to_request(load(text), sample=request.sample)

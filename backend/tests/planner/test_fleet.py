@@ -43,7 +43,7 @@ def test_it_is_the_plan_of_the_node() -> None:
         request = PlanRequest(node=node(memory_bytes=memory_bytes), databases=(PG,))
         own, found = plan(request), plan_node(request)
         assert found.plan == own
-        assert (found.free_bytes, found.fits) == (free_bytes(own.ledger), own.feasible)
+        assert (found.free_bytes, found.fits) == (free_bytes(own.ledger), own.fits)
 
 
 def test_missing_and_idle_pages_are_counted() -> None:

@@ -17,6 +17,7 @@ from conftest import REPOSITORY
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.documents.plans import kept_fit
 from hugeplan.plans.watch import check_plans
 
 API = "/api/v1"
@@ -246,3 +247,40 @@ async def test_a_plan_that_does_not_fit_is_not_proposed(agent: httpx.AsyncClient
     plan = (await planner.post(f"{API}/plans", json=body)).json()
     refused = await planner.post(f"{API}/plans/{plan['id']}/propose", headers={"If-Match": "*"})
     assert refused.status_code == 409, refused.text
+
+
+async def test_a_fit_that_is_not_known_is_approved_only_by_who_says_so(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    approver = await service.client_as(Role.APPROVER)
+    database = {"name": "core", "engine": "oracle", "unread_settings": ["sga_target"]}
+    body = {"node_id": await report(agent), "scenario": {"databases": [DATABASE, database]}}
+    made = await planner.post(f"{API}/plans", json=body)
+    assert made.status_code == 201, made.text
+    plan = made.json()
+    assert (plan["plan"]["fits"], plan["plan"]["feasible"]) == (None, True)
+    assert "sga_target of core was not read" in plan["headline"]
+    assert all("WARNING" in "\n".join(a["content"].splitlines()[:6]) for a in plan["artifacts"] if a["recommended"])
+    plan = await step(planner, plan, "propose")
+    refused = await approver.post(f"{API}/plans/{plan['id']}/approve", headers={"If-Match": "*"})
+    assert "sga_target" in assert_problem(refused, 409, "plan-fit-unknown")["detail"]
+    assert (await approver.get(f"{API}/plans/{plan['id']}")).json()["state"] == "proposed"
+    plan = await step(approver, plan, "approve?accept_unknown_fit=true")
+    plan = await step(planner, plan, "in-force")
+    events = (await planner.get(f"{API}/events/history", params={"kind": "plan_approved"})).json()["items"]
+    assert [event["text"] for event in events if "accepts that it is not known" in event["text"]]
+
+
+async def test_a_fit_that_is_known_needs_no_such_word(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+    plan = await kept(admin, await report(agent))
+    assert plan["plan"]["fits"] is True
+    for name in ("propose", "approve"):
+        plan = await step(admin, plan, name)
+    assert plan["state"] == "approved"
+
+
+@pytest.mark.parametrize(
+    ("state", "feasible", "fits"), [("unknown", True, None), ("ok", True, True), ("wrong", False, False)]
+)
+def test_a_plan_of_before_says_whether_it_fits_by_its_findings(state: str, feasible: bool, fits: bool | None) -> None:
+    assert kept_fit({"feasible": feasible, "findings": [{"code": "memory_fit", "state": state}]}) is fits

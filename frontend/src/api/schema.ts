@@ -1181,7 +1181,8 @@ export interface paths {
         put?: never;
         /**
          * Plans Approve
-         * @description Approve a proposal. 409 when its node has changed since, 403 when a second person is asked for.
+         * @description Approve a proposal. 409 when its node has changed since, or when it is not known whether it fits and that is not
+         *     accepted; 403 when a second person is asked for.
          */
         post: operations["plans_approve"];
         delete?: never;
@@ -3343,7 +3344,7 @@ export interface components {
         /**
          * FleetRowsDecision
          * @description What to do with the rows of a fleet plan, or of one of its groups. ``after`` is the answer's ``next`` of the part
-         *     before.
+         *     before. ``accept_unknown_fit``: approve rows, too, of which it is not known whether they fit.
          */
         FleetRowsDecision: {
             /**
@@ -3351,6 +3352,11 @@ export interface components {
              * @enum {string}
              */
             to: "propose" | "approve" | "in_force";
+            /**
+             * Accept Unknown Fit
+             * @default false
+             */
+            accept_unknown_fit: boolean;
             /** Group Number */
             group_number?: number | null;
             /** After */
@@ -5249,7 +5255,8 @@ export interface components {
          * Plan
          * @description The answer. ``headline`` is the first line a reader sees: what to do, in words with a number.
          *
-         *     ``feasible`` False: the plan does not fit the node, ``shortfall`` says what is missing, why, and what would fit.
+         *     ``fits`` is the answer: None where what is not known decides it, as ``memory_fit`` says. ``feasible`` False: as
+         *     counted it has no room, so no file is handed out; ``shortfall`` says what is missing, why, and what would fit.
          *     ``now`` and ``difference`` are None where the node was not observed.
          */
         Plan: {
@@ -5283,6 +5290,8 @@ export interface components {
              * @default true
              */
             feasible: boolean;
+            /** Fits */
+            fits: boolean | null;
             shortfall: components["schemas"]["Shortfall"] | null;
             now: components["schemas"]["StartingPoint"] | null;
             difference: components["schemas"]["Difference"] | null;
@@ -12617,7 +12626,10 @@ export interface operations {
     };
     plans_approve: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Approve it although it is not known whether it fits */
+                accept_unknown_fit?: boolean;
+            };
             header?: {
                 /** @description The ETag of the version that is being changed */
                 "if-match"?: string | null;

@@ -57,6 +57,7 @@ export function planOf(change: Partial<Record<keyof Plan, unknown>> = {}): Plan 
     unknowns: [],
     forecasts: [],
     feasible: true,
+    fits: true,
     shortfall: null,
     now: null,
     difference: null,

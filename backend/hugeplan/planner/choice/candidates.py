@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Any, Final
 
 from hugeplan.planner.choice.page_size_candidate import Candidate, CandidateSetting, candidate_at, candidate_sizes
 from hugeplan.planner.demand import DemandContext, Engine, OnShortage, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.gain.page_size_gain import gains_of_all
 from hugeplan.planner.memory.page_tables import InstanceTables, instance_tables
-from hugeplan.planner.model import DatabaseInstance, Demand, Gain, NodeFacts, Policy, Workload
+from hugeplan.planner.model import DatabaseInstance, Demand, Gain, NodeFacts, Policy
 from hugeplan.planner.remembered import Answers, remembered
 
 
@@ -162,29 +164,27 @@ def _all_candidates(weighing: _Weighing, one: _Prepared, gains: tuple[Gain, ...]
     )
 
 
+#: Fields of an instance of which no rule of an engine asks: instances that differ in them alone share their demands.
+_NOT_OF_DEMAND: Final = frozenset(
+    {"name", "settings", "numa_node", "weight", "pool_min_bytes", "pool_max_bytes", "runs_as", "walks_now"}
+    | {"page_tables_now_bytes", "pod_hugepages_limit_bytes", "pod_memory_request_bytes", "pod_memory_limit_bytes"}
+    | {"stateful_set", "container", "operator_object"}
+)
+_OF_DEMAND: Final = tuple(name for name in _INSTANCE_FIELDS if name not in _NOT_OF_DEMAND)
+_of_demand: Final = attrgetter(*_OF_DEMAND)
+
+
 def demand_at(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
     """:func:`demand_of`, remembered: while one setting of a scenario moves, the other instances stay as they are."""
-    settings = tuple(sorted(instance.settings.items()))
-    key = (instance.engine, instance.version, settings, instance.connections, instance.page_bytes, instance.workload)
-    return _demand_at(key, page_bytes, context)
+    return _demand_at(_of_demand(instance), tuple(sorted(instance.settings.items())), page_bytes, context)
 
 
 @remembered(4096)
-def _demand_at(key: _DemandKey, page_bytes: int, context: DemandContext) -> Demand:
-    engine, version, settings, connections, own_page_bytes, workload = key
-    instance = DatabaseInstance(
-        name=engine,
-        engine=engine,
-        version=version,
-        settings=dict(settings),
-        connections=connections,
-        page_bytes=own_page_bytes,
-        workload=workload,
-    )
-    return demand_of(instance, page_bytes, context)
-
-
-_DemandKey = tuple[str, str | None, tuple[tuple[str, str], ...], int | None, int | None, Workload]
+def _demand_at(
+    values: tuple[Any, ...], settings: tuple[tuple[str, str], ...], page_bytes: int, context: DemandContext
+) -> Demand:
+    known = dict(zip(_OF_DEMAND, values, strict=True))
+    return demand_of(DatabaseInstance(name=known["engine"], settings=dict(settings), **known), page_bytes, context)
 
 
 def _insists(weighing: _Weighing, one: _Prepared) -> bool:

@@ -10,7 +10,15 @@ from hugeplan.planner.demand.base import (
     SettingKind,
     SettingSpec,
 )
-from hugeplan.planner.demand.registry import ENGINES, access_profile, context_with_page_size, demand_of, engine_named
+from hugeplan.planner.demand.registry import (
+    ENGINES,
+    access_profile,
+    context_with_page_size,
+    demand_of,
+    engine_named,
+    is_sized,
+    lacks_size,
+)
 
 __all__ = [
     "ENGINES",
@@ -26,4 +34,6 @@ __all__ = [
     "context_with_page_size",
     "demand_of",
     "engine_named",
+    "is_sized",
+    "lacks_size",
 ]

@@ -133,6 +133,7 @@ class Engine:
         pool_step: the unit in bytes to which the engine rounds a pool of this size up, on pages of a size; whole MiB
             where it takes each of them.
         sized_by: settings that say how much memory it takes, the usual one first.
+        has_default_size: False where it does not run without one of ``sized_by``.
         pool_maximum: a setting that maps the pool's maximum: it follows the pool where the planner sizes it.
         named_size: the page size in bytes that an instance's own settings name; None where they leave it open.
         size_setting: the setting that names it.
@@ -155,6 +156,7 @@ class Engine:
     pool_setting: str | None
     pool_step: Callable[[DatabaseInstance, int, DemandContext], int] = lambda *_: MIB
     sized_by: tuple[str, ...] = ()
+    has_default_size: bool = True
     pool_maximum: str | None = None
     named_size: Callable[[DatabaseInstance], int | None] = lambda _: None
     size_setting: str = ""

@@ -8,7 +8,15 @@ from types import MappingProxyType
 from typing import Final
 
 from hugeplan.planner.demand.accesses import AccessProfile, given_accesses
-from hugeplan.planner.demand.base import DemandContext, Engine, closest_hint, require_page_size
+from hugeplan.planner.demand.base import (
+    DemandContext,
+    DemandParts,
+    Engine,
+    Remarks,
+    build_demand,
+    closest_hint,
+    require_page_size,
+)
 from hugeplan.planner.demand.engines import advice, db2, generic, jvm, mariadb, mysql, oracle, postgresql
 from hugeplan.planner.errors import PlannerError, UnknownEngineError
 from hugeplan.planner.model import GIB, DatabaseInstance, Demand
@@ -103,12 +111,34 @@ def demand_of(instance: DatabaseInstance, page_bytes: int, context: DemandContex
         raise PlannerError("connections", instance.connections, "0 or more")
     if instance.engine != engine.name:
         instance = replace(instance, engine=engine.name)
+    if lacks_size(engine, instance):
+        return _without_size(instance, engine, page_bytes)
     try:
         found = engine.demand(instance, page_bytes, where)
     except PlannerError as error:
         raise _with_unit(error, engine) from error
     note = bare_number(instance)
     return found if note is None else replace(found, notes=(note, *found.notes))
+
+
+def is_sized(engine: Engine, instance: DatabaseInstance) -> bool:
+    """Whether the instance's own settings say how much memory it takes."""
+    given = {_plain(name) for name in instance.settings}
+    return any(_plain(name) in given for name in engine.sized_by)
+
+
+def lacks_size(engine: Engine, instance: DatabaseInstance) -> bool:
+    """Whether nobody read how large the instance is, and its engine has no default that could stand in for it."""
+    return not engine.has_default_size and bool(instance.unread_settings) and not is_sized(engine, instance)
+
+
+def _without_size(instance: DatabaseInstance, engine: Engine, page_bytes: int) -> Demand:
+    """What is planned for a database that lacks a size: nothing."""
+    note = f"Its size is not known: {engine.sized_by[0]} was not read. No page is planned for it."
+    parts = DemandParts(
+        segments=(), default_version=None, buffer_pool_bytes=None, remarks=Remarks(notes=(note,)), wants_pool=False
+    )
+    return build_demand(instance, page_bytes, parts)
 
 
 def _with_unit(error: PlannerError, engine: Engine) -> PlannerError:

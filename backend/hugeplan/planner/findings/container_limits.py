@@ -108,14 +108,24 @@ def initdb_bus_error(database: ObservedDatabase, sample: NodeSample, default_pag
     initdb reads the sample file, not the cluster's settings, so huge_pages = off there does not help
     (CrunchyData/postgres-operator 3039, 3477; kubernetes 71233).
     """
-    if database.engine != "postgresql" or database.hugetlb_limits is None:
+    if database.engine != "postgresql":
         return None
-    free = {pool.page_bytes: pool.free_hugepages for pool in sample.pools or ()}
-    if (free.get(default_page_bytes) or 0) * default_page_bytes < INITDB_SEGMENT_BYTES:
+    if (free_pages(sample, default_page_bytes) or 0) * default_page_bytes < INITDB_SEGMENT_BYTES:
         return None
-    own = {limit.counter: limit for limit in database.hugetlb_limits if limit.page_bytes == default_page_bytes}
+    usage = limit_short_for_initdb(database, default_page_bytes)
+    return None if usage is None else ShortLimit(limit=usage, segment_bytes=INITDB_SEGMENT_BYTES, room_bytes=None)
+
+
+def free_pages(sample: NodeSample, page_bytes: int) -> int | None:
+    """Free huge pages of a size on the node; None where that is not known."""
+    return next((pool.free_hugepages for pool in sample.pools or () if pool.page_bytes == page_bytes), None)
+
+
+def limit_short_for_initdb(database: ObservedDatabase, default_page_bytes: int) -> ObservedHugetlbLimit | None:
+    """The usage limit that initdb's test server would reach, where no reservation limit refuses its pages before."""
+    own = {limit.counter: limit for limit in database.hugetlb_limits or () if limit.page_bytes == default_page_bytes}
     usage, reservation = own.get(USAGE), own.get(RESERVATION)
     refused_before = reservation is not None and reservation.limit_bytes < INITDB_SEGMENT_BYTES
     if usage is None or usage.limit_bytes >= INITDB_SEGMENT_BYTES or refused_before:
         return None
-    return ShortLimit(limit=usage, segment_bytes=INITDB_SEGMENT_BYTES, room_bytes=None)
+    return usage

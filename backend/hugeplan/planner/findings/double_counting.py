@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok, unknown
 from hugeplan.planner.model import EVERYTHING_IN_USE, Finding
+from hugeplan.planner.observation.told_apart import perhaps_twice
+from hugeplan.planner.units import format_bytes
 
 CODE = "double_counting"
 
@@ -34,7 +36,21 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         fix = "Take it out of the workloads; its connections and page tables are counted by its engine's rule."
         evidence = (given("workload", tenant.name), given("database", twin))
         yield attention(CODE, tenant.name, f"Memory of {twin} may be counted twice", reason, fix, evidence=evidence)
-    if not found and inputs.request.databases and inputs.request.tenants:
+    twice = {} if found else perhaps_twice(inputs.request, inputs.instances, inputs.ledger)
+    if twice:
+        who = " and ".join(twice)
+        yield unknown(
+            CODE,
+            inputs.node.name,
+            f"Whether memory of {who} is counted twice is not known",
+            f"It was not read which of the observed memory is theirs: up to {format_bytes(sum(twice.values()))} may be"
+            " in the ledger with the databases and among the workloads.",
+            "Report the node with the agent, or set runs_as and the settings that the server runs with.",
+        )
+    elif not found and inputs.request.databases and inputs.request.tenants:
         yield ok(
-            CODE, inputs.node.name, "Memory is counted once", "No workload is named like a database or its engine."
+            CODE,
+            inputs.node.name,
+            "No workload looks like a database",
+            "No workload is named like a database or its engine.",
         )

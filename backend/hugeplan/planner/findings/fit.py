@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hugeplan.planner.demand import DemandContext, PossibleMemory, engine_named
+from hugeplan.planner.findings import provider_cap
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, unknown, wrong
 from hugeplan.planner.memory.connections import connection_memory
 from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
-from hugeplan.planner.model import Finding
-from hugeplan.planner.observation.sizes_unread import sizes_not_read
+from hugeplan.planner.model import Finding, State
+from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
 from hugeplan.planner.observation.told_apart import perhaps_twice
+from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
 
 CODE = "memory_fit"
+#: Workloads of unknown memory that are named.
+_NAMED = 3
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -21,15 +25,16 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     found = False
     twice = perhaps_twice(inputs.request, inputs.instances, inputs.ledger)
     unread = sizes_not_read(inputs.request, inputs.instances)
-    if unread and _short_bytes(inputs) <= sum(
-        p.demand.without_connections_bytes for p in inputs.instances if p.name in unread
-    ):
+    defaults = {p.name: p.demand.without_connections_bytes for p in inputs.instances if p.name in unread}
+    # What may not be there at all: a default that stands in for a size, and what was perhaps counted twice.
+    doubt = sum((twice | defaults).values())
+    if unread and _short_bytes(inputs) <= doubt:
         yield _rests_on_defaults(inputs, unread)
         return
     for numa_id, free in free_bytes_by_node(inputs.ledger).items():
         if free < 0:
             found = True
-            if -free <= sum(twice.values()):
+            if -free <= doubt:
                 yield unknown(
                     CODE,
                     f"NUMA node {numa_id}",
@@ -57,6 +62,17 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             f"The plan fits, but only {format_bytes(total)} stay free",
             f"{format_bytes(total)} stay free, less than the margin of {format_bytes(inputs.margin_bytes)}.",
             "Shrink a pool or a workload, or lower policy.free_margin.",
+            evidence=(computed("free", format_bytes(total)),),
+        )
+    elif untold := [t.name for t in inputs.request.tenants if t.count and tenant_bytes(t, inputs.risk.policy) is None]:
+        names = " and ".join(untold[:_NAMED]) + (f" and {len(untold) - _NAMED} more" if len(untold) > _NAMED else "")
+        yield attention(
+            CODE,
+            inputs.node.name,
+            f"The plan fits while what was not told takes no more than {format_bytes(total)}",
+            f"{format_bytes(total)} stay free, and what {names} takes is not known: neither history nor request nor"
+            " limit is given.",
+            "Give them a request, a limit or a history, or let the agent measure them.",
             evidence=(computed("free", format_bytes(total)),),
         )
     elif (more := _if_all_work(inputs)) > total:
@@ -89,6 +105,14 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         )
 
 
+def fits(findings: Iterable[Finding], *, feasible: bool) -> bool | None:
+    """The one answer of a plan whose ledger was found ``feasible`` or not; None where it is not known."""
+    states = {found.state for found in findings if found.code == CODE}
+    if State.WRONG in states or any(f.code == provider_cap.CODE and f.state is State.WRONG for f in findings):
+        return False
+    return None if State.UNKNOWN in states else feasible
+
+
 def _short_bytes(inputs: FindingInputs) -> int:
     """What is missing where most is missing; 0 where nothing is."""
     free = free_bytes_by_node(inputs.ledger)
@@ -108,7 +132,7 @@ def _rests_on_defaults(inputs: FindingInputs, unread: Mapping[str, str]) -> Find
         CODE,
         inputs.node.name,
         f"Whether the plan fits is not known: the size of {names} was not read",
-        f"{settings} of {names} was not read{stand_ins}. What was seen in use, or else is requested, is in the ledger.",
+        f"{not_read(unread)}{stand_ins}. What was seen in use, or else is requested, is in the ledger.",
         f"Set {settings} as the server has it, or report the node with the agent.",
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import Facts, measured, ok, wrong
-from hugeplan.planner.findings.container_limits import FIX, initdb_bus_error
-from hugeplan.planner.model import Finding
+from hugeplan.planner.findings.base import Facts, measured, ok, unknown, wrong
+from hugeplan.planner.findings.container_limits import FIX, free_pages, initdb_bus_error, limit_short_for_initdb
+from hugeplan.planner.model import Finding, NodeSample, ObservedDatabase
 from hugeplan.planner.units import format_bytes
 
 CODE = "initdb_bus_error"
@@ -21,8 +21,7 @@ def check(facts: Facts) -> Iterable[Finding]:
         short = initdb_bus_error(database, sample, default)
         if short is None:
             if database.engine == "postgresql" and database.hugetlb_limits:
-                reason = "Its limits let initdb have its huge pages, or refuse them when they are mapped."
-                yield ok(CODE, database.key, "A new cluster can be made in this container", reason)
+                yield _no_short_limit(database, sample, default)
             continue
         limit = format_bytes(short.limit.limit_bytes)
         yield wrong(
@@ -35,3 +34,15 @@ def check(facts: Facts) -> Iterable[Finding]:
             FIX + " Without huge pages: a reservation limit of 0 beside the usage limit, as kubelets of today set it.",
             evidence=(measured("limit (usage)", limit), measured("cgroup", short.limit.cgroup_path)),
         )
+
+
+def _no_short_limit(database: ObservedDatabase, sample: NodeSample, default_page_bytes: int) -> Finding:
+    """Why initdb does not die: its limits, or that there are no pages which it could map; unknown where neither is."""
+    if not limit_short_for_initdb(database, default_page_bytes):
+        reason = "Its limits let initdb have its huge pages, or refuse them when they are mapped."
+        return ok(CODE, database.key, "A new cluster can be made in this container", reason)
+    if free_pages(sample, default_page_bytes) is None:
+        reason = "Its limit is below what initdb maps, and how many huge pages of the node are free is not known."
+        return unknown(CODE, database.key, "Whether a new cluster can be made here is not known", reason, FIX)
+    reason = "The node has no free huge pages for initdb, so it maps none; its limit would be too small for them."
+    return ok(CODE, database.key, "A new cluster can be made while no page is free", reason)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown
 from hugeplan.planner.model import Finding, PoolPlan
+from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
@@ -44,6 +45,7 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
     if pool.present_pages is None:
         return
     more, state = pool.present_pages - pool.pages, inputs.state_of(pool)
+    unread = sizes_not_read(inputs.request, inputs.instances) if more > 0 else {}
     if more > 0 and state is not None and state.idle is None:
         yield unknown(
             CODE,
@@ -52,6 +54,15 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
             f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) may be promised to a process"
             " (HugePages_Rsvd): the pool's reserved count is not known.",
             f"Give the pool's reserved count; set nr_hugepages to {pool.pages} where it is 0.",
+            evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
+        )
+    elif more > 0 and unread:
+        yield unknown(
+            CODE,
+            subject,
+            f"Whether {more:,} pages beyond the plan are needed is not known",
+            f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are free, and {not_read(unread)}.",
+            f"Set {' and '.join(dict.fromkeys(unread.values()))} as the server has it before pages are given back.",
             evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
         )
     elif more > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.demand import OnShortage, engine_named
-from hugeplan.planner.findings.base import Facts, FindingInputs, attention, given, measured, ok, wrong
+from hugeplan.planner.findings.base import Facts, FindingInputs, attention, given, measured, ok, unknown, wrong
 from hugeplan.planner.findings.container_limits import FIX, REFUSES, silent_fallback
 from hugeplan.planner.model import Finding
 from hugeplan.planner.units import format_bytes
@@ -19,6 +19,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         shortage = inputs.pool_uses[instance.name].on_shortage
         engine = engine_named(planned.engine)
         setting, refusing = engine.refusal or (None, None)
+        if shortage is OnShortage.REFUSE and engine.refusal is None:
+            yield unknown(
+                CODE,
+                instance.name,
+                "Whether a short pool is noticed is not known",
+                "It depends on the program; it is taken to refuse to start.",
+                "Try its start with a short pool, or check HugePages_Rsvd after each start.",
+            )
+            continue
         if shortage is OnShortage.REFUSE:
             title = "A short pool will be noticed"
             yield ok(CODE, instance.name, title, "The engine refuses to start, so a short pool is noticed.")

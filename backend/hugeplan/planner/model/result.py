@@ -319,7 +319,8 @@ class Shortfall:
 class Plan:
     """The answer. ``headline`` is the first line a reader sees: what to do, in words with a number.
 
-    ``feasible`` False: the plan does not fit the node, ``shortfall`` says what is missing, why, and what would fit.
+    ``fits`` is the answer: None where what is not known decides it, as ``memory_fit`` says. ``feasible`` False: as
+    counted it has no room, so no file is handed out; ``shortfall`` says what is missing, why, and what would fit.
     ``now`` and ``difference`` are None where the node was not observed.
     """
 
@@ -337,12 +338,7 @@ class Plan:
     unknowns: tuple[str, ...]
     forecasts: tuple[Forecast, ...] = ()
     feasible: bool = True
+    fits: bool | None
     shortfall: Shortfall | None = None
     now: StartingPoint | None = None
     difference: Difference | None = None
-
-    @property
-    def fits(self) -> bool | None:
-        """Whether it fits the node's memory; None where it only does with sizes that nobody read."""
-        doubt = any(found.code == "memory_fit" and found.state is State.UNKNOWN for found in self.findings)
-        return None if self.feasible and doubt else self.feasible

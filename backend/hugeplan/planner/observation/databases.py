@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hugeplan.planner.demand import ENGINES, DemandContext, demand_of, engine_named
+from hugeplan.planner.demand import ENGINES, DemandContext, demand_of, engine_named, is_sized, lacks_size
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, Workload
 from hugeplan.planner.pages import ceil_pages
@@ -48,7 +48,12 @@ def canonical_engine(name: str) -> str:
 def match_databases(
     instances: Sequence[DatabaseInstance], databases: Sequence[ObservedDatabase], context: DemandContext
 ) -> Matches:
-    """By ``runs_as`` or by name, then the only one of its engine, then the only one with the same buffer pool."""
+    """By ``runs_as`` or by name, then the only one of its engine, then the only one with the same buffer pool.
+
+    A database whose size is not known is matched with none: nothing is planned for it, so what its server holds stays
+    among what others hold.
+    """
+    unsized = {i.name for i in instances if lacks_size(engine_named(i.engine), i)}
     found: dict[str, Match] = {}
     left = {database.key: database for database in databases}
     for index, instance in enumerate(instances):
@@ -59,9 +64,10 @@ def match_databases(
         if database is None:
             known = ", ".join(d.key for d in databases) or "none was recognised"
             raise PlannerError(f"databases[{index}].runs_as", wanted, f"a database of the sample, each once: {known}")
-        found[instance.name] = Match(instance=instance.name, database=database, why="named in the scenario")
+        if instance.name not in unsized:
+            found[instance.name] = Match(instance=instance.name, database=database, why="named in the scenario")
     notes: list[str] = []
-    open_instances = [i for i in instances if i.name not in found]
+    open_instances = [i for i in instances if i.name not in found and i.name not in unsized]
     for engine in dict.fromkeys(canonical_engine(i.engine) for i in open_instances):
         described = [i for i in open_instances if canonical_engine(i.engine) == engine]
         running = [d for d in left.values() if canonical_engine(d.engine) == engine]
@@ -233,6 +239,8 @@ def as_instance(database: ObservedDatabase, name: str, context: DemandContext) -
         workload=Workload(active_connections=database.clients),
         runs_as=database.key,
     )
+    if rule is not None and not rule.has_default_size and not is_sized(rule, instance):
+        instance = replace(instance, unread_settings=rule.sized_by[:1])
     accepted = _accepted(instance, context)
     return replace(accepted, extension_bytes=_extension_bytes(database, accepted, context))
 

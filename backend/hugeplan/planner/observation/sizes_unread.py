@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from hugeplan.planner.demand import Engine, engine_named
-from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, PlanRequest
+from hugeplan.planner.demand import Engine, engine_named, is_sized
+from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest
 
 
 def sizes_not_read(request: PlanRequest, instances: Sequence[InstancePlan]) -> dict[str, str]:
@@ -29,9 +29,9 @@ def sizes_not_read(request: PlanRequest, instances: Sequence[InstancePlan]) -> d
     return found
 
 
-def is_sized(engine: Engine, instance: DatabaseInstance) -> bool:
-    """Whether the instance's own settings say how much memory it takes."""
-    return not _plain(engine.sized_by).isdisjoint(_plain(instance.settings))
+def not_read(unread: Mapping[str, str]) -> str:
+    """``shared_buffers of a and b was not read``; ``unread`` as :func:`sizes_not_read` says it."""
+    return f"{' and '.join(dict.fromkeys(unread.values()))} of {' and '.join(unread)} was not read"
 
 
 def _tells_its_size(engine: Engine, server: ObservedDatabase) -> bool:

@@ -94,7 +94,7 @@ def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
 def _as_measured(
     databases: Sequence[DatabaseInstance], matched: Sequence[Match], node: NodeFacts
 ) -> tuple[DatabaseInstance, ...]:
-    """Databases with what the running servers tell: how many clients work, and what base pages cost in page tables."""
+    """Databases with what the running servers tell: how many clients work, what libraries take, page tables, walks."""
     running = {match.instance: match.database for match in matched}
     context = DemandContext.of_node(node)
 
@@ -104,12 +104,20 @@ def _as_measured(
             return database
         if server.clients and database.workload.active_connections is None:
             database = replace(database, workload=replace(database.workload, active_connections=server.clients))
+        runs = as_instance(server, server.key, context)
+        # It belongs to the libraries that run; other ones leave it unknown.
+        if database.extension_bytes is None and _libraries(database) == _libraries(runs):
+            database = replace(database, extension_bytes=runs.extension_bytes)
         if not runs_on_base_pages(server, node.default_huge_page_bytes):
             return database
         walks = server.walks if server.walks and _is_as_large(database, server, context) else None
         return replace(database, page_tables_now_bytes=server.page_tables_bytes, walks_now=walks)
 
     return tuple(told(database) for database in databases)
+
+
+def _libraries(database: DatabaseInstance) -> str | None:
+    return database.settings.get("shared_preload_libraries")
 
 
 def _is_as_large(database: DatabaseInstance, server: ObservedDatabase, context: DemandContext) -> bool:

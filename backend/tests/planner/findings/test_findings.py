@@ -17,6 +17,7 @@ from hugeplan.planner.model import (
     Finding,
     GlobalPool,
     HardwareFacts,
+    Meminfo,
     NodeFacts,
     NodeSample,
     NumaMemory,
@@ -81,6 +82,11 @@ def server(**fields: object) -> NodeSample:
     return observed(databases=(replace(ObservedDatabase(key="postgresql@node", engine="postgresql"), **fields),))
 
 
+def touched(size: int) -> NodeSample:
+    """A process of a MariaDB that has touched so much of huge pages."""
+    return observed(processes=(ProcessMemory(name="mariadbd", instance="blog", private_hugetlb_bytes=size),))
+
+
 def hardware(granule: int | None, *, virtualised: bool = True) -> HardwareFacts:
     found = EffectiveGranule(backing="2M", page_bytes=2 * MIB, granule_bytes=granule, status="ok")
     return HardwareFacts(virtualised=virtualised, granules=() if granule is None else (found,))
@@ -103,6 +109,16 @@ def mariadb(**fields: object) -> DatabaseInstance:
     settings = {"innodb_buffer_pool_size": "4G", "large_pages": "ON"}
     instance = DatabaseInstance(name="blog", engine="mariadb", version="11.8.6", settings=settings)
     return replace(instance, page_bytes=2 * MIB, **fields)
+
+
+SERVED = database(runs_as="postgresql@pod")
+GENERIC = DatabaseInstance(name="app", engine="generic", settings={"segment_size": "4GiB"}, page_bytes=2 * MIB)
+
+
+def nobody_told_apart() -> NodeSample:
+    """A node's memory without the databases that run there."""
+    memory = Meminfo(mem_total_bytes=32 * GIB, mem_free_bytes=16 * GIB, anon_pages_bytes=12 * GIB, shmem_bytes=0)
+    return NodeSample(memory=memory, processes=())
 
 
 BIG = node((NumaNode(id=0, mem_total_bytes=64 * GIB),))
@@ -132,7 +148,7 @@ def limited(
     *,
     usage: int | None = None,
     reservation: int | None = None,
-    free: int = 1000,
+    free: int | None = 1000,
     known: bool = True,
 ) -> NodeSample:
     """A running PostgreSQL with 3 GiB of segment, of which 1 GiB is warm, in a container with limits."""
@@ -159,6 +175,7 @@ CASES = (
     Case("memory_fit", OK, request()),
     Case("memory_fit", WRONG, request(node((NumaNode(id=0, mem_total_bytes=5 * GIB),))), "more than NUMA node 0 has"),
     Case("memory_fit", LOOK, request(policy=Policy(free_margin_bytes=30 * GIB)), "less than the margin"),
+    Case("memory_fit", LOOK, request(tenants=(Tenant(name="app"), Tenant(name="none", count=0))), "what app takes is"),
     Case("risk_above_policy", UNKNOWN, request(), "none was observed"),
     Case("risk_above_policy", OK, request(tenants=(Tenant(name="x", request_bytes=GIB, limit_bytes=GIB),))),
     Case("risk_above_policy", UNKNOWN, request(tenants=(Tenant(name="x"),)), "x"),
@@ -217,7 +234,10 @@ CASES = (
     Case("fallback_to_base_pages", UNKNOWN, request(sample=process()), "could not be read"),
     Case("fallback_to_base_pages", OK, request(sample=process(shared_hugetlb_bytes=4 * GIB))),
     Case("fallback_to_base_pages", WRONG, request(sample=process(shared_hugetlb_bytes=0)), "maps a huge page"),
-    Case("fallback_to_base_pages", WRONG, request(sample=process(shared_hugetlb_bytes=GIB)), "At most 1 GiB"),
+    # One mapping is on huge pages as a whole: what was not touched yet is cold.
+    Case("fallback_to_base_pages", OK, request(sample=process(shared_hugetlb_bytes=GIB))),
+    Case("fallback_to_base_pages", UNKNOWN, request(BIG, mariadb(), sample=touched(GIB)), "cold or on base pages"),
+    Case("fallback_to_base_pages", OK, request(BIG, mariadb(), sample=touched(8 * GIB))),
     Case("fallback_to_base_pages", WRONG, request(sample=process(huge_pages_status="off")), "huge_pages_status"),
     Case(
         "fallback_to_base_pages",
@@ -227,7 +247,11 @@ CASES = (
     ),
     Case("fallback_to_base_pages", OK, request(None, RUNNING, sample=server(huge_pages_status="on"))),
     Case("fallback_to_base_pages", UNKNOWN, request(None, RUNNING, sample=server())),
+    Case("fallback_to_base_pages", OK, request(node(), SERVED, sample=limited("on", "hugetlb")), "All its large"),
+    Case("fallback_to_base_pages", WRONG, request(node(), SERVED, sample=limited("off", "base_pages")), "mappings"),
+    Case("fallback_to_base_pages", WRONG, request(node(), SERVED, sample=limited("partial", "hugetlb")), "are not"),
     Case("silent_fallback", OK, request()),
+    Case("silent_fallback", UNKNOWN, request(BIG, GENERIC), "taken to refuse"),
     Case("silent_fallback", LOOK, request(node(), with_settings(huge_pages="try")), "silently uses base pages"),
     Case(
         "silent_fallback", WRONG, request(sample=limited("off", "base_pages", reservation=GIB)), "refused the mapping"
@@ -239,7 +263,9 @@ CASES = (
     Case("initdb_bus_error", None, request()),
     Case("initdb_bus_error", WRONG, request(sample=limited("off", "base_pages", usage=0)), "the first touch is SIGBUS"),
     Case("initdb_bus_error", OK, request(sample=limited("off", "base_pages", usage=0, reservation=0))),
-    Case("initdb_bus_error", OK, request(sample=limited("off", "base_pages", usage=0, free=0))),
+    Case("initdb_bus_error", OK, request(sample=limited("off", "base_pages", usage=0, free=0)), "no free huge page"),
+    Case("initdb_bus_error", UNKNOWN, request(sample=limited("off", "base_pages", usage=0, free=None))),
+    Case("initdb_bus_error", OK, request(sample=limited("off", "base_pages", usage=4 * GIB, free=None)), "limits let"),
     Case("start_order", None, request()),
     Case("start_order", OK, request(BIG, database(), mariadb())),
     Case("start_order", OK, request(BIG, database(), database(name="second")), "pages of one size only"),
@@ -392,6 +418,7 @@ CASES = (
     Case("page_cache_short", LOOK, request(node(), with_settings(effective_cache_size="90GB")), "counts on 86 GiB"),
     Case("double_counting", None, request()),
     Case("double_counting", OK, request(tenants=(Tenant(name="app", request_bytes=GIB),))),
+    Case("double_counting", UNKNOWN, request(sample=nobody_told_apart()), "was not read"),
     Case("double_counting", LOOK, request(tenants=(Tenant(name="Main", request_bytes=GIB),)), "twice"),
     Case("double_counting", LOOK, request(tenants=(Tenant(name="postgresql", request_bytes=GIB),)), "twice"),
     Case("surplus_pages", UNKNOWN, request()),

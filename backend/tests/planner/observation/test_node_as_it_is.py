@@ -214,7 +214,10 @@ def test_a_database_too_large_for_what_is_left_does_not_fit() -> None:
     assert not found.feasible
     assert found.shortfall is not None
     assert found.shortfall.constraint == "memory"
-    assert found.headline.startswith("Does not fit db-7: ")
+    assert found.headline.startswith("Whether it fits db-7 is not known: as counted "), "databases were not observed"
+    known = replace(sample_of(), databases=())
+    sure = plan(PlanRequest(node=node_of(), sample=known, databases=(postgresql(100),)))
+    assert sure.headline.startswith("Does not fit db-7: ")
     best = next(option for option in found.shortfall.options if option.kind == "pool")
     assert best.pool_bytes is not None
     assert f"the largest shared_buffers that fits is {exact_bytes(best.pool_bytes)}." in found.headline

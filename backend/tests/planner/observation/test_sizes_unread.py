@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
+from support.seeds import SEEDS
 
+from hugeplan.artifacts import render, withheld
+from hugeplan.planner.demand import DemandContext
+from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
+    EVERYTHING_IN_USE,
     GIB,
     MIB,
     DatabaseInstance,
+    LedgerKind,
     Meminfo,
     NodeFacts,
     NodeSample,
@@ -20,8 +28,11 @@ from hugeplan.planner.model import (
     Plan,
     PlanRequest,
     Pool,
+    Reservations,
     State,
+    Tenant,
 )
+from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.planner.verdict import Answer, verdict
 
@@ -111,3 +122,125 @@ def test_a_size_without_a_unit_is_asked_about_before_anything_is_given_back(give
     written = replace(database, settings={"shared_buffers": "256kB"})
     request = PlanRequest(node=node, databases=(written,), sample=NodeSample(databases=(), processes=()))
     assert verdict(plan(request)).answer is Answer.DO_IT
+
+
+# --- engines that do not run without a size --------------------------------------------------------
+
+WITHOUT_DEFAULT = {"oracle": ("sga_target", "8G"), "db2": ("database_memory", "8G")}
+BESIDE = DatabaseInstance(
+    name="pg", engine="postgresql", version="17", settings={"shared_buffers": "8GB", "huge_pages": "on"}
+)
+
+
+@pytest.mark.parametrize("engine", WITHOUT_DEFAULT)
+def test_the_rest_of_a_node_is_planned_and_the_database_without_a_size_is_named(engine: str) -> None:
+    name, value = WITHOUT_DEFAULT[engine]
+    unread = DatabaseInstance(name="core", engine=engine, unread_settings=(name,))
+    found = plan(PlanRequest(node=NODE, databases=(unread, BESIDE)))
+    alone = plan(PlanRequest(node=NODE, databases=(BESIDE,)))
+    assert [p.pages for p in found.pools] == [p.pages for p in alone.pools]
+    assert (found.fits, fit(found)) == (None, State.UNKNOWN)
+    assert f"{name} of core was not read" in found.headline
+    assert "was not read" in found.instances[0].why
+    assert "takes no hugetlb pool" not in found.instances[0].why
+    only = plan(PlanRequest(node=NODE, databases=(unread,)))
+    assert "as it is set" not in only.headline
+    given = plan(PlanRequest(node=NODE, databases=(replace(unread, settings={name: value}), BESIDE)))
+    assert (given.fits, fit(given)) == (True, State.OK)
+    with pytest.raises(PlannerError, match=name):  # who writes a scenario is asked for it
+        plan(PlanRequest(node=NODE, databases=(replace(unread, unread_settings=()),)))
+
+
+@pytest.mark.parametrize("engine", WITHOUT_DEFAULT)
+def test_pages_and_memory_of_a_running_server_without_a_size_stay(engine: str) -> None:
+    used = 3_000
+    pools = (Pool(page_bytes=2 * MIB, nr_hugepages=4_000, free_hugepages=1_000, resv_hugepages=0),)
+    node = replace(NODE, numa=(NumaNode(id=0, mem_total_bytes=64 * GIB, pools=pools),))
+    memory = Meminfo(
+        mem_total_bytes=64 * GIB, mem_free_bytes=20 * GIB, cached_bytes=GIB, anon_pages_bytes=30 * GIB, shmem_bytes=0
+    )
+    server = ObservedDatabase(
+        key="core@1", engine=engine, hugetlb_bytes=used * 2 * MIB, private_bytes=12 * GIB, shared_bytes=0
+    )
+    sample = NodeSample(memory=memory, databases=(server,), processes=())
+    running = as_it_runs(sample, DemandContext.of_node(node))
+    found = plan(PlanRequest(node=node, databases=(*running, BESIDE), sample=sample))
+    (pool,) = found.pools
+    assert pool.held_pages == used
+    assert sum(part.bytes for part in found.ledger.parts if part.kind is LedgerKind.TENANTS) >= 30 * GIB
+    assert (found.fits, fit(found)) == (None, State.UNKNOWN)
+
+
+@pytest.mark.parametrize("engine", [*SIZES, *WITHOUT_DEFAULT])
+def test_free_pages_are_not_given_back_while_a_size_is_not_read(engine: str) -> None:
+    name, _ = (SIZES | WITHOUT_DEFAULT)[engine]
+    pools = (Pool(page_bytes=2 * MIB, nr_hugepages=17_000, free_hugepages=17_000, resv_hugepages=0),)
+    node = replace(NODE, numa=(NumaNode(id=0, mem_total_bytes=64 * GIB, pools=pools),))
+    unread = DatabaseInstance(name="db", engine=engine, unread_settings=(name,))
+    found = plan(PlanRequest(node=node, databases=(unread,)))
+    assert {f.state for f in found.findings if f.code == "pool_idle"} == {State.UNKNOWN}
+    assert not any("set nr_hugepages" in (f.fix or "").lower() for f in found.findings)
+
+
+# --- one answer ------------------------------------------------------------------------------------
+
+
+def doubtful(rng: random.Random) -> PlanRequest:
+    """Nodes on which something decides the fit that nobody read: sizes, or whose the memory in use is."""
+    total = rng.randrange(8, 128) * GIB
+    node = NodeFacts(name="n", numa=(NumaNode(id=0, mem_total_bytes=total),), kernel_used_bytes=GIB)
+    databases = []
+    for index in range(rng.randrange(1, 4)):
+        engine = rng.choice([*SIZES, *WITHOUT_DEFAULT])
+        name, _ = (SIZES | WITHOUT_DEFAULT)[engine]
+        value = str(rng.randrange(1, 80)) + {"postgresql": "GB", "redis": "gb", "jvm": "g"}.get(engine, "G")
+        is_read = rng.random() < 0.6
+        databases.append(
+            DatabaseInstance(
+                name=f"d{index}", engine=engine, settings={name: value} if is_read else {},
+                unread_settings=() if is_read else (name,),
+            )
+        )  # fmt: skip
+    used = rng.randrange(1, 100) * total // 100
+    memory = Meminfo(mem_total_bytes=total, mem_free_bytes=total - used, anon_pages_bytes=used, shmem_bytes=0)
+    sample = NodeSample(memory=memory, databases=rng.choice(((), None)), processes=())
+    whole = (Tenant(name=EVERYTHING_IN_USE, kind="service", request_bytes=used),)
+    observed = rng.random() < 0.6
+    return PlanRequest(
+        node=node,
+        databases=tuple(databases),
+        tenants=() if observed else rng.choice((whole, ())),
+        sample=sample if observed else None,
+        reservations=Reservations(kubernetes=True, provider="gke") if rng.random() < 0.2 else Reservations(),
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_headline_finding_verdict_files_and_status_are_one_answer(seed: int) -> None:
+    rng = random.Random(seed)
+    seen: Counter[tuple[bool, bool | None]] = Counter()
+    for _ in range(250):
+        request = doubtful(rng)
+        found = plan(request)
+        seen[found.feasible, found.fits] += 1
+        states = {f.state for f in found.findings if f.code in ("memory_fit", "provider_cap")}
+        answer = verdict(found).answer
+        if found.fits is None:
+            assert State.UNKNOWN in states
+            assert State.WRONG not in states
+            assert "fits n is not known" in found.headline or "Whether it fits is not known" in found.headline
+            assert answer is Answer.NOT_ENOUGH_KNOWN
+        elif found.fits:
+            assert states <= {State.OK, State.ATTENTION}
+            assert found.feasible
+            assert "not known" not in found.headline
+        else:
+            assert not found.feasible
+            assert State.WRONG in states
+            assert found.headline.startswith("Does not fit n: ")
+            assert answer is Answer.DONT
+        assert (withheld(found) is None) == (found.fits is True)
+        assert found.fits or not render(found, request)
+        forced = [item for item in render(found, request, force=True) if item.media_type.startswith("text/")]
+        assert found.fits or all(f"WARNING: {found.headline}" in item.content for item in forced)
+    assert {(True, True), (True, None), (False, None), (False, False)} <= seen.keys(), seen

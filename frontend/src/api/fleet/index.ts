@@ -151,7 +151,7 @@ export function useDecideRows(
           unwrap(
             client.POST("/api/v1/fleet/plans/{job_id}/decisions", {
               params: { path: { job_id: jobId } },
-              body: { to, after: sum.next, group_number: group ?? null },
+              body: { to, after: sum.next, group_number: group ?? null, accept_unknown_fit: false },
             }),
           ),
         );

@@ -93,7 +93,7 @@ export function useKeepPlan() {
   });
 }
 
-export type PlanStep = "propose" | "approve" | "withdraw" | "in-force" | "end-in-force";
+export type PlanStep = "propose" | "approve" | "approve-unknown-fit" | "withdraw" | "in-force" | "end-in-force";
 
 function send(step: PlanStep, id: string, version: number) {
   const params = { params: { path: { plan_id: id }, header: { "if-match": `"${version}"` } } };
@@ -102,6 +102,10 @@ function send(step: PlanStep, id: string, version: number) {
       return client.POST("/api/v1/plans/{plan_id}/propose", params);
     case "approve":
       return client.POST("/api/v1/plans/{plan_id}/approve", params);
+    case "approve-unknown-fit":
+      return client.POST("/api/v1/plans/{plan_id}/approve", {
+        params: { ...params.params, query: { accept_unknown_fit: true } },
+      });
     case "withdraw":
       return client.POST("/api/v1/plans/{plan_id}/withdraw", params);
     case "in-force":

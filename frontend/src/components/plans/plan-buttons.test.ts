@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { PlanOnNode, PlanSummary } from "@/api/types";
-import { nextSteps } from "./plan-buttons";
+import { ApiError } from "@/api/problem";
+import { nextSteps, withKnownDoubt } from "./plan-buttons";
 import { planStateLook } from "./plan-state-badge";
 
 const on = (answer: PlanOnNode["answer"]): PlanOnNode => ({
@@ -27,6 +28,16 @@ test("each state has its next step and its way back", () => {
   expect(labels(plan("approved"))).toEqual(["withdraw", "in-force"]);
   expect(labels({ ...plan("approved"), node_id: null })).toEqual(["withdraw"]);
   expect(labels(plan("superseded"))).toEqual([]);
+});
+
+test("a fit that is not known is approved only after its approver was told", () => {
+  const steps = nextSteps(plan("proposed"));
+  const refusal = (type: string) =>
+    new ApiError({ status: 409, type: `https://hugeplan.dev/problems/${type}`, title: "", detail: "", requestId: null });
+  const after = (error: Error | null) => withKnownDoubt(steps, error).map(({ step }) => step);
+  expect(after(null)).toEqual(["withdraw", "approve"]);
+  expect(after(refusal("conflict"))).toEqual(["withdraw", "approve"]);
+  expect(after(refusal("plan-fit-unknown"))).toEqual(["withdraw", "approve-unknown-fit"]);
 });
 
 test("what has happened on the node is not taken back with a click", () => {

@@ -1,5 +1,6 @@
 import { Button, Group } from "@mantine/core";
 import { type PlanStep, usePlanStep } from "@/api/plans";
+import { ApiError } from "@/api/problem";
 import { useMayApprove, useMayPlan } from "@/api/session";
 import type { PlanSummary } from "@/api/types";
 import { ErrorState } from "@/components/ui/states";
@@ -39,12 +40,21 @@ export function nextSteps(
   }
 }
 
+/** After the service refused to approve a plan of which it is not known whether it fits: its approver knows it now. */
+export function withKnownDoubt(steps: readonly Step[], refusal: Error | null): readonly Step[] {
+  if (!(refusal instanceof ApiError && refusal.type.endsWith("/plan-fit-unknown"))) return steps;
+  return steps.map((step) =>
+    step.step === "approve" ? { ...step, step: "approve-unknown-fit", label: "Approve without knowing it" } : step,
+  );
+}
+
 /** The next decisions about a plan, for who may make them; a refusal is said beneath. */
 export function PlanButtons({ plan, size = "sm" }: { plan: PlanSummary; size?: "sm" | "compact-sm" }) {
   const mayPlan = useMayPlan();
   const mayApprove = useMayApprove();
   const step = usePlanStep(plan);
-  const steps = nextSteps(plan).filter(({ needsApprover }) => (needsApprover ? mayApprove : mayPlan));
+  const allowed = nextSteps(plan).filter(({ needsApprover }) => (needsApprover ? mayApprove : mayPlan));
+  const steps = withKnownDoubt(allowed, step.error);
   if (steps.length === 0) return null;
   return (
     <div>

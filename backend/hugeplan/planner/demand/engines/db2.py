@@ -220,6 +220,7 @@ ENGINE: Final = Engine(
     pool_use=pool_use,
     pool_setting="database_memory",
     sized_by=("database_memory",),
+    has_default_size=False,
     pool_step=lambda *_: _DB2_PAGE_BYTES,
     accesses=block_engine_key_lookup,
     published={"oltp": PUBLISHED_OLTP, "key_lookup": PUBLISHED_OLTP},

@@ -289,6 +289,7 @@ ENGINE: Final = Engine(
     pool_use=pool_use,
     pool_setting="sga_target",
     sized_by=("sga_target", "sga_max_size", "memory_target", "memory_max_target"),
+    has_default_size=False,
     pool_maximum="sga_max_size",
     accesses=block_engine_key_lookup,
     ruled_out=ruled_out,

@@ -160,7 +160,7 @@ function Changes({ plan }: { plan: Plan }) {
 }
 
 function Benefit({ plan, verdict }: { plan: Plan; verdict: Verdict }) {
-  if (!plan.feasible) return "Nothing: it does not fit";
+  if (plan.fits === false) return "Nothing: it does not fit";
   const best = bestGain(plan, verdict);
   if (!best) {
     // A database that stays on base pages, or is on huge pages already, is as fast as today: that is known.

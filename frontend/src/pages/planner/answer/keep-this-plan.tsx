@@ -36,7 +36,7 @@ export function KeepThisPlan({ current, fits, hasProblem }: KeepThisPlanProps) {
           ? "What stands in the form has no plan yet: this is the one before."
           : fits
             ? "It then has a digest, its files and a sheet to sign."
-            : "A plan that does not fit is not kept."}
+            : "As counted it has no room, so it is not kept."}
       </span>
       {keep.isError && <ErrorState error={keep.error} bare />}
     </>

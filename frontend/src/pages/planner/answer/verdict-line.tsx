@@ -6,7 +6,7 @@ import classes from "./answer.module.css";
 /** How a plan's verdict looks. */
 export function planLook(plan: Plan, verdict: Verdict) {
   const pools = plan.pools.map(({ present_pages: now, pages }) => ({ now, planned: pages }));
-  return verdictLook(verdict.answer, pools, plan.feasible && plan.risk.meets_policy !== false);
+  return verdictLook(verdict.answer, pools, plan.fits === true && plan.risk.meets_policy !== false);
 }
 
 /** What to do, first, with its reason; the service says it. */
