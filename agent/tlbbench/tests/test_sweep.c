@@ -59,7 +59,7 @@ long __wrap_guard_switches(void)
     return switches;
 }
 
-static struct chase link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
+static struct chase link_cycle(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)
 {
     (void)packed;
     (void)pages;
@@ -72,7 +72,7 @@ static void the_sibling_is_sampled_around_each_batch(struct harness *h)
 {
     struct sweep *sweep = calloc(1, sizeof(*sweep));
     void *cycle = &cycle;
-    struct sweep_source source = {.link = link, .context = &cycle};
+    struct sweep_source source = {.link = link_cycle, .context = &cycle};
     struct session session = {.deadline = deadline_after(100)};
     struct sweep_effort effort = {.rounds = 4, .batches = 3, .batch_seconds = 1e-5};
     struct verdict verdict = {.status = STATUS_OK};

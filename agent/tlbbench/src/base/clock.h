@@ -2,8 +2,7 @@
 /* Clocks and deadlines. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/std.h"
 
 /* CLOCK_MONOTONIC_RAW in nanoseconds: not slewed by time daemons. */
 uint64_t clock_now_ns(void);

@@ -2,9 +2,6 @@
 #include "base/parse.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 bool number_list_has(const struct number_list *list, uint64_t number)
 {

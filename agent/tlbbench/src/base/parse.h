@@ -3,9 +3,7 @@
  * understand. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/std.h"
 
 enum { CPU_LIST_MAX = 4096 }; /* CONFIG_NR_CPUS of the largest distribution kernels is 8192; servers stay below this */
 

@@ -4,8 +4,6 @@
 
 #include "base/rng.h"
 
-#include <stddef.h>
-
 /* Shuffles `order` evenly. */
 void permutation_shuffle(uint32_t *order, size_t count, struct rng *rng);
 

@@ -3,8 +3,6 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The CPU's number behind "cpu"; false where there is none. */
 static bool read_cpu(const char **text, int *cpu)

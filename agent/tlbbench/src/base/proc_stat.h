@@ -2,9 +2,7 @@
 /* The CPUs' times in /proc/stat. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/std.h"
 
 /* The columns that are used here: user nice system idle iowait irq softirq steal. */
 enum { PROC_STAT_IDLE = 3, PROC_STAT_STEAL = 7, PROC_STAT_COLUMNS };

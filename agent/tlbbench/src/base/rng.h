@@ -2,7 +2,7 @@
 /* A seeded generator, so that every run can be repeated from the seed in its document. */
 #pragma once
 
-#include <stdint.h>
+#include "base/std.h"
 
 struct rng {
     uint64_t state;

@@ -3,8 +3,6 @@
 
 #include <setjmp.h>
 #include <signal.h>
-#include <stddef.h>
-#include <string.h>
 
 static volatile sig_atomic_t stop_signal;
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
+#include "base/std.h"
 
 /* Installs the handlers. Call first in main, before anything that must be undone. Returns 0 or -1 (errno). */
 int signals_install(void);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/statistics.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 static int compare_doubles(const void *left, const void *right)
 {
     double a = *(const double *)left;

@@ -2,8 +2,7 @@
 /* Order statistics and intervals over small sets of timings. Pure functions; units are those of the samples. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/std.h"
 
 /* Statistics over the batches of one point, in nanoseconds per access. */
 struct point_stats {

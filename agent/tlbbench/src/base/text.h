@@ -2,9 +2,7 @@
 /* Building short texts in fixed buffers: what does not fit is cut, never written past the end. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/std.h"
 
 /* Appends to the NUL-terminated `text` in a buffer of `size` bytes. */
 void text_append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));

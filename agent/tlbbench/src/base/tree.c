@@ -5,12 +5,7 @@
 #include "base/text.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static bool join(const char *root, const char *path, char joined[TREE_PATH_BYTES])
 {

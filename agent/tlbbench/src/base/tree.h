@@ -2,10 +2,8 @@
 /* Reading small files below a root: the running system's "/" or a captured tree. Nothing here writes. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/std.h"
+
 #include <sys/types.h>
 
 enum { TREE_PATH_BYTES = 4096 };

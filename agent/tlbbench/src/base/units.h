@@ -2,7 +2,7 @@
 /* Sizes that several modules name. */
 #pragma once
 
-#include <stdint.h>
+#include "base/std.h"
 
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)

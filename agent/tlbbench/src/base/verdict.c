@@ -2,7 +2,6 @@
 #include "base/verdict.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 const struct status_text STATUS_TEXTS[] = {
     [STATUS_OK] = {"ok", "it was measured"},

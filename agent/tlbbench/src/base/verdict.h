@@ -2,9 +2,7 @@
 /* Why a number is there or not. Every result that can be missing carries a verdict. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/std.h"
 
 /* STATUS_TEXTS says what each means. */
 enum status {

@@ -3,9 +3,7 @@
 #include "cli/option_spec.h"
 #include "timing/cpus.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #define DEFAULT_SEED 1

@@ -4,10 +4,6 @@
 #include "output/report_text.h"
 #include "output/to_json.h"
 
-#include <errno.h>
-#include <math.h>
-#include <string.h>
-
 static const char *const MODE_NAMES[COUNT_MODES] = {"user", "kernel"};
 
 static void mode_to_json(const struct mode_counts *mode, const char *key, struct json *j)

@@ -5,9 +5,6 @@
 #include "output/report_text.h"
 #include "output/to_json.h"
 
-#include <errno.h>
-#include <string.h>
-
 /* What is known of the TLBs without measuring. */
 struct known_tlbs {
     struct verdict verdict;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/latency_section.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 /* The parts' shares of the section's time, and what they need at most. */
 #define WALKS_SHARE 0.12
 #define QUICK_WALKS_SECONDS 2.5

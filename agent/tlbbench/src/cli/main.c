@@ -3,10 +3,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 /* Footprints of many GiB and their page tables do not fit a smaller address space. */
 _Static_assert(sizeof(void *) == 8, "tlbbench needs a 64-bit system");

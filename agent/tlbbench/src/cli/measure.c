@@ -5,10 +5,6 @@
 #include "output/report.h"
 #include "output/to_json.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 static int print_document(const struct run_result *result, struct document *document, FILE *out)
 {
     struct json j;

@@ -2,7 +2,6 @@
 #include "cli/option_spec.h"
 
 #include <limits.h>
-#include <string.h>
 
 /* Limits that no machine of today reaches; they stop a slip of the finger, not a use. */
 #define MAX_TIME_LIMIT_SECONDS 3600.0

@@ -4,9 +4,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-#include <string.h>
-#include <unistd.h>
-
 /* Twice a second is often enough for an eye, and keeps the terminal out of the measurement; a log needs less. */
 #define TERMINAL_INTERVAL_NS UINT64_C(500000000)
 #define LOG_INTERVAL_NS UINT64_C(2000000000)

@@ -2,9 +2,7 @@
 /* How far a run is, in percent of its time budget, and how long it may still take. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/std.h"
 
 struct progress {
     FILE *out;       /* NULL = silent */

@@ -9,13 +9,9 @@
 #include "machine/processes.h"
 #include "timing/cpus.h"
 
-#include <math.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* A polite step below normal: the node's own work comes first, and the guard drops the batches it disturbs. */
 enum { LOW_PRIORITY_NICE = 5 };

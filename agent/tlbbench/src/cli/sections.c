@@ -3,9 +3,6 @@
 
 #include "cli/latency_section.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* --- what counts as partial ------------------------------------------------------------------------------------ */
 
 /* A size whose pool was never filled is a fact about the node; one that was requested, by name or by reserving, or

@@ -5,17 +5,11 @@
 #include "base/signals.h"
 #include "base/tree.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <linux/perf_event.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     SLICE_NS = 100000000,     /* between looks at the clock, the signals and what counting costs */

@@ -2,7 +2,6 @@
 #include "counters/events.h"
 
 #include <linux/perf_event.h>
-#include <string.h>
 
 const char *const COUNT_NAMES[COUNT_KINDS] = {
     [COUNT_CYCLES] = "cycles",           [COUNT_INSTRUCTIONS] = "instructions",

@@ -3,8 +3,7 @@
  * machine of this project had a PMU. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/std.h"
 
 struct perf_event_attr;
 

@@ -4,12 +4,8 @@
 #include "base/parse.h"
 #include "base/tree.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { STAT_BYTES = 1024, PATH_BYTES = 4096 };
 

@@ -2,8 +2,6 @@
 #include "geometry/work.h"
 #include "timing/core_probe.h"
 
-#include <math.h>
-
 /* Sharing a line counts as costly from here: twice what placement noise does to an L1 hit. */
 #define SHARED_LINE_COST_SHARE 0.10
 

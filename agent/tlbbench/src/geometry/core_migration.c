@@ -3,8 +3,6 @@
  * part gets its share of the time that is left, so that all end with something, if coarser. */
 #include "geometry/work.h"
 
-#include <math.h>
-
 /* Constants that name no source: as in timing/knee.c. */
 
 /* A CPU is contended when a sweep got less than this share of it; shorter ones say too little. */

@@ -9,9 +9,6 @@
 #include "base/units.h"
 #include "geometry/work.h"
 
-#include <errno.h>
-#include <math.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum {

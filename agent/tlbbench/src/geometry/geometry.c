@@ -2,10 +2,6 @@
 
 #include "geometry/work.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Effort of a sweep: every round has a new access permutation, which is what medians differ by; batches are as short as
  * the clocks allow, so that a busy core cuts few of them. */
 static const struct sweep_effort QUICK_EFFORT = {

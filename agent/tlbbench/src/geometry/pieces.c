@@ -9,8 +9,6 @@
 #include "base/units.h"
 #include "geometry/work.h"
 
-#include <math.h>
-
 enum { PAGES_FACTOR = 2, PLACES_FACTOR = 2, LAST_POINTS = 3, WORD_BYTES = 8 };
 #define PARTS_STEP 1.4
 /* Of the last points over the first: as for the end of a second level (knee.c). */

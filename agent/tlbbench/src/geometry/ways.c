@@ -2,8 +2,6 @@
 /* Ways of the first level, from the knees at page strides that are powers of two. */
 #include "geometry/work.h"
 
-#include <math.h>
-
 enum { PASSES_MAX = 6 };
 
 static void add_ways_points(struct sweep *sweep, uint64_t entries, unsigned doublings)

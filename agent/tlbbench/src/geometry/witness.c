@@ -3,9 +3,6 @@
 #include "geometry/work.h"
 #include "timing/tlb_flush.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 enum { WARM_LAPS = 2, COUNTED_LAPS = 16 };
 
 /* Cycles this far inside and outside of the level's interval. Other work takes entries of any level now and then, and

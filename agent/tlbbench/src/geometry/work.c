@@ -4,10 +4,6 @@
 #include "base/tree.h"
 #include "timing/core_probe.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     SWEEP_PAGES_MAX = 16384,     /* four times the largest second level known (4096): room for the rise past it */
     HUGE_SWEEP_PAGES_MAX = 8192, /* as above for the 2048 to 4096 entries that hold 2M; 16 TiB of addresses for 1G */

@@ -4,9 +4,6 @@
 #include "base/units.h"
 #include "latency/series.h"
 
-#include <math.h>
-#include <string.h>
-
 enum {
     PART_ACCESSES = 1 << 14, /* between two readings of the clock while a cycle is walked warm */
     DISTURBED_TRIES = 4,

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "latency/series.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     SAMPLES_MIN = 3,
     PAIRS_MIN = 3,

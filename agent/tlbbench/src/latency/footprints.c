@@ -3,8 +3,6 @@
 #include "base/units.h"
 #include "latency/series.h"
 
-#include <math.h>
-
 enum {
     FOOTPRINT_MIN_BYTES = 64 << 10,
     PROBE_BYTES = 16 << 20,

@@ -5,10 +5,6 @@
 #include "latency/series.h"
 #include "timing/tlb_flush.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     POINTS_MIN = 4,             /* of every plan, however slow the machine is */
     PLACED_NODES_MAX = 1 << 14, /* cycles up to this length are linked anew, at another place, for every batch */

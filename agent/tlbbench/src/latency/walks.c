@@ -7,10 +7,6 @@
 #include "latency/series.h"
 #include "timing/tlb_flush.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum {

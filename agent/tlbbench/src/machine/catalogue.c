@@ -3,8 +3,6 @@
 
 #include "machine/catalogue_data.inc"
 
-#include <string.h>
-
 enum { CATALOGUE_COUNT = sizeof(catalogue) / sizeof(catalogue[0]) };
 
 static bool has_id(const struct catalogue_entry *entry, unsigned id)

@@ -2,10 +2,7 @@
 /* CPUID registers of one logical CPU: captured here, or read from a dump in text form. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/std.h"
 
 enum {
     CPUID_MAX_LEAVES = 1024, /* the longest real dumps have below 200 for one logical CPU */

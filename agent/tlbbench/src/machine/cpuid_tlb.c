@@ -3,9 +3,6 @@
 
 #include "base/units.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #define P4K (4 * KIB)
 #define P2M (2 * MIB)
 #define P4M (4 * MIB)

@@ -10,10 +10,6 @@
 #include "base/units.h"
 #include "machine/environment_parts.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     CGROUP_TEXT_BYTES = 16384,
     /* Version 1 prints "no limit" as the largest page-aligned number; nothing real is above this. */

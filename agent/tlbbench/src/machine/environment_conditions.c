@@ -7,9 +7,7 @@
 #include "base/tree.h"
 #include "machine/environment_parts.h"
 
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define CPU_FOLDER "/sys/devices/system/cpu"
 /* Assumed where the kernel does not describe its caches: more than a core's own, less than a socket's. */

@@ -3,9 +3,6 @@
 #include "base/tree.h"
 #include "machine/environment_parts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The kernel prints "kB" and means 1024 bytes. */
 #define KILOBYTE 1024
 

@@ -3,10 +3,6 @@
 #include "base/tree.h"
 #include "machine/environment_parts.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     /* The first CPU's block is enough; the file grows by more than 1 KiB per CPU. POWER names the machine in the last
      * lines, after all CPUs. */

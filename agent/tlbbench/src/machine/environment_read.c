@@ -4,10 +4,8 @@
 #include "machine/cpuid_tlb.h"
 #include "machine/environment_parts.h"
 
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 /* --- a captured tree: what a running system is asked by system calls --- */
 

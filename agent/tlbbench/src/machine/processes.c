@@ -4,10 +4,7 @@
 #include "base/tree.h"
 #include "machine/environment_parts.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { PROC_FILE_BYTES = 8192 /* status and smaps_rollup are below 2 KiB */ };
 

@@ -2,9 +2,7 @@
 /* Page use of every process: what `tlbbench info --processes` adds. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/std.h"
 
 /* Bytes; UNKNOWN (-1) where the kernel does not say or does not allow it. */
 struct process_pages {

@@ -3,11 +3,6 @@
 
 #include "base/text.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A measured interval is widened by this before it contradicts a table: the knee's own definition (plateau + 5 %). */
 #define AGREEMENT_MARGIN 0.05
 

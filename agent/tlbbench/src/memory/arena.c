@@ -5,12 +5,7 @@
 #include "base/signals.h"
 #include "base/units.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { TOUCH_PART_BYTES = 64 << 20 }; /* how long a stop request waits at most: some tens of milliseconds */
 

@@ -5,15 +5,10 @@
 #include "base/tree.h"
 #include "machine/processes.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* From linux/memfd.h and linux/mman.h, which old headers lack: log2 of the page size in the flag bits 26 to 31. */
 #define HUGE_SIZE_SHIFT 26

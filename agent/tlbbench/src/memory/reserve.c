@@ -4,12 +4,8 @@
 #include "base/tree.h"
 #include "memory/backing.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 const struct reserve_paths RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NULL};
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/json.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
 /* Significant digits of a double: nine are finer than any measurement here and keep the document short. */
 #define JSON_DOUBLE_DIGITS 9
 

@@ -2,10 +2,7 @@
 /* A streaming writer for JSON (RFC 8259): no tree in memory, so the document costs no space while it measures. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/std.h"
 
 enum {
     JSON_MAX_DEPTH = 32,

@@ -4,10 +4,6 @@
 #include "base/text.h"
 #include "output/report_text.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { REPORT_MOST_PROCESSES = 15 };
 
 static const char *known(const char *text)

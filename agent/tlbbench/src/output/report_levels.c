@@ -5,10 +5,6 @@
 #include "output/report.h"
 #include "output/report_text.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { CELL_BYTES = 48 };
 
 /* Loads and data of both kinds are one side; a source may call the same structure data, load or unified. */

@@ -4,8 +4,6 @@
 #include "output/report.h"
 #include "output/report_text.h"
 
-#include <string.h>
-
 enum { SAID_BYTES = 16384 };
 
 /* The same thing is often missing at many points; it is said once. */

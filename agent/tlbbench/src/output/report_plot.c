@@ -4,9 +4,6 @@
 #include "output/report_text.h"
 
 #include <ctype.h>
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 enum {
     PLOT_COLUMNS = 64, /* at most: a narrow terminal gets fewer */

@@ -4,11 +4,6 @@
 #include "output/report_text.h"
 #include "output/table.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { MOST_CURVES = 32 };
 
 static bool in_same_plot(const struct curve *a, const struct curve *b)

@@ -4,9 +4,6 @@
 #include "output/report_text.h"
 #include "output/table.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Base pages first, then transparent ones, then the pools' by size. */
 static struct table_column column_of_pages(const struct backing *backing)
 {

@@ -3,12 +3,8 @@
 
 #include "base/text.h"
 
-#include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 enum {
     WIDTH_LEAST = 60,

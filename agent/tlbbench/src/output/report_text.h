@@ -4,8 +4,6 @@
 
 #include "machine/tlb_levels.h"
 
-#include <stdio.h>
-
 enum {
     REPORT_LABEL_COLUMNS = 14, /* of the header's labels */
     REPORT_NUMBER_BYTES = 32,

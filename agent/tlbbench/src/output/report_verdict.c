@@ -3,10 +3,6 @@
 #include "output/report.h"
 #include "output/report_text.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Half of a 95 % interval below this share of the base pages' time, or below so many ns, shows that there is no
  * difference worth having; a wider one that holds zero shows nothing. */
 #define NARROW_SHARE 0.05

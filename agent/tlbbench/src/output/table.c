@@ -4,8 +4,6 @@
 #include "base/text.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Index of the column in every row, TABLE_COLUMNS_MAX when there is no room. */
 static size_t find_column(struct table *table, const struct table_column *column)

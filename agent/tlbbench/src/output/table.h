@@ -3,9 +3,7 @@
  * out beforehand which ones there are. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/std.h"
 
 enum {
     TABLE_TEXT_BYTES = 48, /* of a row's label, a heading or a cell */

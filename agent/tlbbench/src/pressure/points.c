@@ -3,9 +3,6 @@
 #include "base/statistics.h"
 #include "pressure/series.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Which frames a mapping got shifts all of its pairs together, so that it is what repeats, not the pair: the interval
  * is that of the mappings' mean differences. */
 static struct mean_interval interval_over_mappings(const struct pressure_cell *cell)

@@ -5,10 +5,6 @@
 #include "pressure/probe.h"
 #include "pressure/series.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Shares of the time were set by hand; the budgets in docs/method-results.md hold with them. */
 /* Part of the time left that may go into touching one mapping. Memory that the host has not given yet takes ten times
  * as long as other memory, and only touching it tells. */

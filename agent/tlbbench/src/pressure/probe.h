@@ -6,8 +6,6 @@
 #include "base/rng.h"
 #include "timing/counter.h"
 
-#include <stddef.h>
-
 enum {
     PROBE_PIECE_BYTES = 4096, /* a base page of most machines; on others a part of one */
     PROBE_LINES_PER_PAGE = 16,

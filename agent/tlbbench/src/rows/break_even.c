@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows/parts.h"
 
-#include <stdlib.h>
-
 /* Page-table bytes of one process that touched the whole segment; UINT64_MAX when not measured. */
 static uint64_t tables_of(const struct rows_result *result, enum backing_kind kind, uint64_t page_bytes)
 {

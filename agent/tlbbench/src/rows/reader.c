@@ -3,8 +3,6 @@
 #include "base/units.h"
 #include "rows/parts.h"
 
-#include <math.h>
-
 enum {
     INDEX_ENTRY_BYTES = 8,
     BATCH_ROWS = 32, /* between two readings of the clock: its 20 ns vanish */

@@ -2,9 +2,6 @@
 #include "base/statistics.h"
 #include "rows/parts.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Workers that got less of the CPUs shared them with other work: their rates are its rates, too. */
 #define CPU_SHARE_MIN 0.9
 

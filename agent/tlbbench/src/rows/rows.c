@@ -5,10 +5,6 @@
 #include "rows/parts.h"
 #include "timing/guard.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     NOISY_TRIES = 3, /* at once */
     QUICK_ROUNDS = 3,

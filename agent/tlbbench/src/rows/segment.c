@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows/parts.h"
 
-#include <math.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* The contents do not matter, only that the pages exist. Returns -1 only when asked to stop. */
 static int fill_segment(char *view, uint64_t base_page_bytes, struct rows_segment *segment, struct verdict *verdict)

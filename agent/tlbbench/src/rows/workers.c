@@ -5,20 +5,15 @@
 #include "machine/processes.h"
 #include "timing/cpus.h"
 
-#include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     WORKER_STACK_BYTES = 128 << 10,

@@ -4,9 +4,6 @@
 #include "base/permutation.h"
 #include "base/units.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum {

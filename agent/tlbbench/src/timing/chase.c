@@ -3,8 +3,6 @@
 
 #include "timing/guard.h"
 
-#include <string.h>
-
 #define FOLLOW_ONCE position = *(void *const *)position
 #define FOLLOW_EIGHT                                                                                                   \
     do {                                                                                                               \

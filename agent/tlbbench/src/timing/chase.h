@@ -2,9 +2,7 @@
 /* Dependent loads: every address comes from the load before it, so nothing overlaps and the time is the latency. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/std.h"
 
 /* Where a chase stands between batches. It follows pointers, or a table over memory that holds nothing but zeroes:
  * then each load's value is added to the place in the table of the next, which waits for it in that way. */

@@ -5,8 +5,6 @@
 #include "base/statistics.h"
 #include "timing/guard.h"
 
-#include <math.h>
-
 enum { CLOCK_ADDITIONS = 1 << 20, CLOCK_TRIES = 9, CHAIN_ADDITIONS = 2048, CHAINS = 8, LAP_ADDITIONS = 16 };
 
 /* Two chains in a row that differ by more were interrupted, or the clock changed. */

@@ -2,8 +2,7 @@
 /* The processor's own time counter, read in order: for single accesses, where a clock call costs more than they do. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/std.h"
 
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__powerpc64__)
 #define COUNTER_IS_KNOWN true

@@ -4,12 +4,9 @@
 #include "base/clock.h"
 #include "base/proc_stat.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 void cpus_parse_idle(FILE *file, struct idle_sample *sample)
 {

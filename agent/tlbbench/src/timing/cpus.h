@@ -4,8 +4,6 @@
 
 #include "base/parse.h"
 
-#include <stdio.h>
-
 /* The CPUs that this thread may run on now; and makes them these. Returns 0 or -1 (errno). */
 int cpus_get_affinity(struct cpu_list *cpus);
 int cpus_set_affinity(const struct cpu_list *cpus);

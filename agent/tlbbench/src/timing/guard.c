@@ -5,7 +5,6 @@
 #include "base/proc_stat.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 static struct rusage thread_usage(void)
 {

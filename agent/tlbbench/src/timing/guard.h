@@ -2,9 +2,7 @@
 /* The noise guard around a timed batch. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "base/std.h"
 
 /* How often this thread has left a core, by its own will or not. */
 long guard_switches(void);

@@ -4,10 +4,6 @@
 #include "base/signals.h"
 #include "base/units.h"
 
-#include <math.h>
-#include <string.h>
-#include <unistd.h>
-
 bool session_must_stop(const struct session *session, struct verdict *verdict)
 {
     if (signals_stop_requested()) {

@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "timing/core_probe.h"
 
-#include <math.h>
-
 /* Narrower than this share of the width alone: something else uses the core's ports. */
 #define SIBLING_IDLE_SHARE 0.90
 /* Probes that went wrong look wide, one in thousands: so many must be as wide. */

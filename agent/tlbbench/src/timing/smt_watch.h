@@ -2,8 +2,7 @@
 /* Whether the SMT sibling left the core alone around a batch. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/std.h"
 
 enum { SMT_WATCH_BINS = 400 };
 

@@ -5,10 +5,6 @@
 #include "timing/guard.h"
 #include "timing/tlb_flush.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     DISTURBED_TRIES = 4, /* per batch, before it counts as dropped for good */
     WARM_ACCESSES_MIN = 2048,

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "timing/sweep_samples.h"
 
-#include <math.h>
-#include <string.h>
-
 /* A median with a larger standard error gets more rounds where they are allowed: the median of a repeated run then
  * mostly lies within 2 %. */
 #define MEDIAN_ERROR_SHARE 0.007

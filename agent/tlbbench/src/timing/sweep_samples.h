@@ -5,8 +5,6 @@
 
 #include "base/statistics.h"
 
-#include <stdint.h>
-
 enum {
     SWEEP_SAMPLES_MAX = 128,  /* batches kept of one point */
     SWEEP_CONTENDED_MAX = 16, /* and of those that a SMT sibling disturbed */

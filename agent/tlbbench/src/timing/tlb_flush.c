@@ -4,7 +4,6 @@
 #include "memory/backing.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* Kernels flush page by page, or range by range, up to a limit and all of the process beyond it: 33 pages on x86-64,
  * 512 on arm64 before Armv8.4, and what its longest range instruction covers (2^21 pages) from there on. What counts is

@@ -6,11 +6,7 @@
 #include "base/units.h"
 #include "memory/backing.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum {
     WORD_BYTES = 8,
