@@ -7,8 +7,6 @@
  */
 #include "geometry/work.h"
 
-#include <math.h>
-
 enum {
     COARSE_PAGES_MIN = 4,
     COARSE_PAGES_MAX = 384, /* in distinct lines 24 KiB: inside every first-level data cache, with room for conflicts */
@@ -152,7 +150,7 @@ static bool confirm_first_level(struct geometry_work *work, struct window *windo
         .entries_min = knee.pages - 1,
         .entries_max = knee.next_pages,
         .plateau_ns = lowest_ns(work->sweep),
-        .agreed = count_passes(knees, count, knee.pages, PASS_AGREEMENT_PAGES) >= PASSES_NEEDED,
+        .agreed = count_passes(knees, count, knee.pages, work->contended ? 0 : PASS_AGREEMENT_PAGES) >= PASSES_NEEDED,
         .shared = is_contended_past(evidence, knee.pages),
     };
     return true;

@@ -2,8 +2,6 @@
 /* The second level: a soft rise, read as an interval over several fresh mappings; and what misses cost. */
 #include "geometry/work.h"
 
-#include <math.h>
-
 /* Constants that name no source: as in timing/knee.c. */
 enum {
     SHORT_SWEEP_PAGES = 3072, /* shows a second level of 2048 entries whole */
@@ -168,7 +166,7 @@ static bool rise_is_over(const struct geometry_work *work, const struct level_sw
     const struct sweep *sweep = work->sweep;
     struct knee_point points[SWEEP_POINTS_MAX];
     size_t count = sweep_knee_points(sweep, sweep_hit_ns(sweep), points);
-    struct knee_interval found = knee_find_interval(points, count, level_sweep->from);
+    struct knee_interval found = sweep_find_interval(sweep, sweep_hit_ns(sweep), level_sweep->from);
 
     if (found.verdict != KNEE_FOUND || points[count - 1].ns - found.plateau_ns < level_sweep->rise_min_ns)
         return false;
@@ -182,9 +180,7 @@ static bool rise_is_over(const struct geometry_work *work, const struct level_sw
 /* Finer steps where the rise is, once the first mappings have shown where that is. */
 static void refine(const struct geometry_work *work, const struct level_sweep *level_sweep)
 {
-    struct knee_point points[SWEEP_POINTS_MAX];
-    size_t count = sweep_knee_points(work->sweep, sweep_hit_ns(work->sweep), points);
-    struct knee_interval found = knee_find_interval(points, count, level_sweep->from);
+    struct knee_interval found = sweep_find_interval(work->sweep, sweep_hit_ns(work->sweep), level_sweep->from);
 
     if (found.verdict != KNEE_FOUND)
         return;
@@ -334,7 +330,6 @@ static void store_hit(struct geometry_work *work, const struct level_sweep *leve
 int geometry_measure_hit(struct geometry_work *work, struct verdict *verdict)
 {
     const struct backing *backing = &work->session->backings[0];
-    struct knee_point points[SWEEP_POINTS_MAX];
     uint64_t from = SECOND_PLATEAU_FROM * work->first.entries;
     struct level_sweep hit = {.backing = backing,
                               .pages_max = geometry_pages_max(backing),
@@ -344,8 +339,7 @@ int geometry_measure_hit(struct geometry_work *work, struct verdict *verdict)
     if (sweep_mappings(work, &hit, 1, verdict) != 0)
         return -1;
     keep_curves(work, &hit, "second-level hit", verdict);
-    size_t count = sweep_knee_points(work->sweep, work->first.plateau_ns, points);
-    struct knee_interval found = knee_find_interval(points, count, hit.from);
+    struct knee_interval found = sweep_find_interval(work->sweep, work->first.plateau_ns, hit.from);
 
     if (judge_sweep(work, &hit, &found, verdict) != 0)
         return -1;
@@ -358,7 +352,6 @@ int geometry_measure_hit(struct geometry_work *work, struct verdict *verdict)
 int geometry_measure_second_level(struct geometry_work *work, const struct backing *backing,
                                   const struct geometry_first_level *first, struct verdict *verdict)
 {
-    struct knee_point points[SWEEP_POINTS_MAX];
     bool whole = work->session->full;
     bool over_zeroes = backing->kind == BACKING_BASE;
     size_t pages_max = geometry_pages_max(backing);
@@ -375,12 +368,11 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
         return -1;
     geometry_watch_core(work);
     double base_ns = over_zeroes ? sweep_hit_ns(work->sweep) : first->plateau_ns;
-    size_t count = sweep_knee_points(work->sweep, base_ns, points);
-    struct knee_interval found = knee_find_interval(points, count, level_sweep.from);
+    struct knee_interval found = sweep_find_interval(work->sweep, base_ns, level_sweep.from);
 
     if (found.verdict == KNEE_NONE)
         verdict_set(verdict, STATUS_CANNOT_TELL, "no second level of %s ended within %llu pages", backing->name,
-                    (unsigned long long)points[count - 1].pages);
+                    (unsigned long long)work->sweep->cells[work->sweep->count - 1].pages);
     keep_curves(work, &level_sweep, "second level", verdict);
     if (judge_sweep(work, &level_sweep, &found, verdict) != 0)
         return -1;

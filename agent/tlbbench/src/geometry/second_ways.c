@@ -9,8 +9,6 @@
 
 #include "base/text.h"
 
-#include <math.h>
-
 enum {
     FIRST_DOUBLINGS = 21, /* three times the seven bits that choose one of 128 sets */
     STRIDES = 3,
@@ -45,7 +43,7 @@ static int measure_set(struct geometry_work *work, unsigned doublings, double sh
 
     if (first.verdict != KNEE_FOUND)
         return 0;
-    struct knee_interval second = knee_find_interval(points, count, first.pages + 1);
+    struct knee_interval second = knee_find_interval(points, NULL, count, first.pages + 1);
     /* The plateau must be that of hits in the second level. */
     double hit_ns = second.plateau_ns - first.plateau_ns;
     bool is_hit = fabs(hit_ns - work->l2_penalty_ns) <= 0.5 * work->l2_penalty_ns;

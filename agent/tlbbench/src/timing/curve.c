@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "timing/curve.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 struct curve *curve_list_add(struct curve_list *list, const struct backing *backing, const char *layout,
                              const struct verdict *verdict)
 {
@@ -36,6 +33,20 @@ size_t sweep_knee_points(const struct sweep *sweep, double hit_ns, struct knee_p
         points[index] = (struct knee_point){.pages = cell->pages, .ns = cell->view.stats.ns_min - control_ns};
     }
     return sweep->count;
+}
+
+struct knee_interval sweep_find_interval(const struct sweep *sweep, double hit_ns, uint64_t from_pages)
+{
+    struct knee_point points[SWEEP_POINTS_MAX];
+    double medians[SWEEP_POINTS_MAX];
+    size_t count = sweep_knee_points(sweep, hit_ns, points);
+
+    for (size_t index = 0; index < count; index++) {
+        const struct point_stats *stats = &sweep->cells[index].view.stats;
+
+        medians[index] = points[index].ns + stats->ns_p50 - stats->ns_min;
+    }
+    return knee_find_interval(points, medians, count, from_pages);
 }
 
 int sweep_to_curve(const struct sweep *sweep, bool packed, struct curve *curve)

@@ -2,7 +2,6 @@
 /* A measured series: what was varied, over which page size, and the statistics of each point. */
 #pragma once
 
-#include "timing/knee.h"
 #include "timing/sweep.h"
 
 struct curve_point {
@@ -39,6 +38,9 @@ void curve_list_free(struct curve_list *list);
  * and to other work on the core, and the best of many permutations is what the structure can hold. Returns the number
  * of points stored. */
 size_t sweep_knee_points(const struct sweep *sweep, double hit_ns, struct knee_point points[SWEEP_POINTS_MAX]);
+
+/* The interval of the sweep's rise behind `from_pages`. */
+struct knee_interval sweep_find_interval(const struct sweep *sweep, double hit_ns, uint64_t from_pages);
 
 /* Copies one side of the sweep into a curve. Returns 0, or -1 when memory ran out. */
 int sweep_to_curve(const struct sweep *sweep, bool packed, struct curve *curve);

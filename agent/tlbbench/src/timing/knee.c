@@ -3,8 +3,6 @@
 
 #include "base/statistics.h"
 
-#include <math.h>
-
 /* Constants that name no source were set by hand on the simulated processors of tests/test_knee.c and
  * tests/test_geometry.c and on sweeps recorded on Emerald Rapids, which those tests hold; guests on Zen 3 and Zen 5
  * confirmed them (docs/method-results.md). */
@@ -55,12 +53,14 @@ enum {
 #define SHELF_FACTOR 1.18
 #define SHELF_SPREAD 0.3
 #define SHELF_GOES_ON 0.8
-/* Whoever takes entries makes the rise begin early; that every access misses takes one page too many in every set. So
- * the level has at most as many entries as pages where this much of the rise is done, and a little more, since points
- * are some percent apart; and at least as many as without one page in each set of so many ways (the least of second
- * levels with a shelf). */
+/* Whoever takes entries makes the rise begin early, and moves hardly where it ends: with as many pages as entries,
+ * every set that holds one foreign entry misses all of its pages. There the median of a point counts. Its minimum is
+ * that of the access permutation and mapping that lost least, which at the end of a rise is luck: on Zen 4 with 3,072
+ * entries minima reach this share of the rise anywhere between 2,960 and 3,480 pages, medians between 2,970 and 3,140.
+ */
 #define SHELF_SHARE 0.9
-#define SHELF_ERROR 0.08
+/* Where nothing takes entries, the whole rise is that of one page too many in every set. Second levels with a shelf
+ * have so many ways at least; a rise as short as that is read where it begins. */
 #define SHELF_WAYS 8
 
 /* Level of the plateau at the head of the sweep, or NAN when its points disagree. */
@@ -204,7 +204,31 @@ static double find_shelf(const struct knee_point *points, size_t count, size_t r
     return shelf;
 }
 
-struct knee_interval knee_find_interval(const struct knee_point *points, size_t count, uint64_t from_pages)
+/* Reads where a rise rests: by the medians if they do, else by the points. Returns the height of the rise, NAN where it
+ * does not rest. */
+static double read_shelf(const struct knee_point *points, const double *medians, size_t count, double level,
+                         struct knee_interval *found)
+{
+    struct knee_point middle[KNEE_POINTS_MAX];
+    double shelf = NAN;
+
+    for (size_t index = 0; medians != NULL && index < count; index++)
+        middle[index] = (struct knee_point){points[index].pages, medians[index]};
+    if (medians != NULL)
+        shelf = find_shelf(middle, count, first_lasting_rise(middle, count, (1 + RISE_SHARE) * level), level);
+    if (!isnan(shelf))
+        points = middle;
+    else
+        shelf = find_shelf(points, count, first_lasting_rise(points, count, (1 + RISE_SHARE) * level), level);
+    if (!isnan(shelf)) {
+        found->shelf_pages = crossing_pages(points, count, level + SHELF_SHARE * (shelf - level));
+        found->half_rise_pages = crossing_pages(points, count, level + 0.5 * (shelf - level));
+    }
+    return shelf - level;
+}
+
+struct knee_interval knee_find_interval(const struct knee_point *points, const double *medians, size_t count,
+                                        uint64_t from_pages)
 {
     struct knee_interval found = {.verdict = KNEE_UNCLEAR, .plateau_ns = NAN, .top_ns = NAN};
     size_t first = 0;
@@ -233,24 +257,22 @@ struct knee_interval knee_find_interval(const struct knee_point *points, size_t 
         found.verdict = KNEE_NONE;
         return found;
     }
-    double shelf = find_shelf(rest, rest_count, risen, level);
-    double rise = (isnan(shelf) ? found.top_ns : shelf) - level;
-    size_t half = first_lasting_rise(rest, rest_count, level + 0.5 * rise);
-
-    found.half_rise_pages = rest[half < rest_count ? half : rest_count - 1].pages;
     found.verdict = KNEE_FOUND;
-    if (!isnan(shelf)) {
-        found.shelf_pages = crossing_pages(rest, rest_count, level + SHELF_SHARE * rise);
-        found.least_pages = found.shelf_pages * SHELF_WAYS / (SHELF_WAYS + 1);
-        found.most_pages = (uint64_t)((1 + SHELF_ERROR) * (double)found.shelf_pages);
-        found.estimate_pages = (uint64_t)llround(sqrt((double)found.least_pages * (double)found.most_pages));
-        return found;
+    double rise = read_shelf(rest, medians != NULL ? medians + first : NULL, rest_count, level, &found);
+
+    if (isnan(rise)) {
+        rise = found.top_ns - level;
+        size_t half = first_lasting_rise(rest, rest_count, level + 0.5 * rise);
+
+        found.half_rise_pages = rest[half < rest_count ? half : rest_count - 1].pages;
     }
     found.estimate_pages = estimate_pages(rest, rest_count, level, rise);
+    if (found.shelf_pages * SHELF_WAYS > found.soft_start_pages * (SHELF_WAYS + 1))
+        found.estimate_pages = found.shelf_pages;
     if (found.estimate_pages < found.soft_start_pages)
         found.estimate_pages = found.soft_start_pages;
     double estimate = (double)found.estimate_pages;
-    bool soft = (double)found.half_rise_pages > SOFT_WIDTH * (double)found.soft_start_pages;
+    bool soft = found.shelf_pages == 0 && (double)found.half_rise_pages > SOFT_WIDTH * (double)found.soft_start_pages;
 
     found.least_pages = (uint64_t)ceil((1 - ESTIMATE_ERROR) * estimate);
     found.most_pages = (uint64_t)((1 + ESTIMATE_ERROR) * estimate);

@@ -5,13 +5,13 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/std.h"
 
 struct knee_point {
     uint64_t pages;
     double ns;
 };
+enum { KNEE_POINTS_MAX = 160 }; /* of an interval's sweep */
 
 enum knee_verdict {
     KNEE_FOUND,
@@ -46,8 +46,10 @@ struct knee_interval {
     uint64_t least_pages, most_pages; /* what the level may hold, by the estimate's error and how soft the rise is */
 };
 
-/* `from_pages` is where the plateau begins (past the knee before it). */
-struct knee_interval knee_find_interval(const struct knee_point *points, size_t count, uint64_t from_pages);
+/* `from_pages` is where the plateau begins (past the knee before it). `medians` are the points' medians in ns, where
+ * points are minima; NULL = not known. */
+struct knee_interval knee_find_interval(const struct knee_point *points, const double *medians, size_t count,
+                                        uint64_t from_pages);
 
 /* Ways of a set-associative first level: `capacity[i]` is the knee with a page stride of 2^i. The capacity halves with
  * each doubling until the pages fall into one set; then it stays at the number of ways. */

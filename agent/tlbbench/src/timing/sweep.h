@@ -3,12 +3,13 @@
  * every batch behind the noise guard. */
 #pragma once
 
+#include "timing/knee.h"
 #include "timing/session.h"
 #include "timing/smt_watch.h"
 #include "timing/sweep_samples.h"
 #include "timing/window.h"
 
-enum { SWEEP_POINTS_MAX = 160 };
+enum { SWEEP_POINTS_MAX = KNEE_POINTS_MAX };
 
 struct sweep_cell {
     uint64_t pages;
