@@ -11,17 +11,17 @@ from hugeplan.planner.choice.page_size_candidate import TIE_SCORE, Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.demand import engine_named, lacks_size
 from hugeplan.planner.model import InstancePlan, NodeFacts, PoolPlan, Risk, Shortfall
-from hugeplan.planner.observation.sizes_unread import not_read
+from hugeplan.planner.observation.sizes_unread import Unread, not_read
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import exact_bytes, format_bytes, format_chance
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why it is not known whether a plan fits: settings of sizes that nobody read, and bytes that were perhaps counted
+    """Why it is not known whether a plan fits: settings that tell no size, and bytes that were perhaps counted
     twice, each by database."""
 
-    unread: Mapping[str, str]
+    unread: Mapping[str, Unread]
     perhaps_twice: Mapping[str, int]
 
 
@@ -58,7 +58,7 @@ def _what_to_do(
     pools: Sequence[PoolPlan],
     instances: Sequence[InstancePlan],
     risk: Risk,
-    unread: Mapping[str, str],
+    unread: Mapping[str, Unread],
 ) -> str:
     wanted = [pool for pool in pools if pool.pages]
     if wanted and risk.meets_policy is False and risk.probability is not None:

@@ -31,7 +31,7 @@ SETTINGS = {
     "oracle": {"sga_max_size": "4G"},
     "db2": {"database_memory": "4G"},
     "jvm": {"Xmx": "4G"},
-    "redis": {},
+    "redis": {"maxmemory": "4gb"},
     "mongodb": {},
     "sqlserver": {},
     "generic": {"segment_size": "1GiB"},

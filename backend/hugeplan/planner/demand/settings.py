@@ -16,7 +16,7 @@ from typing import Final
 from hugeplan.planner.demand.base import SettingKind, SettingSpec, closest_hint, parse_boolean, parse_enum
 from hugeplan.planner.errors import SettingValueError, UnknownSettingError
 from hugeplan.planner.remembered import remembered
-from hugeplan.planner.units import parse_whole_number
+from hugeplan.planner.units import format_iec_bytes, parse_iec_bytes, parse_whole_number
 
 Value = int | float | bool | str
 _UNBOUNDED: Final = 2**63 - 1
@@ -31,8 +31,8 @@ class Dialect:
     """
 
     engine: str
-    parse_bytes: Callable[[str | int, str], int]
-    format_bytes: Callable[[int], str]
+    parse_bytes: Callable[[str | int, str], int] = parse_iec_bytes
+    format_bytes: Callable[[int], str] = format_iec_bytes
     canonical_name: Callable[[str], str] = str.strip
     without_a_rule: Callable[[], frozenset[str]] = frozenset
 

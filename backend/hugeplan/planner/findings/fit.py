@@ -10,7 +10,7 @@ from hugeplan.planner.findings.base import FindingInputs, attention, computed, o
 from hugeplan.planner.memory.connections import connection_memory
 from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
 from hugeplan.planner.model import Finding, State
-from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
+from hugeplan.planner.observation.sizes_unread import Unread, not_read, settings_of, sizes_not_read
 from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
@@ -119,9 +119,8 @@ def _short_bytes(inputs: FindingInputs) -> int:
     return max(0, -sum(free.values()), *(-size for size in free.values()))
 
 
-def _rests_on_defaults(inputs: FindingInputs, unread: Mapping[str, str]) -> Finding:
+def _rests_on_defaults(inputs: FindingInputs, unread: Mapping[str, Unread]) -> Finding:
     """Sizes that nobody read: the servers may hold any amount more, or less, than their engines' defaults."""
-    names, settings = " and ".join(unread), " and ".join(dict.fromkeys(unread.values()))
     sizes = {planned.name: planned.demand.pool_bytes for planned in inputs.instances if planned.name in unread}
     stand_ins = "".join(
         f"; {name} is counted at the default of {format_bytes(size)}"
@@ -131,9 +130,9 @@ def _rests_on_defaults(inputs: FindingInputs, unread: Mapping[str, str]) -> Find
     return unknown(
         CODE,
         inputs.node.name,
-        f"Whether the plan fits is not known: the size of {names} was not read",
+        f"Whether the plan fits is not known: the size of {' and '.join(unread)} is unknown",
         f"{not_read(unread)}{stand_ins}. What was seen in use, or else is requested, is in the ledger.",
-        f"Set {settings} as the server has it, or report the node with the agent.",
+        f"Set {settings_of(unread)} to the size that the server is to have, or report the node with the agent.",
     )
 
 

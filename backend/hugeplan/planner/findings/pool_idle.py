@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown
 from hugeplan.planner.model import Finding, PoolPlan
-from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
+from hugeplan.planner.observation.sizes_unread import not_read, settings_of, sizes_not_read
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
@@ -62,7 +62,7 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
             subject,
             f"Whether {more:,} pages beyond the plan are needed is not known",
             f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are free, and {not_read(unread)}.",
-            f"Set {' and '.join(dict.fromkeys(unread.values()))} as the server has it before pages are given back.",
+            f"Set {settings_of(unread)} as the server has it before pages are given back.",
             evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
         )
     elif more > 0:

@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from hugeplan.planner.demand import Engine, engine_named, is_sized
 from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest
 
 
-def sizes_not_read(request: PlanRequest, instances: Sequence[InstancePlan]) -> dict[str, str]:
+class Unread(NamedTuple):
+    """A setting that decides how much memory a database takes, and why it does not tell: ``was not read``."""
+
+    setting: str
+    why: str
+
+
+def sizes_not_read(request: PlanRequest, instances: Sequence[InstancePlan]) -> dict[str, Unread]:
     """By instance the setting that decides how much memory it takes, where its value is not known.
 
     An import says so itself. A running server's size is not known where neither its settings nor its mappings tell it.
-    An engine without a default size has none unless it is given.
+    An engine without a default size has none unless it is given; its 0 is no limit, which is no size.
     """
-    found: dict[str, str] = {}
+    found: dict[str, Unread] = {}
     for instance, planned in zip(request.databases, instances, strict=True):
         engine = engine_named(instance.engine)
-        if not engine.sized_by or is_sized(engine, instance):
+        limitless = engine.pool_setting is None and planned.demand.private_fixed_bytes is None
+        if not engine.sized_by or (is_sized(engine, instance) and not limitless):
             continue
         server = request.server(planned.runs_as)
-        if (
-            not set(engine.sized_by).isdisjoint(instance.unread_settings)
-            or (server is not None and not _tells_its_size(engine, server))
-            or (engine.pool_setting is None and planned.demand.private_fixed_bytes is None)
+        if not set(engine.sized_by).isdisjoint(instance.unread_settings) or (
+            server is not None and not _tells_its_size(engine, server)
         ):
-            found[instance.name] = engine.sized_by[0]
+            found[instance.name] = Unread(engine.sized_by[0], "was not read")
+        elif limitless:
+            found[instance.name] = Unread(engine.sized_by[0], "sets no limit")
     return found
 
 
-def not_read(unread: Mapping[str, str]) -> str:
+def not_read(unread: Mapping[str, Unread]) -> str:
     """``shared_buffers of a and b was not read``; ``unread`` as :func:`sizes_not_read` says it."""
-    return f"{' and '.join(dict.fromkeys(unread.values()))} of {' and '.join(unread)} was not read"
+    sentences = []
+    for why in dict.fromkeys(found.why for found in unread.values()):
+        some = {name: found for name, found in unread.items() if found.why == why}
+        sentences.append(f"{settings_of(some)} of {' and '.join(some)} {why}")
+    return ", and ".join(sentences)
+
+
+def settings_of(unread: Mapping[str, Unread]) -> str:
+    """``shared_buffers and maxmemory``: what is to be told."""
+    return " and ".join(dict.fromkeys(found.setting for found in unread.values()))
 
 
 def _tells_its_size(engine: Engine, server: ObservedDatabase) -> bool:

@@ -84,6 +84,28 @@ def test_an_engine_without_a_default_has_no_size_until_it_is_given() -> None:
     """Redis takes whatever is written to it where maxmemory is not set."""
     found = plan(PlanRequest(node=NODE, databases=(DatabaseInstance(name="cache", engine="redis"),)))
     assert (fit(found), found.fits) == (State.UNKNOWN, None)
+    assert "maxmemory of cache sets no limit" in found.headline
+
+
+@pytest.mark.parametrize("zero", ["0", "0mb"])
+def test_a_limit_of_zero_is_no_limit(zero: str) -> None:
+    """redis_exporter reports maxmemory 0 of each server without a limit."""
+    cache = DatabaseInstance(name="cache", engine="redis", settings={"maxmemory": zero})
+    found = plan(PlanRequest(node=NODE, databases=(cache,)))
+    assert (fit(found), found.fits) == (State.UNKNOWN, None)
+    assert "maxmemory of cache sets no limit" in found.headline
+    small = replace(cache, settings={"maxmemory": "1"})
+    assert plan(PlanRequest(node=NODE, databases=(small,))).fits is True
+
+
+@pytest.mark.parametrize(
+    ("engine", "setting"),
+    [("hana", "global_allocation_limit"), ("sqlserver", "memorylimitmb"), ("mongodb", "wiredTigerCacheSizeGB")],
+)
+def test_a_limit_of_zero_is_the_engines_default(engine: str, setting: str) -> None:
+    default = DatabaseInstance(name="db", engine=engine)
+    zero = plan(PlanRequest(node=NODE, databases=(replace(default, settings={setting: "0"}),)))
+    assert zero.ledger == plan(PlanRequest(node=NODE, databases=(default,))).ledger
 
 
 @pytest.mark.parametrize("engine", sorted(SIZES.keys() - {"redis"}))

@@ -180,8 +180,7 @@ def _demand(engine: NoPoolEngine, instance: DatabaseInstance, page_bytes: int, c
 
 
 def _memory_bytes(engine: NoPoolEngine, values: Mapping[str, Value], context: DemandContext) -> int | None:
-    given = values.get(engine.memory_setting)
-    if given is not None:
+    if given := values.get(engine.memory_setting):  # each of them takes 0 for its default
         return int(given)
     if engine.default_memory is None or context.mem_total_bytes is None:
         return None

@@ -20,7 +20,7 @@ from hugeplan.planner.demand.base import (
 from hugeplan.planner.demand.settings import Dialect, SettingTable, integer, optional
 from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import KIB, DatabaseInstance, Demand, Explanation
-from hugeplan.planner.units import format_iec_bytes, parse_iec_bytes
+from hugeplan.planner.units import format_iec_bytes
 
 VERSIONS: Final = ("any",)
 
@@ -66,7 +66,7 @@ SETTINGS: Final = (
     settings.size("private_per_connection", "Base-page memory of one connection."),
     settings.switch("process_per_connection", "Whether each connection is a process that maps the segments.", "off"),
 )
-_TABLE: Final = SettingTable(SETTINGS, Dialect("a generic segment", parse_iec_bytes, format_iec_bytes))
+_TABLE: Final = SettingTable(SETTINGS, Dialect("a generic segment"))
 
 ENGINE: Final = Engine(
     name="generic",
