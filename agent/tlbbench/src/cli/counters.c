@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/signals.h"
 #include "cli/commands.h"
 #include "output/report_text.h"
-#include "output/to_json.h"
 
 static const char *const MODE_NAMES[COUNT_MODES] = {"user", "kernel"};
 
@@ -105,33 +103,23 @@ static void print_text(const struct counters_result *result, FILE *out)
         report_wrapped(out, "  -", 4, "%zu of %zu threads are counted", result->threads_counted, result->threads);
 }
 
-int counters_print(const struct options *options, struct environment *environment, FILE *out,
+int counters_print(const struct options *options, struct document *document, struct environment *environment, FILE *out,
                    char error[OPTIONS_ERROR_BYTES])
 {
     static struct counters_result result; /* large */
-    struct document document = document_start(command_name(options->command), options->seed, environment);
+    const struct catalogue_entry *known = environment->processor.catalogue;
     struct json j;
 
-    if (signals_install() != 0 || environment_read(environment, "") != 0) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "/proc and /sys cannot be read, or signals cannot be handled");
-        return EXIT_FAILED;
-    }
-    const struct catalogue_entry *known = environment->processor.catalogue;
-
+    (void)error;
     counters_measure(&options->counters, known != NULL ? known->id : NULL, &PERF_KERNEL, &result);
-    struct section_result section = {document.command, result.verdict, result.seconds};
+    struct section_result section = {document->command, result.verdict, result.seconds};
 
-    document.sections = &section;
-    document.section_count = 1;
-    document.exit_status = result.verdict.status == STATUS_OK ? EXIT_DONE : EXIT_PARTIAL;
-    if (options->json) {
-        document_begin(&document, out, &j);
-        counters_to_json(&options->counters, &result, &j);
-    } else {
+    document->exit_status = result.verdict.status == STATUS_OK ? EXIT_DONE : EXIT_PARTIAL;
+    if (!options->json) {
         print_text(&result, out);
+        return document->exit_status;
     }
-    if ((options->json ? document_end(&j) : fflush(out)) == 0)
-        return document.exit_status;
-    (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
-    return EXIT_FAILED;
+    document_begin(document, &section, 1, out, &j);
+    counters_to_json(&options->counters, &result, &j);
+    return document_end(&j) == 0 ? document->exit_status : -1;
 }

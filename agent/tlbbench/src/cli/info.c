@@ -3,7 +3,6 @@
 
 #include "output/report.h"
 #include "output/report_text.h"
-#include "output/to_json.h"
 
 /* What is known of the TLBs without measuring. */
 struct known_tlbs {
@@ -28,27 +27,9 @@ static void known_tlbs_to_json(const struct known_tlbs *known, struct json *j)
     json_end_object(j);
 }
 
-static int print_json(struct document *document, const struct known_tlbs *known, FILE *out)
+static void print_text(const struct document *document, const struct known_tlbs *known, FILE *out)
 {
-    struct section_result section = {.name = document->command,
-                                     .verdict = {STATUS_OK, ""},
-                                     .duration_seconds = (double)(clock_now_ns() - document->start_ns) / 1e9};
-    struct json j;
-
-    document->sections = &section;
-    document->section_count = 1;
-    document_begin(document, out, &j);
-    known_tlbs_to_json(known, &j);
-    int status = document_end(&j);
-
-    document->sections = NULL; /* it ends with this function */
-    document->section_count = 0;
-    return status;
-}
-
-static int print_text(const struct document *document, const struct known_tlbs *known, bool is_dump, FILE *out)
-{
-    if (is_dump)
+    if (strcmp(document->command, command_name(COMMAND_DECODE)) == 0)
         report_processor(out, document->environment);
     else
         report_environment(out, document->environment);
@@ -57,43 +38,42 @@ static int print_text(const struct document *document, const struct known_tlbs *
         report_wrapped(out, "  -", 4, "CPUID says nothing: %s", known->verdict.reason);
     if (document->processes != NULL)
         report_processes(out, document->processes);
-    return fflush(out);
 }
 
-static int print(struct document *document, const struct options *options, FILE *out, char error[OPTIONS_ERROR_BYTES])
+static int print(const struct document *document, const struct options *options, FILE *out)
 {
+    struct section_result section = {.name = document->command, .verdict = {STATUS_OK, ""}};
     struct known_tlbs known = {0};
-    int status = 0;
+    struct json j;
 
     environment_tlb_levels(document->environment, &known.levels, &known.verdict);
     tlb_disagreements_find(&known.levels, &known.disagreements);
     if (options->registers) {
         cpuid_write(&document->environment->cpuid, out);
-        status = fflush(out);
-    } else if (options->json) {
-        status = print_json(document, &known, out);
-    } else {
-        status = print_text(document, &known, options->command == COMMAND_DECODE, out);
+        return EXIT_DONE;
     }
-    if (status != 0)
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
-    return status != 0 ? -1 : 0;
+    if (!options->json) {
+        print_text(document, &known, out);
+        return EXIT_DONE;
+    }
+    section.duration_seconds = (double)(clock_now_ns() - document->start_ns) / 1e9;
+    document_begin(document, &section, 1, out, &j);
+    known_tlbs_to_json(&known, &j);
+    return document_end(&j) == 0 ? EXIT_DONE : -1;
 }
 
-int info_print(const struct options *options, struct environment *environment, FILE *out,
+int info_print(const struct options *options, struct document *document, struct environment *environment, FILE *out,
                char error[OPTIONS_ERROR_BYTES])
 {
-    struct document document = document_start(command_name(options->command), options->seed, environment);
     struct process_list processes = {0};
-    int status = -1;
+    int status = EXIT_FAILED;
 
-    if (environment_read(environment, options->root) != 0) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "--root: '%.200s' cannot be read", options->root);
-    } else if (options->processes && processes_read(&processes, options->root) != 0) {
+    (void)environment;
+    if (options->processes && processes_read(&processes, options->root) != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "--processes: %.200s/proc cannot be read", options->root);
     } else {
-        document.processes = options->processes ? &processes : NULL;
-        status = print(&document, options, out, error);
+        document->processes = options->processes ? &processes : NULL;
+        status = print(document, options, out);
     }
     processes_free(&processes);
     return status;
@@ -118,14 +98,13 @@ static int read_dump(struct cpuid_dump *dump, const char *file, char error[OPTIO
     return status;
 }
 
-int decode_print(const struct options *options, struct environment *environment, FILE *out,
+int decode_print(const struct options *options, struct document *document, struct environment *environment, FILE *out,
                  char error[OPTIONS_ERROR_BYTES])
 {
-    struct document document = document_start(command_name(options->command), options->seed, environment);
     struct cpuid_dump dump = {0};
 
     if (read_dump(&dump, options->file, error) != 0)
-        return -1;
+        return EXIT_FAILED;
     environment_from_dump(environment, &dump);
-    return print(&document, options, out, error);
+    return print(document, options, out);
 }

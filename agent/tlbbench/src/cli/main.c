@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tlbbench: what this machine's TLBs are and what each page size costs here. Only this file exits. */
+#include "base/signals.h"
 #include "base/text.h"
 #include "cli/commands.h"
 
@@ -28,10 +29,13 @@ static void occupy_standard_streams(void)
         (void)close(fd);
 }
 
-static int finish_output(char error[OPTIONS_ERROR_BYTES])
+/* What was printed must have arrived. Returns the exit status of the program, with its line on standard error. */
+static int finish(int status, char error[OPTIONS_ERROR_BYTES])
 {
-    if (fflush(stdout) == 0 && ferror(stdout) == 0)
-        return EXIT_DONE;
+    if (status == EXIT_FAILED || status == EXIT_USAGE)
+        return fail(error, status);
+    if (status >= 0 && fflush(stdout) == 0 && ferror(stdout) == 0)
+        return status;
     (void)snprintf(error, OPTIONS_ERROR_BYTES, "the output cannot be written: %s", strerror(errno));
     return fail(error, EXIT_FAILED);
 }
@@ -57,22 +61,34 @@ static void recover(const struct options *options)
         (void)fputs("tlbbench: the huge page pools of a run that was killed could not be restored\n", stderr);
 }
 
-/* Returns the exit status of the program, with one line in `error` unless something was printed. */
+/* Reads what the command is about. A dump is all that decode reads. */
+static bool prepare(const struct options *options, struct environment *environment, char error[OPTIONS_ERROR_BYTES])
+{
+    bool observes = options->command == COMMAND_INFO || options->command == COMMAND_DECODE;
+
+    if (!observes && signals_install() != 0)
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "signals cannot be handled: %s", strerror(errno));
+    else if (options->command != COMMAND_DECODE && environment_read(environment, options->root) != 0)
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "--root: '%.200s' cannot be read", options->root);
+    else
+        return true;
+    return false;
+}
+
+/* Returns as a command_print. */
 static int run_command(const struct options *options, char error[OPTIONS_ERROR_BYTES])
 {
+    static command_print *const commands[COMMAND_COUNT] = {
+        [COMMAND_INFO] = info_print, [COMMAND_DECODE] = decode_print, [COMMAND_COUNTERS] = counters_print};
     static struct environment environment; /* large */
-    int status = EXIT_FAILED;
+    struct document document = document_start(command_name(options->command), options->seed, &environment);
+    command_print *print = commands[options->command] != NULL ? commands[options->command] : measure_print;
 
     if (options_check_root(options, error) != OPTIONS_OK)
         return EXIT_USAGE;
-    if (options->command == COMMAND_INFO)
-        status = info_print(options, &environment, stdout, error) == 0 ? EXIT_DONE : EXIT_FAILED;
-    else if (options->command == COMMAND_COUNTERS)
-        status = counters_print(options, &environment, stdout, error);
-    else if (options->command == COMMAND_DECODE)
-        status = decode_print(options, &environment, stdout, error) == 0 ? EXIT_DONE : EXIT_FAILED;
-    else
-        status = measure_print(options, &environment, stdout, error);
+    int status =
+        prepare(options, &environment, error) ? print(options, &document, &environment, stdout, error) : EXIT_FAILED;
+
     environment_free(&environment);
     return status;
 }
@@ -86,10 +102,10 @@ int main(int argc, char **argv)
     switch (options_parse(&options, argc, argv, error)) {
     case OPTIONS_HELP:
         options_print_help(stdout);
-        return finish_output(error);
+        return finish(EXIT_DONE, error);
     case OPTIONS_VERSION:
         (void)puts("tlbbench " TLBBENCH_VERSION);
-        return finish_output(error);
+        return finish(EXIT_DONE, error);
     case OPTIONS_ERROR:
         return fail(error, EXIT_USAGE);
     case OPTIONS_OK:
@@ -97,7 +113,5 @@ int main(int argc, char **argv)
     }
     options.json = options.json || (!options.text && !isatty(STDOUT_FILENO));
     recover(&options);
-    int status = run_command(&options, error);
-
-    return status == EXIT_FAILED || status == EXIT_USAGE ? fail(error, status) : status;
+    return finish(run_command(&options, error), error);
 }

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/progress.h"
 #include "cli/sections.h"
-#include "machine/processes.h"
+#include "output/report.h"
 #include "timing/cpus.h"
 
 #include <sched.h>
@@ -359,4 +359,39 @@ void run_result_free(struct run_result *result)
     }
     free(result->reservation);
     *result = (struct run_result){0};
+}
+
+static FILE *progress_stream(const struct options *options)
+{
+    bool wanted = options->progress == PROGRESS_ALWAYS || (options->progress == PROGRESS_AUTO && isatty(STDERR_FILENO));
+
+    return wanted ? stderr : NULL;
+}
+
+int measure_print(const struct options *options, struct document *document, struct environment *environment, FILE *out,
+                  char error[OPTIONS_ERROR_BYTES])
+{
+    struct run_result result;
+    struct json j;
+
+    document->profile = options->profile == PROFILE_FULL ? "full" : "quick";
+    if (options_check(options, environment, error) != OPTIONS_OK)
+        return EXIT_USAGE;
+    if (run_measure(options, environment, progress_stream(options), &result) != 0) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left for the result");
+        run_result_free(&result);
+        return EXIT_FAILED;
+    }
+    int status = document->exit_status = result.exit_status;
+
+    if (options->json) {
+        document_begin(document, result.sections, result.section_count, out, &j);
+        run_to_json(&j, &result);
+        status = document_end(&j) == 0 ? status : -1;
+    } else {
+        report_environment(out, environment);
+        report_run(out, environment, &result);
+    }
+    run_result_free(&result);
+    return status;
 }

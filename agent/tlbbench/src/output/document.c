@@ -8,14 +8,14 @@ void verdict_to_json(const struct verdict *verdict, struct json *j)
     json_text_or_null(j, "reason", verdict->reason);
 }
 
-static void sections_to_json(const struct document *d, struct json *j)
+static void sections_to_json(const struct section_result *sections, size_t count, struct json *j)
 {
     json_begin_array(j, "sections");
-    for (size_t i = 0; i < d->section_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         json_begin_object(j, NULL);
-        json_string(j, "name", d->sections[i].name);
-        verdict_to_json(&d->sections[i].verdict, j);
-        json_double(j, "duration_seconds", d->sections[i].duration_seconds);
+        json_string(j, "name", sections[i].name);
+        verdict_to_json(&sections[i].verdict, j);
+        json_double(j, "duration_seconds", sections[i].duration_seconds);
         json_end_object(j);
     }
     json_end_array(j);
@@ -50,7 +50,8 @@ struct document document_start(const char *command, uint64_t seed, const struct 
     return document;
 }
 
-void document_begin(const struct document *d, FILE *out, struct json *j)
+void document_begin(const struct document *d, const struct section_result *sections, size_t count, FILE *out,
+                    struct json *j)
 {
     char started[32] = "";
     struct tm utc;
@@ -70,7 +71,7 @@ void document_begin(const struct document *d, FILE *out, struct json *j)
     json_string(j, "started_at", started);
     json_double(j, "duration_seconds", (double)(clock_now_ns() - d->start_ns) / 1e9);
     json_i64(j, "exit_status", d->exit_status);
-    sections_to_json(d, j);
+    sections_to_json(sections, count, j);
     json_begin_object(j, "environment");
     environment_to_json(d->environment, j);
     cpuid_to_json(d->environment, j);

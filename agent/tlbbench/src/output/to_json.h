@@ -33,10 +33,8 @@ struct document {
     uint64_t seed;
     const struct environment *environment;
     const struct process_list *processes; /* NULL = not requested */
-    const struct section_result *sections;
-    size_t section_count;
-    struct timespec started_at; /* CLOCK_REALTIME */
-    uint64_t start_ns;          /* of clock_now_ns() */
+    struct timespec started_at;           /* CLOCK_REALTIME */
+    uint64_t start_ns;                    /* of clock_now_ns() */
     int exit_status;
 };
 
@@ -44,7 +42,8 @@ struct document {
 struct document document_start(const char *command, uint64_t seed, const struct environment *environment);
 
 /* Begins the document on `out` with all members but the sections' results, which the caller adds. */
-void document_begin(const struct document *document, FILE *out, struct json *j);
+void document_begin(const struct document *document, const struct section_result *sections, size_t count, FILE *out,
+                    struct json *j);
 
 /* Ends it. Returns 0, or -1 when it could not be written. */
 int document_end(struct json *j);
