@@ -16,8 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char measured[8]; /* one letter per section */
-static char dies;        /* the section that touches a page that is not there; 0 = none */
+static char measured[8];  /* one letter per section */
+static bool takes_memory; /* geometry does, and frees it */
+static char *kept[64];
+static char dies; /* the section that touches a page that is not there; 0 = none */
 
 static int note(char section)
 {
@@ -32,10 +34,30 @@ int __wrap_latency_section_measure(struct session *session, const struct options
 int __wrap_rows_measure(const struct session *session, const struct rows_request *request, struct rows_result *result);
 int __wrap_scatter_measure(const struct session *session, struct scatter_result *result);
 
+/* Blocks as sections take them, and one of each that stays. */
+static void take_and_free(void)
+{
+    enum { BLOCKS = 64, LARGE_BYTES = 2 << 20, BLOCK_BYTES = 100 << 10, KEPT_BYTES = 512 };
+    char *large = malloc(LARGE_BYTES);
+    char *blocks[BLOCKS];
+
+    memset(large, 1, LARGE_BYTES);
+    free(large);
+    for (size_t index = 0; index < BLOCKS; index++) {
+        blocks[index] = malloc(BLOCK_BYTES);
+        memset(blocks[index], 1, BLOCK_BYTES);
+        kept[index] = malloc(KEPT_BYTES);
+    }
+    for (size_t index = 0; index < BLOCKS; index++)
+        free(blocks[index]);
+}
+
 int __wrap_geometry_measure(struct session *session, struct geometry_result *result)
 {
     (void)session;
     (void)result;
+    if (takes_memory)
+        take_and_free();
     return note('g');
 }
 
@@ -98,7 +120,31 @@ static void nothing_is_measured_after_a_sigbus(struct harness *h)
     run_result_free(&result);
 }
 
+static void freed_memory_goes_back(struct harness *h)
+{
+#if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__) /* the sanitizer has an allocator of its own */
+    struct run_result result;
+
+    run(0, &result);
+    uint64_t before = result.rss_outside_bytes;
+
+    run_result_free(&result);
+    takes_memory = true;
+    run(0, &result);
+    takes_memory = false;
+    CHECK(before > 0 && result.rss_outside_bytes < before + (1 << 20));
+    run_result_free(&result);
+    for (size_t index = 0; index < sizeof(kept) / sizeof(kept[0]); index++)
+        free(kept[index]);
+#else
+    (void)h;
+    (void)kept;
+    (void)takes_memory;
+#endif
+}
+
 static const struct harness_case CASES[] = {
+    {"memory that a section freed is not the next one's", freed_memory_goes_back},
     {"every section is measured", every_section_is_measured},
     {"nothing is measured after a SIGBUS", nothing_is_measured_after_a_sigbus},
 };

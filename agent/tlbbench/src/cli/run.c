@@ -9,6 +9,7 @@
 #include "output/report.h"
 #include "timing/cpus.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -43,6 +44,18 @@ static struct section_result *add_section(struct run_result *result, const char 
     return section;
 }
 
+/* What is freed goes back to the system, so that a section does not pay for the one before it. glibc keeps more and
+ * more of large blocks unless it is told a fixed size. */
+static void return_freed_memory(void)
+{
+#if defined(__GLIBC__)
+    enum { LARGE_BLOCK_BYTES = 64 << 10 };
+
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+    (void)malloc_trim(0);
+#endif
+}
+
 static int run_section(const struct section *section, struct session *session, const struct options *options,
                        struct run_result *result)
 {
@@ -71,6 +84,7 @@ static int run_section(const struct section *section, struct session *session, c
     record->verdict = *section_verdict(section, result);
     if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result))
         result->exit_status = EXIT_PARTIAL;
+    return_freed_memory();
     uint64_t resident = process_own_status_bytes("VmRSS");
 
     if (resident != UINT64_MAX && resident > result->rss_outside_bytes)
@@ -311,6 +325,7 @@ int run_measure(const struct options *options, const struct environment *environ
     *result = (struct run_result){0};
     progress_start(&progress, progress_out);
     lower_priority(options);
+    return_freed_memory();
     choose_place(&session, options);
     session.memory_bytes = budget_memory_bytes(environment, options->max_memory_bytes, session.numa_node, &verdict);
     if (verdict.status != STATUS_OK)
