@@ -188,7 +188,7 @@ static double find_shelf(const struct knee_point *points, size_t count, size_t r
     double flattest = SHELF_SPREAD;
 
     for (size_t start = risen; start < count; start++) {
-        double spread;
+        double spread = INFINITY;
         double median = rest_of_rise(points, count, start, &spread);
         double rise = median - level;
 
@@ -204,27 +204,31 @@ static double find_shelf(const struct knee_point *points, size_t count, size_t r
     return shelf;
 }
 
-/* Reads where a rise rests: by the medians if they do, else by the points. Returns the height of the rise, NAN where it
- * does not rest. */
-static double read_shelf(const struct knee_point *points, const double *medians, size_t count, double level,
-                         struct knee_interval *found)
+/* Height of a rise that rests, NAN of others. Notes where half of it is done, and where it comes to rest. */
+static double rise_to_shelf(const struct knee_point *points, size_t count, double level, struct knee_interval *found)
 {
-    struct knee_point middle[KNEE_POINTS_MAX];
-    double shelf = NAN;
+    size_t risen = first_lasting_rise(points, count, (1 + RISE_SHARE) * level);
+    double rise = find_shelf(points, count, risen, level) - level;
+
+    if (isnan(rise))
+        return NAN;
+    found->shelf_pages = crossing_pages(points, count, level + SHELF_SHARE * rise);
+    found->half_rise_pages = crossing_pages(points, count, level + 0.5 * rise);
+    return rise;
+}
+
+/* The same by the medians; by the points where those do not rest. */
+static double rise_of_medians(const struct knee_point *points, const double *medians, size_t count, double level,
+                              struct knee_interval *found)
+{
+    struct knee_point middle[KNEE_POINTS_MAX] = {{0, 0}};
+    double rise = NAN;
 
     for (size_t index = 0; medians != NULL && index < count; index++)
         middle[index] = (struct knee_point){points[index].pages, medians[index]};
     if (medians != NULL)
-        shelf = find_shelf(middle, count, first_lasting_rise(middle, count, (1 + RISE_SHARE) * level), level);
-    if (!isnan(shelf))
-        points = middle;
-    else
-        shelf = find_shelf(points, count, first_lasting_rise(points, count, (1 + RISE_SHARE) * level), level);
-    if (!isnan(shelf)) {
-        found->shelf_pages = crossing_pages(points, count, level + SHELF_SHARE * (shelf - level));
-        found->half_rise_pages = crossing_pages(points, count, level + 0.5 * (shelf - level));
-    }
-    return shelf - level;
+        rise = rise_to_shelf(middle, count, level, found);
+    return isnan(rise) ? rise_to_shelf(points, count, level, found) : rise;
 }
 
 struct knee_interval knee_find_interval(const struct knee_point *points, const double *medians, size_t count,
@@ -258,7 +262,7 @@ struct knee_interval knee_find_interval(const struct knee_point *points, const d
         return found;
     }
     found.verdict = KNEE_FOUND;
-    double rise = read_shelf(rest, medians != NULL ? medians + first : NULL, rest_count, level, &found);
+    double rise = rise_of_medians(rest, medians != NULL ? medians + first : NULL, rest_count, level, &found);
 
     if (isnan(rise)) {
         rise = found.top_ns - level;
