@@ -20,6 +20,8 @@ from hugeplan.planner.remembered import remembered
 ZIPF_GROUPS = 8
 _ZIPF_STEPS = np.arange(ZIPF_GROUPS - 1, 0, -1) / (ZIPF_GROUPS - 1e-6)
 
+_ONE_GROUP: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
+
 Indices = NDArray[np.intp]
 
 
@@ -34,9 +36,6 @@ class UnitCounts:
         accesses: items that an operation accesses there.
         unit_accesses: units that it accesses there: items with their near accesses.
         lines: cache lines that it reads there.
-        unit_rates: accesses per unit.
-        line_rates: cache lines read per unit, as a list.
-        item_list: ``items`` as a list.
     """
 
     starts: Indices
@@ -45,9 +44,6 @@ class UnitCounts:
     accesses: Floats
     unit_accesses: Floats
     lines: Floats
-    unit_rates: Floats
-    line_rates: list[float]
-    item_list: list[float]
 
 
 class AccessUnits:
@@ -74,42 +70,28 @@ def access_units(profile: AccessProfile) -> AccessUnits:
 def _unit_counts(profile: AccessProfile, unit_bytes: int) -> UnitCounts:
     rows: list[tuple[float, ...]] = []
     starts: list[int] = []
+    regions: list[int] = []
     for index, region in enumerate(profile.regions):
         starts.append(len(rows))
-        near = region.near_accesses if unit_bytes < region.item_bytes else 0.0  # a unit that holds the item has none
-        distinct = _distinct(region, unit_bytes, near)
-        if region.popularity_rows is None or profile.zipf_s <= 0.0:
-            rows.append(_class(index, region, distinct, region.accesses, near))
-            continue
-        for item_share, share in _groups(region, region.popularity_rows, profile.zipf_s, unit_bytes):
-            rows.append(_class(index, region, distinct * item_share, region.accesses * share, near))
-    # Row by row and column by column in Python: a profile has a dozen classes, too few for an array to pay.
-    region_of, items, accesses, units, lines = zip(*rows, strict=True)
-    held = np.array((items, accesses, units, lines))
-    return UnitCounts(
-        starts=np.array(starts),
-        region=np.array(region_of),
-        items=held[0],
-        accesses=held[1],
-        unit_accesses=held[2],
-        lines=held[3],
-        unit_rates=held[2] / held[0],
-        line_rates=[line / item for line, item in zip(lines, items, strict=True)],
-        item_list=list(items),
-    )
-
-
-def _class(index: int, region: AccessRegion, items: float, accesses: float, near: float) -> tuple[float, ...]:
-    """(region, items, accesses, accesses to units, lines) of one class; every class has at least one item."""
-    return index, items if items > 1.0 else 1.0, accesses, accesses * (1.0 + near), accesses * region.lines
-
-
-def _distinct(region: AccessRegion, unit_bytes: int, near: float) -> float:
-    """Distinct units that a region's items occupy, items lying at random in its span."""
-    units = max(1.0, region.span_bytes / unit_bytes)
-    if unit_bytes < region.item_bytes:
-        return min(units, region.items * (1.0 + near))
-    return max(1.0, -units * math.expm1(-region.items / units))
+        # Distinct units that the region's items occupy, items lying at random in its span.
+        units = max(1.0, region.span_bytes / unit_bytes)
+        near = 0.0  # a unit that holds the item has none
+        if unit_bytes < region.item_bytes:
+            near = region.near_accesses
+            distinct = min(units, region.items * (1.0 + near))
+        else:
+            distinct = -units * math.expm1(-region.items / units)
+        groups = _ONE_GROUP
+        if region.popularity_rows is not None and profile.zipf_s > 0.0:
+            groups = _groups(region, region.popularity_rows, profile.zipf_s, unit_bytes)
+        distinct = max(1.0, distinct)
+        for item_share, share in groups:
+            accesses = region.accesses * share
+            # Every class has at least one item.
+            rows.append((max(1.0, distinct * item_share), accesses, accesses * (1.0 + near), accesses * region.lines))
+            regions.append(index)
+    # Row by row in Python: a profile has a dozen classes, too few for an array to pay.
+    return UnitCounts(np.array(starts), np.array(regions), *np.array([*zip(*rows, strict=True)]))
 
 
 def _groups(region: AccessRegion, rows: int, zipf_s: float, unit_bytes: int) -> tuple[tuple[float, float], ...]:
@@ -136,7 +118,7 @@ def _zipf_groups(rows: int, s: float, rows_per_unit: int) -> tuple[tuple[float, 
     minus_popularity, ranks, shares = zipf_sums(rows, s)
     hottest = found.rest - float(minus_popularity[0])
     if not found.hot or math.log(hottest / found.rest) < 1e-9:
-        return ((1.0, 1.0),)
+        return _ONE_GROUP
     # Least popularity of each group but the coldest, hottest group first; then how many classes of rows reach it.
     least = found.rest * (hottest / found.rest) ** _ZIPF_STEPS
     ends = np.minimum(minus_popularity.searchsorted(found.rest - least, side="right"), found.hot)

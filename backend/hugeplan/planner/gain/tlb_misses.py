@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from hugeplan.planner.gain.access_units import AccessUnits
+from hugeplan.planner.gain.access_units import AccessUnits, UnitCounts
 from hugeplan.planner.gain.pressure_fit import FOREIGN_LINES
 from hugeplan.planner.gain.translation import CACHE_LINE_BYTES, Floats, characteristic_times, lru_misses, sum_of_classes
 from hugeplan.planner.gain.walk_cost import Reach
@@ -79,21 +81,22 @@ def translation_misses(problems: Sequence[Problem]) -> list[tuple[TranslationMis
     places: dict[Problem, int] = {}
     order = [places.setdefault(problem, len(places)) for problem in problems]
     unique = tuple(places)
-    misses = _tlb_misses(unique)
-    uncached, own_lines = _uncached(unique, misses)
-    found: list[tuple[TranslationMisses, ...]] = []
-    for missed, uncached_sums, own in zip(misses, uncached, own_lines, strict=True):
-        sums = (missed.l1_misses.tolist(), missed.walks.tolist(), missed.fetches.tolist(), uncached_sums, own)
-        found.append(tuple(TranslationMisses(*each) for each in zip(*sums, missed.warm_m2.tolist(), strict=True)))
+    missed = _tlb_misses(unique)
+    uncached, own_lines = _uncached(unique, missed)
+    sums = zip(*(of.tolist() for of in (missed.l1_misses, missed.walks, missed.fetches, missed.warm_m2)), strict=True)
+    found = [
+        tuple(TranslationMisses(*each) for each in zip(l1, walks, fetches, of_lines, own, warm, strict=True))
+        for (l1, walks, fetches, warm), of_lines, own in zip(sums, uncached, own_lines, strict=True)
+    ]
     return [found[place] for place in order]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TlbMisses:
-    """TLB misses of one setup, for each of ``ENTRY_SHARES``.
+    """TLB misses of all problems, for each of ``ENTRY_SHARES``.
 
-    ``l1_misses``, ``walks``, ``fetches``: per operation, shape (shares,). ``warm_m2``: shape (shares,). ``m2``: walks
-    per page accessed of each region, shape (shares, regions).
+    ``l1_misses``, ``walks``, ``fetches`` per operation and ``warm_m2``: shape (problems, shares). ``m2``: walks per
+    page accessed of each region, shape (shares, regions of all problems); ``first_region``: where a problem's begin.
     """
 
     l1_misses: Floats
@@ -101,36 +104,38 @@ class _TlbMisses:
     fetches: Floats
     warm_m2: Floats
     m2: Floats
+    first_region: list[int]
 
 
-def _tlb_misses(problems: Sequence[Problem]) -> list[_TlbMisses]:
+def _tlb_misses(problems: Sequence[Problem]) -> _TlbMisses:
     """Che over all the pages of an operation: its items', the warm ones, and private ones outside shared memory."""
+    shares = len(ENTRY_SHARES)
     in_pages_of = [accesses.in_units_of(setup.reach.granule_bytes) for accesses, setup in problems]
-    references = [
-        (*in_pages.unit_accesses.tolist(), accesses.profile.warm_pages, accesses.profile.private_pages)
-        for in_pages, (accesses, _) in zip(in_pages_of, problems, strict=True)
-    ]
-    items = [
-        (*in_pages.items.tolist(), _warm_items(accesses, setup), accesses.profile.private_pages)
-        for in_pages, (accesses, setup) in zip(in_pages_of, problems, strict=True)
-    ]
+    references, items, first_region, starts = [], [], [0], []
+    for in_pages, (accesses, setup) in zip(in_pages_of, problems, strict=True):
+        profile = accesses.profile
+        references.append((*in_pages.unit_accesses.tolist(), profile.warm_pages, profile.private_pages))
+        items.append((*in_pages.items.tolist(), _warm_items(accesses, setup), profile.private_pages))
+        first_region.append(first_region[-1] + len(in_pages.starts) + 1)  # the last one: what is in no region
     counts, touched = _rows(items), _rows(references)
     rates = _ratio(touched, counts)
     levels = [(setup.reach.l1_entries, setup.reach.entries) for _, setup in problems]
     capacities = np.array([[entries * share for entries in level for share in ENTRY_SHARES] for level in levels])
     rate = lru_misses(rates, characteristic_times(rates, counts, capacities))
-    found = []
-    for in_pages, by_cache, missed in zip(in_pages_of, rate, rate * touched[:, np.newaxis], strict=True):
-        last = len(in_pages.items) + 1  # the private pages keep their size: what they miss is the same at every size
-        l1_misses, walks = missed[:, :last].sum(axis=1).reshape(2, -1)
-        second = missed[len(ENTRY_SHARES) :, : last - 1]
-        pages, walks_per_page = (
-            np.add.reduceat(of, in_pages.starts, axis=-1) for of in (in_pages.unit_accesses, second)
-        )
-        m2 = _ratio(walks_per_page, pages)
-        fetches = m2[:, in_pages.region] @ in_pages.accesses
-        found.append(_TlbMisses(l1_misses, walks, fetches, by_cache[len(ENTRY_SHARES) :, last - 1], m2))
-    return found
+    each, warm = np.arange(len(problems)), np.array([len(of.items) for of in in_pages_of])
+    width = touched.shape[1]
+    for place, in_pages in enumerate(in_pages_of):
+        starts += [in_pages.starts + place * width, warm[place : place + 1] + place * width]
+    missed = rate * touched[:, np.newaxis]
+    missed[each, :, warm + 1] = 0.0  # the private pages keep their size: what they miss is the same at every size
+    sums = sum_of_classes(np.ascontiguousarray(missed.transpose(2, 0, 1)))
+    by_share = np.ascontiguousarray(missed[:, shares:].transpose(1, 0, 2)).reshape(shares, -1)
+    at = np.concatenate(starts)
+    m2 = _ratio(np.add.reduceat(by_share, at, axis=-1), np.add.reduceat(touched.ravel(), at))
+    region = np.concatenate([of.region + first for of, first in zip(in_pages_of, first_region, strict=False)])
+    fetched = m2[:, region] * np.concatenate([of.accesses for of in in_pages_of])
+    fetches = np.add.reduceat(fetched, np.cumsum(warm) - warm, axis=-1).T
+    return _TlbMisses(sums[:, :shares], sums[:, shares:], fetches, rate[each, shares:, warm], m2, first_region)
 
 
 def _warm_items(accesses: AccessUnits, setup: TranslationSetup) -> float:
@@ -145,7 +150,7 @@ _ByCache = list[tuple[dict[Cache, float], ...]]
 """Of each problem and each of ``ENTRY_SHARES``: a figure for every cache."""
 
 
-def _uncached(problems: Sequence[Problem], misses: Sequence[_TlbMisses]) -> tuple[_ByCache, _ByCache]:
+def _uncached(problems: Sequence[Problem], missed: _TlbMisses) -> tuple[_ByCache, _ByCache]:
     """References of walks that are not in a cache, and the missing share of a process's own lines, by cache.
 
     Che over lines of tables, of data and of neighbours. Private tables and each process's own lines are counted once
@@ -154,53 +159,78 @@ def _uncached(problems: Sequence[Problem], misses: Sequence[_TlbMisses]) -> tupl
     found, own_lines = (
         [tuple(dict.fromkeys(of_share, 0.0) for of_share in setup.caches) for _, setup in problems] for _ in range(2)
     )
-    rates, counts, weights, asked = [], [], [], []
-    for (accesses, setup), missed, sums, own_shares in zip(problems, misses, found, own_lines, strict=True):
-        data = accesses.in_units_of(CACHE_LINE_BYTES)
-        for walks_per_page, uncached_sums, own in zip(missed.m2, sums, own_shares, strict=True):
-            if not uncached_sums or not walks_per_page.any():
-                continue
-            lines, table_rates, fetched = _table_lines(accesses, setup, walks_per_page)
-            read = [*table_rates, *data.line_rates]
-            held = [*lines, *data.item_list, setup.processes * accesses.profile.private_lines, FOREIGN_LINES]
-            for cache in uncached_sums:
-                # The last two: lines of a process's own memory, and what neighbours bring.
-                rates.append([*read, 1.0 / setup.processes, cache.foreign_lines / FOREIGN_LINES])
-                counts.append(held)
-                weights.append(fetched)
-                asked.append((uncached_sums, own, cache, 1.0 / setup.processes))
+    tables = _table_lines(problems, missed)
+    reads = np.add.reduceat(tables.fetched, tables.first[:-1], axis=-1).T.tolist()
+    data_of = [accesses.in_units_of(CACHE_LINE_BYTES) for accesses, _ in problems]
+    asked = [
+        (place, share, cache)
+        for place, of_shares in enumerate(found)
+        for share, of_caches in enumerate(of_shares)
+        if reads[place][share] > 0.0
+        for cache in of_caches
+    ]
     if not asked:
         return found, own_lines
-    systems, tables = _rows(rates), _rows(weights)
-    capacities = np.array([[cache.bytes / CACHE_LINE_BYTES] for _, _, cache, _ in asked])
-    times = characteristic_times(systems, _rows(counts), capacities)
-    missed_lines = lru_misses(systems[:, : tables.shape[1]], times)[:, 0]
-    totals = sum_of_classes(np.ascontiguousarray((missed_lines * tables).T)).tolist()
-    for (uncached_sums, own, cache, rate), total, time in zip(asked, totals, times[:, 0].tolist(), strict=True):
-        uncached_sums[cache] = total
-        own[cache] = math.exp(-rate * time)
+    widest = max(b - a for a, b in pairwise(tables.first))
+    width = widest + max(len(data.items) for data in data_of) + 2
+    rates, counts, weights = (np.zeros((len(asked), columns)) for columns in (width, width, widest))
+    row = 0
+    for (place, share), group in groupby(asked, key=itemgetter(0, 1)):
+        caches = [cache for _, _, cache in group]
+        accesses, setup = problems[place]
+        data, start, end = data_of[place], tables.first[place], tables.first[place + 1]
+        rows, of_tables = slice(row, row + len(caches)), slice(0, end - start)
+        of_data, rest = slice(end - start, end - start + len(data.items)), end - start + len(data.items)
+        weights[rows, of_tables] = tables.fetched[share, start:end]
+        rates[rows, of_tables], counts[rows, of_tables] = tables.rates[share, start:end], tables.lines[start:end]
+        rates[rows, of_data], counts[rows, of_data] = data.lines / data.items, data.items
+        # The last two: lines of a process's own memory, and what neighbours bring.
+        rates[rows, rest], counts[rows, rest] = 1.0 / setup.processes, setup.processes * accesses.profile.private_lines
+        rates[rows, rest + 1] = [cache.foreign_lines / FOREIGN_LINES for cache in caches]
+        counts[rows, rest + 1] = FOREIGN_LINES
+        row += len(caches)
+    capacities = np.array([[cache.bytes / CACHE_LINE_BYTES] for _, _, cache in asked])
+    times = characteristic_times(rates, counts, capacities)
+    missed_lines = lru_misses(rates[:, :widest], times)[:, 0]
+    totals = sum_of_classes(np.ascontiguousarray((missed_lines * weights).T)).tolist()
+    for (place, share, cache), total, time in zip(asked, totals, times[:, 0].tolist(), strict=True):
+        found[place][share][cache] = total
+        own_lines[place][share][cache] = math.exp(-time / problems[place][1].processes)
     return found, own_lines
 
 
-def _table_lines(
-    accesses: AccessUnits, setup: TranslationSetup, walks_per_page: Floats
-) -> tuple[list[float], list[float], list[float]]:
-    """Lines of page tables by class, how often an operation reads one of them, and its reads of the whole class.
+class _TableLines(NamedTuple):
+    """Lines of page tables of all problems by class.
 
-    Leaf entries first, then the host's entries for the guest's tables and the level above the leaf where those count.
-    ``walks_per_page``: page walks per page accessed, of each region.
+    ``first``: where a problem's begin, and the end of all. ``lines``: shape (classes,). ``rates``: how often an
+    operation reads one of them, and ``fetched``: its reads of the whole class, both of shape (shares, classes).
     """
-    lines: list[float] = []
-    rates: list[float] = []
-    fetched: list[float] = []
-    for line_bytes in (setup.table_line_bytes, setup.nested_line_bytes, setup.upper_line_bytes):
-        if line_bytes:
-            table = accesses.in_units_of(line_bytes)
-            share = walks_per_page[table.region]
-            lines += (table.items * setup.tables).tolist()
-            rates += (share * table.unit_rates / setup.tables).tolist()
-            fetched += (share * table.accesses).tolist()
-    return lines, rates, fetched
+
+    first: list[int]
+    lines: Floats
+    rates: Floats
+    fetched: Floats
+
+
+def _table_lines(problems: Sequence[Problem], missed: _TlbMisses) -> _TableLines:
+    """Leaf entries first; then, where they count, the host's for the guest's tables and the level above the leaf."""
+    first, regions, copies = [0], [], []
+    tables: list[UnitCounts] = []
+    for (accesses, setup), first_region in zip(problems, missed.first_region, strict=False):
+        classes = 0
+        for line_bytes in (setup.table_line_bytes, setup.nested_line_bytes, setup.upper_line_bytes):
+            if line_bytes:
+                table = accesses.in_units_of(line_bytes)
+                tables.append(table)
+                regions.append(table.region + first_region)
+                classes += len(table.items)
+        first.append(first[-1] + classes)
+        copies += [setup.tables] * classes
+    items = np.concatenate([table.items for table in tables])
+    share, of_tables = missed.m2[:, np.concatenate(regions)], np.array(copies)
+    rates = share * np.concatenate([table.unit_accesses for table in tables]) / (items * of_tables)
+    fetched = share * np.concatenate([table.accesses for table in tables])
+    return _TableLines(first, items * of_tables, rates, fetched)
 
 
 def _rows(rows: Sequence[Sequence[float]]) -> Floats:

@@ -268,8 +268,9 @@ def savings(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:
 def _solved(problems: Sequence[SavingProblem]) -> list[tuple[Saving, ...]]:
     caches = [[_caches(machine, p.profile.operation_ns) for machine in p.machines] for p in problems]
     asked = [
-        (access_units(p.profile), setup)
+        (accesses, setup)
         for p, of in zip(problems, caches, strict=True)
+        for accesses in (access_units(p.profile),)
         for machine, cache in zip(p.machines, of, strict=True)
         for setup in _setups(machine, cache)
     ]
