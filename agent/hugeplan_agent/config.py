@@ -17,6 +17,7 @@ from hugeplan_agent.idle import Window, parse_window
 from hugeplan_agent.ownership import SYSTEM_SPOOL_DIR
 from hugeplan_agent.spool import Bounds
 from hugeplan_agent.tlbbench import LIMIT_SECONDS
+from hugeplan_agent.whole_files import read_file
 
 PREFIX = "HUGEPLAN_AGENT_"
 SYSTEM_SETTINGS = Path("/etc/hugeplan/agent.env")
@@ -327,7 +328,7 @@ def read_token(path: Path, flag: str = "--token-file") -> str:
     """The token in a file that only its owner (and perhaps a group) may read. Raises ConfigurationError."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
-        token = path.read_text(encoding="ascii").strip()
+        token = read_file(path, follow=True).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
         raise ConfigurationError(f"{flag}: {path} cannot be read: {reason}{_remedy(path, flag, error)}") from error

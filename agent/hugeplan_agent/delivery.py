@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 
 from hugeplan_agent.sender import Answer, Outcome
 from hugeplan_agent.spool import Entry, Spool
+from hugeplan_agent.whole_files import read_file
 
 MAX_FAULTS = 3
 """After so many 500s in one pass the server is at fault, not the reports."""
+
+MAX_REPORT_BYTES = 64 * 1024**2
+"""No server takes as much; a file that is larger waits until it is dropped."""
 
 Send = Callable[[bytes, str], Answer]
 
@@ -41,7 +45,7 @@ def deliver(spool: Spool, send: Send, should_stop: Callable[[], bool] = lambda: 
             if should_stop():
                 break
             try:
-                body = entry.path.read_bytes()
+                body = read_file(entry.path, MAX_REPORT_BYTES)
             except OSError:  # dropped by its age or size meanwhile; or not to be read, which must not stop the others
                 continue
             answer = send(body, entry.report_id)

@@ -20,7 +20,7 @@ from hugeplan_agent.errors import AgentError, ConfigurationError, NoData
 from hugeplan_agent.host import Host
 from hugeplan_agent.sender import Answer, Outcome, Sender
 from hugeplan_agent.spool import Spool
-from hugeplan_agent.whole_files import remove_leftovers, replace_file
+from hugeplan_agent.whole_files import read_file, remove_leftovers, replace_file
 
 ENROLMENTS = "/api/v1/enrolments"
 UNPROCESSABLE = http.HTTPStatus.UNPROCESSABLE_ENTITY
@@ -94,7 +94,7 @@ def enrol(config: Config) -> None:
 def _claim(path: Path) -> str:
     """What tells this asker from any other: made once, and on the disk before the server hears of it."""
     with suppress(OSError, UnicodeDecodeError):
-        kept = path.read_text(encoding="ascii").strip()
+        kept = read_file(path).decode("ascii").strip()
         if kept:
             return kept
     made = secrets.token_urlsafe(32)
@@ -149,8 +149,7 @@ def must_enrol(config: Config, refused_token: str | None) -> bool:
 def _holds_anything(path: Path) -> bool:
     """Whether a file is there with anything but space in it: what a crash of the machine emptied is no token."""
     try:
-        with path.open("rb") as file:
-            return bool(file.read(4096).strip())
+        return bool(read_file(path, follow=True).strip())
     except FileNotFoundError:
         return False
     except OSError:

@@ -25,13 +25,16 @@ def service_user() -> pwd.struct_passwd | None:
 
 
 def inherit(path: Path) -> None:
-    """Give what root has just made to the owner of the folder that it lies in."""
+    """Give what root has just made to the owner of the folder that it lies in.
+
+    That owner may have put a link in its place meanwhile: then it gets the link, and not what the link names.
+    """
     if os.geteuid() != 0:
         return
     with suppress(OSError):
-        folder, own = path.parent.stat(), path.stat()
+        folder, own = path.parent.stat(), path.lstat()
         if (own.st_uid, own.st_gid) != (folder.st_uid, folder.st_gid):
-            os.chown(path, folder.st_uid, folder.st_gid)
+            os.chown(path, folder.st_uid, folder.st_gid, follow_symlinks=False)
 
 
 def adopt(folder: Path) -> None:

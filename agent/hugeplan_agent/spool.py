@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from hugeplan_agent.errors import SpoolError
 from hugeplan_agent.ownership import adopt, inherit
-from hugeplan_agent.whole_files import remove_leftovers, replace_file, sync_folder
+from hugeplan_agent.whole_files import read_file, remove_leftovers, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 NAME = re.compile(r"(\d{13})-([0-9a-f-]{36})-(sample|run)\.json")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 CAUSES = ("size", "age", "disk_full", "rejected")
-MAX_SMALL_BYTES = 64 * 1024
 MAX_COUNT = 2**53
 MAX_REJECTED = 100
 """Refused reports are kept for a person to look at; more of the same help nobody."""
@@ -225,12 +224,7 @@ class Spool:
 def read_small_json(path: Path) -> dict[str, Any]:
     """The object in a small file of the spool folder; empty when there is none, whatever is there instead."""
     try:
-        # Not waiting: a FIFO has no end.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return {}
-            found = json.loads(file.read(MAX_SMALL_BYTES))
+        found = json.loads(read_file(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -6,6 +6,7 @@ temporary file without a lock is a leftover. A process id would not tell: in a c
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -14,6 +15,27 @@ from contextlib import suppress
 from pathlib import Path
 
 from hugeplan_agent.ownership import inherit
+
+MAX_SMALL_BYTES = 64 * 1024
+
+
+def read_file(path: Path, max_bytes: int = MAX_SMALL_BYTES, *, follow: bool = False) -> bytes:
+    """The bytes of a regular file, which a FIFO, that has no end, is not. ``follow``: a link to one will do.
+
+    Raises OSError, also for a file of more than ``max_bytes``.
+    """
+    # Not waiting for the other end of a FIFO.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+    try:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if state.st_size > max_bytes:
+            raise OSError(errno.EFBIG, f"it has {state.st_size} bytes, more than {max_bytes}")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(max_bytes)
+    finally:
+        os.close(descriptor)
 
 
 def replace_file(target: Path, data: bytes) -> None:

@@ -212,6 +212,10 @@ def create_app(settings: Settings) -> Application:
         direct=DIRECT,
     )
     app.front = RequestContext(
-        gate_app, metrics=app.state.metrics, refusals=Refusals(settings, limiter), proxies=Proxies(settings)
+        gate_app,
+        metrics=app.state.metrics,
+        refusals=Refusals(settings, limiter),
+        proxies=Proxies(settings),
+        answers=app.state.intake.answers,
     )
     return app

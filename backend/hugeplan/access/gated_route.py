@@ -17,8 +17,8 @@ from fastapi.routing import APIRoute
 
 from hugeplan.access.gate import Gate
 from hugeplan.access.schemas import Role
-from hugeplan.api.bodies_in_flight import BodiesInFlight
-from hugeplan.api.body import BodyLimits, get_raw_json, get_unread_json, read_body, read_json
+from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight, BodiesInFlight, Turns
+from hugeplan.api.body import BodyLimits, get_unread_json, read_body, read_json
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.api.unread import Unread, is_unread
 from hugeplan.errors import FieldProblem, invalid_input, shown
@@ -40,6 +40,8 @@ class Intake:
     gate: Gate
     limits: BodyLimits
     bodies: BodiesInFlight = field(default_factory=BodiesInFlight)
+    answers: AnswersInFlight = field(default_factory=AnswersInFlight)
+    turns: Turns = field(default_factory=Turns)
 
 
 def refuse_nul(request: Request, parameters: frozenset[str]) -> None:
@@ -77,11 +79,7 @@ class GatedRoute(APIRoute):
 
     def reads_body(self) -> bool:
         """Whether the handler takes a body."""
-        return self.body_field is not None or get_raw_json in _calls(self.dependant) or self.leaves_body_unread()
-
-    def is_report(self) -> bool:
-        """Whether the body is an agent's report, which is as large as the settings allow."""
-        return get_raw_json in _calls(self.dependant)
+        return self.body_field is not None or self.leaves_body_unread()
 
     def leaves_body_unread(self) -> bool:
         """Whether the body is parsed in the sandbox, and may be larger."""
@@ -94,7 +92,7 @@ class GatedRoute(APIRoute):
         allowed, reads_body = self.allowed_roles(), self.reads_body()
         # What has a session to write with has a line in the audit log; but not reports.
         is_change = get_write_session in _calls(self.dependant) and allowed != frozenset({Role.AGENT})
-        unread, is_report = self.leaves_body_unread(), self.is_report()
+        unread = self.leaves_body_unread()
         parameters = frozenset(_query_parameters(self.dependant))
 
         async def gated(request: Request) -> Response:
@@ -105,16 +103,24 @@ class GatedRoute(APIRoute):
             else:
                 await intake.gate.admit(request, allowed)
                 if is_change and request.method not in SAFE_METHODS:
+                    intake.answers.require_room(request.state.actor_id)
                     intake.gate.count_change(request)
+                    request.state.is_change = True
             refuse_nul(request, parameters)
-            if unread:
-                limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES))
-                body = request.state.json_body = await read_body(request, limits)
-                # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
-                setattr(request, "_body", body)  # noqa: B010
-                setattr(request, "_json", Unread(body, limits.json))  # noqa: B010
-            elif reads_body:
-                await read_json(request, limits if is_report else limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES))
-            return await handle(request)
+            if not reads_body and allowed is None:
+                return await handle(request)
+            if not reads_body:
+                async with intake.turns.turn(request.state.actor_id):
+                    return await handle(request)
+            async with intake.bodies.body(getattr(request.state, "actor_id", ""), PART_BYTES) as counted:
+                if unread:
+                    limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES))
+                    body = request.state.json_body = await read_body(request, limits, counted.add)
+                    # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
+                    setattr(request, "_body", body)  # noqa: B010
+                    setattr(request, "_json", Unread(body, limits.json))  # noqa: B010
+                else:
+                    await read_json(request, limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES), counted.add)
+                return await handle(request)
 
         return gated

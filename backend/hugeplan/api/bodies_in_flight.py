@@ -1,38 +1,54 @@
 """How much of large bodies one process holds at a time, and that it works on one of them after the other.
 
-A body of up to a megabyte is not counted: a fleet's reports are small, and their number is bounded by their rate.
+A report of up to a megabyte is not counted: a fleet's are small, and their number is bounded by their rate. Another
+body counts from what one write takes, since hundreds of them may come slowly at a time. So does an answer: a client
+that reads slowly keeps all of it for minutes, on each of hundreds of connections.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from hugeplan.errors import RETRY_AFTER_SECONDS, RateLimitedError, UnavailableError
 
+Headers = Iterable[tuple[bytes, bytes]]
+
 LARGE_BYTES: Final = 1024**2
+"""A report that is large."""
 BYTES_OF_ONE: Final = 16 * 1024**2
 """Of one credential: two of the largest."""
 BYTES: Final = 48 * 1024**2
 TURN_SECONDS: Final = 10.0
 """A large body waits so long for its turn."""
+PART_BYTES: Final = 64 * 1024
+"""What is written of an answer before its client has read some of it, and a body that is small."""
+PAGES_BYTES: Final = 4 * 1024**2
+"""What a list that is answered page by page counts as."""
+HANDLERS_OF_ONE: Final = 8
+"""More of them wait. What the sandbox does for one has bounds of its own."""
+STREAMS_OF_ONE: Final = 32
+"""Streams of events that one credential listens to."""
+STREAMS: Final = 400
 _RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 
 
 class LargeBody:
     """One body on its way. Nothing is counted before it is large."""
 
-    def __init__(self, bodies: BodiesInFlight, whose: str) -> None:
-        self._bodies, self._whose = bodies, whose
+    def __init__(self, bodies: BodiesInFlight, whose: str, least_bytes: int) -> None:
+        self._bodies, self._whose, self._least_bytes = bodies, whose, least_bytes
         self._size = self.counted = 0
 
     def add(self, count: int) -> None:
         """So many bytes came. RateLimitedError and UnavailableError past the bounds."""
         self._size += count
-        if self._size > LARGE_BYTES:
+        if self._size > self._least_bytes:
             self._bodies.take(self._whose, self._size - self.counted)
             self.counted = self._size
 
@@ -53,36 +69,99 @@ class LargeBody:
             self._bodies.one_at_a_time.release()
 
 
-class BodiesInFlight:
+class InFlight:
+    """So many of something at a time, of one credential and in all."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._of_one: Counter[str] = Counter()
+
+    def require_room(self, whose: str, most: int, count: int = 1) -> None:
+        """RateLimitedError where a credential has so many that these would be too many."""
+        own = self._of_one[whose]
+        if own + count > most and own:
+            shown = f"{most // 1024**2} MiB" if most > 1024**2 else most
+            detail = f"At most {shown} of {self._what} of one credential at a time; try again later."
+            raise RateLimitedError(detail, headers=_RETRY)
+
+    def take_of(self, whose: str, count: int, most_of_one: int, most: int) -> None:
+        """Count so many more, or refuse them. A credential may always have one, of whatever size."""
+        self.require_room(whose, most_of_one, count)
+        if self._of_one.total() + count > most and self._of_one.total():
+            raise _too_much(f"There are too many {self._what} at the moment.")
+        self._of_one[whose] += count
+
+    def give_back(self, whose: str, count: int) -> None:
+        """Count so many less."""
+        self._of_one[whose] -= count
+        if not self._of_one[whose]:
+            del self._of_one[whose]
+
+
+class Turns:
+    """So many handlers of one credential at a time: each may hold a document that its client may not get."""
+
+    def __init__(self) -> None:
+        self._asked: Counter[str] = Counter()
+        self._rooms: dict[str, asyncio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def turn(self, whose: str) -> AsyncIterator[None]:
+        """The time in which a handler may run."""
+        self._asked[whose] += 1
+        try:
+            async with self._rooms.setdefault(whose, asyncio.Semaphore(HANDLERS_OF_ONE)):
+                yield
+        finally:
+            self._asked[whose] -= 1
+            if not self._asked[whose]:
+                del self._asked[whose], self._rooms[whose]
+
+
+class BodiesInFlight(InFlight):
     """The large bodies of one process of the service."""
 
     def __init__(self) -> None:
-        self._of_one: Counter[str] = Counter()
+        super().__init__("large bodies")
         self.one_at_a_time = asyncio.Lock()
 
     @asynccontextmanager
-    async def body(self, whose: str) -> AsyncIterator[LargeBody]:
-        """A body of a credential, which counts until the block ends."""
-        body = LargeBody(self, whose)
+    async def body(self, whose: str, least_bytes: int) -> AsyncIterator[LargeBody]:
+        """A body of a credential, which counts until the block ends where it has more than ``least_bytes``."""
+        body = LargeBody(self, whose, least_bytes)
         try:
             yield body
         finally:
-            self._of_one[whose] -= body.counted
-            if not self._of_one[whose]:
-                del self._of_one[whose]
+            self.give_back(whose, body.counted)
 
     def take(self, whose: str, count: int) -> None:
-        """Count so many more bytes, or refuse them. A credential may always have one body, of whatever size."""
-        own = self._of_one[whose]
-        if own + count > BYTES_OF_ONE and own:
-            most = BYTES_OF_ONE // 1024**2
-            raise RateLimitedError(
-                f"At most {most} MiB of large bodies of one credential at a time; send it again later.", headers=_RETRY
-            )
-        if self._of_one.total() + count > BYTES and self._of_one.total():
-            raise _too_much("Too many large bodies are under way.")
-        self._of_one[whose] += count
+        """Count so many more bytes, or refuse them."""
+        self.take_of(whose, count, BYTES_OF_ONE, BYTES)
+
+
+class AnswersInFlight:
+    """The large answers and the streams of one process of the service, until their clients have taken them."""
+
+    def __init__(self) -> None:
+        self._bytes, self._streams = InFlight("unread answers"), InFlight("streams of events")
+        self.page_turn = asyncio.Lock()
+
+    def require_room(self, whose: str) -> None:
+        """RateLimitedError where a credential has not read what it was answered: asked before anything changes."""
+        self._bytes.require_room(whose, BYTES_OF_ONE)
+
+    def take(self, whose: str, headers: Headers, *, may_refuse: bool) -> Callable[[], None]:
+        """Count the answer that begins with these headers, or refuse it; the result ends its being counted."""
+        known = dict(headers)
+        if known.get(b"content-type", b"").startswith(b"text/event-stream"):
+            self._streams.take_of(whose, 1, STREAMS_OF_ONE, STREAMS)
+            return partial(self._streams.give_back, whose, 1)
+        size = int(known.get(b"content-length", PAGES_BYTES))
+        if size > PART_BYTES:
+            most = (BYTES_OF_ONE, BYTES) if may_refuse else (sys.maxsize, sys.maxsize)
+            self._bytes.take_of(whose, size, *most)
+        return partial(self._bytes.give_back, whose, size if size > PART_BYTES else 0)
 
 
 def _too_much(what: str) -> UnavailableError:
-    return UnavailableError(f"{what} Nothing was stored; try again later.", headers=_RETRY)
+    return UnavailableError(f"{what} Try again later.", headers=_RETRY)

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import anyio.to_thread
 from fastapi import Depends
@@ -38,14 +38,6 @@ report with a quick run, 100 kB, took a fifth more processor time in a thread.
 
 _LARGE_BYTES = 1024**2
 _DISCARD_AFTER_LOGIN_BYTES = 64 * 1024**2
-
-
-@dataclass(frozen=True, slots=True)
-class JsonBody:
-    """The bytes of a body, uncompressed, and the document they spell; its limits have been checked."""
-
-    raw: bytes
-    document: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +74,16 @@ class BodyLimits:
         )
 
 
-async def read_json(request: Request, limits: BodyLimits) -> None:
+async def read_json(request: Request, limits: BodyLimits, taken: Callable[[int], None] | None = None) -> None:
     """Read and parse the body of this request and keep both for the handler. An absent body is empty bytes.
 
     Raises what ``read_body`` does, and InvalidInputError for what is no acceptable JSON.
     """
-    body = await read_body(request, limits)
+    body = await read_body(request, limits, taken)
     request.state.json_body = body
     if not body:
         return
     document = await beside_loop(len(body), limits, partial(parse_json, body, limits.json))
-    request.state.json_document = document
     # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
     setattr(request, "_body", body)  # noqa: B010
     setattr(request, "_json", document)  # noqa: B010
@@ -243,14 +234,6 @@ def no_body() -> InvalidInputError:
     return InvalidInputError("A JSON body is needed.", [FieldProblem(field="body", value=None, expected="JSON")])
 
 
-async def get_raw_json(request: Request) -> JsonBody:
-    """The body of this request; InvalidInputError when there is none."""
-    raw: bytes = request.state.json_body
-    if not raw:
-        raise no_body()
-    return JsonBody(raw=raw, document=request.state.json_document)
-
-
 async def get_unread_json(request: Request) -> bytes:
     """The bytes of this request's body, which nobody has parsed; InvalidInputError when there are none."""
     raw: bytes = request.state.json_body
@@ -261,4 +244,3 @@ async def get_unread_json(request: Request) -> bytes:
 
 UnreadJson = Annotated[bytes, Depends(get_unread_json)]
 """For a body that the sandbox parses."""
-RawJson = Annotated[JsonBody, Depends(get_raw_json)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -37,6 +38,8 @@ class CsvAnswer:
 
     database: Database
     is_one_page: bool
+    turn: asyncio.Lock
+    """One page after another, of however many exports: others come in between."""
 
     def of(self, name: str, columns: Sequence[str], first: Page[Any], more: ListPage, rows_of: Rows) -> Response:
         """``first`` and, from ``more``, all pages after it. ``rows_of`` gives the rows of one item of a page."""
@@ -57,10 +60,12 @@ class CsvAnswer:
         yield _lines([columns]) + _lines(_cells(columns, rows))
         while cursor is not None:
             # A transaction per page: while the client reads, or does not, nothing of the database is held.
-            async with self.database.read() as session:
+            async with self.turn, self.database.read() as session:
                 page = await more(session, limit=MAX_LIMIT, cursor=cursor)
-            yield _lines(_cells(columns, (row for item in page.items for row in rows_of(item))))
+                lines = _lines(_cells(columns, (row for item in page.items for row in rows_of(item))))
             cursor = page.next_cursor
+            del page
+            yield lines
 
 
 def json_row(item: ResponseModel) -> list[dict[str, Any]]:
@@ -72,7 +77,8 @@ async def _csv_answer(request: Request) -> CsvAnswer | None:
     if not request.url.path.endswith(".csv"):
         return None
     is_one_page = not {"limit", "cursor"}.isdisjoint(request.query_params)
-    return CsvAnswer(database=request.app.state.database, is_one_page=is_one_page)
+    state = request.app.state
+    return CsvAnswer(database=state.database, is_one_page=is_one_page, turn=state.intake.answers.page_turn)
 
 
 #: A handler with two routes, the list's and the same with .csv, asks which of them was taken: None is the list's.

@@ -9,16 +9,18 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight, Headers
 from hugeplan.api.forwarded import Proxies, limit_key
 from hugeplan.api.logs import request_id_context
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.problems import response_for
 from hugeplan.api.ratelimit import RateLimiter
-from hugeplan.errors import RateLimitedError
+from hugeplan.errors import ProblemError, RateLimitedError
 from hugeplan.settings import Settings
 
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -82,8 +84,11 @@ def operation_of(scope: Scope) -> str:
 class RequestContext:
     """ASGI middleware, the outermost: not even FastAPI stands before it."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, refusals: Refusals, proxies: Proxies) -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, refusals: Refusals, proxies: Proxies, answers: AnswersInFlight
+    ) -> None:
         self._app = app
+        self._answers = answers
         self._proxies = proxies
         self._metrics = metrics
         self._refusals = refusals
@@ -103,11 +108,14 @@ class RequestContext:
         started = time.perf_counter()
         status = 500
         response_started = False
+        ended: list[Callable[[], None]] = []
         self._metrics.requests_in_progress.inc()
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status, response_started
             if message["type"] == "http.response.start":
+                if getattr(request.state, "actor_id", None) is not None:
+                    ended.append(self._counted(request, message.get("headers", ())))
                 response_started = True
                 status = message["status"]
                 headers = message["headers"] = _with_headers(message.get("headers", ()), scope["path"], request_id)
@@ -115,7 +123,7 @@ class RequestContext:
                 if 400 <= status < 500 and is_stranger and not await self._refusals.delay(request):
                     headers[:] = [header for header in headers if header[0] != b"connection"]
                     headers.append((b"connection", b"close"))
-            await send(message)
+            await _send_in_parts(send, message)
 
         try:
             await self._app(scope, receive, send_with_headers)
@@ -126,8 +134,10 @@ class RequestContext:
             # Nothing inside knew this error. A half-sent answer cannot become a problem: the server closes it.
             if response_started:
                 raise
-            await response_for(request, error)(scope, receive, send_with_headers)
+            await response_for(request, getattr(request.state, "refusal", error))(scope, receive, send_with_headers)
         finally:
+            for end in ended:
+                end()
             self._metrics.requests_in_progress.dec()
             seconds = time.perf_counter() - started
             method = request.method if request.method in KNOWN_METHODS else "other"
@@ -144,6 +154,25 @@ class RequestContext:
                 },
             )
             request_id_context.reset(reset)
+
+    def _counted(self, request: Request, headers: Headers) -> Callable[[], None]:
+        """Count an answer to a credential; the result ends that. A problem, also as ``state.refusal``: too many are."""
+        try:
+            may_refuse = not getattr(request.state, "is_change", False)
+            return self._answers.take(request.state.actor_id, headers, may_refuse=may_refuse)
+        except ProblemError as error:
+            # What is between may answer with an error of its own. A copy: the frames of this one hold the answer.
+            request.state.refusal = replace(error)
+            raise
+
+
+async def _send_in_parts(send: Send, message: Message) -> None:
+    """A message whose body is sent part by part: each when the client has taken most of those before."""
+    body, at = message.get("body", b""), 0
+    while len(body) - at > PART_BYTES:
+        await send({"type": message["type"], "body": body[at : at + PART_BYTES], "more_body": True})
+        at += PART_BYTES
+    await send({**message, "body": body[at:]} if at else message)
 
 
 _ALWAYS = tuple(

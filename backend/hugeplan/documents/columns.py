@@ -12,7 +12,7 @@ number that is written in another form, costs that part and nothing else, and an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -146,8 +146,8 @@ def _parts(texts: Sequence[bytes], whole: Octets, starts: Integers, lengths: Int
     return parts
 
 
-def unpack_columns(packed: bytes, number: int | None = None) -> list[bytes]:
-    """All texts in their order, or the one of this number alone. ValueError, IndexError: not what was packed."""
+def unpack_columns(packed: bytes, wanted: Sequence[int] | None = None) -> list[bytes]:
+    """All texts in their order, or those of some numbers. ValueError, IndexError: not what was packed."""
     at = 4 + int.from_bytes(packed[:4], "little")
     header = _header.decode(packed[4:at])
     skeletons = []
@@ -155,20 +155,21 @@ def unpack_columns(packed: bytes, number: int | None = None) -> list[bytes]:
         skeletons.append(packed[at : at + size].split(b"0"))
         at += size
     clusters: list[dict[int, list[bytes]]] = []
+    chosen = frozenset(range(len(header.texts)) if wanted is None else wanted)
     for cluster, members in zip(header.clusters, _members(header), strict=True):
         first = packed[at : at + cluster.first_bytes]
         at += cluster.first_bytes
         size = len(cluster.changing) * len(members) * (1 + cluster.planes)
-        wanted = number is None or number in members
         of_cluster = [skeletons[one] for one in cluster.skeletons]
         changes = packed[at : at + size]
-        clusters.append(_texts(cluster, of_cluster, members, (first, changes), number) if wanted else {})
+        is_wanted = not chosen.isdisjoint(members)
+        clusters.append(_texts(cluster, of_cluster, members, (first, changes), chosen) if is_wanted else {})
         at += size
     if at != len(packed):
         raise ValueError(f"{len(packed)} bytes in place of {at}")
     return [
         b"".join(clusters[cluster][index][place] for cluster, place in header.sequences[header.texts[index]])
-        for index in ([number] if number is not None else range(len(header.texts)))
+        for index in (range(len(header.texts)) if wanted is None else wanted)
     ]
 
 
@@ -240,9 +241,9 @@ def _texts(
     skeletons: Sequence[list[bytes]],
     members: Sequence[int],
     streams_of: tuple[bytes, bytes],
-    number: int | None,
+    chosen: Container[int],
 ) -> dict[int, list[bytes]]:
-    """The parts of a cluster in each text. ``streams_of``: its first row and its changes."""
+    """The parts of a cluster in each chosen text. ``streams_of``: its first row and its changes."""
     first, changes = streams_of
     shape = (len(cluster.changing), len(members))
     streams = np.frombuffer(changes, dtype=np.uint8).reshape(1 + cluster.planes, *shape)
@@ -255,7 +256,7 @@ def _texts(
     values = base[:, None] + np.cumsum(scaled * np.array(cluster.scales, dtype=np.int64)[:, None], axis=1)
     found = {}
     for row, index in enumerate(members):
-        if number in (None, index):
+        if index in chosen:
             changed = zip(cluster.changing, values[:, row].tolist(), streams[0, :, row].tolist(), strict=True)
             for column, value, length in changed:
                 numbers[column] = b"%0*d" % (length, value)

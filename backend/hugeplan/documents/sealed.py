@@ -53,27 +53,27 @@ def unseal(block: bytes, sizes_bytes: Sequence[int], number: int, ids: Sequence[
     return whole[ends[number] - sizes_bytes[number] : ends[number]]
 
 
-def unseal_all(block: bytes) -> list[bytes]:
-    """All documents of a block that was sealed without ids. DamagedBlockError."""
-    return _texts(_decompressed(block[1:], at_most=_LARGEST_BYTES), None, ())
+def unseal_all(block: bytes, wanted: Sequence[int] | None = None) -> list[bytes]:
+    """All documents of a block that was sealed without ids, or those of some numbers. DamagedBlockError."""
+    return _texts(_decompressed(block[1:], at_most=_LARGEST_BYTES), wanted, ())
 
 
 def _unsealed(block: bytes, sizes_bytes: Sequence[int], number: int, ids: Sequence[UUID]) -> bytes:
     packed = _decompressed(block[1:], at_most=_LEAST_BYTES + _LARGEST * sum(sizes_bytes))
-    (found,) = _texts(packed, number, ids)
+    (found,) = _texts(packed, [number], ids)
     if len(found) != sizes_bytes[number]:
         raise DamagedBlockError(f"document {number} has {len(found)} bytes in place of {sizes_bytes[number]}")
     return found
 
 
-def _texts(packed: bytes, number: int | None, ids: Sequence[UUID]) -> list[bytes]:
+def _texts(packed: bytes, wanted: Sequence[int] | None, ids: Sequence[UUID]) -> list[bytes]:
     from hugeplan.documents.columns import unpack_columns  # noqa: PLC0415
 
     at = 4 + int.from_bytes(packed[:4], "little")
     try:
         places = msgspec.json.decode(packed[4:at], type=list[int])
-        texts = unpack_columns(packed[at:], number)
-        indexes = range(len(texts)) if number is None else (number,)
+        texts = unpack_columns(packed[at:], wanted)
+        indexes = range(len(texts)) if wanted is None else wanted
         return [
             text if places[index] < 0 else str(ids[index]).encode().join((text[: places[index]], text[places[index] :]))
             for index, text in zip(indexes, texts, strict=True)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from itertools import takewhile
 
 from pydantic import ValidationError
 
@@ -16,6 +17,8 @@ from hugeplan.events.schemas import FleetEvent
 from hugeplan.planner.printable import printable
 
 POLL_SECONDS = 0.5
+REPLAY_SECONDS = 0.1
+"""Between two batches of the past."""
 REMEMBERED = 2000
 _BATCH = 500
 
@@ -43,6 +46,7 @@ class EventFeed:
         self._listeners = 0
         self._news = asyncio.Condition()
         self._somebody = asyncio.Event()
+        self._replaying = asyncio.Lock()
         self._has_ended = False
 
     async def end(self) -> None:
@@ -78,9 +82,11 @@ class EventFeed:
             async with self._database.read() as session:
                 position = await repository.last_event_id(session) if after is None else after
             while True:
+                newest = self._last_id or 0
                 async for event in self._stored(position):
                     position = event.id
                     yield event
+                position = max(position, newest)  # the last ones may be of a kind that is left out
                 async with self._news:
                     while not self._has_ended and (self._last_id is None or self._last_id <= position):
                         await self._news.wait()
@@ -96,14 +102,17 @@ class EventFeed:
     async def _stored(self, position: int) -> AsyncIterator[FleetEvent]:
         """What comes after a position: from memory where it reaches back that far, else from the table."""
         if self._events and self._events[0].id <= position + 1:
-            for event in [event for event in self._events if event.id > position]:
+            for event in reversed([*takewhile(lambda event: event.id > position, reversed(self._events))]):
                 yield event
             return
         while True:
-            async with self._database.read() as session:
+            # The past of all listeners comes batch by batch, so that it takes a small share of the time.
+            async with self._replaying, self._database.read() as session:
                 rows = await repository.events_after(session, position, _BATCH)
             for event in events_of(rows):
                 yield event
             position = rows[-1].id if rows else position
             if len(rows) < _BATCH:
                 return
+            async with self._replaying:
+                await asyncio.sleep(REPLAY_SECONDS)

@@ -27,6 +27,8 @@ _WIDTHS: Final = (
 )  # fmt: skip
 _DEFAULT_SPAN = timedelta(days=1)
 _LONGEST = timedelta(days=3660)
+_MOST_BLOCKS: Final = 100
+"""Blocks of 360 samples that are read for one history: ten days at two samples per minute. Of more the hours are."""
 _GAP_WIDTHS = 3
 """A gap is a time without samples of this many widths, and of five minutes at least."""
 
@@ -77,6 +79,9 @@ _SAMPLES: Final = (
     f" SELECT start_at, {', '.join(['NULL'] * (len(_Totals._fields) - 1))}, numbers FROM sealed_samples"
     " WHERE node_id = :node_id AND start_at < :end AND end_at >= :start"
 )
+_BLOCKS: Final = text(
+    "SELECT count(*) FROM sealed_samples WHERE node_id = :node_id AND start_at < :end AND end_at >= :start"
+)
 _STATEMENTS: Final = {
     "samples": _SAMPLES,
     "hours": _statement("sample_hours", "start_at", _COLUMNS),
@@ -106,6 +111,9 @@ async def get_history(
             [FieldProblem(field="from", value=since.isoformat(), expected="a time before to, within ten years of it")]
         )
     width = width_for(until - since, points)
+    values = {"node_id": node_id, "start": since, "end": until}
+    if width < HOUR and (await session.scalar(_BLOCKS, values) or 0) > _MOST_BLOCKS:
+        width = HOUR
     source = _source(width)
     found = await _points(session, source, node_id, start=since, end=until, width=width)
     return NodeHistory.model_validate(

@@ -6,6 +6,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from sqlalchemy.orm import InstrumentedAttribute, load_only
 from sqlalchemy.orm.attributes import set_committed_value
 from sqlalchemy.sql import ColumnElement
 
+from hugeplan.api.pagination import PAGE_BYTES
 from hugeplan.db.models import (
     NodeRow,
     NodeStateRow,
@@ -50,7 +52,7 @@ from hugeplan.documents.kept import unpack
 from hugeplan.documents.sealed import DamagedBlockError, unseal
 from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.schemas import NodeSummary
-from hugeplan.fleet.sealed_samples import Numbers, Sample, read_numbers, read_samples
+from hugeplan.fleet.sealed_samples import Numbers, Sample, SampleKey, read_numbers, read_samples
 from hugeplan.fleet.selector import NodeSelector, conditions
 
 _logger = logging.getLogger(__name__)
@@ -134,16 +136,27 @@ async def list_nodes(
     after: tuple[Any, UUID] | None,
     limit: int,
 ) -> Sequence[Row[Any]]:
-    """The columns of nodes that a list shows, in order; the last one is the value that they are sorted by."""
+    """The columns of nodes that a list shows, in order, with ``sorted_by`` and ``found``: how many there are, of which
+    the last are left out where the labels of all have more than PAGE_BYTES.
+    """
     value = SORTS[sort]
     key = (value.desc(), NodeRow.id.desc()) if descending else (value.asc(), NodeRow.id.asc())
-    statement: Select[*tuple[Any, ...]] = (
-        select(*_LISTED, value.label("sorted_by")).where(*conditions(selector)).order_by(*key).limit(limit)
-    )
+    statement: Select[*tuple[Any, ...]] = select(*_LISTED, value.label("sorted_by"))
+    statement = statement.where(*conditions(selector)).order_by(*key).limit(limit)
     if after is not None:
         position = tuple_(value, NodeRow.id)
         statement = statement.where(position < after if descending else position > after)
-    return (await session.execute(statement)).all()
+    rows = statement.subquery().c
+    label_bytes = func.octet_length(cast(rows.labels, Text))
+    so_far = func.sum(label_bytes).over(order_by=_in_order(rows, descending), rows=(None, 0))
+    fits = ((so_far <= PAGE_BYTES) | (so_far == label_bytes)).label("fits")
+    listed = select(*rows, func.count().over().label("found"), fits).subquery().c
+    page = select(*(one for one in listed if one is not listed.fits)).where(listed.fits)
+    return (await session.execute(page.order_by(*_in_order(listed, descending)))).all()
+
+
+def _in_order(rows: Any, descending: bool) -> tuple[ColumnElement[Any], ...]:
+    return (rows.sorted_by.desc(), rows.id.desc()) if descending else (rows.sorted_by.asc(), rows.id.asc())
 
 
 async def count_nodes(session: ReadSession, selector: NodeSelector) -> int:
@@ -227,12 +240,12 @@ async def list_samples(
     *,
     start: datetime | None,
     end: datetime | None,
-    after: tuple[datetime, UUID] | None,
+    after: SampleKey | None,
     limit: int,
 ) -> list[Sample]:
     """Samples of a node, newest first, within [start, end). DamagedBlockError."""
-    statement = select(SampleRow.taken_at, SampleRow.report_id, SampleRow.memory, SampleRow.pools)
-    statement = statement.where(SampleRow.node_id == node_id)
+    texts = cast(SampleRow.memory, Text), cast(SampleRow.pools, Text)
+    statement = select(SampleRow.taken_at, SampleRow.report_id, *texts).where(SampleRow.node_id == node_id)
     statement = statement.order_by(SampleRow.taken_at.desc(), SampleRow.report_id.desc()).limit(limit)
     blocks = select(SealedSamplesRow).where(SealedSamplesRow.node_id == node_id)
     if start is not None:
@@ -253,10 +266,8 @@ async def list_samples(
         row = await session.scalar(blocks.order_by(SealedSamplesRow.end_at.desc()).limit(1))
         if row is None or (len(newest) >= limit and row.end_at < newest[limit - 1][0]):
             return [found[key] for key in newest[:limit]]
-        for sample in read_samples(row):
-            key = (sample.taken_at, sample.report_id)
-            if _is_within(key, start, end, after):
-                found[key] = sample
+        for sample in read_samples(row, partial(_is_within, start, end, after), limit):
+            found[sample.taken_at, sample.report_id] = sample
         newest = sorted(found, reverse=True)
         key_of_block = tuple_(SealedSamplesRow.start_at, SealedSamplesRow.first_report_id)
         blocks = blocks.where(
@@ -264,9 +275,7 @@ async def list_samples(
         )
 
 
-def _is_within(
-    key: tuple[datetime, UUID], start: datetime | None, end: datetime | None, after: tuple[datetime, UUID] | None
-) -> bool:
+def _is_within(start: datetime | None, end: datetime | None, after: SampleKey | None, key: SampleKey) -> bool:
     return (start is None or key[0] >= start) and (end is None or key[0] < end) and (after is None or key < after)
 
 

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Query, Request, Response
 
 from hugeplan.access.dependencies import Admin, AdmittedAgent, Planner, Viewer
 from hugeplan.access.gated_route import GatedRoute
-from hugeplan.api.body import RawJson
 from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response, json_row
 from hugeplan.api.dependencies import Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page, json_response
@@ -18,7 +17,7 @@ from hugeplan.api.schemas import Moment
 from hugeplan.benchmarks import service as benchmarks
 from hugeplan.benchmarks.schemas import Run, RunMark
 from hugeplan.fleet import edits, history, service
-from hugeplan.fleet.ingest.direct import store_report
+from hugeplan.fleet.ingest.direct import answer_report
 from hugeplan.fleet.overview_schemas import LabelsWrite, PlanInForceWrite
 from hugeplan.fleet.schemas import (
     HistoryPoint,
@@ -49,9 +48,9 @@ To = Annotated[Moment | None, Query(alias="to", description="Latest time, exclus
         }
     },
 )
-async def reports_create(request: Request, _: AdmittedAgent, body: RawJson) -> Response:
+async def reports_create(request: Request, _: AdmittedAgent) -> Response:
     """Store an agent's report. Idempotent by ``report_id``: the same report again is answered 200."""
-    return await store_report(request, body)
+    return await answer_report(request)
 
 
 @router.get("/nodes.csv", name="nodes_export", response_class=CsvResponse)

@@ -1,11 +1,12 @@
 """Memory samples of one node in one row: numbers that histories add up, and beside them what the samples say in full.
 
-Both are blocks of JSON texts (hugeplan.documents.sealed). Histories unpack the numbers alone.
+Both are blocks of JSON texts (hugeplan.documents.sealed). Histories unpack the numbers alone, lists the samples that
+they show: one may have 4,096 pools.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -37,19 +38,19 @@ class Numbers(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Details(msgspec.Struct, frozen=True):
-    """What a sample says in full."""
+    """What a sample says in full: an object and a list of objects, as JSON."""
 
-    memory: dict[str, Any]
-    pools: list[dict[str, Any]]
+    memory: msgspec.Raw
+    pools: msgspec.Raw
 
 
 class Sample(NamedTuple):
-    """A sample as lists show it."""
+    """A sample as lists show it, its last two parts as JSON: a page may end before they are read."""
 
     taken_at: datetime
     report_id: UUID
-    memory: dict[str, Any]
-    pools: list[dict[str, Any]]
+    memory: str | msgspec.Raw
+    pools: str | msgspec.Raw
 
 
 _numbers = msgspec.json.Decoder(Numbers)
@@ -78,19 +79,23 @@ def read_numbers(blocks: Iterable[bytes], start: datetime, end: datetime | None 
     ]
 
 
-def read_samples(row: Any) -> list[Sample]:
-    """The samples of a row of ``sealed_samples``. DamagedBlockError."""
-    numbers, details = _decoded(_numbers, row.numbers), _decoded(_details, row.details)
-    if not len(numbers) == len(details) == len(row.report_ids):
-        raise DamagedBlockError(f"{len(numbers)} samples, {len(details)} in full, {len(row.report_ids)} reports")
-    return [
-        Sample(one.taken_at, report_id, more.memory, more.pools)
-        for one, report_id, more in zip(numbers, row.report_ids, details, strict=True)
-    ]
+SampleKey = tuple[datetime, UUID]
+"""When a sample was taken, and its report."""
 
 
-def _decoded(decoder: Any, block: bytes) -> list[Any]:
+def read_samples(row: Any, is_wanted: Callable[[SampleKey], bool], limit: int) -> list[Sample]:
+    """The newest wanted samples of a row of ``sealed_samples``, at most so many. DamagedBlockError."""
+    numbers = _decoded(_numbers, row.numbers)
+    if len(numbers) != len(row.report_ids):
+        raise DamagedBlockError(f"{len(numbers)} samples of {len(row.report_ids)} reports")
+    keys = [(one.taken_at, report_id) for one, report_id in zip(numbers, row.report_ids, strict=True)]
+    wanted = sorted((at for at, key in enumerate(keys) if is_wanted(key)), key=keys.__getitem__)[-limit:]
+    found = _decoded(_details, row.details, wanted)
+    return [Sample(*keys[at], more.memory, more.pools) for at, more in zip(wanted, found, strict=True)]
+
+
+def _decoded(decoder: Any, block: bytes, wanted: Sequence[int] | None = None) -> list[Any]:
     try:
-        return [decoder.decode(text) for text in unseal_all(block)]
+        return [decoder.decode(text) for text in unseal_all(block, wanted)]
     except msgspec.MsgspecError as error:
         raise DamagedBlockError(str(error)) from error

@@ -13,11 +13,12 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import ARRAY, DateTime, Row, Select, Uuid, and_, cast, delete, func, select, text, update
+from sqlalchemy import ARRAY, DateTime, Row, Select, Text, Uuid, and_, cast, delete, func, select, text, update
 
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.db.maintenance import FORGET_REFERENCES
@@ -38,7 +39,7 @@ from hugeplan.fleet.sealed_samples import Details, Numbers, microseconds, sealed
 BATCH_ROWS: Final = 360
 """Of one node, in one row: six hours at one report per minute."""
 BATCH_BYTES: Final = 12 << 20
-"""Of documents in one row. Sealing takes about eight times as much memory."""
+"""Of documents, or of pools of samples, in one row. Sealing takes about eight times as much memory."""
 SPAN: Final = timedelta(hours=6)
 """A node is sealed when its oldest row is older by this, so that rows are few: each costs as much as 20 documents."""
 MAX_SHARE: Final = 0.2
@@ -222,11 +223,14 @@ def _readable(
 async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> int:
     """Seal the oldest samples of a node; how many."""
     row = SampleRow
+    pools = cast(row.pools, Text)
+    sizes = await session.scalars(_oldest(select(func.octet_length(pools)), _SAMPLE_KEY, node_id, before))
+    few = sum(size <= BATCH_BYTES for size in accumulate(sizes)) or 1
     statement = select(
         row.taken_at, row.report_id, row.mem_total_bytes, row.mem_available_bytes, row.page_tables_bytes,
-        row.anon_huge_pages_bytes, row.hugetlb_bytes, row.pool_idle_bytes, row.memory, row.pools,
+        row.anon_huge_pages_bytes, row.hugetlb_bytes, row.pool_idle_bytes, row.memory, pools.label("pools"),
     )  # fmt: skip
-    rows = (await session.execute(_oldest(statement, _SAMPLE_KEY, node_id, before))).all()
+    rows = (await session.execute(_oldest(statement, _SAMPLE_KEY, node_id, before).limit(few))).all()
     if not rows:
         return 0
     numbers, details = await asyncio.to_thread(sealed_block, [_sample(one) for one in rows])
@@ -253,7 +257,7 @@ def _sample(row: Row[Any]) -> tuple[Numbers, Details]:
         pool_idle_bytes=row.pool_idle_bytes,
         anon_shmem_bytes=None if anon is None or shmem is None else anon + shmem,
     )
-    return numbers, Details(row.memory, row.pools)
+    return numbers, Details(msgspec.Raw(msgspec.json.encode(row.memory)), msgspec.Raw(row.pools))
 
 
 _FORGET_REPORTS: Final = text(

@@ -16,6 +16,7 @@ from hugeplan.db.session import ReadSession, WriteSession
 ENDED: Final = ("done", "failed", "cancelled")
 GONE_AT_ONCE: Final = 10
 """Fleet plans that one statement deletes: each has a line per node."""
+_NO_SCENARIO: Final = defer(FleetPlanRow.scenario, raiseload=True)
 _ROW_BYTES: Final = 200
 """Of a row, beside its large columns."""
 
@@ -26,9 +27,10 @@ async def add_job(session: WriteSession, row: FleetPlanRow) -> None:
     await session.flush()
 
 
-async def get_job(session: ReadSession, job_id: UUID) -> FleetPlanRow | None:
-    """A job by id."""
-    row: FleetPlanRow | None = await session.scalar(select(FleetPlanRow).where(FleetPlanRow.id == job_id))
+async def get_job(session: ReadSession, job_id: UUID, *, with_scenario: bool = False) -> FleetPlanRow | None:
+    """A job by id. Its scenario has up to a megabyte, which few need."""
+    statement = select(FleetPlanRow).where(FleetPlanRow.id == job_id)
+    row: FleetPlanRow | None = await session.scalar(statement if with_scenario else statement.options(_NO_SCENARIO))
     return row
 
 
@@ -76,7 +78,7 @@ async def make_room(session: WriteSession, author_id: UUID | None, *, most: int,
 
 async def list_jobs(session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int) -> Sequence[FleetPlanRow]:
     """Jobs, newest first, without their scenarios."""
-    statement = select(FleetPlanRow).options(defer(FleetPlanRow.scenario, raiseload=True))
+    statement = select(FleetPlanRow).options(_NO_SCENARIO)
     statement = statement.order_by(FleetPlanRow.created_at.desc(), FleetPlanRow.id.desc()).limit(limit)
     if after is not None:
         statement = statement.where(tuple_(FleetPlanRow.created_at, FleetPlanRow.id) < after)

@@ -38,6 +38,8 @@ from hugeplan.settings import Settings
 FINISHED: Final = frozenset(repository.ENDED)
 SEVERITIES: Final[tuple[Literal["fine", "attention", "wrong"], ...]] = ("fine", "attention", "wrong")
 PROGRESS_SECONDS = 0.25
+MOST_PROGRESS_SECONDS = 2.0
+"""Between looks at a job that does not get on, such as one that waits for its turn."""
 _ROWS_AT_ONCE: Final = 20
 """A group of nodes with 1,024 NUMA nodes has about 120 kB of pools."""
 _PLAN = TypeAdapter(Plan)
@@ -82,8 +84,8 @@ def _job(row: FleetPlanRow) -> FleetPlanJob:
     return FleetPlanJob.model_validate(values | {"selector": NodeSelector.model_validate(row.selector)})
 
 
-async def _stored(session: ReadSession, job_id: UUID) -> FleetPlanRow:
-    row = await repository.get_job(session, job_id)
+async def _stored(session: ReadSession, job_id: UUID, *, with_scenario: bool = False) -> FleetPlanRow:
+    row = await repository.get_job(session, job_id, with_scenario=with_scenario)
     if row is None:
         raise NotFoundError(f"There is no fleet plan {job_id}.")
     return row
@@ -91,7 +93,7 @@ async def _stored(session: ReadSession, job_id: UUID) -> FleetPlanRow:
 
 async def get_job(session: ReadSession, job_id: UUID) -> FleetPlanDetail:
     """A job with its scenario."""
-    row = await _stored(session, job_id)
+    row = await _stored(session, job_id, with_scenario=True)
     return FleetPlanDetail(**_job(row).model_dump(), scenario=row.scenario)
 
 
@@ -125,16 +127,18 @@ async def cancel_job(session: WriteSession, job_id: UUID) -> FleetPlanJob:
 async def progress(database: Database, job_id: UUID) -> AsyncGenerator[FleetPlanJob]:
     """The job whenever it got on, and once more when it has ended."""
     before: tuple[object, ...] | None = None
+    pause = PROGRESS_SECONDS
     while True:
         async with database.read() as session:
             job = _job(await _stored(session, job_id))
         now = (job.status, job.nodes_done, job.plans_computed)
+        pause = min(2 * pause, MOST_PROGRESS_SECONDS) if now == before else PROGRESS_SECONDS
         if now != before:
             before = now
             yield job
         if job.status in FINISHED:
             return
-        await asyncio.sleep(PROGRESS_SECONDS)
+        await asyncio.sleep(pause)
 
 
 def _group(row: FleetPlanGroupRow) -> FleetPlanGroup:

@@ -9,13 +9,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from hugeplan.inventory.model import FoundNode, Inventory, InventoryError
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import EVERYTHING_IN_USE, MIB, NodeFacts, NumaNode, Reservations, Tenant
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size
 
+_MOST_BYTES: Final = 1 << 60
 _UNKNOWN: Final = (
     "pools, NUMA nodes and databases: Ansible's facts do not hold them",
     "memory over time: the facts were gathered at one moment",
@@ -70,14 +71,14 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
     for start in starts:
         try:
             yield start["host"], decoder.raw_decode(text, start.end())[0]
-        except json.JSONDecodeError as error:
-            raise InventoryError(f"{path}, host {start['host']}: not valid JSON: {error.msg}") from error
+        except (ValueError, RecursionError) as error:
+            raise InventoryError(f"{path}, host {start['host']}: not valid JSON: {error}") from error
 
 
 def _json(data: bytes, name: str) -> Any:
     try:
         return json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InventoryError(f"{name}: not valid JSON: {error}") from error
 
 
@@ -94,7 +95,7 @@ def _facts(document: Any) -> Mapping[str, Any]:
 def _node(host: str, document: Any) -> FoundNode | str:
     facts = _facts(document)
     total = facts.get("memtotal_mb")
-    if not isinstance(total, int) or total <= 0:
+    if not _is_mib(total) or total == 0:
         message = document.get("msg") if isinstance(document, Mapping) else None
         return str(message) if message else "it has no ansible_memtotal_mb"
     unknown = ["MemTotal to the byte: Ansible rounds it down to MiB"]
@@ -143,4 +144,9 @@ def _used_mib(facts: Mapping[str, Any]) -> int | None:
     memory = facts.get("memory_mb")
     nocache = memory.get("nocache") if isinstance(memory, Mapping) else None
     used = nocache.get("used") if isinstance(nocache, Mapping) else None
-    return used if isinstance(used, int) and used >= 0 else None
+    return used if _is_mib(used) else None
+
+
+def _is_mib(value: object) -> TypeGuard[int]:
+    """Whether a fact is a size that a machine may have."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value * MIB <= _MOST_BYTES

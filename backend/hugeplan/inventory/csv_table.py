@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -63,30 +64,30 @@ def read_csv(text: str, name: str) -> Inventory:
         what = f"the column {missing[0]} is missing" if missing else "a column is there twice"
         raise InventoryError(f"{name}: line 1: {what}")
     nodes: dict[str, FoundNode] = {}
+    databases: dict[str, dict[str, FoundDatabase]] = defaultdict(dict)
     for line, cells in rows[1:]:
         if len(cells) != len(header):
             raise InventoryError(f"{name}: line {line}: {len(cells)} cells, expected {len(header)}")
         row = {column: cell for column, cell in zip(header, cells, strict=True) if cell}
         try:
-            _take(row, nodes)
+            _take(row, nodes, databases)
         except PlannerError as error:
             raise InventoryError(f"{name}: line {line}: {error}") from error
     if not nodes:
         raise InventoryError(f"{name}: no rows under the header")
-    found = tuple(_told_apart(nodes[key]) for key in sorted(nodes))
+    found = tuple(_told_apart(replace(nodes[key], databases=tuple(databases[key].values()))) for key in sorted(nodes))
     return Inventory(source=f"table {name}", nodes=found, unknown=_UNKNOWN)
 
 
-def _take(row: Row, nodes: dict[str, FoundNode]) -> None:
+def _take(row: Row, nodes: dict[str, FoundNode], databases: dict[str, dict[str, FoundDatabase]]) -> None:
     host = row.get("host")
     if host is None:
         raise PlannerError("host", "", "a name")
     if host not in nodes:
         nodes[host] = _node(host, row)
     if "engine" in row:
-        node = nodes[host]
-        found = _database(host, row, {one.instance.name for one in node.databases})
-        nodes[host] = replace(node, databases=(*node.databases, found))
+        found = _database(host, row, databases[host])
+        databases[host][found.instance.name] = found
 
 
 def _told_apart(node: FoundNode) -> FoundNode:
@@ -167,7 +168,7 @@ def _size_unknown(engine: Engine, settings: Mapping[str, str]) -> tuple[str, ...
     return (f"{engine.sized_by[0]}: not in the table, the engine's default is taken",)
 
 
-def _database(host: str, row: Row, taken: set[str]) -> FoundDatabase:
+def _database(host: str, row: Row, taken: Collection[str]) -> FoundDatabase:
     engine = engine_named(row["engine"]).name
     settings: dict[str, str] = {}
     for part in row.get("settings", "").split(";"):

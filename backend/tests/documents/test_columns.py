@@ -23,8 +23,9 @@ NUMBERS = st.integers(0, 10**40).map(lambda value: b"%d" % value) | st.integers(
 def test_any_texts(texts: list[bytes], data: st.DataObject) -> None:
     packed = pack_columns(texts)
     assert unpack_columns(packed) == texts
-    number = data.draw(st.integers(0, len(texts) - 1))
-    assert unpack_columns(packed, number) == [texts[number]]
+    wanted = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=4))
+    assert unpack_columns(packed, wanted) == [texts[number] for number in wanted]
+    assert unseal_all(seal(texts), wanted) == [texts[number] for number in wanted]
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=8))

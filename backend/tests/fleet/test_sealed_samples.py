@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import sys
+import tracemalloc
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -20,12 +21,16 @@ from sqlalchemy.exc import SQLAlchemyError
 from support.reports import GIB, report
 from support.service import Service, assert_problem
 
+from hugeplan.db.models import SampleRow
+from hugeplan.documents.sealed import unseal_all
+from hugeplan.fleet import repository
 from hugeplan.fleet.reparse import reparse
-from hugeplan.fleet.sealing import seal_round
+from hugeplan.fleet.sealing import BATCH_BYTES, seal_round
 from hugeplan.fleet.stored import read_histories
 from hugeplan.settings import Settings
 
 HOUR = 3600.0
+MOST_POOLS = 4096
 NODES = "/api/v1/nodes"
 
 
@@ -155,6 +160,59 @@ async def test_a_damaged_block_is_named_and_longer_spans_are_read(
     month = {"from": (now - timedelta(days=30)).isoformat()}
     points = (await viewer.get(f"{NODES}/{node}/history", params=month)).json()["points"]
     assert sum(point["samples"] for point in points) == 6
+
+
+async def many_pools(service: Service, agent: httpx.AsyncClient, count: int) -> str:
+    """A node with samples of as many pools as one may have, with numbers of their own."""
+    node = await stored(agent, 1, newest=datetime.now(UTC), every=timedelta(0))
+    chance = random.Random(3)
+    async with service.database.write() as session:
+        for number in range(count):
+            pools = [
+                {
+                    "numa_node": at // 4,
+                    "page_bytes": 2 << 20,
+                    "nr_hugepages": chance.randrange(10**12),
+                    "free_hugepages": 0,
+                }
+                for at in range(MOST_POOLS)
+            ]
+            session.add(
+                SampleRow(
+                    node_id=uuid.UUID(node), taken_at=datetime.now(UTC) - timedelta(hours=12, minutes=number),
+                    report_id=uuid.uuid4(), mem_total_bytes=GIB, memory={"mem_total_bytes": GIB}, pools=pools,
+                )
+            )  # fmt: skip
+    return node
+
+
+async def test_large_samples_are_sealed_a_few_at_a_time(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    """A block that says more than is ever read could not be read back."""
+    node = await many_pools(service, agent, 50)
+    before = await all_samples(viewer, node, limit=7)
+    assert await seal_round(service.database, HOUR) == (0, 50)
+    async with service.database.read() as session:
+        blocks = (await session.scalars(text("SELECT details FROM sealed_samples"))).all()
+    sizes = [sum(map(len, unseal_all(block))) for block in blocks]
+    assert len(sizes) > 1
+    assert max(sizes) < 1.1 * BATCH_BYTES
+    assert await all_samples(viewer, node, limit=7) == before
+
+
+async def test_of_a_block_is_read_what_a_list_shows(service: Service, agent: httpx.AsyncClient) -> None:
+    node = uuid.UUID(await many_pools(service, agent, 50))
+    await seal_round(service.database, HOUR)
+    async with service.database.read() as session:
+        tracemalloc.start()
+        try:
+            found = await repository.list_samples(session, node, start=None, end=None, after=None, limit=2)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert len(found) == 2
+    assert peak < 64 * 2**20, f"{peak / 2**20:.0f} MiB"
 
 
 async def test_a_full_disk_leaves_both_forms_whole(

@@ -124,6 +124,8 @@ def measure(running: Target, attack: Attack, passes: int) -> Cost:
     except Exception as error:
         cost.wrong.append(f"{type(error).__name__}: {error}"[:300])
         running.server.kill()  # it may be at work for ever
+    if attack.undo is not None:
+        attack.undo(running)
     if running.server.process is None or running.server.process.poll() is not None:
         cost.wrong.append("the service ended")
         running.server.start()

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 import httpx
+import psycopg
 
 from hugeplan import embedded
 from hugeplan.access.schemas import Role
@@ -84,6 +85,11 @@ class Target:
         with self.client(role, more.pop("timeout_seconds", TIMEOUT_SECONDS)) as client:
             return client.request(method, f"/api/v1{path}", **more)
 
+    def execute(self, statement: str, **values: Any) -> None:
+        """One statement of SQL: what many requests before would have left."""
+        with psycopg.connect(self.server.database_url) as connection:
+            connection.execute(statement, values)  # type: ignore[arg-type]
+
     def connect(self, receive_bytes: int | None = None) -> socket.socket:
         """A plain connection; one that takes no more than ``receive_bytes`` before it is read."""
         opened = socket.socket()
@@ -98,7 +104,8 @@ class Target:
 class Attack:
     """One attack. ``run`` makes it once and says in a word how it was answered, or raises WrongAnswerError.
 
-    ``requests``: how many it makes, each of which may cost as much as the budget says. ``prepare`` is not measured.
+    ``requests``: how many it makes, each of which may cost as much as the budget says. ``prepare`` and ``undo``, which
+    takes away what it would leave to others, are not measured.
     ``at_once``: its requests are made together, and may hold nobody up for longer than one of them. ``in_tests``:
     whether the test suite runs it; one that waits for a time limit of many seconds may say no.
     """
@@ -107,6 +114,7 @@ class Attack:
     run: Callable[[Target], str]
     requests: int = 1
     prepare: Callable[[Target], object] | None = None
+    undo: Callable[[Target], object] | None = None
     in_tests: bool = True
     at_once: bool = False
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Final
 from uuid import UUID
 
 from fastapi import Request
@@ -18,7 +18,8 @@ from hugeplan.access.gated_route import Intake
 from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.machines import Hints
 from hugeplan.access.schemas import Role
-from hugeplan.api.body import JsonBody, beside_loop, no_body, read_body
+from hugeplan.api.bodies_in_flight import LARGE_BYTES
+from hugeplan.api.body import beside_loop, no_body, read_body
 from hugeplan.api.json_body import parse_json
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.ratelimit import RateLimiter
@@ -30,6 +31,8 @@ from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.settings import Settings
 
 _AGENTS = frozenset({Role.AGENT})
+LEAST_BYTES: Final = 3072
+"""What a small report counts as in a day's worth, for its rows: by default that is one per second."""
 
 
 async def answer_report(request: Request) -> Response:
@@ -37,7 +40,7 @@ async def answer_report(request: Request) -> Response:
     intake: Intake = request.app.state.intake
     await intake.gate.admit(request, _AGENTS)
     whose = str(request.state.actor_id)
-    async with intake.bodies.body(whose) as body:
+    async with intake.bodies.body(whose, LARGE_BYTES) as body:
         raw = await read_body(request, intake.limits, body.add)
         if not raw:
             raise no_body()
@@ -54,22 +57,14 @@ async def _answer(request: Request, raw: bytes, whose: str) -> Response:
     reader: ReportReader = request.app.state.report_reader
     done = await reader.read(raw)
     if done is not None:
-        incoming = taken_over(done, token_id=UUID(request.state.actor_id), now=datetime.now(UTC))
+        incoming = taken_over(done, token_id=UUID(whose), now=datetime.now(UTC))
         return await _store(request, incoming)
 
     def read() -> Incoming:
-        return _read(request, raw, parse_json(raw, intake.limits.json))
+        document = parse_json(raw, intake.limits.json)
+        return read_report(raw, document, token_id=UUID(whose), now=datetime.now(UTC))
 
     return await _store(request, await beside_loop(len(raw), intake.limits, read))
-
-
-async def store_report(request: Request, body: JsonBody) -> Response:
-    """Store the report in a body that was read: 201, or 200 when it was stored before. Problems are raised."""
-    return await _store(request, _read(request, body.raw, body.document))
-
-
-def _read(request: Request, raw: bytes, document: Any) -> Incoming:
-    return read_report(raw, document, token_id=UUID(request.state.actor_id), now=datetime.now(UTC))
 
 
 async def _store(request: Request, incoming: Incoming) -> Response:
@@ -77,7 +72,8 @@ async def _store(request: Request, incoming: Incoming) -> Response:
     metrics: Metrics = request.app.state.metrics
     settings: Settings = request.app.state.settings
     limiter: RateLimiter = request.app.state.rate_limiter
-    limiter.spend_bytes(str(incoming.token_id), len(incoming.document), settings.report_bytes_per_day)
+    kept_bytes = max(LEAST_BYTES, len(incoming.document))
+    limiter.spend_bytes(str(incoming.token_id), kept_bytes, settings.report_bytes_per_day)
     try:
         receipt = await writer.store(await _admit_machine(request, incoming))
     except UnauthenticatedError:

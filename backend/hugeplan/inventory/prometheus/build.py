@@ -260,6 +260,8 @@ def _exported_settings(tables: Tables) -> dict[tuple[PodKey, str], dict[str, str
     rows = {metric: (engine, setting, suffix) for metric, engine, setting, suffix in queries.SETTINGS}
     found: dict[tuple[PodKey, str], dict[str, str]] = {}
     for one in tables.query(f'{{__name__=~"{names}"}}'):
+        if one.labels.get("__name__") not in rows:
+            continue
         engine, setting, suffix = rows[one.labels["__name__"]]
         key = (one.labels.get("exported_namespace") or one.labels.get("namespace", ""),
                one.labels.get("exported_pod") or one.labels.get("pod", ""))  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import msgspec
 from hugeplan.inventory.model import InventoryError
 
 _BODY_MAX = 512 * 2**20
+_MOST = 2.0**62
 #: For one query, from its first byte to the answer's last: a server that takes longer is asked for less.
 TIMEOUT_SECONDS = 15.0
 TOKEN_VARIABLE = "HUGEPLAN_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
@@ -161,17 +161,18 @@ def _series(one: Any) -> Series | None:
         return None
     points = _points(one["values"] if "values" in one else [one.get("value")])
     labels = one.get("metric")
-    return Series(labels if isinstance(labels, dict) else {}, points) if points else None
+    known = {name: text for name, text in labels.items() if isinstance(text, str)} if isinstance(labels, dict) else {}
+    return Series(known, points) if points else None
 
 
 def _points(found: Any) -> list[tuple[float, float]]:
-    """Finite points; NaN and infinities of a recording rule say nothing of memory."""
+    """Points that a machine may have; NaN and infinities of a recording rule say nothing of memory."""
     points = []
     for point in found if isinstance(found, list) else ():
         try:
             moment, value = float(point[0]), float(point[1])
-        except (TypeError, ValueError, IndexError):
+        except (TypeError, ValueError, IndexError, KeyError, OverflowError):
             continue
-        if math.isfinite(value):
+        if abs(moment) < _MOST and abs(value) < _MOST:  # NaN is not
             points.append((moment, value))
     return points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ from hugeplan.planner.model import (
 )
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, kernel_page_sizes
 
+_NUMA_ID = re.compile(r"[0-9]{1,4}", re.ASCII)
 _UNKNOWN = (
     "pools of other than the default size: node_exporter shows the default size alone, so a 1G pool is not seen",
     "databases on this host: node_exporter does not name them, their memory is part of what is in use",
@@ -85,13 +87,13 @@ def read_hosts(tables: Tables) -> list[Host]:
         )
     for one in tables.query(queries.MEMINFO):
         instance = one.labels.get("instance", "")
-        entry = one.labels["__name__"].removeprefix("node_memory_").removesuffix("_bytes")
+        entry = one.labels.get("__name__", "").removeprefix("node_memory_").removesuffix("_bytes")
         named = one.labels.get("node") or one.labels.get("nodename") or instance
         hosts.setdefault(instance, Host(instance=instance, name=named)).values[entry] = int(one.value)
     for one in tables.query(queries.NUMA):
-        node, entry = one.labels.get("node", ""), one.labels["__name__"].removeprefix("node_memory_numa_")
+        node, entry = one.labels.get("node", ""), one.labels.get("__name__", "").removeprefix("node_memory_numa_")
         host = hosts.get(one.labels.get("instance", ""))
-        if host is not None and node.isdigit():
+        if host is not None and _NUMA_ID.fullmatch(node):
             host.numa.setdefault(int(node), {})[entry] = int(one.value)
     for one in tables.query(queries.CPUS):
         host = hosts.get(one.labels.get("instance", ""))

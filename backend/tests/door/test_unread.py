@@ -1,0 +1,169 @@
+"""Answers that nobody reads, bodies that never end, and streams: of each, one credential may have so much at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import text
+from support.reports import report
+from support.server import MIB, Server, serving
+from support.service import Service, assert_problem
+
+from hugeplan import embedded
+from hugeplan.access.schemas import Role
+from hugeplan.api import bodies_in_flight
+from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight
+from hugeplan.errors import RateLimitedError, UnavailableError
+
+API = "/api/v1"
+CONNECTIONS = 60
+LARGE = [letter * 900_000 for letter in "abcdefg"]
+
+
+@pytest.fixture
+def server(postgres: embedded.EmbeddedPostgres, template: str, tmp_path: Path) -> Iterator[Server]:
+    database = f"unread_{uuid.uuid4().hex}"
+    postgres.ensure_database(database, template)
+    with serving(postgres.url(database), tmp_path) as running:
+        yield running
+
+
+def ask(server: Server, path: str) -> socket.socket:
+    """Ask on a connection that takes little before it is read."""
+    opened = socket.socket()
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    opened.settimeout(20)
+    opened.connect(("127.0.0.1", server.port))
+    opened.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.admin_token}\r\n\r\n".encode())
+    return opened
+
+
+def test_large_answers_that_nobody_reads_are_bounded(server: Server) -> None:
+    with httpx.Client(
+        base_url=server.url, headers={"Authorization": f"Bearer {server.admin_token}"}, timeout=60
+    ) as admin:
+        agent = admin.post(f"{API}/tokens", json={"name": "a", "role": "agent"}).json()["token"]
+        headers = {"Authorization": f"Bearer {agent}"}
+        sent = admin.post(f"{API}/reports", json=report() | {"unknown": LARGE}, headers=headers)
+        assert sent.status_code == 201, sent.text
+        path = f"{API}/nodes/{sent.json()['node_id']}/report"
+        size = len(admin.get(path).content)
+        assert size > 6 * MIB
+        before = server.status_bytes("VmHWM")
+        held = [ask(server, path) for _ in range(CONNECTIONS)]
+        try:
+            statuses = [opened.recv(16)[9:12] for opened in held]
+            grown = server.status_bytes("VmHWM") - before
+            assert set(statuses) == {b"200", b"429"}
+            assert statuses.count(b"200") <= bodies_in_flight.BYTES_OF_ONE // size + 1
+            assert grown < 64 * MIB, f"{grown / MIB:.0f} MiB for {CONNECTIONS} answers that nobody reads"
+            assert admin.get(f"{API}/nodes").status_code == 200  # what is small is answered
+        finally:
+            for opened in held:
+                opened.close()
+        # What they held is given back when they leave.
+        assert len(admin.get(path).content) == size
+
+
+def test_large_bodies_that_never_end_are_bounded(server: Server) -> None:
+    head = (
+        f"POST {API}/plans/preview HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.admin_token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {4 * MIB}\r\n\r\n"
+    ).encode()
+    before = server.status_bytes("VmHWM")
+    held = []
+    try:
+        for _ in range(CONNECTIONS):
+            opened = server.connect(20)
+            held.append(opened)
+            with contextlib.suppress(OSError):  # what is refused may be closed
+                opened.sendall(head + b'{"x": "' + b"x" * (3 * MIB))
+        grown = server.status_bytes("VmHWM") - before
+        refused = 0
+        for opened in held:
+            opened.settimeout(0.2)
+            with contextlib.suppress(OSError):
+                refused += opened.recv(16).startswith(b"HTTP/1.1 429")
+        assert refused > CONNECTIONS / 2
+        assert grown < 64 * MIB, f"{grown / MIB:.0f} MiB for {CONNECTIONS} bodies that never end"
+        with httpx.Client(
+            base_url=server.url, headers={"Authorization": f"Bearer {server.admin_token}"}, timeout=60
+        ) as admin:
+            assert admin.get(f"{API}/nodes").status_code == 200
+    finally:
+        for opened in held:
+            opened.close()
+
+
+async def test_a_change_is_refused_before_it_is_made(service: Service, planner: httpx.AsyncClient) -> None:
+    """A change whose answer cannot be given would have been made all the same."""
+    body = {"name": "s", "scenario": {"node": {"memory": "1GiB"}}}
+    assert (await planner.post(f"{API}/scenarios", json=body)).status_code == 201
+    token = await newest_token(service)
+    end = service.app.state.intake.answers.take(
+        token, [(b"content-length", b"%d" % bodies_in_flight.BYTES_OF_ONE)], may_refuse=True
+    )
+    refused = assert_problem(await planner.post(f"{API}/scenarios", json=body), 429, "rate-limited")
+    assert "unread answers" in refused["detail"]
+    end()
+    assert len((await planner.get(f"{API}/scenarios")).json()["items"]) == 1
+
+
+async def newest_token(service: Service) -> str:
+    """The id of the credential that was made last."""
+    async with service.database.read() as session:
+        found = await session.scalar(text("SELECT id FROM tokens ORDER BY created_at DESC LIMIT 1"))
+    return str(found)
+
+
+async def test_a_large_answer_comes_whole(agent: httpx.AsyncClient, viewer: httpx.AsyncClient) -> None:
+    """Around the size of a part and of some parts: no byte is lost or doubled."""
+    base = len(json.dumps(report() | {"unknown": ""}).encode())
+    for parts in (1, 2, 3):
+        for off in (-1, 0, 1):
+            document = report()
+            document["unknown"] = "x" * (parts * PART_BYTES - base + off)
+            raw = json.dumps(document).encode()
+            sent = await agent.post(f"{API}/reports", content=raw, headers={"Content-Type": "application/json"})
+            params = {"report_id": document["report_id"]}
+            answer = await viewer.get(f"{API}/nodes/{sent.json()['node_id']}/report", params=params)
+            assert answer.content == raw
+            assert answer.headers["Content-Length"] == str(len(raw))
+
+
+async def test_streams_of_one_credential_are_bounded(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies_in_flight, "STREAMS_OF_ONE", 2)
+    viewer, other = await service.client_as(Role.VIEWER), await service.client_as(Role.VIEWER)
+    answers = await asyncio.gather(*(viewer.get(f"{API}/events") for _ in range(5)), other.get(f"{API}/events"))
+    assert sorted(one.status_code for one in answers) == [200, 200, 200, 429, 429, 429]
+    assert answers[-1].status_code == 200
+    refused = next(one for one in answers if one.status_code == 429)
+    assert "streams of events" in assert_problem(refused, 429, "rate-limited")["detail"]
+    # Those that ended make room.
+    assert (await viewer.get(f"{API}/events")).status_code == 200
+
+
+def test_what_is_counted_is_given_back() -> None:
+    found = AnswersInFlight()
+    most = bodies_in_flight.BYTES_OF_ONE
+    large, stream = [(b"content-length", b"%d" % most)], [(b"content-type", b"text/event-stream; charset=utf-8")]
+    ends = [found.take(whose, large, may_refuse=True) for whose in "abc"]
+    with pytest.raises(RateLimitedError, match="16 MiB of unread answers"):
+        found.take("a", [(b"content-type", b"text/csv")], may_refuse=True)
+    with pytest.raises(UnavailableError):
+        found.take("d", large, may_refuse=True)
+    ends.append(found.take("d", large, may_refuse=False))  # a change that was made is answered
+    ends.append(found.take("a", [(b"content-length", b"%d" % PART_BYTES)], may_refuse=True))
+    ends.append(found.take("a", stream, may_refuse=True))
+    for end in ends:
+        end()
+    assert not found._bytes._of_one
+    assert not found._streams._of_one

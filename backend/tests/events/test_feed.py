@@ -1,0 +1,69 @@
+"""The stream of events of one process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+from sqlalchemy import text
+from support.service import Service
+
+from hugeplan.events import feed, repository
+from hugeplan.events.feed import EventFeed
+
+ADD = "INSERT INTO events (at, kind, text) SELECT now(), :kind, 'x' FROM generate_series(1, :count)"
+
+
+async def add(service: Service, kind: str, count: int = 1) -> None:
+    async with service.database.write() as session:
+        await session.execute(text(ADD), {"kind": kind, "count": count})
+
+
+async def test_an_event_of_a_later_version_keeps_no_listener_busy(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = 0
+    known = repository.events_after
+
+    async def counted(*arguments: object) -> object:
+        nonlocal reads
+        reads += 1
+        return await known(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(repository, "events_after", counted)
+    monkeypatch.setattr(feed, "POLL_SECONDS", 0.01)
+    heard = EventFeed(service.database)
+    reading = asyncio.create_task(heard.run_forever())
+    try:
+        async with aclosing(heard.listen(None)) as events, asyncio.timeout(20):
+            waiting = asyncio.ensure_future(anext(events))
+            while heard._last_id is None:
+                await asyncio.sleep(0.01)
+            await add(service, "of_a_later_version")
+            newest = heard._last_id
+            while heard._last_id == newest:
+                await asyncio.sleep(0.01)
+            monkeypatch.setattr(heard, "_read", _nothing)  # only the listener reads from now on
+            before = reads
+            await asyncio.sleep(0.2)  # a listener that goes round reads dozens of times
+            assert reads - before <= 2
+            monkeypatch.undo()
+            await add(service, "run_added")
+            assert (await waiting).kind == "run_added"
+    finally:
+        reading.cancel()
+
+
+async def _nothing() -> None:
+    """Looks at no table."""
+
+
+async def test_the_past_comes_whole_and_in_order(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_BATCH", 10)
+    monkeypatch.setattr(feed, "REPLAY_SECONDS", 0.001)
+    await add(service, "run_added", 35)
+    heard = EventFeed(service.database)
+    async with asyncio.timeout(20), aclosing(heard.listen(0)) as events:
+        ids = [(await anext(events)).id for _ in range(35)]
+    assert ids == sorted(set(ids))

@@ -1,0 +1,164 @@
+"""Sources that somebody else wrote: whatever they hold, the answer is an inventory or one sentence, and comes soon."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.http_server import answering
+
+from hugeplan.inventory.ansible import read_ansible
+from hugeplan.inventory.answer import answer
+from hugeplan.inventory.csv_table import read_csv
+from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.model import Inventory, InventoryError
+from hugeplan.inventory.prometheus import read_prometheus
+from hugeplan.inventory.text import inventory_text
+
+HEAD = "host,memory,used,engine,version,database,settings\n"
+GROWTH = 3.2
+LEAST_SECONDS = 0.05
+
+
+def told(read: Callable[[], Inventory]) -> str:
+    """The answer, or the sentence."""
+    try:
+        return inventory_text(answer(read()))
+    except InventoryError as error:
+        return str(error)
+
+
+TABLES: dict[str, Callable[[int], str]] = {
+    "databases of one host": lambda n: HEAD + "a,64Gi,,postgresql,17,,shared_buffers=1MB\n" * (n // 4),
+    "names that meet": lambda n: HEAD + "".join(f"a,64Gi,,postgresql,17,postgresql-{i},\n" for i in range(n // 4)),
+    "hosts": lambda n: HEAD + "".join(f"h{i},64Gi,,,,,\n" for i in range(n)),
+    "settings of one row": lambda n: HEAD + 'a,64Gi,,postgresql,17,,"' + ";".join(f"s{i}=1" for i in range(n)) + '"\n',
+    "columns": lambda n: ",".join(f"c{i}" for i in range(n)) + "\n",
+    "quotes": lambda n: HEAD + '"' * n,
+    "quoted separators": lambda n: ',"' * n + "\n",
+    "spaces": lambda n: HEAD + "a,64Gi" + " " * n + ",,,,,\n",
+    "newlines": lambda n: HEAD + "\n" * n,
+    "NULs": lambda n: HEAD + "\0" * n,
+}
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_twice_a_table_takes_twice_the_time(what: str) -> None:
+    taken = []
+    for size in (4_000, 8_000):
+        text = TABLES[what](size)
+        best = float("inf")
+        for _ in range(3):
+            begun = time.process_time()
+            with suppress(InventoryError):
+                read_csv(text, "t")
+            best = min(best, time.process_time() - begun)
+        taken.append(best)
+    assert taken[1] < max(LEAST_SECONDS, GROWTH * taken[0]), taken
+
+
+FACTS: dict[str, Any] = {
+    "deep": "[" * 100_000,
+    "deep and whole": '{"ansible_facts": {"ansible_memtotal_mb": 1, "x": ' + "[" * 900 + "]" * 900 + "}}",
+    "deep in the module's output": 'h | SUCCESS => {"a": ' + "[" * 100_000,
+    "a long number": '{"ansible_memtotal_mb": ' + "9" * 5_000 + "}",
+    "more memory than there is": '{"ansible_memtotal_mb": ' + "9" * 300 + "}",
+    "a truth for a size": '{"ansible_memtotal_mb": true}',
+    "more processors than there are": '{"ansible_memtotal_mb": 1024, "ansible_processor_vcpus": 1' + "0" * 300 + "}",
+    "used more than there is": '{"ansible_memtotal_mb": 1024, "ansible_memory_mb": {"nocache": {"used": 1'
+    + "0" * 200
+    + "}}}",
+    "lists for words": json.dumps({"ansible_memtotal_mb": 1024, "ansible_nodename": [1], "ansible_kernel": [2]}),
+    "no object": "[1, 2]",
+    "NaN": '{"ansible_memtotal_mb": NaN}',
+    "a name of terminal codes": json.dumps({"ansible_memtotal_mb": 1024, "ansible_nodename": "\x1b]0;x\x07\u202e"}),
+    "a kernel of digits": json.dumps({"ansible_memtotal_mb": 1024, "ansible_kernel": "+" + "1" * 5_000 + "k"}),
+    "hosts without facts": json.dumps({f"h{number}": {} for number in range(5_000)}),
+    "a line without an end": "h" * 500_000,
+}
+
+
+@pytest.mark.parametrize("what", FACTS)
+def test_facts_of_any_kind_are_an_answer_or_a_sentence(tmp_path: Path, what: str) -> None:
+    file = tmp_path / "facts"
+    file.write_text(FACTS[what])
+    begun = time.process_time()
+    found = told(lambda: read_ansible(file))
+    assert time.process_time() - begun < 5
+    assert all(letter.isprintable() or letter == "\n" for letter in found)
+
+
+OBJECTS: dict[str, Any] = {
+    "a quantity of digits": {"memory": "9" * 5_000 + "Gi"},
+    "an exponent": {"memory": "1e999999999"},
+    "a negative one": {"memory": "-1Gi", "hugepages-2Mi": "-5Gi"},
+    "fractions": {"memory": "0." + "1" * 4_000 + "Gi"},
+    "sizes without end": {"memory": "64Gi", **{f"hugepages-{number}Ki": "1Gi" for number in range(5_000)}},
+    "a size of digits": {"memory": "64Gi", "hugepages-" + "9" * 4_000 + "Gi": "1Gi"},
+    "no texts": {"memory": ["64Gi"], "cpu": {}},
+}
+
+
+@pytest.mark.parametrize("what", OBJECTS)
+def test_quantities_of_any_kind_are_an_answer_or_a_sentence(what: str) -> None:
+    node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "status": {"capacity": OBJECTS[what]}}
+    found = told(lambda: read_kubernetes(json.dumps({"kind": "List", "items": [node]}).encode()))
+    assert found
+
+
+ODD_VALUES = st.sampled_from(
+    ["NaN", "+Inf", "-1", "0", "1e300", "1e18", "17179869184", "0.5", "", "x", None, [], {}, True, 5, "9" * 400]
+)
+NAMES = st.sampled_from(
+    [
+        "__name__", "instance", "node", "nodename", "machine", "release", "resource", "namespace", "pod", "container",
+        "image", "image_spec", "internal_ip", "cluster", "job", "exported_pod", "kernel_version", "cpu",
+    ]
+)  # fmt: skip
+WORDS = st.sampled_from(
+    [
+        "", "n", "m:9100", "[::1]:9", "x86_64", "\u00b2", "0", "memory", "hugepages_2Mi",
+        "hugepages_" + "9" * 400 + "Gi", "hugepages_", "postgres:17", "\x1b[2J", "../..", "node_memory_MemTotal_bytes", "node_memory_numa_MemTotal",
+        "node_memory_HugePages_Total", "node_memory_Hugepagesize_bytes", "pg_settings_shared_buffers_bytes",
+        "mysql_global_variables_large_pages", None, 7, ["x"], {"y": 1},
+    ]
+)  # fmt: skip
+SERIES = st.fixed_dictionaries(
+    {"metric": st.dictionaries(NAMES, WORDS, max_size=8) | WORDS},
+    optional={
+        "value": st.tuples(ODD_VALUES, ODD_VALUES),
+        "values": st.lists(st.tuples(ODD_VALUES, ODD_VALUES), max_size=4) | WORDS,
+    },
+)
+
+
+@given(st.lists(SERIES | WORDS, max_size=12), st.integers(0, 2**32))
+def test_any_answer_of_prometheus_is_an_answer_or_a_sentence(results: list[Any], seed: int) -> None:
+    chance = random.Random(seed)
+
+    class Stub(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            found = [1.0, "1764000000"] if asked["query"] == ["time()"] else chance.sample(results, len(results))
+            body = json.dumps({"status": "success", "data": {"result": found}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with answering(Stub) as at:
+        found = told(lambda: read_prometheus(f"http://{at}"))
+    assert all(letter.isprintable() or letter == "\n" for letter in found)

@@ -1,0 +1,92 @@
+"""Streams of events and of a job's progress: many at a time, old ones, and those that nobody reads."""
+
+from __future__ import annotations
+
+import socket
+import time
+from functools import partial
+from typing import Any
+
+from hugeplan.access.schemas import Role
+from tools.attack.rig import Attack, Target, WrongAnswerError, expect
+from tools.attack.rows.plans import PREVIEWS
+
+STREAMS = 100
+LISTEN_SECONDS = 2.0
+EVENTS = 50_000
+EVENT = (
+    "INSERT INTO events (at, kind, node_name, text) SELECT now() - interval '1 day', 'run_added', 'n', repeat('x', 200)"
+    " FROM generate_series(1, %(events)s)"
+)
+
+
+def _open(running: Target, path: str, role: Role = Role.VIEWER, receive_bytes: int | None = None) -> socket.socket:
+    opened = running.connect(receive_bytes)
+    opened.sendall(
+        f"GET /api/v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {running.tokens[role]}\r\n\r\n".encode()
+    )
+    return opened
+
+
+def _many(path: str, running: Target) -> str:
+    """So many are refused past a number, and those that are taken cost little while they last."""
+    path = path.format(job=running.memory.get("job"))
+    held = [_open(running, path) for _ in range(STREAMS)]
+    try:
+        taken = [one.recv(16)[9:12] for one in held]
+        time.sleep(LISTEN_SECONDS)
+    finally:
+        for each in held:
+            each.close()
+    if not set(taken) <= {b"200", b"429"} or b"429" not in taken:
+        raise WrongAnswerError(f"{STREAMS} streams were answered {sorted(set(taken))}")
+    return f"{taken.count(b'200')} of {STREAMS} taken"
+
+
+def _job(running: Target) -> None:
+    """A fleet plan that waits behind another, with as large a scenario as one may have."""
+    scenario: dict[str, Any] = {"databases": PREVIEWS["64 databases"]["databases"]}
+    for _ in range(2):
+        made = running.ask(Role.PLANNER, "POST", "/fleet/plan", json={"name": "n", "scenario": scenario})
+        expect(made, 202)
+    running.memory["job"] = made.json()["id"]
+
+
+def _old_events(running: Target) -> None:
+    if not running.memory.get("events"):
+        running.execute(EVENT, events=EVENTS)
+        running.memory["events"] = True
+
+
+def _replay(running: Target) -> str:
+    """Every event again, from the first: what comes in a while, and what that costs."""
+    until, size = time.monotonic() + LISTEN_SECONDS, 0
+    with _open(running, "/events?after=0") as opened:
+        while time.monotonic() < until:
+            size += len(opened.recv(65536))
+    return f"{size // 1024} KiB"
+
+
+def _unread(running: Target) -> str:
+    held = [_open(running, "/events?after=0", receive_bytes=2048) for _ in range(20)]
+    try:
+        time.sleep(LISTEN_SECONDS)
+        expect(running.ask(Role.VIEWER, "GET", "/nodes"), 200)
+    finally:
+        for each in held:
+            each.close()
+    return "20 unread"
+
+
+ROWS = (
+    Attack(f"streams: {STREAMS} of events", partial(_many, "/events"), requests=STREAMS, at_once=True),
+    Attack(
+        f"streams: {STREAMS} of a job's progress",
+        partial(_many, "/fleet/plans/{job}/progress"),
+        requests=STREAMS,
+        prepare=_job,
+        at_once=True,
+    ),
+    Attack(f"streams: {EVENTS:,} events again", _replay, prepare=_old_events),
+    Attack("streams: 20 that nobody reads", _unread, requests=21, prepare=_old_events, at_once=True),
+)
