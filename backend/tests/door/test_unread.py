@@ -36,6 +36,12 @@ def server(postgres: embedded.EmbeddedPostgres, template: str, tmp_path: Path) -
         yield running
 
 
+def as_admin(server: Server) -> httpx.Client:
+    """A client with the service's first credential."""
+    headers = {"Authorization": f"Bearer {server.admin_token}"}
+    return httpx.Client(base_url=server.url, headers=headers, timeout=60)
+
+
 def ask(server: Server, path: str) -> socket.socket:
     """Ask on a connection that takes little before it is read."""
     opened = socket.socket()
@@ -47,9 +53,7 @@ def ask(server: Server, path: str) -> socket.socket:
 
 
 def test_large_answers_that_nobody_reads_are_bounded(server: Server) -> None:
-    with httpx.Client(
-        base_url=server.url, headers={"Authorization": f"Bearer {server.admin_token}"}, timeout=60
-    ) as admin:
+    with as_admin(server) as admin:
         agent = admin.post(f"{API}/tokens", json={"name": "a", "role": "agent"}).json()["token"]
         headers = {"Authorization": f"Bearer {agent}"}
         sent = admin.post(f"{API}/reports", json=report() | {"unknown": LARGE}, headers=headers)
@@ -94,9 +98,7 @@ def test_large_bodies_that_never_end_are_bounded(server: Server) -> None:
                 refused += opened.recv(16).startswith(b"HTTP/1.1 429")
         assert refused > CONNECTIONS / 2
         assert grown < 64 * MIB, f"{grown / MIB:.0f} MiB for {CONNECTIONS} bodies that never end"
-        with httpx.Client(
-            base_url=server.url, headers={"Authorization": f"Bearer {server.admin_token}"}, timeout=60
-        ) as admin:
+        with as_admin(server) as admin:
             assert admin.get(f"{API}/nodes").status_code == 200
     finally:
         for opened in held:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.http_server import answering
 
@@ -128,7 +128,8 @@ NAMES = st.sampled_from(
 WORDS = st.sampled_from(
     [
         "", "n", "m:9100", "[::1]:9", "x86_64", "\u00b2", "0", "memory", "hugepages_2Mi",
-        "hugepages_" + "9" * 400 + "Gi", "hugepages_", "postgres:17", "\x1b[2J", "../..", "node_memory_MemTotal_bytes", "node_memory_numa_MemTotal",
+        "hugepages_" + "9" * 400 + "Gi", "hugepages_", "postgres:17", "\x1b[2J", "../..", "node_memory_MemTotal_bytes",
+        "node_memory_numa_MemTotal",
         "node_memory_HugePages_Total", "node_memory_Hugepagesize_bytes", "pg_settings_shared_buffers_bytes",
         "mysql_global_variables_large_pages", None, 7, ["x"], {"y": 1},
     ]
@@ -142,6 +143,7 @@ SERIES = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=30)  # each has a server of its own
 @given(st.lists(SERIES | WORDS, max_size=12), st.integers(0, 2**32))
 def test_any_answer_of_prometheus_is_an_answer_or_a_sentence(results: list[Any], seed: int) -> None:
     chance = random.Random(seed)
