@@ -130,7 +130,7 @@ def _node(host: str, document: Any) -> FoundNode | str:
 
 def _base_page(arch: str, facts: Mapping[str, Any], unknown: list[str]) -> int:
     bases = base_page_sizes(arch)
-    named = re.search(r"\+(\d+)k|\.(\d+)k\b", str(facts.get("kernel") or ""))
+    named = re.search(r"\+([0-9]{1,4})k|\.([0-9]{1,4})k\b", str(facts.get("kernel") or ""))
     stated = int(named[1] or named[2]) * 1024 if named else None
     if stated in bases:
         return int(stated or bases[0])

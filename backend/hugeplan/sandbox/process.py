@@ -39,6 +39,8 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.sandbox.orders import LENGTH, MAX_ORDER_BYTES, STAYS, Limits, Order, Outcome, Refusal
 
 IDLE_SECONDS: Final = 600.0
+LEAST_SECONDS: Final = 0.001
+"""No timer is set for nothing."""
 KEPT_BYTES: Final = 16 * 1024**2
 """A process that has grown by more does not stay for another order."""
 NICENESS: Final = 5
@@ -140,9 +142,10 @@ def _limit_memory(limits: Limits) -> None:
 
 def _limit_time(limits: Limits) -> None:
     signal.setitimer(signal.ITIMER_REAL, limits.seconds)
-    whole = math.ceil(time.process_time() + limits.cpu_seconds) + 1
+    left = max(LEAST_SECONDS, limits.cpu_seconds - limits.used_seconds)
+    whole = math.ceil(time.process_time() + left) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (whole, resource.RLIM_INFINITY))
-    signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
+    signal.setitimer(signal.ITIMER_PROF, left)
 
 
 def _end_with(line: socket.socket) -> None:

@@ -26,7 +26,8 @@ from hugeplan.inventory.prometheus import read_prometheus
 from hugeplan.inventory.text import inventory_text
 
 HEAD = "host,memory,used,engine,version,database,settings\n"
-GROWTH = 3.2
+GROWTH = 24.0
+"""Of a table eight times as long: a linear reader takes 8 times as long, one that compares all rows 64 times."""
 LEAST_SECONDS = 0.05
 
 
@@ -53,9 +54,9 @@ TABLES: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("what", TABLES)
-def test_twice_a_table_takes_twice_the_time(what: str) -> None:
+def test_eight_times_a_table_takes_eight_times_the_time(what: str) -> None:
     taken = []
-    for size in (4_000, 8_000):
+    for size in (1_000, 8_000):
         text = TABLES[what](size)
         best = float("inf")
         for _ in range(3):

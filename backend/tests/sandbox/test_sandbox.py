@@ -14,7 +14,7 @@ from hugeplan.errors import InvalidInputError, RateLimitedError
 from hugeplan.sandbox import sandbox as module
 from hugeplan.sandbox.orders import Limits
 from hugeplan.sandbox.sandbox import AT_ONCE_OF_ONE, WAITING_OF_ONE, Sandbox
-from tools.attack.processes import family
+from tools.attack.processes import cpu_seconds, family
 
 JOBS = "tests.support.jobs"
 SHORT = Limits(cpu_seconds=0.1, seconds=5)
@@ -58,6 +58,18 @@ async def test_work_ends_with_its_processor_time(sandbox: Sandbox, job: str) -> 
     assert await work(sandbox, "upper", b"a") == b"A"
     await sandbox.close()
     assert os.times().children_user - before.children_user < 1
+
+
+async def test_pieces_of_one_work_share_its_processor_time(sandbox: Sandbox) -> None:
+    await work(sandbox, "upper")
+    assert sandbox._process is not None
+    pid = sandbox._process.process.pid
+    for used, most in ((0.9, 0.3), (1.0, 0.2), (2.0, 0.2)):
+        before = cpu_seconds(pid)
+        with pytest.raises(InvalidInputError, match=r"This takes more than 1 s of processor time"):
+            await work(sandbox, "spin", limits=Limits(cpu_seconds=1.0, used_seconds=used))
+        await until_alone(sandbox)
+        assert cpu_seconds(pid) - before < most
 
 
 async def test_work_ends_with_the_clock(sandbox: Sandbox) -> None:
