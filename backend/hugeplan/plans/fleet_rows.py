@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts.base import object_name
 from hugeplan.db.models import FleetPlanNodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import ConflictError, InvalidInputError, NotFoundError, ProblemError
+from hugeplan.errors import ConflictError, NotFoundError, ProblemError
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.stored import StoredNode, read_nodes_by_id
@@ -32,10 +33,8 @@ from hugeplan.scenarios.work import Question
 from hugeplan.trials import service as trials
 
 ROWS_PER_CALL: Final = 20
-WORK_PER_CALL: Final = 100
-"""After rows of so much work no further row is begun: it takes 0.2 s of processor time. A row is ROW_WORK, and one more
-per database."""
-ROW_WORK: Final = 7
+SECONDS_PER_CALL: Final = 0.12
+"""After so long no further row is begun. Rows are computed one after the other, so they take no more processor time."""
 ROWS_READ: Final = 5
 """Of so many rows at a time is read what they are computed from: more might not be begun in this call."""
 _STATES: Final = {"propose": "proposed", "approve": "approved", "in_force": "in_force"}
@@ -161,18 +160,15 @@ async def decide(
     failed: dict[UUID, str] = {}
     # All arithmetic comes before the first row is written: it runs without a connection.
     prepare = _Preparing(session, beside, job, body, rows)
-    work = 0
+    until = time.monotonic() + SECONDS_PER_CALL
     for number, row in enumerate(rows):
-        if work >= WORK_PER_CALL:
+        if number and time.monotonic() > until:
             rows, last = rows[:number], rows[number - 1].position
             break
         try:
             made[row.node_id] = await prepare.row(number)
-            work += made[row.node_id].work
         except ProblemError as error:
             failed[row.node_id] = str(error)
-            # One that takes too long to plan has cost as much as a request may.
-            work += WORK_PER_CALL if isinstance(error, InvalidInputError) else ROW_WORK
     found = await repository.plans_of_rows(session, job_id, made.keys())
     done, already = 0, 0
     fresh: list[PlanRow] = []
@@ -207,8 +203,6 @@ class _Prepared:
 
     made: saved_plans.Computed | None = None
     looked: service.Looked | None = None
-    work: int = 1
-    """See WORK_PER_CALL; a row that is there already costs next to nothing."""
 
 
 class _Preparing:
@@ -238,7 +232,7 @@ class _Preparing:
             if _is_there(found.state, body):
                 return _Prepared()
             looked = await service.look(self._session, self._beside, found) if is_asked else None
-            return _Prepared(looked=looked, work=_work_of(found.plan))
+            return _Prepared(looked=looked)
         if body.to != "propose":
             return _Prepared()
         if row.fits is False:
@@ -246,11 +240,7 @@ class _Preparing:
         if self._read is None or row.node_id not in self._read.asked:
             self._read = await _read(self._session, self._job, self._rows[number : number + ROWS_READ])
         made = await _computed_with(self._session, self._beside, self._job, row, self._read)
-        return _Prepared(made=made, work=_work_of(made.plan))
-
-
-def _work_of(plan: JsonObject) -> int:
-    return ROW_WORK + len(plan.get("instances") or ())
+        return _Prepared(made=made)
 
 
 def _is_there(state: str, body: FleetRowsDecision) -> bool:

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import pytest
 import pytest_asyncio
 from support.reports import GIB, MIB, report
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.plans import fleet_rows
 
 API = "/api/v1"
 
@@ -100,7 +102,10 @@ async def test_a_row_is_the_nodes_own_plan_as_it_runs(planner: httpx.AsyncClient
         assert [instance["engine"] for instance in plan["plan"]["instances"]] == ["postgresql"]
 
 
-async def test_one_group_is_decided_about_alone(planner: httpx.AsyncClient, job: dict[str, Any]) -> None:
+async def test_one_group_is_decided_about_alone(
+    planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_rows, "SECONDS_PER_CALL", 60.0)
     largest = (await groups(planner, job))[0]
     body = {"to": "propose", "group_number": largest["number"]}
     done = (await planner.post(f"{job['url']}/decisions", json=body)).json()

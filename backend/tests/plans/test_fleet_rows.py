@@ -17,6 +17,7 @@ from hugeplan.db.models import EventRow
 from hugeplan.plans import fleet_rows
 
 API = "/api/v1"
+WHILE = 60.0
 SCENARIO = {
     "databases": [{"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}]
 }
@@ -59,8 +60,9 @@ async def test_a_row_opens_exactly_its_plan(planner: httpx.AsyncClient, job: dic
 
 
 async def test_deciding_about_the_fleet_plan_decides_about_its_rows(
-    admin: httpx.AsyncClient, planner: httpx.AsyncClient, job: dict[str, Any]
+    admin: httpx.AsyncClient, planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fleet_rows, "SECONDS_PER_CALL", WHILE)
     url = f"{API}/fleet/plans/{job['id']}/decisions"
     assert_problem(await planner.post(url, json={"to": "approve"}), 403, "forbidden")
     early = (await admin.post(url, json={"to": "approve"})).json()
@@ -77,10 +79,12 @@ async def test_deciding_about_the_fleet_plan_decides_about_its_rows(
     assert {plan["approved_by"] for plan in states} == {"test admin"}
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(WHILE, [3, 3, 1]), (-1.0, [1] * 7)])
 async def test_parts_of_a_decision_leave_no_row_out_and_take_none_twice(
-    service: Service, planner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    service: Service, planner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: list[int]
 ) -> None:
-    """However many rows a call takes and however many of them are read at a time."""
+    """However many rows a call takes, in whatever time, and however many of them are read at a time."""
+    monkeypatch.setattr(fleet_rows, "SECONDS_PER_CALL", seconds)
     monkeypatch.setattr(fleet_rows, "ROWS_PER_CALL", 3)
     monkeypatch.setattr(fleet_rows, "ROWS_READ", 2)
     agent_of = [await service.client_as(Role.AGENT) for _ in range(7)]
@@ -98,7 +102,7 @@ async def test_parts_of_a_decision_leave_no_row_out_and_take_none_twice(
         assert part["skipped"] == []
         parts.append(part["done"])
         after = part["next"]
-    assert parts == [3, 3, 1]
+    assert parts == expected
     plans = (await planner.get(f"{API}/plans", params={"fleet_plan_id": begun["id"]})).json()["items"]
     assert len({plan["node_id"] for plan in plans}) == len(plans) == 7
     assert {(plan["state"], plan["version"], plan["proposed_by"]) for plan in plans} == {

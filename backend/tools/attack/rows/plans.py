@@ -13,11 +13,13 @@ PLAN_BYTES = 4 * 1024**2
 WARM_NODE = {"name": "n", "memory": "1TiB", "cpus": 64}
 
 
-def _numa(number: int) -> dict[str, Any]:
+def numa(number: int) -> dict[str, Any]:
+    """A node of so many NUMA nodes."""
     return {"name": "n", "cpus": 64, "numa_nodes": [{"id": one, "memory": "8GiB"} for one in range(number)]}
 
 
-def _databases(number: int, **more: Any) -> list[dict[str, Any]]:
+def databases(number: int, **more: Any) -> list[dict[str, Any]]:
+    """So many servers of PostgreSQL."""
     one = {"engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}
     return [{"name": f"d{at}", **one, **more} for at in range(number)]
 
@@ -25,32 +27,32 @@ def _databases(number: int, **more: Any) -> list[dict[str, Any]]:
 MOVABLE = {"pool_range": {"min": "64MiB", "max": "64GiB"}, "workload": {"working_set": "80GiB", "row_bytes": 128}}
 HISTORY = {"times": [float(n * 60) for n in range(20_000)], "used": [n % 97 * 2**20 for n in range(20_000)]}
 PREVIEWS: dict[str, dict[str, Any]] = {
-    "64 databases": {"node": WARM_NODE, "databases": _databases(64)},
-    "64 databases on 64 NUMA nodes": {"node": _numa(64), "databases": _databases(64)},
-    "64 databases on 300 NUMA nodes": {"node": _numa(300), "databases": _databases(64)},
-    "64 databases of any size": {"node": _numa(8), "databases": _databases(64, **MOVABLE)},
+    "64 databases": {"node": WARM_NODE, "databases": databases(64)},
+    "64 databases on 64 NUMA nodes": {"node": numa(64), "databases": databases(64)},
+    "64 databases on 300 NUMA nodes": {"node": numa(300), "databases": databases(64)},
+    "64 databases of any size": {"node": numa(8), "databases": databases(64, **MOVABLE)},
     "1,000 tenants": {
         "node": WARM_NODE,
         "tenants": [{"name": f"t{n}", "request": "1Gi", "count": 10_000} for n in range(1000)],
-        "databases": _databases(8),
+        "databases": databases(8),
     },
     "1,000 tenants on 19 NUMA nodes": {
-        "node": _numa(19),
+        "node": numa(19),
         "tenants": [{"name": f"t{n}", "request": "1Gi"} for n in range(1000)],
-        "databases": _databases(8),
+        "databases": databases(8),
     },
     "20 histories of 20,000 samples": {
         "node": WARM_NODE,
         "tenants": [{"name": f"t{n}", "history": HISTORY} for n in range(8)],
-        "databases": _databases(4),
+        "databases": databases(4),
     },
-    "1,024 NUMA nodes": {"node": _numa(1024), "databases": _databases(4)},
+    "1,024 NUMA nodes": {"node": numa(1024), "databases": databases(4)},
     "names of 200 characters": {
-        "node": {**_numa(8), "name": "n" * 200},
+        "node": {**numa(8), "name": "n" * 200},
         "tenants": [{"name": f"{n:03d}" + "t" * 197, "request": "900Gi", "count": 10_000} for n in range(100)],
-        "databases": [{**one, "name": f"{at:02d}" + "d" * 198} for at, one in enumerate(_databases(64))],
+        "databases": [{**one, "name": f"{at:02d}" + "d" * 198} for at, one in enumerate(databases(64))],
     },
-    "what does not fit": {"node": {"name": "n", "memory": "8GiB"}, "databases": _databases(64, **MOVABLE)},
+    "what does not fit": {"node": {"name": "n", "memory": "8GiB"}, "databases": databases(64, **MOVABLE)},
 }
 
 

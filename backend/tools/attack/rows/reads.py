@@ -8,7 +8,7 @@ from typing import Any
 
 from hugeplan.access.schemas import Role
 from tools.attack.rig import Attack, Target, WrongAnswerError, expect
-from tools.attack.rows.plans import PREVIEWS
+from tools.attack.rows.plans import PREVIEWS, WARM_NODE, databases, numa
 
 OF_PLAN = {
     "read": "/plans/{plan}", "its document": "/plans/{plan}/document.json", "its inputs": "/plans/{plan}/inputs",
@@ -16,7 +16,20 @@ OF_PLAN = {
     "one file": "/plans/{plan}/artifacts/sysctl?force=true", "its bundle": "/plans/{plan}/artifacts.zip?force=true",
     "its files' difference": "/plans/{plan}/artifacts-diff?against={other}",
 }  # fmt: skip
-PLANS = ("64 databases", "64 databases on 64 NUMA nodes", "1,000 tenants", "names of 200 characters")
+PLANS: dict[str, dict[str, Any]] = {
+    "64 databases": PREVIEWS["64 databases"],
+    "8 databases on 64 NUMA nodes": {"node": numa(64), "databases": databases(8)},
+    "300 tenants": {
+        "node": WARM_NODE,
+        "tenants": [{"name": f"t{at}", "request": "1Gi"} for at in range(300)],
+        "databases": databases(8),
+    },
+    "names of 200 characters": {
+        "node": {**numa(4), "name": "n" * 200},
+        "databases": [{**one, "name": f"{at:02d}" + "d" * 198} for at, one in enumerate(databases(20))],
+    },
+}
+"""As large as may be on a slow machine, too."""
 TENANTS = 3_000
 SCENARIO: dict[str, Any] = {
     "node": {"name": "n", "memory": "64TiB"},
@@ -33,7 +46,7 @@ OF_SCENARIO = {
 def _keep(what: str, running: Target) -> None:
     """Two plans that differ in each database."""
     for name, pages in (("plan", "1GB"), ("other", "1025MB")):
-        scenario = copy.deepcopy(PREVIEWS[what])
+        scenario = copy.deepcopy(PLANS[what])
         for database in scenario["databases"]:
             database["settings"]["shared_buffers"] = pages
         made = running.ask(Role.PLANNER, "POST", "/plans", json={"scenario": scenario})
