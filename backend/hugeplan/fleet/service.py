@@ -54,7 +54,7 @@ HISTORY_FRESH_SECONDS = 2.0
 """How long a node's history need not be read again: it grows with reports, each with a state of its own, and hour by
 hour with the roll-ups."""
 
-_SAMPLES_AT_ONCE: Final = 50
+_SAMPLES_AT_ONCE: Final = 20
 """One with 4,096 pools has about 400 kB, as JSON."""
 
 NodeSort = Literal[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -98,11 +99,11 @@ def _pairs(
         yield Match(instance=described[0].name, database=running[0], why=why)
         return
     pools = {d.key: pool_bytes_of(as_instance(d, d.key, context), context) for d in running}
-    for instance in described:
-        size = pool_bytes_of(instance, context)
+    sizes = [pool_bytes_of(instance, context) for instance in described]
+    rivals = Counter(sizes)
+    for instance, size in zip(described, sizes, strict=True):
         same = [d for d in running if size is not None and pools[d.key] == size]
-        rivals = [i for i in described if pool_bytes_of(i, context) == size]
-        if len(same) == len(rivals) == 1:
+        if len(same) == rivals[size] == 1:
             yield Match(instance=instance.name, database=same[0], why="the only one with this buffer pool")
 
 

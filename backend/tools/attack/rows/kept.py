@@ -92,9 +92,16 @@ def _propose(running: Target) -> str:
 
 
 def _propose_many(running: Target) -> None:
+    running.memory["proposed"] = []
     for _ in range(10):
         _keep(running)
         _step(running, "propose")
+        running.memory["proposed"].append(running.memory["kept"])
+
+
+def _withdraw_many(running: Target) -> None:
+    for plan in running.memory.pop("proposed", ()):
+        running.ask(Role.ADMIN, "POST", f"/plans/{plan}/withdraw", headers={"If-Match": "*"})
 
 
 def _again(running: Target) -> str:
@@ -169,7 +176,14 @@ ROWS = (
     Attack(f"kept plan: {DATABASES} databases proposed and withdrawn", _propose, requests=2, prepare=_keep),
     Attack(f"kept plan: {SERVERS} servers beside it verified", _verify, prepare=_put_in_force),
     Attack(f"kept plan: a report of {SERVERS} servers beside it", _send, prepare=_put_in_force),
-    Attack("kept plan: ten proposed, and a newer sample", _again, requests=10, prepare=_propose_many, in_tests=False),
+    Attack(
+        "kept plan: ten proposed, and a newer sample",
+        _again,
+        requests=10,
+        prepare=_propose_many,
+        undo=_withdraw_many,
+        in_tests=False,
+    ),
     Attack("fleet plan: rows of 1 database proposed", _decide, prepare=partial(_fleet_plan, 1)),
     Attack("fleet plan: rows of 20 databases proposed", _decide, prepare=partial(_fleet_plan, 20)),
     Attack("trial: 500 blocks", partial(_trial, 500), prepare=_know),

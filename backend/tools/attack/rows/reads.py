@@ -30,7 +30,7 @@ PLANS: dict[str, dict[str, Any]] = {
     },
 }
 """As large as may be on a slow machine, too."""
-TENANTS = 3_000
+TENANTS = 1_000
 SCENARIO: dict[str, Any] = {
     "node": {"name": "n", "memory": "64TiB"},
     "databases": [{"name": "d", "engine": "postgresql", "settings": {"shared_buffers": "1GB"}}],

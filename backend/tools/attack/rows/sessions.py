@@ -22,7 +22,7 @@ FORMS = {
     "JSON without a token": {"json": CHANGE},
     "an empty token": {"json": CHANGE, "headers": {"X-CSRF-Token": ""}},
     "a token of another session": {"json": CHANGE, "headers": {"X-CSRF-Token": "0" * 64}},
-    "a token that is no ASCII": {"json": CHANGE, "headers": {"X-CSRF-Token": "\u00e9" * 64}},
+    "a token that is no ASCII": {"json": CHANGE, "headers": {"X-CSRF-Token": b"\xc3\xa9" * 64}},
     "another method in a header": {"json": CHANGE, "headers": {"X-HTTP-Method-Override": "GET"}},
 }
 

@@ -25,12 +25,13 @@ DENSE_BLOCKS = 240
 PAGE_BYTES = 1.5 * 1024**2
 COPY = """
 INSERT INTO nodes
-SELECT (jsonb_populate_record(n, jsonb_build_object(
+SELECT (jsonb_populate_record(nodes, jsonb_build_object(
     'id', gen_random_uuid(), 'machine_id', 'attack-' || i, 'name', %(name)s || lpad(i::text, 6, '0'), 'labels', l.labels
 ))).*
-FROM (SELECT * FROM nodes ORDER BY name LIMIT 1) n, generate_series(1, %(number)s) i,
+FROM nodes, generate_series(1, %(number)s) i,
     (SELECT coalesce(jsonb_object_agg('k' || k, repeat(%(text)s, 256)), '{}') AS labels
      FROM generate_series(1, %(labels)s) k) l
+WHERE nodes.id = (SELECT id FROM nodes ORDER BY name LIMIT 1)
 """
 SAMPLE = """
 INSERT INTO samples (node_id, taken_at, report_id, mem_total_bytes, memory, pools)
