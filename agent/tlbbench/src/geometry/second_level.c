@@ -24,6 +24,9 @@ enum {
 #define DROPPED_SHARE_WIDE 0.05
 /* Of the half of the rise: sweeps that all end this far past it repeat what they say of the top. */
 #define REACH 1.5
+/* Of the soft start: by here every access misses, also where others take a fourth of the entries. */
+#define REST_REACH 1.5
+#define REST_STEP 1.06
 /* A last step of the sweep that adds less than this share of the whole rise is past the steep part. */
 #define STEEP_STEP_SHARE 0.15
 /* Of an L1 hit's cycles from a whole number; beyond it the calibration was disturbed. */
@@ -190,6 +193,9 @@ static void refine(const struct geometry_work *work, const struct level_sweep *l
     for (unsigned point = 1; point <= FINE_POINTS; point++)
         sweep_add_point(work->sweep, (uint64_t)llround((double)found.soft_start_pages *
                                                        pow(ratio, (double)point / (FINE_POINTS + 1))));
+    /* Where the rise may come to rest: a rest is told by three points within a fifth of pages (knee.c). */
+    for (double pages = (double)end; pages < REST_REACH * (double)found.soft_start_pages; pages *= REST_STEP)
+        sweep_add_point(work->sweep, (uint64_t)llround(pages));
 }
 
 static int open_place(const struct geometry_work *work, const struct level_sweep *level_sweep, struct place *place,
