@@ -41,7 +41,7 @@ from hugeplan.planner.model import (
     StartingPoint,
     Tenant,
 )
-from hugeplan.planner.observation.sizes_unread import sizes_not_read
+from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
 from hugeplan.planner.observation.start import started
 from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.pool_benefit.benefit_of_size import table_says
@@ -222,6 +222,9 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
         _bound_room(inputs, own, pools),
         known=inputs.start is not None and request.observed.include,
     )
+    unread = sizes_not_read(request, instances)
+    if unread and verdict.meets_policy:
+        verdict = replace(verdict, probability=None, meets_policy=None, basis=not_read(unread), numa_nodes=())
     shortfall = shortfall_of(request, ledger, pools, instances, _missing)
     gains = tuple(_marked(gain, item.candidate) for item in chosen for gain in item.instance_candidates.gains)
     smaller = [part for item in chosen for part in item.candidate.smaller]
@@ -241,6 +244,7 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
             page_cache_demands=cache_demands,
             as_planned=tuple(_as_planned(item) for item in chosen),
             in_use=inputs.in_use,
+            unread=unread,
             pool_uses={d.name: engine_named(d.engine).pool_use(d, inputs.context) for d in request.databases},
             obstacles={
                 c.instance_candidates.instance.name: c.candidate.obstacle for c in chosen if c.candidate.obstacle
@@ -252,7 +256,7 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
     doubt = None
     if fit is None:
         twice = perhaps_twice(request, instances, ledger) if shortfall else {}
-        doubt = Doubt(sizes_not_read(request, instances), twice)
+        doubt = Doubt(unread, twice)
     return Plan(
         node=node.name,
         headline=headline(node, pools, instances, verdict, shortfall=shortfall, doubt=doubt),

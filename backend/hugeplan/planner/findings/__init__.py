@@ -6,7 +6,10 @@ Plans, reports, imports, ``verify`` and the linter ask the same table, each with
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
+from hugeplan.planner.demand import PageChoice, engine_named
 from hugeplan.planner.findings import (
     bare_number,
     command_line,
@@ -46,6 +49,7 @@ from hugeplan.planner.findings import (
 )
 from hugeplan.planner.findings.base import Facts, FindingInputs, Rule, of_plan
 from hugeplan.planner.model import Finding, State
+from hugeplan.planner.observation.sizes_unread import not_read, settings_of
 
 #: One row per rule. A rule runs in every place that knows the facts it needs.
 RULES: tuple[Rule, ...] = (
@@ -105,7 +109,42 @@ def findings_of(inputs: FindingInputs) -> tuple[Finding, ...]:
 def findings_by(facts: Facts) -> tuple[Finding, ...]:
     """What the rules say of the facts that are known, the worst first, else in the order of the table."""
     found = [finding for rule in RULES for finding in rule.findings(facts)]
+    if facts.plan is not None and facts.plan.unread:
+        found = [_without_sizes(finding, facts.plan) for finding in found]
     return tuple(sorted(found, key=lambda finding: _WORST_FIRST[finding.state]))
+
+
+#: Rules whose ok counts the pages of one instance, of all of them, and the memory of all.
+_PAGES_OF_ONE: Final = frozenset(
+    rule.CODE for rule in (no_start, pod_limit, memlock, rounding_waste, bare_number, count_uncertain)
+)
+_PAGES_OF_ALL: Final = frozenset(
+    rule.CODE for rule in (pools_present, segment_mistaken, contention, provider_cap, planned_idle)
+)
+_MEMORY: Final = frozenset(rule.CODE for rule in (pod_memory, page_cache))
+
+
+def _without_sizes(finding: Finding, inputs: FindingInputs) -> Finding:
+    """An ok that rests on sizes which nobody read is not known."""
+    if finding.state is not State.OK:
+        return finding
+    of = inputs.unread
+    if finding.code in _PAGES_OF_ONE:
+        of = {name: found for name, found in of.items() if name == finding.subject}
+    elif finding.code in _PAGES_OF_ALL:
+        takers = {d.name for d in inputs.request.databases if engine_named(d.engine).page_choice is not PageChoice.NONE}
+        of = {name: found for name, found in of.items() if name in takers}
+    elif finding.code not in _MEMORY:
+        return finding
+    if not of:
+        return finding
+    return replace(
+        finding,
+        state=State.UNKNOWN,
+        title=f"Not known while the size of {' and '.join(of)} is not",
+        reason=f"{not_read(of)}. At the size that stands in for it: {finding.title}.",
+        fix=f"Set {settings_of(of)} to the size that the server is to have, or report the node with the agent.",
+    )
 
 
 def what_is_wrong(found: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -30,6 +30,7 @@ from hugeplan.planner.model import (
     Term,
 )
 from hugeplan.planner.observation.pools import PoolState
+from hugeplan.planner.observation.sizes_unread import Unread
 from hugeplan.planner.observation.start import PagesInUse
 
 
@@ -38,7 +39,8 @@ class FindingInputs:
     """A finished plan but for its findings, with the request it came from.
 
     ``as_planned`` are the databases with the plan's settings, pool and page size (0: none) written in; ``pool_uses``
-    says how the databases as given take pages. ``in_use``: the pools of now, and whose their pages are.
+    says how the databases as given take pages. ``in_use``: the pools of now, and whose their pages are. ``unread``:
+    the databases whose size is not known, as :func:`sizes_not_read` says it.
     """
 
     request: PlanRequest
@@ -56,6 +58,7 @@ class FindingInputs:
     as_planned: tuple[DatabaseInstance, ...]
     pool_uses: Mapping[str, PoolUse]
     in_use: PagesInUse
+    unread: Mapping[str, Unread]
 
     @property
     def node(self) -> NodeFacts:

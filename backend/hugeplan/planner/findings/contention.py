@@ -12,6 +12,7 @@ from hugeplan.planner.choice.candidates import demand_at
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.demand.start_order import Contention, losing_orders
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
+from hugeplan.planner.findings.count_uncertain import pages_short
 from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label
 
@@ -39,13 +40,23 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     for pool in inputs.pools:
         if pool.pages:
             pages[pool.page_bytes] = pages.get(pool.page_bytes, 0) + pool.pages
+    may_lack = pages_short(inputs)
+    if may_lack and not takers:
+        yield attention(
+            CODE,
+            name,
+            "An engine whose count is off may take another's pages",
+            f"The counts of {' and '.join(may_lack)} may be off by more than the slack: whoever starts last may find"
+            " too few pages.",
+            "Raise policy.slack_min_pages, or compare with the running servers' own counts.",
+        )
     if all(len(pages.keys() & set(inputs.pool_uses[instance.name].page_sizes_bytes)) <= 1 for instance in sharing):
-        if not takers:
+        if not takers and not may_lack:
             title = "No engine can take another's pages"
             yield ok(CODE, name, title, "Each engine can take pages of one size only, and the pools hold every demand.")
         return
     lost = losing_orders(sharing, pages, DemandContext.of_node(inputs.node), demand_at)
-    if not lost and takers:
+    if not lost and (takers or may_lack):
         return
     if not lost:
         yield ok(CODE, name, "The start order does not matter", "In every start order each engine gets its pages.")

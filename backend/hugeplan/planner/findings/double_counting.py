@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok, unknown
-from hugeplan.planner.model import EVERYTHING_IN_USE, Finding
+from hugeplan.planner.model import EVERYTHING_IN_USE, DatabaseInstance, Finding
 from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.units import format_bytes
 
@@ -14,24 +16,33 @@ CODE = "double_counting"
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each tenant that carries the name of a database or of its engine, else one for the node."""
-    names = {instance.name.lower(): instance.name for instance in inputs.request.databases}
-    engines = {instance.engine.lower(): instance.name for instance in inputs.request.databases}
+    databases = inputs.request.databases
+    names = _by_words(databases)
     found = False
     for tenant in inputs.request.tenants:
         if tenant.name == EVERYTHING_IN_USE and names:
             found = True
             title = "Whether databases are part of what is in use was not read"
             reason = (
-                f"{tenant.name} is all memory that the host has in use; what of it {' and '.join(names.values())} hold"
-                " today comes beside it once more."
+                f"{tenant.name} is all memory that the host has in use; what of it"
+                f" {' and '.join(d.name for d in databases)} hold today comes beside it once more."
             )
             fix = "Take what runs already out of that workload, or report the node with the agent."
             yield unknown(CODE, tenant.name, title, reason, fix, evidence=(given("workload", tenant.name),))
             continue
-        twin = names.get(tenant.name.lower()) or engines.get(tenant.name.lower())
-        if twin is None or tenant.kind == "page_cache":
+        words = _words(tenant.name)
+        parts = (words[start:end] for start in range(len(words)) for end in range(start + 1, len(words) + 1))
+        alike = next((names[part] for part in parts if part in names), None)
+        if alike is None or tenant.kind == "page_cache":
             continue
         found = True
+        twin = names.get(words)
+        if twin is None:
+            title = f"Whether memory of {alike} is counted twice is not known"
+            reason = f"A part of the name {tenant.name} is that of the database {alike} or of its engine."
+            fix = "Take it out of the workloads if it is the database, else give it another name."
+            yield unknown(CODE, tenant.name, title, reason, fix, evidence=(given("workload", tenant.name),))
+            continue
         reason = f"The workload {tenant.name} looks like the database {twin}: its memory would be in the ledger twice."
         fix = "Take it out of the workloads; its connections and page tables are counted by its engine's rule."
         evidence = (given("workload", tenant.name), given("database", twin))
@@ -47,10 +58,21 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             " in the ledger with the databases and among the workloads.",
             "Report the node with the agent, or set runs_as and the settings that the server runs with.",
         )
-    elif not found and inputs.request.databases and inputs.request.tenants:
+    elif not found and databases and inputs.request.tenants:
         yield ok(
             CODE,
             inputs.node.name,
             "No workload looks like a database",
             "No workload is named like a database or its engine.",
         )
+
+
+def _by_words(databases: Sequence[DatabaseInstance]) -> dict[tuple[str, ...], str]:
+    """A database by the words of its own name and of what its engine is called; its own name goes first."""
+    engines = ((engine_named(d.engine), d.name) for d in databases)
+    called = {_words(word): name for e, name in engines for word in (e.name, e.title, *e.aliases)}
+    return called | {_words(d.name): d.name for d in databases}
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[a-z0-9]+", name.lower()))

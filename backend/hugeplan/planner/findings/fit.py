@@ -10,7 +10,7 @@ from hugeplan.planner.findings.base import FindingInputs, attention, computed, o
 from hugeplan.planner.memory.connections import connection_memory
 from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
 from hugeplan.planner.model import Finding, State
-from hugeplan.planner.observation.sizes_unread import Unread, not_read, settings_of, sizes_not_read
+from hugeplan.planner.observation.sizes_unread import Unread, not_read, settings_of
 from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
@@ -24,7 +24,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding per NUMA node that is short, else one for the node."""
     found = False
     twice = perhaps_twice(inputs.request, inputs.instances, inputs.ledger)
-    unread = sizes_not_read(inputs.request, inputs.instances)
+    unread = inputs.unread
     defaults = {p.name: p.demand.without_connections_bytes for p in inputs.instances if p.name in unread}
     # What may not be there at all: a default that stands in for a size, and what was perhaps counted twice.
     doubt = sum((twice | defaults).values())

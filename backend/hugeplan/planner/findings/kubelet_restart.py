@@ -24,22 +24,21 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         seen = (
             None if inputs.sample is None or inputs.sample.kubelet_capacity is None else inputs.sample.kubelet_capacity
         )
-        if any(pool.present_pages is None for pool in pools) or seen is None:
-            changed = any(pool.present_pages != pool.pages for pool in pools)
-            if changed and inputs.request.policy.reserve_at == "runtime":
-                reason = "The plan changes the pool while the kubelet runs; it reads the pool only when it starts."
-                yield attention(CODE, resource, "The kubelet will not see the new pool until it restarts", reason, _FIX)
-            else:
-                title = "Whether the kubelet sees the pool is not known"
-                yield unknown(CODE, resource, title, "The node's capacity in Kubernetes is not known.", _FIX)
-            continue
+        changed = inputs.request.policy.reserve_at == "runtime" and any(p.present_pages != p.pages for p in pools)
+        unseen = seen is None or any(pool.present_pages is None for pool in pools)
         present = sum((pool.present_pages or 0) * page_bytes for pool in pools)
-        capacity = seen.get(resource, 0)
+        capacity = 0 if seen is None else seen.get(resource, 0)
         evidence = (measured("reserved", format_bytes(present)), measured("capacity", format_bytes(capacity)))
-        if capacity != present:
+        if not unseen and capacity != present:
             reason = f"The kubelet reports {format_bytes(capacity)}, the kernel has {format_bytes(present)}."
             yield wrong(
                 CODE, resource, "The kubelet and the kernel disagree on the pool", reason, _FIX, evidence=evidence
             )
+        elif changed:
+            reason = "The plan changes the pool while the kubelet runs; it reads the pool only when it starts."
+            yield attention(CODE, resource, "The kubelet will not see the new pool until it restarts", reason, _FIX)
+        elif unseen:
+            title = "Whether the kubelet sees the pool is not known"
+            yield unknown(CODE, resource, title, "The node's capacity in Kubernetes is not known.", _FIX)
         else:
             yield ok(CODE, resource, "The kubelet sees the pool", "Kubelet and kernel agree.", evidence=evidence)

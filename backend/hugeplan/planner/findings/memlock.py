@@ -21,18 +21,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         need = planned.demand.segment_bytes
         kib = -(-need // 1024)
         fix = f"limits.d: memlock at least {kib} KiB for the server's user; systemd: LimitMEMLOCK=infinity."
-        limits = [
-            p.memlock_limit_bytes for p in inputs.processes_of(instance.name) or () if p.memlock_limit_bytes is not None
-        ]
-        if not limits:
-            title = f"Whether it may lock {format_bytes(need)} is not known"
-            yield unknown(CODE, instance.name, title, "The limit of its processes is not known.", fix)
-            continue
-        low = min((limit for limit in limits if limit >= 0), default=None)
+        limits = [process.memlock_limit_bytes for process in inputs.processes_of(instance.name) or ()]
+        low = min((limit for limit in limits if limit is not None and limit >= 0), default=None)
         if low is not None and low < need:
             evidence = (measured("limit", format_bytes(low)),)
             reason = f"The limit is {format_bytes(low)}, the segment needs {format_bytes(need)}."
             title = f"It may lock {format_bytes(low)}, less than its segment"
             yield wrong(CODE, instance.name, title, reason, fix, evidence=evidence)
+        elif not limits or None in limits:
+            title = f"Whether it may lock {format_bytes(need)} is not known"
+            yield unknown(CODE, instance.name, title, "The limit of its processes is not known.", fix)
         else:
             yield ok(CODE, instance.name, "It may lock its whole segment", "The limit covers the segment.")

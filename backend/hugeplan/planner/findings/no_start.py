@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.demand import OnShortage, engine_named
-from hugeplan.planner.findings.base import FindingInputs, given, ok, wrong
+from hugeplan.planner.findings.base import FindingInputs, attention, given, ok, wrong
+from hugeplan.planner.findings.count_uncertain import pages_short
 from hugeplan.planner.memory.kubernetes import huge_page_cap_bytes
 from hugeplan.planner.memory.ledger import free_bytes_by_node
 from hugeplan.planner.model import Finding
@@ -19,6 +20,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     cap = huge_page_cap_bytes(inputs.request)
     capped = cap is not None and sum(pool.pages * pool.page_bytes for pool in inputs.pools) > cap
     short = capped or any(free < 0 for free in free_bytes_by_node(inputs.ledger).values())
+    may_lack = pages_short(inputs)
     for instance, planned in zip(inputs.request.databases, inputs.instances, strict=True):
         engine = engine_named(planned.engine)
         insists = inputs.pool_uses[instance.name].on_shortage is OnShortage.REFUSE
@@ -26,6 +28,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             continue
         setting, refusing = engine.refusal
         value = instance.settings.get(setting, refusing)
+        if planned.page_bytes is not None and not short and instance.name in may_lack:
+            pages = counted_pages(may_lack[instance.name], planned.demand.page_bytes)
+            title = "It may not start: its count may be off by more than the slack"
+            why = (
+                f"{setting} = {value} accepts huge pages only, and it may need up to {pages} more than the plan holds."
+            )
+            fix = "Raise policy.slack_min_pages, or compare with the running server's own count."
+            yield attention(CODE, instance.name, title, why, fix, evidence=(given(setting, value),))
+            continue
         if planned.page_bytes is not None and not short:
             reason = f"{setting} = {value} accepts huge pages only, and the plan holds them all."
             yield ok(CODE, instance.name, "The plan holds the pages without which it does not start", reason)

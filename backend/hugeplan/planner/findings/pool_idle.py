@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown
 from hugeplan.planner.model import Finding, PoolPlan
-from hugeplan.planner.observation.sizes_unread import not_read, settings_of, sizes_not_read
+from hugeplan.planner.observation.sizes_unread import not_read, settings_of
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
@@ -45,7 +45,7 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
     if pool.present_pages is None:
         return
     more, state = pool.present_pages - pool.pages, inputs.state_of(pool)
-    unread = sizes_not_read(inputs.request, inputs.instances) if more > 0 else {}
+    unread = inputs.unread
     if more > 0 and state is not None and state.idle is None:
         yield unknown(
             CODE,

@@ -1,0 +1,137 @@
+"""An ok that rests on a size that nobody read, on a slack that two share, or on half a name is no ok."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    NodeFacts,
+    NodeSample,
+    NumaNode,
+    Plan,
+    PlanRequest,
+    Policy,
+    Pool,
+    ProcessMemory,
+    Reservations,
+    State,
+    Tenant,
+)
+from hugeplan.planner.plan import plan
+
+POOL = Pool(page_bytes=2 * MIB, nr_hugepages=9000, free_hugepages=9000, resv_hugepages=0)
+NODE = NodeFacts(
+    name="n", numa=(NumaNode(id=0, mem_total_bytes=64 * GIB, pools=(POOL,)),), kernel_used_bytes=GIB, cpus=8
+)
+MYSQL = DatabaseInstance(name="shop", engine="mysql", settings={"innodb_buffer_pool_size": "4G"})
+WEB = Tenant(name="web", request_bytes=GIB, limit_bytes=GIB)
+#: What is said of all databases together, and of each.
+OF_PAGES = {"pool_short", "start_order", "buffer_pool_mistaken_for_segment"}
+OF_MEMORY = {"risk_above_policy", "pod_memory", "page_cache_short"}
+OF_ONE = {"will_not_start", "pod_limit_below_segment", "rounding_waste", "count_uncertain", "size_without_unit"}
+
+
+def found(*databases: DatabaseInstance, node: NodeFacts = NODE, **fields: object) -> Plan:
+    fields = {"tenants": (WEB,), "reservations": Reservations(kubernetes=True), "sample": NodeSample()} | fields
+    return plan(PlanRequest(node=node, databases=databases, **fields))  # type: ignore[arg-type]
+
+
+def states(of: Plan, codes: set[str], subject: str | None = None) -> set[tuple[str, State]]:
+    return {(f.code, f.state) for f in of.findings if f.code in codes and subject in {None, f.subject}}
+
+
+def test_what_rests_on_a_size_that_was_not_read_is_not_known() -> None:
+    wants = {"huge_pages": "on", "effective_cache_size": "1GB"}
+    sized = DatabaseInstance(
+        name="core", engine="postgresql", settings=wants | {"shared_buffers": "128MB"}, pod_hugepages_limit_bytes=GIB
+    )
+    unread = replace(sized, settings=wants, unread_settings=("shared_buffers",))
+    known, guessed = found(sized, MYSQL), found(unread, MYSQL)
+    for codes, subject in ((OF_PAGES | OF_MEMORY, None), (OF_ONE, "core")):
+        assert states(known, codes, subject) == {(code, State.OK) for code in codes}
+        assert states(guessed, codes, subject) == {(code, State.UNKNOWN) for code in codes}
+    assert all("shared_buffers of core was not read" in f.reason for f in guessed.findings if f.code == "pool_short")
+    # What is said of the other one alone stands.
+    assert states(guessed, {"rounding_waste", "count_uncertain"}, "shop") == {
+        ("rounding_waste", State.OK),
+        ("count_uncertain", State.OK),
+    }
+    assert guessed.risk.probability is None
+    assert "shared_buffers of core was not read" in guessed.risk.basis
+
+
+def test_an_engine_without_a_pool_leaves_the_pages_known_and_memory_unknown() -> None:
+    cache = DatabaseInstance(name="cache", engine="redis", settings={"maxmemory": "0"})
+    guessed = found(cache, MYSQL)
+    codes = {"pool_short", "buffer_pool_mistaken_for_segment"}
+    assert states(guessed, codes) == {(code, State.OK) for code in codes}
+    codes = {"risk_above_policy", "pod_memory"}
+    assert states(guessed, codes) == {(code, State.UNKNOWN) for code in codes}
+
+
+def test_a_risk_that_is_above_the_policy_without_the_unread_one_stays_so() -> None:
+    small = replace(NODE, numa=(replace(NODE.numa[0], mem_total_bytes=8 * GIB, pools=()),))
+    big = Tenant(name="web", request_bytes=2 * GIB, limit_bytes=9 * GIB)
+    guessed = found(DatabaseInstance(name="cache", engine="redis"), node=small, tenants=(big,))
+    assert guessed.risk.probability is not None
+    assert guessed.risk.meets_policy is not True
+
+
+@pytest.mark.parametrize("slack", [1, 2, 3, 4])
+def test_a_slack_is_shared_by_all_whose_counts_may_be_off(slack: int) -> None:
+    """Each of two Oracle databases may need two pages more."""
+    pair = [DatabaseInstance(name=name, engine="oracle", settings={"sga_target": "3G"}) for name in ("a", "b")]
+    policy = Policy(slack_fraction=0.0, slack_min_pages=slack)
+    both = found(*pair, policy=policy)
+    errors = [planned.demand.error_pages for planned in both.instances]
+    spare = sum(pool.slack_pages for pool in both.pools)
+    assert min(errors) > 0
+    expected = State.OK if sum(errors) <= spare else State.ATTENTION
+    assert states(both, {"count_uncertain"}) == {("count_uncertain", expected)}
+    assert (("start_order", State.OK) in states(both, {"start_order"})) == (expected is State.OK)
+
+
+def test_a_server_that_refuses_base_pages_may_not_start_where_its_count_may_be_off() -> None:
+    older = DatabaseInstance(
+        name="old", engine="postgresql", version="11", settings={"shared_buffers": "8GB", "huge_pages": "on"}
+    )
+    short = found(older, policy=Policy(slack_fraction=0.0, slack_min_pages=0))
+    assert short.instances[0].demand.error_pages > 0
+    assert states(short, {"will_not_start"}) == {("will_not_start", State.ATTENTION)}
+    enough = found(older, policy=Policy(slack_fraction=0.2, slack_min_pages=0))
+    assert states(enough, {"will_not_start"}) == {("will_not_start", State.OK)}
+
+
+@pytest.mark.parametrize(
+    ("workload", "state"),
+    [
+        ("web", State.OK), ("mysqld-exporter", State.OK), ("shopping", State.OK),
+        ("mysql", State.ATTENTION), ("MySQL", State.ATTENTION), ("percona", State.ATTENTION), ("shop", State.ATTENTION),
+        ("mysql-0", State.UNKNOWN), ("shop_primary", State.UNKNOWN), ("prod.mysql", State.UNKNOWN),
+        ("percona-server-2", State.UNKNOWN),
+    ],
+)  # fmt: skip
+def test_a_workload_that_is_named_after_a_database_or_its_engine(workload: str, state: State) -> None:
+    of = found(MYSQL, tenants=(replace(WEB, name=workload),))
+    assert states(of, {"double_counting"}) == {("double_counting", state)}
+
+
+def test_a_limit_that_was_read_of_some_processes_only() -> None:
+    oracle = DatabaseInstance(name="o", engine="oracle", settings={"sga_target": "3G"})
+    told, untold = (ProcessMemory(name="ora", instance="o", memlock_limit_bytes=limit) for limit in (-1, None))
+    of = found(oracle, sample=NodeSample(processes=(told, untold)))
+    assert states(of, {"memlock_too_low"}) == {("memlock_too_low", State.UNKNOWN)}
+    of = found(oracle, sample=NodeSample(processes=(told,)))
+    assert states(of, {"memlock_too_low"}) == {("memlock_too_low", State.OK)}
+
+
+@pytest.mark.parametrize(("at", "state"), [("boot", State.OK), ("runtime", State.ATTENTION)])
+def test_a_kubelet_that_agrees_today_does_not_see_what_the_plan_changes_while_it_runs(at: str, state: State) -> None:
+    sample = NodeSample(kubelet_capacity={"hugepages-2Mi": 9000 * 2 * MIB})
+    of = found(MYSQL, sample=sample, policy=Policy(reserve_at=at))
+    assert states(of, {"kubelet_not_restarted"}) == {("kubelet_not_restarted", state)}
