@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "base/tree.h"
+#include "machine/processes.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -32,16 +33,6 @@ static bool add(struct count_targets *targets, int pid, int cpu)
     return true;
 }
 
-static bool to_pid(const char *name, int *pid)
-{
-    uint64_t number = 0;
-
-    if (!parse_u64(name, &number) || number == 0 || number > INT_MAX)
-        return false;
-    *pid = (int)number;
-    return true;
-}
-
 /* "PID (NAME) STATE PARENT ...": the name may hold anything, its last parenthesis ends it (proc(5)). */
 static void add_parent(const char *name, void *context)
 {
@@ -50,7 +41,7 @@ static void add_parent(const char *name, void *context)
     char path[64];
     char text[STAT_BYTES];
 
-    if (!to_pid(name, &found.pid))
+    if (!process_number(name, &found.pid))
         return;
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", found.pid);
     const char *end = tree_read("", path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
@@ -73,7 +64,7 @@ static void add_thread(const char *name, void *context)
     struct reading *reading = context;
     int thread = 0;
 
-    if (to_pid(name, &thread) && !add(reading->targets, thread, -1))
+    if (process_number(name, &thread) && !add(reading->targets, thread, -1))
         reading->out_of_memory = true;
 }
 

@@ -236,8 +236,7 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
         arena_close(&arena);
         return;
     }
-    work->result->peak_mapped_bytes =
-        arena.bytes > work->result->peak_mapped_bytes ? arena.bytes : work->result->peak_mapped_bytes;
+    note_peak(&work->result->peak_mapped_bytes, arena.bytes);
     page->entry_bytes = measure_huge(work, &arena, &knee, &verdict);
     arena_close(&arena);
     if (page->entry_bytes > 0)

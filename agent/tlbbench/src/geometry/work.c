@@ -2,6 +2,7 @@
 #include "geometry/work.h"
 
 #include "base/tree.h"
+#include "base/units.h"
 #include "timing/core_probe.h"
 
 enum {
@@ -34,8 +35,7 @@ int geometry_open_window(const struct geometry_work *work, const struct backing 
     if (session_pool_bytes(work->session, backing, verdict) < backing->page_bytes ||
         window_open(window, &request, verdict) != 0)
         return -1;
-    if (window_frame_bytes(window) > work->result->peak_mapped_bytes)
-        work->result->peak_mapped_bytes = window_frame_bytes(window);
+    note_peak(&work->result->peak_mapped_bytes, window_frame_bytes(window));
     return 0;
 }
 

@@ -102,12 +102,9 @@ static int open_arena(struct latency_run *run, size_t index, uint64_t bytes, str
 
 static void close_arenas(struct latency_run *run)
 {
-    uint64_t bytes = mapped_bytes(run);
-
+    note_peak(&run->result->peak_mapped_bytes, mapped_bytes(run));
     for (size_t index = 0; index < run->series_count; index++)
         arena_close(&run->arenas[index]);
-    if (bytes > run->result->peak_mapped_bytes)
-        run->result->peak_mapped_bytes = bytes;
 }
 
 /* Places of `footprint` bytes that every backing which has the point can offer. */

@@ -62,12 +62,6 @@ static struct curve *add_curve(struct walks_run *run, const struct backing *back
     return curve;
 }
 
-static void note_peak(struct walks_run *run, uint64_t bytes)
-{
-    if (bytes > run->result->peak_mapped_bytes)
-        run->result->peak_mapped_bytes = bytes;
-}
-
 /* --- base pages that all map the zero page: no time but that of translation ----------------------------------------
  */
 
@@ -170,7 +164,7 @@ static int measure_zeroes(struct walks_run *run, const char *x_name, const struc
 
         row.x[row.count] = pages->x;
         double touch_seconds = measure_pages(run, pages, &row.cells[row.count], &verdict);
-        note_peak(run, bytes);
+        note_peak(&run->result->peak_mapped_bytes, bytes);
         double took = (double)(clock_now_ns() - start_ns) / 1e9;
 
         /* The next one has more tables to touch: it is not begun where it could not end. */
@@ -311,7 +305,7 @@ static void measure_arena(struct walks_run *run, struct place *place, size_t nod
                                   rng_mix(run->session->seed) + round};
     struct chase chase = {.position = latency_link(&cycle)};
 
-    note_peak(run, arena.bytes);
+    note_peak(&run->result->peak_mapped_bytes, arena.bytes);
     tlb_flush();
     latency_measure_cell(&place->nodes.cells[node], &run->plan, BATCHES, &chase, latency_node_count(&cycle));
     if (node == 0) {

@@ -204,52 +204,38 @@ static void ways_of_code(unsigned code, struct tlb_structure *s)
     s->ways_max = ranges[code].max > ranges[code].min ? ranges[code].max : 0;
 }
 
-/* Completes `s`, whose level, kind and entries are known. */
-static void add_amd(struct cpuid_tlb *tlb, const char *origin, uint64_t page_bytes, struct tlb_structure *s)
-{
-    if (s->entries == 0)
-        return; /* zero means unknown, and on K8 also none: either way nothing to say */
-    s->page_bytes[0] = page_bytes;
-    s->page_count = 1;
-    if (s->ways_max > 0)
-        s->note = "CPUID gives a range of ways";
-    (void)snprintf(s->origin, sizeof(s->origin), "%s", origin);
-    add(tlb, s);
-}
+/* Registers of two TLBs of one page size each, data in the upper half. */
+static const struct amd_register {
+    uint32_t leaf;
+    bool is_ebx;
+    /* A 4-bit code of the ways and a 12-bit size, a zero upper half meaning that the lower one is a unified TLB of the
+     * second level; else 8 bits of ways (0xFF = full) and 8 of size. */
+    bool is_coded;
+    unsigned level;
+    uint64_t page_bytes;
+} AMD_REGISTERS[] = {{0x80000005, false, false, 1, P2M}, {0x80000005, true, false, 1, P4K},
+                     {0x80000006, false, true, 2, P2M},  {0x80000006, true, true, 2, P4K},
+                     {0x80000019, false, true, 1, P1G},  {0x80000019, true, true, 2, P1G}};
 
-/* L1 registers: 8-bit associativity (0xFF = full) and 8-bit size; instructions in the low half. */
-static void decode_amd_l1(struct cpuid_tlb *tlb, const char *origin, uint32_t value, uint64_t page_bytes)
+static void decode_amd_register(struct cpuid_tlb *tlb, const struct amd_register *from, uint32_t value)
 {
-    for (unsigned half = 0; half < 2; half++) {
-        struct tlb_structure s = {0};
-        uint32_t bits = half == 0 ? value >> 16 : value & 0xFFFF;
-
-        s.ways = bits >> 8 == 0xFF ? TLB_WAYS_FULL : (int)(bits >> 8);
-        s.level = 1;
-        s.kind = half == 0 ? TLB_DATA : TLB_INSTRUCTION;
-        s.entries = bits & 0xFF;
-        add_amd(tlb, origin, page_bytes, &s);
-    }
-}
-
-/* L2 and 1G registers: 4-bit code and 12-bit size; a zero upper half means that the lower one is a unified TLB. */
-static void decode_amd_coded(struct cpuid_tlb *tlb, const char *origin, uint32_t value, uint64_t page_bytes,
-                             unsigned level)
-{
-    unsigned unit = level == 2 && tlb->l2_size_x32 ? L2_SIZE_UNIT : 1;
+    unsigned unit = from->level == 2 && tlb->l2_size_x32 ? L2_SIZE_UNIT : 1;
 
     for (unsigned half = 0; half < 2; half++) {
-        struct tlb_structure s = {0};
         uint32_t bits = half == 0 ? value >> 16 : value & 0xFFFF;
-        enum tlb_kind kind = half == 0 ? TLB_DATA : TLB_INSTRUCTION;
+        bool is_unified = half == 1 && value >> 16 == 0 && from->is_coded && from->level == 2;
+        struct tlb_structure s = {.level = from->level, .page_bytes = {from->page_bytes}, .page_count = 1};
 
-        if (half == 1 && value >> 16 == 0 && level == 2)
-            kind = TLB_UNIFIED;
-        ways_of_code(bits >> 12, &s);
-        s.level = level;
-        s.kind = kind;
-        s.entries = (bits & 0xFFF) * unit;
-        add_amd(tlb, origin, page_bytes, &s);
+        s.kind = half == 0 ? TLB_DATA : is_unified ? TLB_UNIFIED : TLB_INSTRUCTION;
+        s.entries = from->is_coded ? (bits & 0xFFF) * unit : bits & 0xFF;
+        if (from->is_coded)
+            ways_of_code(bits >> 12, &s);
+        else
+            s.ways = bits >> 8 == 0xFF ? TLB_WAYS_FULL : (int)(bits >> 8);
+        s.note = s.ways_max > 0 ? "CPUID gives a range of ways" : NULL;
+        (void)snprintf(s.origin, sizeof(s.origin), "%08" PRIx32 ":%s", from->leaf, from->is_ebx ? "ebx" : "eax");
+        if (s.entries > 0) /* zero means unknown, and on K8 also none: either way nothing to say */
+            add(tlb, &s);
     }
 }
 
@@ -262,25 +248,17 @@ static uint32_t extended_bit(const struct cpuid_dump *dump, uint32_t leaf, bool 
 
 static void decode_amd(const struct cpuid_dump *dump, const struct cpuid_identity *identity, struct cpuid_tlb *tlb)
 {
-    const struct cpuid_registers *l1 = cpuid_find(dump, 0x80000005, 0);
-    const struct cpuid_registers *l2 = cpuid_find(dump, 0x80000006, 0);
     const struct cpuid_registers *huge = cpuid_find(dump, 0x80000019, 0);
     bool has_1g_pages = extended_bit(dump, 0x80000001, true, 26) != 0;
 
     tlb->l2_size_x32 = extended_bit(dump, 0x80000021, false, 14) != 0;
     tlb->l2_size_doubtful = identity->family == FAMILY_ZEN5 && !tlb->l2_size_x32 && identity->hypervisor;
     tlb->huge_1g_silent = has_1g_pages && (huge == NULL || (huge->eax == 0 && huge->ebx == 0));
-    if (l1 != NULL) {
-        decode_amd_l1(tlb, "80000005:eax", l1->eax, P2M);
-        decode_amd_l1(tlb, "80000005:ebx", l1->ebx, P4K);
-    }
-    if (l2 != NULL) {
-        decode_amd_coded(tlb, "80000006:eax", l2->eax, P2M, 2);
-        decode_amd_coded(tlb, "80000006:ebx", l2->ebx, P4K, 2);
-    }
-    if (huge != NULL) {
-        decode_amd_coded(tlb, "80000019:eax", huge->eax, P1G, 1);
-        decode_amd_coded(tlb, "80000019:ebx", huge->ebx, P1G, 2);
+    for (size_t i = 0; i < sizeof(AMD_REGISTERS) / sizeof(AMD_REGISTERS[0]); i++) {
+        const struct cpuid_registers *r = cpuid_find(dump, AMD_REGISTERS[i].leaf, 0);
+
+        if (r != NULL)
+            decode_amd_register(tlb, &AMD_REGISTERS[i], AMD_REGISTERS[i].is_ebx ? r->ebx : r->eax);
     }
     if (tlb->structure_count == 0)
         verdict_set(&tlb->verdict, STATUS_CPUID_HIDDEN,

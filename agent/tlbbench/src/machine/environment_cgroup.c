@@ -216,19 +216,10 @@ void environment_read_cgroup(struct environment *environment)
 {
     char text[CGROUP_TEXT_BYTES];
 
-    environment_clear_cgroup(environment);
     if (tree_read(environment->root, "/proc/self/cgroup", text, sizeof(text)) < 0)
         return;
     read_memory(environment, text);
     read_cpu(environment, text);
     for (size_t index = 0; index < environment->pool_count; index++)
         read_hugetlb(environment, text, &environment->pools[index]);
-}
-
-void environment_clear_cgroup(struct environment *environment)
-{
-    environment->cgroup = (struct cgroup){
-        .version = UNKNOWN, .memory_limit_bytes = UNKNOWN, .memory_current_bytes = UNKNOWN, .cpu_quota = NAN};
-    for (size_t index = 0; index < environment->pool_count; index++)
-        environment->pools[index].cgroup_left_bytes = UNKNOWN;
 }

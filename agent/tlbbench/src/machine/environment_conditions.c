@@ -91,21 +91,11 @@ static int64_t read_page_table_levels(const char *root)
 #endif
 }
 
-void environment_clear_conditions(struct environment *environment)
-{
-    environment->conditions = (struct conditions){.boost = UNKNOWN,
-                                                  .numa_balancing = UNKNOWN,
-                                                  .page_table_isolation = UNKNOWN,
-                                                  .page_table_levels = UNKNOWN,
-                                                  .smt_active = UNKNOWN};
-}
-
 void environment_read_conditions(struct environment *environment)
 {
     struct conditions *conditions = &environment->conditions;
     const char *root = environment->root;
 
-    environment_clear_conditions(environment);
     (void)tree_read_line(root, CPU_FOLDER "/cpu0/cpufreq/scaling_governor", conditions->governor,
                          sizeof(conditions->governor));
     (void)tree_read_line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource",

@@ -127,19 +127,12 @@ bool environment_grants_multi_size(const struct environment *environment, const 
     return strcmp(enabled, "always") == 0 || strcmp(enabled, "madvise") == 0;
 }
 
-void environment_clear_memory(struct environment *environment)
-{
-    environment->memory = (struct memory_state){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
-                                                UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-}
-
 void environment_read_memory(struct environment *environment)
 {
     struct memory_state *m = &environment->memory;
     struct thp *thp = &environment->thp;
     char text[MEMINFO_BYTES];
 
-    environment_clear_memory(environment);
     if (tree_read(environment->root, "/proc/meminfo", text, sizeof(text)) >= 0)
         meminfo_parse(text, m);
     read_choice(environment, "enabled", thp->enabled, sizeof(thp->enabled));
@@ -186,6 +179,7 @@ static void add_pool(const char *name, void *context)
 
     memset(pool, 0, sizeof(*pool));
     pool->page_bytes = bytes;
+    pool->cgroup_left_bytes = UNKNOWN;
 }
 
 static int64_t pool_number(const struct environment *environment, int node, uint64_t page_bytes, const char *file)

@@ -17,11 +17,6 @@ uint64_t base_page_inferred(const struct environment *environment);
 
 /* Processor, hypervisor and catalogue entry as far as environment->cpuid tells. */
 void environment_identify(struct environment *environment);
-/* Make memory, cgroup and conditions unknown. */
-void environment_clear_memory(struct environment *environment);
-void environment_clear_cgroup(struct environment *environment);
-void environment_clear_conditions(struct environment *environment);
-
 /* /proc/version: "Linux version 6.1.0-28-amd64 (...) ..." -> "6.1.0-28-amd64"; "" when it is of another form. */
 void kernel_version_parse(const char *text, char *release, size_t size);
 

@@ -126,9 +126,24 @@ static void read_running_facts(struct environment *environment)
     (void)cpuid_capture(&environment->cpuid);
 }
 
-int environment_read(struct environment *environment, const char *root)
+/* Nothing is known. */
+static void clear(struct environment *environment)
 {
     memset(environment, 0, sizeof(*environment));
+    environment->memory = (struct memory_state){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
+                                                UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    environment->cgroup = (struct cgroup){
+        .version = UNKNOWN, .memory_limit_bytes = UNKNOWN, .memory_current_bytes = UNKNOWN, .cpu_quota = NAN};
+    environment->conditions = (struct conditions){.boost = UNKNOWN,
+                                                  .numa_balancing = UNKNOWN,
+                                                  .page_table_isolation = UNKNOWN,
+                                                  .page_table_levels = UNKNOWN,
+                                                  .smt_active = UNKNOWN};
+}
+
+int environment_read(struct environment *environment, const char *root)
+{
+    clear(environment);
     if (root[0] != '\0' && (!is_directory(root) || strlen(root) >= sizeof(environment->root)))
         return -1;
     (void)snprintf(environment->root, sizeof(environment->root), "%s", root);
@@ -151,11 +166,8 @@ int environment_read(struct environment *environment, const char *root)
 
 void environment_from_dump(struct environment *environment, const struct cpuid_dump *dump)
 {
-    memset(environment, 0, sizeof(*environment));
+    clear(environment);
     environment->cpuid = *dump;
-    environment_clear_memory(environment);
-    environment_clear_cgroup(environment);
-    environment_clear_conditions(environment);
     environment_identify(environment);
 }
 

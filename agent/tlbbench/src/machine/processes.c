@@ -57,6 +57,16 @@ static void read_rollup(const char *root, struct process_pages *process)
         process->denied = errno == EACCES || errno == EPERM || (root[0] != '\0' && errno == ENOENT);
 }
 
+bool process_number(const char *name, int *number)
+{
+    uint64_t found = 0;
+
+    if (!parse_u64(name, &found) || found == 0 || found > INT_MAX)
+        return false;
+    *number = (int)found;
+    return true;
+}
+
 static void add_process(const char *name, void *context)
 {
     struct reading *reading = context;
@@ -66,11 +76,9 @@ static void add_process(const char *name, void *context)
                                     .file_pmd_mapped_bytes = UNKNOWN};
     char path[64];
     char text[PROC_FILE_BYTES];
-    uint64_t pid = 0;
 
-    if (!parse_u64(name, &pid) || pid == 0 || pid > INT_MAX)
+    if (!process_number(name, &process.pid))
         return;
-    process.pid = (int)pid;
     (void)snprintf(path, sizeof(path), "/proc/%d/status", process.pid);
     if (tree_read(reading->root, path, text, sizeof(text)) < 0)
         return; /* it has ended meanwhile */

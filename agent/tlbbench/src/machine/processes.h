@@ -26,6 +26,9 @@ struct process_list {
 int processes_read(struct process_list *list, const char *root);
 void processes_free(struct process_list *list);
 
+/* The number in the name of a folder of /proc; false when it is none. */
+bool process_number(const char *name, int *number);
+
 /* The pure parsers of /proc/PID/status and /proc/PID/smaps_rollup. */
 void process_status_parse(const char *text, struct process_pages *process);
 void process_smaps_rollup_parse(const char *text, struct process_pages *process);

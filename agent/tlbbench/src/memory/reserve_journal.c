@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory/reserve_journal.h"
 
+#include "base/tree.h"
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -42,14 +44,7 @@ bool reserve_parse_line(const char *line, struct reserve_pool *pool)
 
 void reserve_journal_boot_id(char boot_id[RESERVE_BOOT_ID_BYTES])
 {
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    boot_id[0] = '\0';
-    if (file == NULL)
-        return;
-    if (fscanf(file, "%39s", boot_id) != 1)
-        boot_id[0] = '\0';
-    (void)fclose(file);
+    (void)tree_read_line("", "/proc/sys/kernel/random/boot_id", boot_id, RESERVE_BOOT_ID_BYTES);
 }
 
 bool reserve_journal_directory(const struct reserve_paths *places, unsigned number, char path[RESERVE_PATH_BYTES])

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The document's results: a member per section that ran. */
+#include "base/units.h"
 #include "output/to_json.h"
 #include "pressure/probe.h"
 
@@ -156,14 +157,10 @@ static void walks_to_json(struct json *j, const struct walks_result *result)
     json_end_object(j);
 }
 
-static uint64_t larger(uint64_t left, uint64_t right)
-{
-    return left > right ? left : right;
-}
-
 static void latency_to_json(struct json *j, const struct run_result *run)
 {
     const struct latency_result *result = run->latency;
+    uint64_t peak = result->peak_mapped_bytes;
 
     json_begin_object(j, "latency");
     verdict_to_json(&result->verdict, j);
@@ -185,9 +182,9 @@ static void latency_to_json(struct json *j, const struct run_result *run)
     json_end_array(j);
     pressure_to_json(j, run->pressure);
     walks_to_json(j, run->walks);
-    json_u64(
-        j, "peak_mapped_bytes",
-        larger(result->peak_mapped_bytes, larger(run->pressure->peak_mapped_bytes, run->walks->peak_mapped_bytes)));
+    note_peak(&peak, run->pressure->peak_mapped_bytes);
+    note_peak(&peak, run->walks->peak_mapped_bytes);
+    json_u64(j, "peak_mapped_bytes", peak);
     json_end_object(j);
 }
 

@@ -175,11 +175,8 @@ static int measure_pass(struct pressure_run *run, struct pressure_series *series
 
 static void note_mapping(struct pressure_run *run, unsigned mapping, const struct arena *arena)
 {
-    uint64_t bytes = run->region_arena.bytes + run->base_arena.bytes + arena->bytes;
-
     run->map_seconds += mapping == 0 ? arena->touch_seconds : 0;
-    if (bytes > run->result->peak_mapped_bytes)
-        run->result->peak_mapped_bytes = bytes;
+    note_peak(&run->result->peak_mapped_bytes, run->region_arena.bytes + run->base_arena.bytes + arena->bytes);
 }
 
 /* The series is left out from here on. */

@@ -76,12 +76,6 @@ static void keep_curve(struct scatter_run *run, const struct sweep *sweep, const
     curve->x_name = "hot_lines";
 }
 
-static void note_mapped(struct scatter_run *run, uint64_t bytes)
-{
-    if (bytes > run->result->peak_mapped_bytes)
-        run->result->peak_mapped_bytes = bytes;
-}
-
 /* Measures the window's sweep in fresh mappings at one virtual address after another: TLBs choose the set of an entry
  * from high address bits, too, so that one place of so few entries can be lucky or not. The same places for base pages
  * and for huge pages that lie `apart`. */
@@ -110,7 +104,7 @@ static int measure_places(struct scatter_run *run, struct sweep *sweep, const st
             status = window_open(&window, request, verdict);
         }
         if (status == 0) {
-            note_mapped(run, window_frame_bytes(&window));
+            note_peak(&run->result->peak_mapped_bytes, window_frame_bytes(&window));
             struct sweep_source source = sweep_of_window(&window);
 
             status = sweep_measure(sweep, &source, &effort, run->session, verdict);
@@ -179,7 +173,7 @@ static int measure_thp(struct scatter_run *run, const struct backing *backing, s
         return -1;
     struct sweep_source source = {.link = link_arena, .context = &arena};
 
-    note_mapped(run, arena.bytes);
+    note_peak(&run->result->peak_mapped_bytes, arena.bytes);
     int status =
         verdict->status == STATUS_OK ? sweep_measure(run->huge, &source, &run->effort, run->session, verdict) : -1;
 
