@@ -194,7 +194,9 @@ static void refine(const struct geometry_work *work, const struct level_sweep *l
         sweep_add_point(work->sweep, (uint64_t)llround((double)found.soft_start_pages *
                                                        pow(ratio, (double)point / (FINE_POINTS + 1))));
     /* Where the rise may come to rest: a rest is told by three points within a fifth of pages (knee.c). */
-    for (double pages = (double)end; pages < REST_REACH * (double)found.soft_start_pages; pages *= REST_STEP)
+    long long last = llround(REST_REACH * (double)found.soft_start_pages);
+
+    for (double pages = (double)end; llround(pages) < last; pages *= REST_STEP)
         sweep_add_point(work->sweep, (uint64_t)llround(pages));
 }
 
