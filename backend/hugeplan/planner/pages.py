@@ -28,6 +28,14 @@ HUGE_PAGE_SIZES: Final[Mapping[tuple[str, int], tuple[int, ...]]] = {
     ("s390x", 4 * KIB): (MIB, 2 * GIB),
 }
 
+#: Sizes that not every processor of the architecture has (or its hypervisor shows), and the feature that they need.
+OF_SOME_PROCESSORS: Final[Mapping[tuple[str, int], str]] = {
+    ("x86_64", GIB): "pdpe1gb",
+    ("riscv64", 64 * KIB): "Svnapot",
+    ("s390x", MIB): "EDAT1",
+    ("s390x", 2 * GIB): "EDAT2",
+}
+
 #: POWER has these with hash page tables, and 2M and 1G with radix ones; a kernel runs with one of the two.
 POWER_HASH_SIZES: Final = frozenset({16 * MIB, 16 * GIB})
 

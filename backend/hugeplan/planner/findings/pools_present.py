@@ -39,6 +39,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 "Give the pool's reserved count, or let the agent report it.",
                 evidence=evidence,
             )
+        elif pool.present_pages >= pool.pages > pool.present_pages - (surplus := _surplus(inputs, pool)) and (
+            state is None or (state.idle or 0) < pool.pages - pool.held_pages
+        ):
+            title = f"{surplus:,} of its pages vanish when they are freed"
+            reason = f"Of {pool.present_pages:,} pages {surplus:,} are surplus: a restart finds fewer than the plan's."
+            fix = f"Set nr_hugepages to {pool.pages}, so that none is surplus."
+            yield attention(CODE, subject, title, reason, fix, evidence=evidence)
         elif pool.present_pages >= pool.pages:
             yield ok(
                 CODE, subject, "The pool is reserved", f"All {pool.pages:,} pages are reserved.", evidence=evidence
@@ -59,6 +66,12 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 " (echo 1 > /proc/sys/vm/compact_memory) and write the count again.",
                 evidence=evidence,
             )
+
+
+def _surplus(inputs: FindingInputs, pool: PoolPlan) -> int:
+    """Surplus pages of a planned pool: they are among those that are there, and beyond nr_hugepages as it was set."""
+    there = next((numa.pools or () for numa in inputs.node.numa if numa.id == pool.numa_node), ())
+    return next((one.surplus_hugepages or 0 for one in there if one.page_bytes == pool.page_bytes), 0)
 
 
 def _consequences(inputs: FindingInputs, page_bytes: int) -> Iterable[str]:

@@ -10,9 +10,12 @@ from hugeplan.planner.model import (
     GIB,
     MIB,
     DatabaseInstance,
+    GlobalPool,
     NodeFacts,
     NodeSample,
     NumaNode,
+    ObservedDatabase,
+    ObservedSegment,
     Plan,
     PlanRequest,
     Policy,
@@ -135,3 +138,47 @@ def test_a_kubelet_that_agrees_today_does_not_see_what_the_plan_changes_while_it
     sample = NodeSample(kubelet_capacity={"hugepages-2Mi": 9000 * 2 * MIB})
     of = found(MYSQL, sample=sample, policy=Policy(reserve_at=at))
     assert states(of, {"kubelet_not_restarted"}) == {("kubelet_not_restarted", state)}
+
+
+@pytest.mark.parametrize(
+    ("arch", "size", "feature"),
+    [("x86_64", GIB, "pdpe1gb"), ("s390x", 2 * GIB, "EDAT2"), ("aarch64", GIB, None), ("x86_64", 2 * MIB, None)],
+)
+def test_a_page_size_that_not_every_processor_has_is_known_where_the_kernel_lists_it(
+    arch: str, size: int, feature: str | None
+) -> None:
+    sizes = (MIB, 2 * GIB) if arch == "s390x" else (2 * MIB, GIB)
+    numa = tuple(replace(numa, pools=None) for numa in NODE.numa)
+    described = replace(NODE, arch=arch, huge_page_sizes_bytes=sizes, default_huge_page_bytes=sizes[0], numa=numa)
+    database = DatabaseInstance(name="j", engine="jvm", settings={"Xmx": "6g"}, page_bytes=size)
+    (told,) = [f for f in found(database, node=described).findings if f.code == "page_size_not_available"]
+    assert told.state is (State.OK if feature is None else State.UNKNOWN)
+    assert feature is None or feature in told.reason
+    listed = NodeSample(pools=(GlobalPool(page_bytes=size, nr_hugepages=0, free_hugepages=0),))
+    (told,) = [
+        f for f in found(database, node=described, sample=listed).findings if f.code == "page_size_not_available"
+    ]
+    assert told.state is State.OK
+
+
+@pytest.mark.parametrize(
+    ("free", "surplus", "state"),
+    [(0, 0, State.OK), (0, 100, State.OK), (0, 2100, State.ATTENTION), (2400, 2100, State.OK)],
+)
+def test_pages_that_vanish_when_they_are_freed_are_no_pool(free: int, surplus: int, state: State) -> None:
+    """A server of ours runs on what was taken beyond the pool; where others hold that, free pages stay."""
+    count = 2400 if free == 0 else 4800
+    pool = Pool(
+        page_bytes=2 * MIB, nr_hugepages=count, free_hugepages=free, resv_hugepages=0, surplus_hugepages=surplus
+    )
+    node = replace(NODE, numa=(replace(NODE.numa[0], pools=(pool,)),))
+    server = ObservedDatabase(
+        key="m:1", engine="mysql", settings_complete=True, settings={"innodb_buffer_pool_size": "4G"},
+        segments=(ObservedSegment(bytes=2400 * 2 * MIB, backing="hugetlb", page_bytes=2 * MIB),),
+    )  # fmt: skip
+    of = found(
+        replace(MYSQL, runs_as=None if free else "m:1"),
+        node=node,
+        sample=NodeSample(databases=() if free else (server,)),
+    )
+    assert states(of, {"pool_short"}) == {("pool_short", state)}
