@@ -33,7 +33,7 @@ from hugeplan.scenarios.work import Question
 from hugeplan.trials import service as trials
 
 ROWS_PER_CALL: Final = 20
-SECONDS_PER_CALL: Final = 0.12
+SECONDS_PER_CALL: Final = 0.16
 """After so long no further row is begun. Rows are computed one after the other, so they take no more processor time."""
 ROWS_READ: Final = 5
 """Of so many rows at a time is read what they are computed from: more might not be begun in this call."""

@@ -10,6 +10,7 @@ from tools.attack import judge
 from tools.attack.rig import Attack, Target, WrongAnswerError, expect, stop_seconds, target
 from tools.attack.rows import all_rows
 from tools.attack.warm import warm_up
+from tools.attack.yardstick import MOST, slowness
 
 PASSES = 1
 STOP_SECONDS = 5.0
@@ -55,3 +56,8 @@ def test_what_costs_too_much_is_seen(running: Target) -> None:
     dear = judge.Cost("dear", cpu_seconds=0.2, database_cpu_seconds=0.2, memory_bytes=1024**3, held_up_seconds=1.0)
     judge._judge(Attack("dear", idle), dear)
     assert len(dear.wrong) == 3
+    for used, wrong in ((0.44, 0), (0.46, 1)):  # where everything takes half as long again
+        slow = judge.Cost("slow", cpu_seconds=used, slowness=1.5)
+        judge._judge(Attack("slow", idle), slow)
+        assert len(slow.wrong) == wrong
+    assert 1.0 <= slowness() <= MOST

@@ -29,6 +29,16 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def named(pid: int, word: str) -> list[int]:
+    """Those of a family whose command line has this word."""
+    found = []
+    for one in family(pid):
+        with suppress(OSError):
+            if word.encode() in (Path("/proc") / str(one) / "cmdline").read_bytes():
+                found.append(one)
+    return sorted(found)
+
+
 def cpu_seconds(pid: int) -> float:
     """Processor time of a family: of those that live, and of those that ended and were waited for."""
     total = 0
