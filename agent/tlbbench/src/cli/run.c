@@ -142,9 +142,7 @@ static double section_seconds(const struct options *options, const struct sectio
 static int run_sections(struct session *session, const struct options *options, struct progress *progress,
                         struct run_result *result)
 {
-    uint64_t start_ns = clock_now_ns();
     double whole_seconds = 0;
-    double planned_seconds = 0;
 
     for (size_t index = 0; index < SECTION_COUNT; index++)
         whole_seconds += is_wanted(options, &SECTIONS[index]) ? section_seconds(options, &SECTIONS[index]) : 0;
@@ -156,15 +154,12 @@ static int run_sections(struct session *session, const struct options *options, 
 
         if (!is_wanted(options, section))
             continue;
-        planned_seconds += seconds;
-        double elapsed_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
-
         progress_next_section(progress, section->name, seconds / whole_seconds);
-        /* A single command with its own limit may use all of it. A section gets what those before it left, too. */
-        session->deadline =
-            options->command != COMMAND_RUN && options->time_limit_seconds > 0
-                ? end
-                : deadline_earlier(end, deadline_after(fmax(seconds, planned_seconds - elapsed_seconds)));
+        /* A single command with its own limit may use all of it. What a section of run leaves is nobody's: it leaves
+         * much where the machine is quiet, and more rounds are then of little use to the next. */
+        session->deadline = options->command != COMMAND_RUN && options->time_limit_seconds > 0
+                                ? end
+                                : deadline_earlier(end, deadline_after(seconds));
         if (run_section(section, session, options, result) != 0)
             return -1;
     }

@@ -100,9 +100,9 @@ struct verdict *section_verdict(const struct section *section, struct run_result
 }
 
 const struct section SECTIONS[SECTION_COUNT] = {
-    {"geometry", COMMAND_GEOMETRY, 5, 7, 25, measure_geometry, offsetof(struct run_result, geometry),
+    {"geometry", COMMAND_GEOMETRY, 5, 8, 25, measure_geometry, offsetof(struct run_result, geometry),
      geometry_is_partial},
-    {"latency", COMMAND_LATENCY, 20, 15, 145, latency_section_measure, offsetof(struct run_result, latency),
+    {"latency", COMMAND_LATENCY, 20, 18, 145, latency_section_measure, offsetof(struct run_result, latency),
      latency_is_partial},
     {"rows", COMMAND_ROWS, 30, 27, 105, measure_rows, offsetof(struct run_result, rows), rows_is_partial},
     {"scatter", COMMAND_SCATTER, 5, 5, 20, measure_scatter, offsetof(struct run_result, scatter), scatter_is_partial},
