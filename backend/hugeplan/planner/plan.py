@@ -24,7 +24,7 @@ from hugeplan.planner.findings.base import FindingInputs
 from hugeplan.planner.findings.fit import fits
 from hugeplan.planner.memory.claims import Claims, reclaimable_claim
 from hugeplan.planner.memory.kubernetes import kubernetes_view
-from hugeplan.planner.memory.ledger import Claim, build_ledger, free_bytes, sum_bytes
+from hugeplan.planner.memory.ledger import Claim, build_ledger, free_bytes, free_under, sum_bytes
 from hugeplan.planner.memory.net_memory import net_memory
 from hugeplan.planner.memory.pools import NumaPlacement, place_pages, pool_plans
 from hugeplan.planner.model import (
@@ -96,8 +96,8 @@ def _lacks(
     own = [instance_claims(item.instance_candidates, item.candidate, inputs.node) for item in chosen]
     pools = _pools(inputs, *_place_all(inputs, chosen, own))
     claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
-    ledger = build_ledger(inputs.node, claims, pools)
-    short = max(missing_bytes(ledger, pools, inputs.request), aside.total - free_bytes(ledger))
+    free = free_under(inputs.node, claims, pools)
+    short = max(missing_bytes(free, pools, inputs.request), aside.total - sum(free.values()))
     if not any(aside.by_node.values()):
         return short
     room = _room_by_node(inputs.node, pools, claims)
@@ -198,7 +198,8 @@ def _instance_plan(
 def _marked(gain: Gain, candidate: Candidate) -> Gain:
     """The gain, marked where it is what the chosen candidate brings."""
     kind = "hugetlb" if candidate.is_pool else "base"
-    return replace(gain, is_chosen=gain.backing_kind == kind and gain.page_bytes == candidate.page_bytes)
+    is_chosen = gain.backing_kind == kind and gain.page_bytes == candidate.page_bytes
+    return replace(gain, is_chosen=True) if is_chosen else gain
 
 
 def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Selection) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -36,9 +36,8 @@ Missing = Callable[[PlanRequest], int]
 _MOST_CHANGED = 4
 
 
-def missing_bytes(ledger: Ledger, pools: Sequence[PoolPlan], request: PlanRequest) -> int:
-    """What the plan lacks where it lacks most: in all, on one NUMA node, or against a provider's cap."""
-    free = free_bytes_by_node(ledger)
+def missing_bytes(free: Mapping[int, int], pools: Sequence[PoolPlan], request: PlanRequest) -> int:
+    """What the plan lacks where it lacks most: in all, on one NUMA node (``free``), or against a provider's cap."""
     return max(0, -sum(free.values()), *(-size for size in free.values()), _over_cap(pools, request))
 
 
@@ -51,10 +50,10 @@ def shortfall_of(
     request: PlanRequest, ledger: Ledger, pools: Sequence[PoolPlan], instances: Sequence[InstancePlan], missing: Missing
 ) -> Shortfall | None:
     """None for a plan that fits. ``missing`` plans a changed request; it is asked a bounded number of times."""
-    short = missing_bytes(ledger, pools, request)
+    free = free_bytes_by_node(ledger)
+    short = missing_bytes(free, pools, request)
     if not short:
         return None
-    free = free_bytes_by_node(ledger)
     total = sum(free.values())
     node = request.node
     others = sum(part.bytes for part in ledger.parts if part.kind not in _OF_DATABASES)

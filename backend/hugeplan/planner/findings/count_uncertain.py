@@ -33,8 +33,10 @@ def pages_short(inputs: FindingInputs) -> dict[str, int]:
     """By instance the pages that it may lack when all who share its pools need what their counts may be off by."""
     found = {}
     for instance, planned in inputs.with_pool:
+        if not planned.demand.error_pages:
+            continue
         together, spare = _error_and_slack(inputs, planned)
-        if planned.demand.error_pages and together > spare:
+        if together > spare:
             found[instance.name] = min(planned.demand.error_pages, together - spare)
     return found
 

@@ -17,7 +17,7 @@ CODE = "double_counting"
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each tenant that carries the name of a database or of its engine, else one for the node."""
     databases = inputs.request.databases
-    names = _by_words(databases)
+    names = _by_words(databases) if inputs.request.tenants else {}
     found = False
     for tenant in inputs.request.tenants:
         if tenant.name == EVERYTHING_IN_USE and names:

@@ -105,30 +105,46 @@ def kernel_claims(node: NodeFacts) -> tuple[Claim, ...]:
 
 def build_ledger(node: NodeFacts, claims: Iterable[Claim], pools: Sequence[PoolPlan]) -> Ledger:
     """All of MemTotal as parts: pools and bound claims where they are, unbound claims where room is, the rest free."""
+    claims = tuple(claims)
+    room, shares = _placed(node, claims, pools)
+    parts = list(_pool_parts(pools))
+    parts += [
+        _part(claim, claim.numa_node, claim.bytes) for claim in claims if claim.numa_node is not None and claim.bytes
+    ]
+    for claim, of in shares:
+        parts += [_part(claim, numa_id, share) for numa_id, share in of.items() if share]
+    parts.extend(_free_parts(node, room))
+    parts.sort(key=lambda part: (part.numa_node, _ORDER[part.kind]))
+    return Ledger(mem_total_bytes=node.mem_total_bytes, parts=tuple(parts), struct_page_bytes=struct_page_bytes(node))
+
+
+def free_under(node: NodeFacts, claims: Iterable[Claim], pools: Sequence[PoolPlan]) -> dict[int, int]:
+    """What the ledger of the same claims and pools leaves free on each NUMA node; its parts are not made."""
+    return _placed(node, claims, pools)[0]
+
+
+def _placed(
+    node: NodeFacts, claims: Iterable[Claim], pools: Sequence[PoolPlan]
+) -> tuple[dict[int, int], list[tuple[Claim, dict[int, int]]]]:
+    """Room that is left on each NUMA node, and where the unbound claims lie, in their order."""
     room = {numa.id: numa.mem_total_bytes for numa in node.numa}
-    parts: list[LedgerPart] = []
-    for part in _pool_parts(pools):
-        parts.append(part)
-        room[part.numa_node] -= part.bytes
+    for pool in pools:
+        room[pool.numa_node] -= (pool.demand_pages + pool.slack_pages) * pool.page_bytes
     floating: list[Claim] = []
     for claim in claims:
         if claim.numa_node is None:
             floating.append(claim)
-        elif claim.bytes:
-            parts.append(_part(claim, claim.numa_node, claim.bytes))
+        else:
             room[claim.numa_node] -= claim.bytes
+    turns: Sequence[int] = range(len(floating))
+    if len(room) > 1:
+        turns = sorted(turns, key=lambda i: _turn(floating[i]))
     shares: dict[int, dict[int, int]] = {}
-    for place in (
-        sorted(range(len(floating)), key=lambda i: _turn(floating[i])) if len(room) > 1 else range(len(floating))
-    ):
-        shares[place] = _place(floating[place], node.numa, room)
-        for numa_id, share in shares[place].items():
+    for turn in turns:
+        shares[turn] = placed = _place(floating[turn], node.numa, room)
+        for numa_id, share in placed.items():
             room[numa_id] -= share
-    for place, claim in enumerate(floating):
-        parts += [_part(claim, numa_id, share) for numa_id, share in shares[place].items() if share]
-    parts.extend(_free_parts(node, room))
-    parts.sort(key=lambda part: (part.numa_node, _ORDER[part.kind]))
-    return Ledger(mem_total_bytes=node.mem_total_bytes, parts=tuple(parts), struct_page_bytes=struct_page_bytes(node))
+    return room, [(claim, shares[i]) for i, claim in enumerate(floating)]
 
 
 def _turn(claim: Claim) -> tuple[object, ...]:
