@@ -264,8 +264,10 @@ def starved_workers_do_not_hold_the_program() -> None:
         for one in busy:
             one.kill()
             one.wait(10)
-    # Without an end to the wait it takes minutes. The load is that of this machine, so the bound is wide.
-    assert seconds < 40, seconds
+    # Without an end to the wait it takes minutes. Beside the tests of others this program gets next to nothing itself.
+    if seconds >= 25 and os.getloadavg()[0] > 8:
+        raise suite.Skip(f"the machine is busy: load average {os.getloadavg()[0]:.0f}")
+    assert seconds < 25, seconds
     assert {item["status"] for item in made["rows"]["measurements"]} <= {
         "ok",
         "noisy",

@@ -78,7 +78,31 @@ static void pairs_are_of_the_same_rows(struct harness *h)
     CHECK(measured[2].pairs == 2 && measured[2].ratio == 1);
 }
 
+/* Touching a segment takes longest of all where the CPU is taken or the host has yet to give the memory. */
+static void touching_ends_with_the_time(struct harness *h)
+{
+    enum { BYTES = 256 << 20 }; /* several parts between two looks at the clock */
+    static struct environment environment;
+    struct session session = {.environment = &environment,
+                              .base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+                              .numa_node = -1,
+                              .memory_bytes = UINT64_MAX,
+                              .deadline = deadline_after(0)};
+    struct backing base = {.kind = BACKING_BASE, .page_bytes = session.base_page_bytes, .name = "base"};
+    struct rows_segment segment;
+    struct verdict verdict = {.status = STATUS_OK};
+
+    CHECK(rows_segment_open(&segment, &base, BYTES, 0, &session, &verdict) == -1);
+    CHECK(verdict.status == STATUS_STOPPED && segment.verdict.status == STATUS_STOPPED);
+    rows_segment_close(&segment);
+    session.deadline = deadline_after(600);
+    CHECK(rows_segment_open(&segment, &base, 1 << 20, 0, &session, &verdict) == 0);
+    CHECK(segment.verdict.status == STATUS_OK);
+    rows_segment_close(&segment);
+}
+
 static const struct harness_case CASES[] = {
+    {"touching a segment ends with the time", touching_ends_with_the_time},
     {"pairs cancel what drifts", pairs_cancel_what_drifts},
     {"contended rounds are in no pair", contended_rounds_are_in_no_pair},
     {"contention in every round is said", contention_in_every_round_is_said},

@@ -3,14 +3,22 @@
 
 #include <sys/mman.h>
 
-/* The contents do not matter, only that the pages exist. Returns -1 only when asked to stop. */
-static int fill_segment(char *view, uint64_t base_page_bytes, struct rows_segment *segment, struct verdict *verdict)
+/* The contents do not matter, only that the pages exist. Returns -1 only when asked to stop, or out of time: on a busy
+ * machine, or a guest whose host has yet to give the memory, touching takes longest of all. */
+static int fill_segment(char *view, const struct session *session, struct rows_segment *segment,
+                        struct verdict *verdict)
 {
-    struct touch_request request = {view, segment->mapped_bytes, (size_t)base_page_bytes,
-                                    true, segment->backing.name, INFINITY};
+    struct touch_request request = {.base = view,
+                                    .bytes = segment->mapped_bytes,
+                                    .step = (size_t)session->base_page_bytes,
+                                    .writes = true,
+                                    .name = segment->backing.name,
+                                    .seconds = deadline_remaining_seconds(session->deadline)};
     size_t touched_bytes = 0;
 
-    if (memory_touch(&request, &touched_bytes, &segment->verdict) == 0 || segment->verdict.status != STATUS_STOPPED)
+    if (memory_touch(&request, &touched_bytes, &segment->verdict) == 0 && touched_bytes < segment->mapped_bytes)
+        verdict_set(&segment->verdict, STATUS_STOPPED, "the time ended before the segment was touched");
+    if (segment->verdict.status != STATUS_STOPPED)
         return 0;
     *verdict = segment->verdict;
     return -1;
@@ -36,16 +44,16 @@ static int open_private_thp(struct rows_segment *segment, const struct session *
 
     (void)close(segment->fd);
     segment->fd = -1;
-    if (arena_open(&segment->arena, &request, &found) != 0) {
-        if (found.status == STATUS_STOPPED) {
-            *verdict = found;
-            return -1;
-        }
-        segment->verdict = found;
-        return 0;
+    request.seconds = deadline_remaining_seconds(session->deadline);
+    if (arena_open(&segment->arena, &request, &found) == 0 && segment->arena.bytes < segment->mapped_bytes) {
+        verdict_set(&found, STATUS_STOPPED, "the time ended before the segment was touched");
+        arena_close(&segment->arena);
     }
     segment->verdict = found;
-    return 0;
+    if (found.status != STATUS_STOPPED)
+        return 0;
+    *verdict = found;
+    return -1;
 }
 
 /* What the pool, as it was found, holds beyond the segment: nothing else than huge pages can use it meanwhile. */
@@ -83,7 +91,7 @@ int rows_segment_open(struct rows_segment *segment, const struct backing *backin
     if (view == NULL)
         return 0;
     backing_prefer(view, segment->mapped_bytes, session->numa_node);
-    int status = fill_segment(view, session->base_page_bytes, segment, verdict);
+    int status = fill_segment(view, session, segment, verdict);
 
     if (status == 0 && segment->verdict.status == STATUS_OK && backing->kind == BACKING_THP)
         check_shared_thp(segment, view, session);

@@ -334,12 +334,20 @@ static void collect_figures(const struct worker_group *group, double elapsed_sec
     measurement->first_touch_cpu_seconds = touch_cpu_seconds / touching;
 }
 
-/* Of forked workers that are still touching the segment; threads have touched it and end by the flag. */
-static void end_processes(const struct worker *workers, unsigned started)
+/* Gives workers the CPU to end: of the idle class they may wait for long, and the program with them. Forked ones that
+ * are `late`, and still touching the segment, are killed; threads have touched it and end by the flag. */
+static void end_workers(const struct worker_group *group, const struct worker *workers, unsigned started, bool late)
 {
-    for (unsigned number = 0; number < started; number++)
-        if (workers[number].process > 0)
+    struct sched_param parameters = {.sched_priority = 0};
+
+    for (unsigned number = 0; number < started; number++) {
+        if (group->spec->mode == MODE_THREADS)
+            (void)pthread_setschedparam(workers[number].thread, SCHED_OTHER, &parameters);
+        else
+            (void)sched_setscheduler(workers[number].process, SCHED_OTHER, &parameters);
+        if (late && group->spec->mode == MODE_PROCESSES)
             (void)kill(workers[number].process, SIGKILL);
+    }
 }
 
 static void run_group(struct worker_group *group, struct worker *workers, double seconds,
@@ -358,9 +366,9 @@ static void run_group(struct worker_group *group, struct worker *workers, double
     bool complete = ready == group->spec->workers && !signals_stop_requested();
     bool late = !complete && deadline_passed(group->session->deadline);
 
-    if (late)
-        end_processes(workers, started);
     double elapsed = run_for(group, complete ? seconds : 0);
+
+    end_workers(group, workers, started, late);
     unsigned bad = join_workers(group, workers, started);
 
     if (group->ready_pipe[1] >= 0)
