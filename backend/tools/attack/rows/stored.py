@@ -47,11 +47,13 @@ FROM (SELECT * FROM sealed_samples WHERE node_id = %(node)s LIMIT 1) s, generate
 """
 
 
-def _nodes(number: int, labels: int, running: Target) -> None:
+def copy_nodes(number: int, labels: int, running: Target) -> None:
+    """So many copies of a node, with as many labels of 256 letters each."""
     running.execute(COPY, name=NAME, number=number, labels=labels, text="\U0001f600")
 
 
-def _no_nodes(running: Target) -> None:
+def remove_copies(running: Target) -> None:
+    """Delete them."""
     running.execute("DELETE FROM nodes WHERE name LIKE %(name)s", name=f"{NAME}%")
 
 
@@ -163,11 +165,15 @@ ROWS = (
     Attack(
         f"list: {LABELLED} nodes of 64 long labels",
         partial(_list, f"/nodes?limit=500&q={NAME}"),
-        prepare=partial(_nodes, LABELLED, 64),
-        undo=_no_nodes,
+        prepare=partial(copy_nodes, LABELLED, 64),
+        undo=remove_copies,
     ),
     Attack(
-        f"list: {LISTED:,} nodes as CSV", _export, LISTED // 500, prepare=partial(_nodes, LISTED, 1), undo=_no_nodes
+        f"list: {LISTED:,} nodes as CSV",
+        _export,
+        LISTED // 500,
+        prepare=partial(copy_nodes, LISTED, 1),
+        undo=remove_copies,
     ),
     Attack(
         f"samples: the newest of a block of {POOLS:,} pools each",

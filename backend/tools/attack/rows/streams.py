@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from hugeplan.access.schemas import Role
-from tools.attack.rig import Attack, Target, WrongAnswerError, expect
+from tools.attack.rig import TIMEOUT_SECONDS, Attack, Target, WrongAnswerError, expect
 from tools.attack.rows.plans import PREVIEWS
 
 STREAMS = 100
 LISTEN_SECONDS = 2.0
 EVENTS = 50_000
+STATUS = "UPDATE fleet_plans SET status = %(status)s WHERE id = %(id)s"
 EVENT = (
     "INSERT INTO events (at, kind, node_name, text) SELECT now() - interval '1 day', 'run_added', 'n', repeat('x', 200)"
     " FROM generate_series(1, %(events)s)"
@@ -44,12 +45,21 @@ def _many(path: str, running: Target) -> str:
 
 
 def _job(running: Target) -> None:
-    """A fleet plan that waits behind another, with as large a scenario as one may have."""
+    """A fleet plan with as large a scenario as one may have, which waits for its turn."""
     scenario: dict[str, Any] = {"databases": PREVIEWS["64 databases"]["databases"]}
-    for _ in range(2):
-        made = running.ask(Role.PLANNER, "POST", "/fleet/plan", json={"name": "n", "scenario": scenario})
-        expect(made, 202)
+    made = running.ask(Role.PLANNER, "POST", "/fleet/plan", json={"name": "n", "scenario": scenario})
+    expect(made, 202)
     running.memory["job"] = made.json()["id"]
+    until = time.monotonic() + TIMEOUT_SECONDS
+    while running.ask(Role.VIEWER, "GET", f"/fleet/plans/{running.memory['job']}").json()["status"] != "done":
+        if time.monotonic() > until:
+            raise WrongAnswerError("the fleet plan does not end")
+        time.sleep(0.1)
+    running.execute(STATUS, status="queued", id=running.memory["job"])
+
+
+def _end_job(running: Target) -> None:
+    running.execute(STATUS, status="done", id=running.memory["job"])
 
 
 def _old_events(running: Target) -> None:
@@ -85,6 +95,7 @@ ROWS = (
         partial(_many, "/fleet/plans/{job}/progress"),
         requests=STREAMS,
         prepare=_job,
+        undo=_end_job,
         at_once=True,
     ),
     Attack(f"streams: {EVENTS:,} events again", _replay, prepare=_old_events),
