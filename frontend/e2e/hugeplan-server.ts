@@ -233,6 +233,13 @@ export class HugeplanServer {
     return String(made.id);
   }
 
+  /** Keeps a plan of one PostgreSQL on a node. */
+  async keepPlan(nodeId: string): Promise<void> {
+    const databases = [{ name: "main", engine: "postgresql", settings: { shared_buffers: "8GB" } }];
+    const body = JSON.stringify({ node_id: nodeId, scenario: { databases } });
+    await this.post("/api/v1/plans", await this.token("admin"), body);
+  }
+
   /** Forgets a node, so that other tests find the fleet as it was. */
   async deleteNode(id: string): Promise<void> {
     const answer = await fetch(`${this.url}/api/v1/nodes/${id}`, {

@@ -86,10 +86,12 @@ test.describe("on a telephone no page is wider than its screen", () => {
     { name: "the node's pools", path: ({ numaId }: Fleet) => `/nodes/${numaId}?tab=memory`, table: "Pools" },
     { name: "the tokens", path: () => "/settings", table: "Tokens" },
     { name: "the sessions", path: () => "/settings", table: "Sessions" },
+    { name: "the kept plans", path: () => "/plans", table: "Kept plans" },
   ])
     test(`every column of ${name} is in view`, async ({ signedIn: page, fleet }) => {
-      // The win matrix is there where two runs can be compared.
+      // The win matrix is there where two runs can be compared, and a plan where one was kept.
       await fleet.server.sendReport("guest", { report_id: crypto.randomUUID() });
+      if (table === "Kept plans") await fleet.server.keepPlan(fleet.numaId);
       await page.goto(fleet.server.url + path(fleet));
       const box = page.getByRole("region", { name: table });
       await expect(box.getByRole("cell").first()).toBeVisible();

@@ -31,7 +31,7 @@ export function PlansTable({ none, withNode = false, ...selection }: PlansTableP
   return (
     <>
       <TableScroll label="Kept plans" minWidth={640}>
-        <Table verticalSpacing={6}>
+        <Table verticalSpacing={6} stacks>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Plan</Table.Th>
@@ -63,15 +63,15 @@ function Line({ plan, withNode }: { plan: PlanSummary; withNode: boolean }) {
         </TextLink>
       </Table.Th>
       {withNode && (
-        <Table.Td>
+        <Table.Td label="Node" className="hp-anywhere">
           <Known value={plan.node_name} />
         </Table.Td>
       )}
-      <Table.Td>{plan.headline}</Table.Td>
-      <Table.Td>
+      <Table.Td label="What">{plan.headline}</Table.Td>
+      <Table.Td label="State">
         <PlanStateBadge plan={plan} />
       </Table.Td>
-      <Table.Td>
+      <Table.Td label="Kept">
         <When iso={plan.created_at} />
       </Table.Td>
       <Table.Td className="hp-num">

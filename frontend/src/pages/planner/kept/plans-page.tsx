@@ -1,5 +1,5 @@
 import "@/theme/mantine-pages.css";
-import { SegmentedControl } from "@mantine/core";
+import { NativeSelect } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { PlansTable } from "@/components/plans/plans-table";
 import { PageHeader } from "@/components/ui/page-header";
@@ -24,16 +24,19 @@ export function PlansPage() {
       <QuestionCard
         title="Which plan waits for whom?"
         actions={
-          <SegmentedControl
+          <NativeSelect
             size="xs"
             aria-label="State"
-            value={state ?? "all"}
+            value={state ?? ""}
             data={[
-              { value: "all", label: "All" },
+              { value: "", label: "All states" },
               ...PLAN_STEPS.map((value) => ({ value, label: WORDS[value] })),
             ]}
-            onChange={(value) =>
-              void navigate({ search: { state: PLAN_STEPS.find((one) => one === value) }, replace: true })
+            onChange={(event) =>
+              void navigate({
+                search: { state: PLAN_STEPS.find((one) => one === event.currentTarget.value) },
+                replace: true,
+              })
             }
           />
         }

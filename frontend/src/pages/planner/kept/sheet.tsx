@@ -13,8 +13,12 @@ import { ledgerBars } from "../memory/ledger-parts";
 import { whatItDoes } from "./artifact-texts";
 import classes from "./kept-plan.module.css";
 
-/** Lines of a list that stand on the first page, which has the signature; the rest is on the second, counted. */
-const FIRST_PAGE = 4;
+/** Lines of a list on the first page, which has the signature; the rest is on the second, counted. */
+const FIRST_PAGE = { few: 4, many: 2 };
+/** More pools than these leave less room for the lists. */
+const FEW_POOLS = 4;
+/** Bars of memory for which the first page has room. */
+const FIRST_PAGE_BARS = 4;
 /** A table of pools that is longer is set in columns over the width of the sheet. */
 const LONG_TABLE = 8;
 const TABLE_COLUMNS = 3;
@@ -24,6 +28,7 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
   const { plan } = kept;
   const bars = ledgerBars(plan);
   const pools = changedPools(plan);
+  const most = pools.length > FEW_POOLS ? FIRST_PAGE.many : FIRST_PAGE.few;
   const deciding = [
     ...plan.unknowns.map((text) => `Unknown: ${text}`),
     ...plan.assumptions.map((text) => `Assumed: ${text}`),
@@ -36,8 +41,9 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
     { title: "What it buys, per database", texts: gains },
     ...conditions,
     { title: "All that decides", texts: deciding },
-  ].filter(({ texts }) => texts.length > FIRST_PAGE);
-  const hasSecondPage = open.length > FIRST_PAGE || steps.length > FIRST_PAGE || longLists.length > 0;
+  ].filter(({ texts }) => texts.length > most);
+  const hasSecondPage =
+    open.length > 0 || steps.length > most || longLists.length > 0 || bars.length > FIRST_PAGE_BARS;
   return (
     <article className={classes.sheet} aria-label="The sheet to sign">
       <Head kept={kept} />
@@ -50,20 +56,16 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
           {gains.length === 0 ? (
             <p className={classes.line}>No database is in this plan.</p>
           ) : (
-            <FirstTexts texts={gains} />
+            <FirstTexts texts={gains} most={most} />
           )}
         </Part>
       </div>
-      <Part title="Memory under the plan">
-        <div className={classes.map}>
-          <MemoryMap bars={bars} legend="key" columns={bars.length > 4 ? 4 : bars.length > 2 ? 2 : 1} />
-        </div>
-      </Part>
+      {bars.length <= FIRST_PAGE_BARS && <MemoryPart bars={bars} />}
       {conditions.length > 0 && (
         <div className={classes.columns}>
           {conditions.map(({ title, texts }) => (
             <Part key={title} title={title}>
-              <FirstTexts texts={texts} />
+              <FirstTexts texts={texts} most={most} />
             </Part>
           ))}
         </div>
@@ -73,8 +75,8 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
           <p className={classes.line}>Nothing is installed: the plan changes nothing.</p>
         ) : (
           <>
-            <Steps steps={steps.slice(0, FIRST_PAGE)} />
-            <More rest={steps.length - FIRST_PAGE} />
+            <Steps steps={steps.slice(0, most)} />
+            <More rest={steps.length - most} />
             <p className={classes.line}>
               Checked with <span className="hp-mono">sh verify.sh</span> of the files, or{" "}
               <span className="hp-mono">hugeplan verify</span>; each report of the node is compared with the
@@ -83,13 +85,15 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
           </>
         )}
       </Part>
-      <Part title={`Findings to know: ${open.length} of ${plan.findings.length} checks`}>
-        <FindingLines findings={open.slice(0, FIRST_PAGE)} />
-        <More rest={open.length - FIRST_PAGE} />
-      </Part>
-      <Part title={`What decides: ${deciding.length} assumptions and unknowns`}>
-        <FirstTexts texts={deciding} />
-      </Part>
+      <div className={classes.columns}>
+        <Part title={`Findings to know: ${open.length} of ${plan.findings.length} checks`}>
+          <FindingLines findings={open.slice(0, most)} isShort />
+          <More rest={open.length - most} />
+        </Part>
+        <Part title={`What decides: ${deciding.length} assumptions and unknowns`}>
+          <FirstTexts texts={deciding} most={most} />
+        </Part>
+      </div>
       <footer className={classes.sign}>
         <span>Decided by{kept.approved_by ? `: ${kept.approved_by}` : ""}</span>
         <span>Date{kept.approved_at ? `: ${formatAbsolute(kept.approved_at)}` : ""}</span>
@@ -98,8 +102,9 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
       {hasSecondPage && (
         <section className={classes.second} aria-label="Second page">
           <h2>Plan {kept.short_digest}, second page</h2>
-          {open.length > FIRST_PAGE && (
-            <Part title="All findings">
+          {bars.length > FIRST_PAGE_BARS && <MemoryPart bars={bars} />}
+          {open.length > 0 && (
+            <Part title="All findings, each with what to do">
               <FindingLines findings={open} />
             </Part>
           )}
@@ -108,7 +113,7 @@ export function Sheet({ kept }: { kept: SavedPlan }) {
               <Texts texts={texts} />
             </Part>
           ))}
-          {steps.length > FIRST_PAGE && (
+          {steps.length > most && (
             <Part title="All that happens, and how each is undone">
               <Steps steps={steps} />
             </Part>
@@ -125,6 +130,16 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
       <h2>{title}</h2>
       {children}
     </section>
+  );
+}
+
+function MemoryPart({ bars }: { bars: ReturnType<typeof ledgerBars> }) {
+  return (
+    <Part title="Memory under the plan">
+      <div className={classes.map}>
+        <MemoryMap bars={bars} legend="key" columns={bars.length > 2 ? 4 : bars.length > 1 ? 2 : 1} />
+      </div>
+    </Part>
   );
 }
 
@@ -262,11 +277,11 @@ function Texts({ texts }: { texts: readonly string[] }) {
   );
 }
 
-function FirstTexts({ texts }: { texts: readonly string[] }) {
+function FirstTexts({ texts, most }: { texts: readonly string[]; most: number }) {
   return (
     <>
-      <Texts texts={texts.slice(0, FIRST_PAGE)} />
-      <More rest={texts.length - FIRST_PAGE} />
+      <Texts texts={texts.slice(0, most)} />
+      <More rest={texts.length - most} />
     </>
   );
 }
@@ -299,7 +314,8 @@ function Undone({ rollback }: { rollback: string }) {
   );
 }
 
-function FindingLines({ findings }: { findings: readonly Finding[] }) {
+/** `isShort`: without what to do about each, which the second page has. */
+function FindingLines({ findings, isShort = false }: { findings: readonly Finding[]; isShort?: boolean }) {
   if (findings.length === 0) return <p className={classes.line}>None.</p>;
   return (
     <ul className={classes.findings}>
@@ -307,7 +323,7 @@ function FindingLines({ findings }: { findings: readonly Finding[] }) {
         <li key={`${finding.code}:${finding.subject}:${finding.title}`}>
           <StateBadge state={finding.state} />{" "}
           <span>
-            {subjectWords(finding.subject)}: {finding.title}. {finding.fix}
+            {subjectWords(finding.subject)}: {finding.title}. {!isShort && finding.fix}
           </span>
         </li>
       ))}
