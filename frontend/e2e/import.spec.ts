@@ -48,9 +48,9 @@ function postgresqlPod(node: string, sharedBuffers: string) {
   };
 }
 
-/** A cluster of 60 nodes of 64 GiB, each with a database; every twentieth wants more than its node has. */
-function dump(): { text: string; misfits: string[] } {
-  const names = Array.from({ length: 60 }, (_, index) => `worker-${String(index).padStart(3, "0")}`);
+/** A cluster of nodes of 64 GiB, each with a database; every twentieth wants more than its node has. */
+function dump(nodes = 60): { text: string; misfits: string[] } {
+  const names = Array.from({ length: nodes }, (_, index) => `worker-${String(index).padStart(3, "0")}`);
   const misfits = names.filter((_, index) => index % 20 === 7);
   const items = names.flatMap((name) => [
     clusterNode(name, 64),
@@ -86,6 +86,22 @@ test("from a kubectl dump to the nodes that do not fit, within a minute of the l
     await expect(rows.nth(index + 1)).toContainText("Does not fit");
   }
   await expect(rows.getByText("Does not fit")).toHaveCount(misfits.length);
+});
+
+test("a cluster too large for the service is planned by the command that is shown", async ({
+  signedIn: page,
+  fleet,
+}) => {
+  await page.goto(`${fleet.server.url}/import`);
+  await page.getByLabel("choose them").setInputFiles({
+    name: "cluster.json",
+    mimeType: "application/json",
+    buffer: Buffer.from(dump(3000).text),
+  });
+  await expect(page.getByRole("alert")).toBeVisible();
+  await expect(
+    page.getByText("kubectl get nodes,pods,pvc,configmaps -A -o json | hugeplan plan -", { exact: true }),
+  ).toBeVisible();
 });
 
 test("a viewer is told which role a cluster's dump needs, and is not offered it", async ({ page, fleet }) => {

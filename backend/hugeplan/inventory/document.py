@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from hugeplan.inventory.answer import FleetAnswer, NodeAnswer
 from hugeplan.inventory.model import FoundDatabase
@@ -18,7 +19,7 @@ def inventory_document(answer: FleetAnswer) -> dict[str, Any]:
         "nodes_that_do_not_fit": [node.node.facts.name for node in answer.does_not_fit],
         "nodes": [_node(node) for node in answer.nodes],
         "not_scheduled": [_database(found) for found in answer.inventory.not_scheduled],
-        "findings": [asdict(finding) for finding in answer.findings],
+        "findings": [to_builtins(finding) for finding in answer.findings],
         "unknown": list(answer.inventory.unknown),
         "notes": list(answer.inventory.notes),
     }
@@ -36,7 +37,7 @@ def _node(answer: NodeAnswer) -> dict[str, Any]:
         "not_planned_because": answer.not_planned_because,
         "free_bytes": answer.free_bytes,
         "headline": None if plan is None else plan.headline,
-        "shortfall": None if plan is None or plan.shortfall is None else asdict(plan.shortfall),
+        "shortfall": None if plan is None or plan.shortfall is None else to_builtins(plan.shortfall),
         "pools": _pools(answer),
         "allocatable_after_bytes": None
         if plan is None or plan.kubernetes is None
@@ -54,7 +55,7 @@ def _node(answer: NodeAnswer) -> dict[str, Any]:
             }
             for planned in plan.instances
         ],
-        "findings": [asdict(finding) for finding in answer.findings],
+        "findings": [to_builtins(finding) for finding in answer.findings],
         "unknown": [*node.unknown, *(() if plan is None else plan.unknowns)],
     }
 

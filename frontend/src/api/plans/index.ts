@@ -93,7 +93,13 @@ export function useKeepPlan() {
   });
 }
 
-export type PlanStep = "propose" | "approve" | "approve-unknown-fit" | "withdraw" | "in-force" | "end-in-force";
+export type PlanStep =
+  | "propose"
+  | "approve"
+  | "approve-unknown-fit"
+  | "withdraw"
+  | "in-force"
+  | "end-in-force";
 
 function send(step: PlanStep, id: string, version: number) {
   const params = { params: { path: { plan_id: id }, header: { "if-match": `"${version}"` } } };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { PlanOnNode, PlanSummary } from "@/api/types";
 import { ApiError } from "@/api/problem";
+import type { PlanOnNode, PlanSummary } from "@/api/types";
 import { nextSteps, withKnownDoubt } from "./plan-buttons";
 import { planStateLook } from "./plan-state-badge";
 
@@ -33,7 +33,13 @@ test("each state has its next step and its way back", () => {
 test("a fit that is not known is approved only after its approver was told", () => {
   const steps = nextSteps(plan("proposed"));
   const refusal = (type: string) =>
-    new ApiError({ status: 409, type: `https://hugeplan.dev/problems/${type}`, title: "", detail: "", requestId: null });
+    new ApiError({
+      status: 409,
+      type: `https://hugeplan.dev/problems/${type}`,
+      title: "",
+      detail: "",
+      requestId: null,
+    });
   const after = (error: Error | null) => withKnownDoubt(steps, error).map(({ step }) => step);
   expect(after(null)).toEqual(["withdraw", "approve"]);
   expect(after(refusal("conflict"))).toEqual(["withdraw", "approve"]);

@@ -2,6 +2,7 @@ import "@/theme/mantine-pages.css";
 import { Button, Group } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { useImportKubernetes, useLint } from "@/api/imports";
+import { asApiError } from "@/api/problem";
 import { useMayPlan } from "@/api/session";
 import { KUBECTL_DUMP } from "@/components/connect/connect-commands";
 import { CommandLine } from "@/components/ui/command-line";
@@ -80,6 +81,14 @@ export function ImportPage() {
         </div>
         {cluster.isPending && !cluster.data && <CardSkeleton height={240} />}
         {cluster.isError && <ErrorState error={cluster.error} />}
+        {cluster.isError && asApiError(cluster.error).fieldErrors.some(({ field }) => field === "body") && (
+          <div>
+            <StateText>
+              The command line plans a cluster of any size, with the same text, without the service:
+            </StateText>
+            <CommandLine command={`${KUBECTL_DUMP.replace(/ > .*$/, "")} | hugeplan plan -`} />
+          </div>
+        )}
         {cluster.data && (
           <ClusterCard
             found={cluster.data}
