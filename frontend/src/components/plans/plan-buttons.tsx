@@ -44,7 +44,9 @@ export function nextSteps(
 export function withKnownDoubt(steps: readonly Step[], refusal: Error | null): readonly Step[] {
   if (!(refusal instanceof ApiError && refusal.type.endsWith("/plan-fit-unknown"))) return steps;
   return steps.map((step) =>
-    step.step === "approve" ? { ...step, step: "approve-unknown-fit", label: "Approve without knowing it" } : step,
+    step.step === "approve"
+      ? { ...step, step: "approve-unknown-fit", label: "Approve without knowing it" }
+      : step,
   );
 }
 

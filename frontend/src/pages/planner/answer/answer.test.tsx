@@ -129,7 +129,9 @@ describe("the answer", () => {
         },
       ],
     };
-    const { answer, onUseFit } = show(previewOf({ feasible: false, fits: false, shortfall }, { answer: "dont" }));
+    const { answer, onUseFit } = show(
+      previewOf({ feasible: false, fits: false, shortfall }, { answer: "dont" }),
+    );
     expect(answer.textContent?.replaceAll("\u00a0", " ")).toContain("1 GiB short");
     expect(answer.textContent).toContain("Nothing: it does not fit");
     await userEvent.click(within(answer).getByRole("button", { name: "Use 4GB" }));
