@@ -9,6 +9,11 @@ cell that was not among the fitted ones:
   Spiegelhalter, J. R. Stat. Soc. A 172, 2009, "A re-evaluation of random-effects meta-analysis");
 * what one measurement will show: the same with the noise of one quiet measurement added.
 
+An error has two parts: one that all cells of a machine type share, and one of each cell. The range of a cell that was
+not compared needs their sum alone; trials on a type tell the first (docs/adr/0049). :func:`fit_parts` fits both, with
+blocks per machine, and :func:`weights` says what the cells say for each pair of them. Few machines tell them apart
+badly: then many pairs keep weight, and the planner counts with all of them.
+
 ``cells.csv`` holds the cells as docs/model-results.md has them. Gains of cells that were predicted by an earlier model
 are brought to today's: ``count_ratio`` is the saving by today's counts of accesses over that of then (same shape,
 prices assumed), ``without_slowdown`` says that the slowdown of slow operations was not in the model yet.
@@ -22,6 +27,7 @@ import argparse
 import csv
 import json
 import math
+import re
 import statistics
 import sys
 from collections.abc import Sequence
@@ -45,6 +51,17 @@ LARGEST_NOISE_POINTS = 10.0
 
 COVERED = 0.9
 """Share of new cells that a range is to hold."""
+
+LEAST_MACHINES = 4
+"""Fewer machines do not tell the part that a type's cells share from the part of each cell."""
+
+SHARES = tuple(step / 10.0 for step in range(10))
+SUMS = (0.7, 1.0, 1.4, 2.0)
+"""The pairs of variances that are weighed: the type's share of the variance, and the standard deviation of both parts
+together over the fitted one. Before any cell all pairs count alike."""
+
+LEAST_WEIGHT = 0.001
+"""Pairs that the cells say less for are left out."""
 
 LEAST_CELLS = 5
 """Fewer cells make no class of their own: they stay in the class of all clients, or keep the range of their parts."""
@@ -187,6 +204,60 @@ def fit_cells(cells: Sequence[Cell], method: str = "reml") -> Fit:
     return fit([cell.difference for cell in cells], [cell.noise_sd for cell in cells], method)
 
 
+def fit_parts(cells: Sequence[Cell]) -> tuple[float, float]:
+    """Standard deviations of what a machine's cells share and of each cell's own part, by restricted likelihood."""
+    start = fit_cells(cells).model_sd
+
+    def minus_likelihood(parts: Sequence[float]) -> float:
+        return -_log_likelihood(cells, parts[0], parts[1])
+
+    found = min(
+        (
+            optimize.minimize(minus_likelihood, (share * start, start), bounds=((0.0, 50.0), (1e-3, 50.0)))
+            for share in (0.1, 1.0)
+        ),
+        key=lambda each: float(each.fun),
+    )
+    return float(found.x[0]), float(found.x[1])
+
+
+def _log_likelihood(cells: Sequence[Cell], type_sd: float, cell_sd: float) -> float:
+    """Restricted likelihood of both parts; a machine's cells share one draw of the first."""
+    y = np.array([cell.difference for cell in cells])
+    machines = np.array([cell.machine for cell in cells])
+    own = np.array([cell.noise_sd**2 + cell_sd**2 + 1e-9 for cell in cells])
+    covariance = type_sd**2 * (machines[:, None] == machines[None, :]) + np.diag(own)
+    inverse, ones = np.linalg.inv(covariance), np.ones(len(y))
+    information = float(ones @ inverse @ ones)
+    off = y - float(ones @ inverse @ y) / information
+    return -0.5 * (float(np.linalg.slogdet(covariance)[1]) + math.log(information) + float(off @ inverse @ off))
+
+
+def weights(cells: Sequence[Cell]) -> list[list[float]]:
+    """Standard deviations of both parts in points, and what the cells say for the pair; these weights sum to 1.
+
+    The sum of both and its split are weighed apart: a machine alone says nothing of the split that the sum does not.
+    """
+    fitted = max(fit_cells(cells).model_sd, 0.1)
+    of_sums = np.array([_log_likelihood(cells, 0.0, scale * fitted) for scale in SUMS])
+    of_shares = np.array(
+        [_log_likelihood(cells, fitted * math.sqrt(share), fitted * math.sqrt(1.0 - share)) for share in SHARES]
+    )
+    made = np.exp(of_sums[:, None] + of_shares[None, :] - of_sums.max() - of_shares.max())
+    made /= made.sum()
+    kept = [
+        (scale * fitted, share, float(weight))
+        for scale, row in zip(SUMS, made, strict=True)
+        for share, weight in zip(SHARES, row, strict=True)
+        if weight >= LEAST_WEIGHT
+    ]
+    whole = sum(weight for *_, weight in kept)
+    return [
+        [round(both * math.sqrt(share), 2), round(both * math.sqrt(1.0 - share), 2), round(weight / whole, 4)]
+        for both, share, weight in kept
+    ]
+
+
 def noise_of_one_measurement(cells: Sequence[Cell]) -> float:
     """Standard deviation of one quiet measurement of several rounds, in points (root of the mean square over cells)."""
     return math.sqrt(statistics.mean(cell.noise_sd**2 for cell in cells if len(cell.rounds) > 1))
@@ -219,18 +290,28 @@ def described(name: str, about: str, cells: Sequence[Cell]) -> dict[str, Any]:
     share = sum(row["inside"] for row in judged) / max(1, sum(row["cells"] for row in judged))
     noise_sd = noise_of_one_measurement(cells)
     reach, shown = made.reach(), made.reach(noise_sd)
+    type_sd, cell_sd = fit_parts(cells)
+    machines = len({cell.machine for cell in cells})
+    counted = "1 machine is" if machines == 1 else f"{machines} machines are"
+    apart_why = f"{counted} too few to tell them apart: every pair keeps what the cells say for it"
     return {
         "name": name,
         "about": about,
         "cells": made.cells,
-        "machines": len({cell.machine for cell in cells}),
+        "machines": machines,
         "differences_sd_points": _points(statistics.stdev(cell.difference for cell in cells)),
         "bias_points": _points(made.bias),
+        "bias_sd_points": _points(made.bias_sd),
         "model_sd_points": _points(made.model_sd),
         "model_sd_points_by_moments": _points(moments.model_sd),
         "gained_points": {"low": _points(made.bias - reach), "high": _points(made.bias + reach)},
         "one_measurement_points": {"low": _points(made.bias - shown), "high": _points(made.bias + shown)},
         "one_measurement_noise_sd_points": _points(noise_sd),
+        "machine_type_sd_points": _points(type_sd),
+        "cell_sd_points": _points(cell_sd),
+        "parts_told_apart": machines >= LEAST_MACHINES,
+        "parts_why": None if machines >= LEAST_MACHINES else apart_why,
+        "variances": weights(cells),
         "inside": held,
         "leave_one_machine_out": apart,
         "coverage": "shown" if judged and share >= COVERED else "not shown",
@@ -289,6 +370,10 @@ def text_of(result: dict[str, Any]) -> str:
             f"  gained: likely {gained['low']:+} to {gained['high']:+}; one measurement {shown['low']:+} to"
             f" {shown['high']:+}; inside {each['inside']} of {each['cells']}",
         ]
+        lines.append(
+            f"  of it shared by a machine type sd {each['machine_type_sd_points']}, each cell's own"
+            f" {each['cell_sd_points']}" + ("" if each["parts_told_apart"] else f" ({each['parts_why']})")
+        )
         for row in each["leave_one_machine_out"]:
             found = row.get("why") or f"{row['inside']} of {row['cells']} inside"
             lines.append(f"  without {row['machine']}: {found}")
@@ -352,7 +437,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = result()
     print(text_of(found))
     if options.write:
-        RESULT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        text = re.sub(r"\[\s+([\d.]+),\s+([\d.]+),\s+([\d.]+)\s+\]", r"[\1, \2, \3]", json.dumps(found, indent=1))
+        RESULT.write_text(text + "\n", encoding="utf-8")
         clients = [cell for cell in read_cells() if cell.operation == "key_lookup"]
         PLOT.write_text(plot_of(clients), encoding="utf-8")
     return 0

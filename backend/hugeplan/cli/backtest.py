@@ -1,4 +1,4 @@
-"""``hugeplan backtest``: the model beside every published result."""
+"""``hugeplan backtest``: the model beside every published result, or beside every trial that a service has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
+from itertools import groupby
+from typing import Any
 
 from hugeplan.evidence.published import run_backtest
 from hugeplan.planner.evaluation.backtest import (
@@ -22,10 +24,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("--json", action="store_true", help="print rows and counts as JSON")
     parser.add_argument("--all", action="store_true", help="also list rows the model has no inputs for")
+    parser.add_argument(
+        "--trials", metavar="URL", help="the trials of this service instead, predicted beside measured, by machine type"
+    )
+    parser.add_argument("--token-file", metavar="FILE", help="of a viewer, for --trials (default: HUGEPLAN_TOKEN)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table, then the reasons of rows that are not inside, then the counts."""
+    if arguments.trials is not None:
+        return _run_trials(arguments)
     rows = run_backtest()
     if arguments.json:
         json.dump(
@@ -82,9 +90,65 @@ _LINE = "{:<20}{:<28}{:>22}  {:<30}{:>8}  {}"
 def _line(row: BacktestRow) -> str:
     predicted, error = "", ""
     if row.predicted_percent is not None:
-        p = row.predicted_percent
-        predicted = f"{p.likely:+z.1f} ({p.low:+z.1f} to {p.high:+z.1f}) %"
+        predicted = _percent(asdict(row.predicted_percent))
     if row.error_percentage_points is not None:
         error = f"{row.error_percentage_points:+z.1f}"
     pages = f"{row.page_size_a or '?'} -> {row.page_size_b or '?'}"
     return _LINE.format(row.id, pages[:27], row.published, predicted, error, row.status)
+
+
+_TRIAL_LINE = "{:<11}{:<18}{:<22}{:<6}{:<24}{:<28}{:<18}{}"
+_CLASSES = {"rows_inline": "rows inline", "rows_out_of_line": "rows out of line", "clients": "any rows"}
+
+
+def _run_trials(arguments: argparse.Namespace) -> int:
+    """Print each trial that is an answer, by machine type, then how many lie inside what was predicted."""
+    from hugeplan.cli.service_client import ServiceClient  # noqa: PLC0415 - no HTTP client where nothing is asked
+
+    client = ServiceClient(arguments.trials, option="--trials", token_file=arguments.token_file)
+    rows = [
+        {**trial, "size": size}
+        for trial in client.items("trials")
+        for size in trial["page_sizes"]
+        if size["text"] is not None and size["page_size"] != "equal"
+    ]
+    rows.sort(key=lambda row: (row["machine_type"] or "", row["started_at"]))
+    predicted = [row for row in rows if row["size"]["predicted"]]
+    inside = [row for row in predicted if _is_inside(row["size"])]
+    if arguments.json:
+        answer = {"items": rows, "predicted": len(predicted), "inside": len(inside)}
+        json.dump(answer, sys.stdout, indent=1)
+        sys.stdout.write("\n")
+        return 0
+    print(_TRIAL_LINE.format("day", "node", "engine", "pages", "measured", "predicted (range)", "class", "status"))
+    for kind, of_type in groupby(rows, key=lambda row: row["machine_type"]):
+        print(kind or "unknown machine type")
+        for row in of_type:
+            print(_trial_line(row))
+    print(
+        f"{len(rows)} measured page sizes of trials, {len(predicted)} predicted from their node's curves:"
+        f" {len(inside)} inside the predicted range, {len(predicted) - len(inside)} outside."
+    )
+    return 0
+
+
+def _is_inside(size: dict[str, Any]) -> bool:
+    return bool(size["predicted"]["low"] <= size["gain"]["likely"] <= size["predicted"]["high"])
+
+
+def _trial_line(row: dict[str, Any]) -> str:
+    size, made = row["size"], row["size"]["predicted"]
+    return _TRIAL_LINE.format(
+        row["started_at"][:10],
+        row["node_name"][:17],
+        f"{row['engine']} {row['version'] or ''}"[:21],
+        size["page_size"],
+        _percent(size["gain"]),
+        "unknown" if made is None else _percent(made),
+        "" if made is None else _CLASSES.get(made["error_class"], made["error_class"]),
+        "no curves" if made is None else "inside" if _is_inside(size) else "outside",
+    )
+
+
+def _percent(gain: dict[str, Any]) -> str:
+    return f"{gain['likely']:+z.1f} ({gain['low']:+z.1f} to {gain['high']:+z.1f}) %"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -98,37 +97,15 @@ def _write(folder: Path, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
 
 def _send(server: str, inventory: Inventory, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
     """Post in batches; each is one transaction, so an interrupted import is whole up to a batch."""
-    import httpx  # noqa: PLC0415 - no HTTP client where nothing is sent
+    from hugeplan.cli.service_client import ServiceClient  # noqa: PLC0415 - no HTTP client where nothing is sent
 
-    token = os.environ.get("HUGEPLAN_TOKEN")
-    if not token:
-        raise InputError("--to: HUGEPLAN_TOKEN is not set; expected a planner's token")
-    url = f"{server.rstrip('/')}/api/v1/imports/scenarios"
-    try:
-        with httpx.Client(timeout=120, headers={"Authorization": f"Bearer {token}"}) as client:
-            for start in range(0, len(scenarios), _BATCH):
-                batch = scenarios[start : start + _BATCH]
-                body = {
-                    "source": inventory.source,
-                    "scenarios": [{"name": f"{name} (imported)", "scenario": document} for name, document in batch],
-                }
-                answer = client.post(url, json=body)
-                if answer.status_code != httpx.codes.OK:
-                    raise InputError(f"--to {server}: HTTP {answer.status_code}: {_detail(answer)}")
-                for kept in answer.json()["scenarios"]:
-                    print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise InputError(f"--to {server}: {error or type(error).__name__}") from error
-
-
-def _detail(answer: Any) -> str:
-    """The problem's own words."""
-    try:
-        problem = answer.json()
-    except ValueError:
-        return "not an answer of hugeplan"
-    if not isinstance(problem, dict):
-        return "not an answer of hugeplan"
-    errors = problem.get("errors") or []
-    first = f" ({errors[0].get('field')}: expected {errors[0].get('expected')})" if errors else ""
-    return f"{problem.get('detail') or problem.get('title')}{first}"
+    client = ServiceClient(server, option="--to")
+    for start in range(0, len(scenarios), _BATCH):
+        batch = scenarios[start : start + _BATCH]
+        body = {
+            "source": inventory.source,
+            "scenarios": [{"name": f"{name} (imported)", "scenario": document} for name, document in batch],
+        }
+        answer = client.ask("imports/scenarios", body=json.dumps(body).encode())
+        for kept in answer.json()["scenarios"]:
+            print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")

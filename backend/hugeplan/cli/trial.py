@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     document = written(arguments, measured, about)
     if arguments.to is not None:
-        from hugeplan.cli.trial_post import post  # noqa: PLC0415
+        from hugeplan.cli.service_client import post  # noqa: PLC0415
 
         print(post(arguments.to, document, arguments.token_file), file=sys.stderr)
     if measured.stopped == "interrupted":

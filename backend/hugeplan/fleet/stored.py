@@ -24,7 +24,7 @@ from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.observation import node_sample
 from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.selector import NodeSelector
-from hugeplan.planner.model import HardwareFacts, MeasuredTrial, MemoryHistory, NodeFacts, NodeSample
+from hugeplan.planner.model import HardwareFacts, MeasuredTrial, MemoryHistory, NodeFacts, NodeSample, TrialDifference
 
 HISTORY: Final = timedelta(days=7)
 """How far back a plan looks for what the workloads use."""
@@ -42,7 +42,8 @@ class StoredNode:
     """What the database holds of a node. Documents are JSON as PostgreSQL spells it.
 
     ``newest_of`` it says what its newest report says; where that is None, ``inventory``, ``sample`` and processes do.
-    ``trials``: what was measured on it, newest first.
+    ``trials``: what was measured on it, newest first; ``type_trials``: how far predictions were off on its
+    machine type.
     """
 
     id: UUID
@@ -60,6 +61,7 @@ class StoredNode:
     measured: str | None
     history: MemoryHistory | None = None
     trials: tuple[MeasuredTrial, ...] = ()
+    type_trials: tuple[TrialDifference, ...] = ()
 
 
 async def read_node(session: ReadSession, node_id: UUID) -> StoredNode | None:
@@ -135,6 +137,8 @@ def as_observed(
     sample = decode(Sample, stored.sample.encode() if newest is None else bytes(newest.sample))
     known = None if stored.measured is None else measured(stored.measured).hardware
     facts = node_facts(stored.name, inventory, sample, measured=known, hardware=hardware)
+    if stored.trials or stored.type_trials:
+        facts = replace(facts, trials=stored.trials, type_trials=stored.type_trials)
     if newest is None:
         listed = kept_processes(stored.processes, stored.processes_kept)
     else:

@@ -123,7 +123,6 @@ class LinePlanner:
         """The line and the group of a node, whose plan stands for the group where it has the least memory so far."""
         facts, sample = as_observed(node, measured=self._read_measured, hardware=self._hardware)
         scenario = scenario_as_it_runs(facts, sample) if self._scenario is None else self._scenario
-        facts = replace(facts, trials=node.trials)
         answer = self._plans.plan_node(to_request(scenario, facts, sample=sample))
         if answer.plan is None:
             return _odd_row(node, answer.why_not or ""), None

@@ -156,8 +156,7 @@ class Job:
         while True:
             async with self._database.read() as session:
                 nodes = await read_nodes(session, selector, after=after, limit=NODES_AT_A_TIME)
-                measured = await trials.measured_on_each(session, [node.id for node in nodes])
-            nodes = [replace(node, trials=measured.get(node.id, ())) for node in nodes]
+                nodes = await trials.with_trials_of_each(session, nodes)
             if nodes:
                 yield nodes
             if len(nodes) < NODES_AT_A_TIME:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -22,7 +22,6 @@ from hugeplan.fleet import service as fleet
 from hugeplan.fleet.stored import StoredNode, read_nodes_by_id
 from hugeplan.fleet_plans import service as fleet_plans
 from hugeplan.fleet_plans.schemas import FleetPlanDetail
-from hugeplan.planner.model import MeasuredTrial
 from hugeplan.planner.pages import counted_pages
 from hugeplan.plans import repository, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision, SkippedRow
@@ -94,7 +93,6 @@ async def _computed_with(
         raise fleet.unknown_node(row.node_id)
     facts, sample = fleet.facts_as_stored(stored)
     scenario = scenarios.scenario_of(facts, sample) if job.scenario is None else job.scenario
-    facts = replace(facts, trials=read.trials.get(row.node_id, ()))
     inputs = saved_plans.Inputs(Question(scenario, facts, sample), read.runs.get(row.node_id))
     question = saved_plans.Wanted(row.node_id, scenario, fleet_plan_id=job.id)
     made = await saved_plans.computed(session, beside, question, inputs)
@@ -115,18 +113,17 @@ class _Read:
     asked: frozenset[UUID]
     pools: Mapping[int, Sequence[JsonObject]]
     nodes: Mapping[UUID, StoredNode]
-    trials: Mapping[UUID, tuple[MeasuredTrial, ...]]
     runs: Mapping[UUID, tuple[UUID, datetime]]
 
 
 async def _read(session: ReadSession, job: FleetPlanDetail, rows: Sequence[FleetPlanNodeRow]) -> _Read:
     node_ids = [row.node_id for row in rows]
     numbers = {row.group_number for row in rows if row.group_number is not None}
+    nodes = await read_nodes_by_id(session, node_ids)
     return _Read(
         asked=frozenset(node_ids),
         pools=await fleet_plans.pools_of_groups(session, job.id, numbers),
-        nodes={stored.id: stored for stored in await read_nodes_by_id(session, node_ids)},
-        trials=await trials.measured_on_each(session, node_ids),
+        nodes={stored.id: stored for stored in await trials.with_trials_of_each(session, nodes)},
         runs=await saved_plans.newest_runs(session, node_ids),
     )
 

@@ -8,7 +8,7 @@ while nothing has happened on the node.
 from __future__ import annotations
 
 import pickle
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, Protocol
 from uuid import UUID
@@ -251,7 +251,7 @@ async def look(session: ReadSession, beside: Work, row: PlanRow) -> Looked | Non
         return unchanged(row)
     try:
         facts, sample = await fleet.get_facts(session, row.node_id)
-        facts = replace(facts, trials=await trials.measured_on(session, row.node_id))
+        facts = await trials.with_trials(session, row.node_id, facts)
     except (ProblemError, ValueError):  # the node is gone, or its report lacks what a plan needs
         return unchanged(row)
     payload = pickle.dumps((row.request, row.plan, row.schema_version, facts, sample))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -53,8 +52,7 @@ async def question(
     if node_id is None:
         return work.Question(scenario)
     facts, sample = await fleet.get_facts(session, node_id)
-    measured = await trials.measured_on(session, node_id)
-    return work.Question(scenario, replace(facts, trials=measured), sample)
+    return work.Question(scenario, await trials.with_trials(session, node_id, facts), sample)
 
 
 async def compute(

@@ -11,6 +11,7 @@ from sqlalchemy import func, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import defer
 
+from hugeplan.db.base import JsonObject
 from hugeplan.db.models import NodeRow, TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -56,10 +57,10 @@ async def list_trials(
 
 async def list_all_trials(
     session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int
-) -> Sequence[tuple[TrialRow, str]]:
-    """Trials of all nodes with their nodes' names, newest first, without their documents."""
+) -> Sequence[tuple[TrialRow, str, str | None]]:
+    """Trials of all nodes with their nodes' names and machine types, newest first, without their documents."""
     statement = (
-        select(TrialRow, NodeRow.name)
+        select(TrialRow, NodeRow.name, NodeRow.machine_type)
         .join(NodeRow, NodeRow.id == TrialRow.node_id)
         .options(defer(TrialRow.document, raiseload=True))
         .order_by(TrialRow.ordered_at.desc(), TrialRow.id.desc())
@@ -67,7 +68,7 @@ async def list_all_trials(
     )
     if after is not None:
         statement = statement.where(tuple_(TrialRow.ordered_at, TrialRow.id) < after)
-    return [(row, name) for row, name in await session.execute(statement)]
+    return [(row, name, kind) for row, name, kind in await session.execute(statement)]
 
 
 async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -> Sequence[tuple[UUID, dict[str, Any]]]:
@@ -79,6 +80,27 @@ async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -
         .limit(limit)
     )
     return [(trial_id, summary) for trial_id, summary in await session.execute(statement)]
+
+
+async def predictions(
+    session: ReadSession, node_id: UUID | None, *, most: int
+) -> Sequence[tuple[str, UUID, JsonObject]]:
+    """Machine type, node and predictions of the newest trials of each machine type, newest first; only of that of a
+    node where one is given. A processor without a name is no type, and what a synthetic node says was not measured.
+    """
+    newest = (TrialRow.ordered_at.desc(), TrialRow.id.desc())
+    known = (
+        select(NodeRow.machine_type, TrialRow.node_id, TrialRow.summary["predicted"].label("predicted"))
+        .add_columns(func.row_number().over(partition_by=NodeRow.machine_type, order_by=newest).label("number"))
+        .join(NodeRow, NodeRow.id == TrialRow.node_id)
+        .where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False), TrialRow.summary.has_key("predicted"))
+    )
+    if node_id is not None:
+        of_node = select(NodeRow.machine_type).where(NodeRow.id == node_id).scalar_subquery()
+        known = known.where(NodeRow.machine_type == of_node)
+    found = known.subquery()
+    statement = select(found.c.machine_type, found.c.node_id, found.c.predicted).where(found.c.number <= most)
+    return [tuple(row) for row in await session.execute(statement.order_by(found.c.number))]
 
 
 async def nodes_with_trials(session: ReadSession, node_ids: Collection[UUID]) -> set[UUID]:

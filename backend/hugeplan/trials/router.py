@@ -48,7 +48,7 @@ async def trials_create(
 ) -> TrialReceipt:
     """Store what ``hugeplan trial`` wrote. Idempotent by id: the same trial again is answered 200."""
     document = await service.read(beside, body)
-    found = await service.store(session, actor, document, most=settings.max_trials_per_node)
+    found = await service.store(session, beside, actor, document, most=settings.max_trials_per_node)
     audit.note(request, kind="trial", subject=found.id, node=str(found.node_id))
     response.status_code = 201 if found.created else 200
     return found

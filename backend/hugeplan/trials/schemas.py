@@ -18,10 +18,20 @@ class TrialReceipt(ResponseModel):
     created: bool
 
 
+class PredictedGain(ResponseModel):
+    """What the model of then predicted in per cent, and the class of its error."""
+
+    low: float
+    likely: float
+    high: float
+    error_class: str
+
+
 class TrialResult(ResponseModel):
     """What one page size gained over base pages in per cent; ``text`` says it, null where nothing was measured.
 
-    ``equal`` is base pages against base pages: the noise floor.
+    ``equal`` is base pages against base pages: the noise floor. ``predicted``: from the node's curves when the trial
+    came; null where nothing was measured of them, for THP, and for what is no lookup by key.
     """
 
     page_size: Literal["equal", "2M", "1G", "thp", "huge"]
@@ -30,6 +40,7 @@ class TrialResult(ResponseModel):
     gain: MeasuredGain | None
     blocks: int
     text: str | None
+    predicted: PredictedGain | None
 
 
 class Trial(ResponseModel):
@@ -55,3 +66,4 @@ class FleetTrial(Trial):
     """A trial beside those of other nodes."""
 
     node_name: str
+    machine_type: str | None

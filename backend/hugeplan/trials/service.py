@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
+
+import msgspec
 
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
@@ -17,25 +20,33 @@ from hugeplan.db.models import TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.trial import TrialDocument, TrialPageSize, TrialStatus
-from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError, invalid_input
-from hugeplan.planner.model import GIB, MIB, MeasuredTrial, Range
+from hugeplan.errors import (
+    ConflictError,
+    FieldProblem,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    invalid_input,
+)
+from hugeplan.fleet import service as fleet
+from hugeplan.fleet.stored import StoredNode
+from hugeplan.planner.gain.trial_prediction import MODEL, TrialPrediction
+from hugeplan.planner.model import MIB, MeasuredTrial, NodeFacts, TrialDifference
 from hugeplan.planner.units import format_change
 from hugeplan.trials import repository, work
-from hugeplan.trials.schemas import FleetTrial, Trial, TrialReceipt, TrialResult
-from hugeplan.trials.work import ReadTrial
+from hugeplan.trials.schemas import FleetTrial, PredictedGain, Trial, TrialReceipt, TrialResult
+from hugeplan.trials.work import POOL_PAGES, ReadTrial, answer_of
 
-MOST_FOR_A_PLAN: Final = 50
-"""How many of a node's newest trials a plan looks at."""
+MOST_FOR_A_PLAN, MOST_OF_A_TYPE = 50, 200
+"""How many of the newest trials a plan looks at: of its node, and of all nodes of its machine type."""
 
-_LEAST_PERCENT, _MOST_PERCENT, _WIDEST_POINTS = -50.0, 200.0, 2.5
-"""Gains that a plan takes, and the widest interval of them: a trial calls two points narrow, rounding included.
-
-Translation gives at most three times the work."""
+PREDICTED: Final = "predicted"
+"""Member of a kept summary that is not the sender's: what was predicted by page size when the trial came."""
 
 _ROWS_AT_ONCE: Final = 50
 """A summary has at most about 50 kB of a sender's text."""
 
-_PAGES: Final = {"2M": 2 * MIB, "1G": GIB, "thp": 2 * MIB}
+_PAGES: Final = {**POOL_PAGES, "thp": 2 * MIB}
 
 
 async def read(beside: RequestSandbox, body: Unread[TrialDocument]) -> ReadTrial:
@@ -43,8 +54,10 @@ async def read(beside: RequestSandbox, body: Unread[TrialDocument]) -> ReadTrial
     return work.decode(await beside.work(work.READ, pickle.dumps(body), what="Reading this trial"))
 
 
-async def store(session: WriteSession, actor: Actor, document: ReadTrial, *, most: int) -> TrialReceipt:
-    """Store a trial under its id; the same content again changes nothing.
+async def store(
+    session: WriteSession, beside: RequestSandbox, actor: Actor, document: ReadTrial, *, most: int
+) -> TrialReceipt:
+    """Store a trial under its id, with what was predicted for it; the same content again changes nothing.
 
     ConflictError for other content, and where as many of the node are kept as may be.
     """
@@ -60,6 +73,7 @@ async def store(session: WriteSession, actor: Actor, document: ReadTrial, *, mos
     node_id = await repository.node_of_machine(session, machine_id)
     if node_id is None:
         raise NotFoundError(f"No node reports under the machine id {machine_id}; its agent must have reported once.")
+    predicted = await _predicted(session, beside, node_id, document)
     now, trial_id = datetime.now(UTC), UUID(document.id)
     values = {
         "node_id": node_id,
@@ -68,7 +82,7 @@ async def store(session: WriteSession, actor: Actor, document: ReadTrial, *, mos
         "ordered_at": min(document.started_at, now),
         "stored_at": now,
         "content_sha256": document.digest,
-        "summary": document.summary,
+        "summary": document.summary | {PREDICTED: predicted},
         "document": document.document,
     }
     created = await repository.insert_trial(session, values)
@@ -77,6 +91,22 @@ async def store(session: WriteSession, actor: Actor, document: ReadTrial, *, mos
     if created and await repository.count_trials(session, node_id) > most:
         raise ConflictError(f"{most} trials of this node are kept, as many as may be (HUGEPLAN_MAX_TRIALS_PER_NODE).")
     return TrialReceipt(id=trial_id, node_id=node_id, created=created)
+
+
+async def _predicted(
+    session: ReadSession, beside: RequestSandbox, node_id: UUID, document: ReadTrial
+) -> dict[str, Any]:
+    """By page size, what is predicted for the trial from what is known of its node now; empty where nothing can be."""
+    if document.server is None:
+        return {}
+    try:
+        facts, _ = await fleet.get_facts(session, node_id)
+        payload = pickle.dumps((facts, document.server, document.answers))
+        answer = await beside.work(work.PREDICT, payload, what="Predicting this trial")
+    except InvalidInputError:  # the node's report lacks what a plan needs, or no plan could have such a server
+        return {}
+    found: dict[str, Any] = msgspec.json.decode(answer)
+    return found
 
 
 async def list_trials(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Trial]:
@@ -99,7 +129,7 @@ async def list_trials(session: ReadSession, node_id: UUID, *, limit: int, cursor
 async def list_all_trials(session: ReadSession, *, limit: int, cursor: str | None) -> Page[FleetTrial]:
     """The trials of all nodes, newest first."""
 
-    async def read(after: str | None, rows: int) -> Sequence[tuple[TrialRow, str]]:
+    async def read(after: str | None, rows: int) -> Sequence[tuple[TrialRow, str, str | None]]:
         return await repository.list_all_trials(session, after=decode_time_cursor(after), limit=rows)
 
     items, next_cursor = await page_within(
@@ -108,7 +138,7 @@ async def list_all_trials(session: ReadSession, *, limit: int, cursor: str | Non
         cursor=cursor,
         at_once=_ROWS_AT_ONCE,
         key=lambda found: (found[0].ordered_at.isoformat(), str(found[0].id)),
-        item=lambda found: FleetTrial(**_trial(found[0]).model_dump(), node_name=found[1]),
+        item=lambda found: FleetTrial(**_trial(found[0]).model_dump(), node_name=found[1], machine_type=found[2]),
     )
     return Page(items=items, next_cursor=next_cursor)
 
@@ -121,9 +151,26 @@ async def get_document(session: ReadSession, trial_id: UUID) -> bytes:
     return unpack(row.document)
 
 
-async def measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTrial, ...]:
-    """What the node's newest trials measured and is an answer, newest first: for a plan to take in place of its
-    prediction where engine, page size and shape match."""
+async def with_trials(session: ReadSession, node_id: UUID, facts: NodeFacts) -> NodeFacts:
+    """The facts with what trials say of the node: for a plan to take in place of its prediction where engine, page size
+    and shape match, and to narrow the range of what was not tried."""
+    by_type = await _differences(session, node_id)
+    return replace(facts, trials=await _measured_on(session, node_id), type_trials=next(iter(by_type.values()), ()))
+
+
+async def with_trials_of_each(session: ReadSession, nodes: Sequence[StoredNode]) -> list[StoredNode]:
+    """``with_trials`` of many nodes."""
+    by_type = await _differences(session, None)
+    tried = await repository.nodes_with_trials(session, [node.id for node in nodes])
+    measured = {node_id: await _measured_on(session, node_id) for node_id in sorted(tried)}
+    return [
+        replace(node, trials=measured.get(node.id, ()), type_trials=by_type.get(node.machine_type or "", ()))
+        for node in nodes
+    ]
+
+
+async def _measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTrial, ...]:
+    """What the node's newest trials measured and is an answer, newest first."""
     found: list[MeasuredTrial] = []
     for trial_id, summary in await repository.newest_summaries(session, node_id, limit=MOST_FOR_A_PLAN):
         document = _kept(summary)
@@ -133,21 +180,23 @@ async def measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTria
     return tuple(found)
 
 
-async def measured_on_each(session: ReadSession, node_ids: Collection[UUID]) -> dict[UUID, tuple[MeasuredTrial, ...]]:
-    """``measured_on`` of those of some nodes of which trials are kept."""
-    return {
-        node_id: await measured_on(session, node_id)
-        for node_id in sorted(await repository.nodes_with_trials(session, node_ids))
-    }
+async def _differences(session: ReadSession, node_id: UUID | None) -> dict[str, tuple[TrialDifference, ...]]:
+    """By machine type, how far predictions were off; of a given node's machine type alone. Of the trials of one node
+    that measured the same, the newest counts: a node is one witness, however often it is asked."""
+    found: dict[str, dict[tuple[object, ...], TrialDifference]] = {}
+    for machine_type, node, kept in await repository.predictions(session, node_id, most=MOST_OF_A_TYPE):
+        for made in msgspec.convert(kept, dict[str, TrialPrediction]).values():
+            one = made.off_by
+            if one is not None and made.model == MODEL:
+                what = (node, one.engine, one.error_class, one.page_bytes, one.fractured)
+                found.setdefault(machine_type, {}).setdefault(what, one)
+    return {machine_type: tuple(of.values()) for machine_type, of in found.items()}
 
 
 def _measured(trial_id: UUID, document: TrialDocument, size: TrialPageSize) -> MeasuredTrial | None:
-    text, page = measured_here(document, size), _PAGES.get(size.page_size)
-    gain, shape = size.gain, document.shape
-    if text is None or page is None or gain is None or gain.low is None or gain.high is None:
-        return None
-    # A sender may call anything measured: a plan takes what is narrow, in order, and within what translation can give.
-    if not _LEAST_PERCENT <= gain.low <= gain.likely <= gain.high <= min(_MOST_PERCENT, gain.low + _WIDEST_POINTS):
+    text, page, speedup = measured_here(document, size), _PAGES.get(size.page_size), answer_of(size)
+    shape = document.shape
+    if text is None or page is None or speedup is None:
         return None
     return MeasuredTrial(
         trial_id=str(trial_id),
@@ -159,21 +208,21 @@ def _measured(trial_id: UUID, document: TrialDocument, size: TrialPageSize) -> M
         row_bytes=shape.row_bytes,
         data_bytes=shape.data_bytes,
         clients=shape.clients,
-        speedup=Range(*(1.0 + percent / 100.0 for percent in (gain.low, gain.likely, gain.high))),
+        speedup=speedup,
         text=text,
     )
 
 
 def _kept(summary: Mapping[str, Any]) -> TrialDocument:
     """A kept summary as a document: its page sizes have a number of blocks in place of the blocks."""
-    return TrialDocument.model_validate(
-        {**summary, "page_sizes": [size | {"blocks": ()} for size in summary["page_sizes"]]}
-    )
+    sizes = [size | {"blocks": ()} for size in summary["page_sizes"]]
+    own = {name: value for name, value in summary.items() if name != PREDICTED}
+    return TrialDocument.model_validate({**own, "page_sizes": sizes})
 
 
 def _trial(row: TrialRow) -> Trial:
     counts = [size["blocks"] for size in row.summary["page_sizes"]]
-    document = _kept(row.summary)
+    document, predicted = _kept(row.summary), row.summary.get(PREDICTED, {})
     return Trial(
         id=row.id,
         node_id=row.node_id,
@@ -196,10 +245,18 @@ def _trial(row: TrialRow) -> Trial:
                 gain=size.gain,
                 blocks=count,
                 text=measured_here(document, size),
+                predicted=_predicted_gain(predicted.get(size.page_size)),
             )
             for size, count in zip(document.page_sizes, counts, strict=True)
         ],
     )
+
+
+def _predicted_gain(kept: Mapping[str, Any] | None) -> PredictedGain | None:
+    if kept is None:
+        return None
+    percent = {name: 100.0 * (ratio - 1.0) for name, ratio in kept["gain"].items()}
+    return PredictedGain(**percent, error_class=kept["error_class"])
 
 
 def measured_here(document: TrialDocument, size: TrialPageSize) -> str | None:

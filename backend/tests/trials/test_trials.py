@@ -11,12 +11,14 @@ from typing import Any
 import httpx
 import pytest
 from conftest import REPOSITORY
+from sqlalchemy import text
+from support.reports import curve, report, run
 from support.server import serving
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
 from hugeplan.cli import InputError
-from hugeplan.cli.trial_post import post
+from hugeplan.cli.service_client import post
 from hugeplan.documents.trial import TrialDocument
 from hugeplan.embedded import EmbeddedPostgres
 
@@ -210,9 +212,9 @@ def test_the_command_sends_it(trials_url: str, tmp_path: Path, monkeypatch: pyte
         with pytest.raises(InputError, match="needs a token"):
             post(server.url, document, None)
         monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_wrong")
-        with pytest.raises(InputError, match="status 401"):
+        with pytest.raises(InputError, match="HTTP 401"):
             post(server.url, document, None)
-        with pytest.raises(InputError, match="status 404: No node reports under the machine id"):
+        with pytest.raises(InputError, match="HTTP 404: No node reports under the machine id"):
             post(server.url, document, str(tmp_path / "token"))
         admin = {"authorization": f"Bearer {server.admin_token}"}
         made = httpx.post(f"{server.url}{API}/tokens", json={"name": "a", "role": "agent"}, headers=admin)
@@ -227,3 +229,134 @@ def test_the_command_sends_it(trials_url: str, tmp_path: Path, monkeypatch: pyte
         assert post(server.url, document, None).endswith("it was there already")
     with pytest.raises(InputError, match="Connection refused"):
         post(server.url, document, None)
+
+
+# --- predicted when it comes, and what it says of its machine type ------------------------------
+
+
+def run_with_curves() -> dict[str, Any]:
+    """A run from whose curves the price of a walk can be fitted: up to 70 ns at 4 GiB."""
+    base, large = (curve(name, size, points=9) for name, size in (("4K", 4096), ("2M", 2 << 20)))
+    for step, point in enumerate(base["points"]):
+        point |= {name: point[name] + 9.0 * step for name in ("ns_min", "ns_p10", "ns_p50", "ns_p90")}
+    made = run()
+    return made | {"latency": made["latency"] | {"curves": [base, large], "pressure": None}}
+
+
+async def a_node(service: Service, number: int, **changes: Any) -> tuple[str, str, httpx.AsyncClient]:
+    """Id and machine id of a new node with curves, and its agent."""
+    machine = f"{number:032x}"
+    client = await service.client_as(Role.AGENT)
+    sent = await client.post(f"{API}/reports", json=report(machine_id=machine, node_name=f"n{number}", **changes))
+    assert sent.status_code == 201, sent.text
+    return str(sent.json()["node_id"]), machine, client
+
+
+def predictable(machine: str, likely: float = 9.0, **changes: Any) -> dict[str, Any]:
+    document = trial(machine, **changes)
+    document["shape"] |= {"pool_bytes": 5 << 28}
+    document["page_sizes"][0]["gain"] = {"likely": likely, "low": likely - 0.6, "high": likely + 0.6}
+    return document
+
+
+async def told_of(planner: httpx.AsyncClient, node_id: str) -> tuple[dict[str, float], str]:
+    """Speed-up and statement of the gain of 2M pages, for a shape that no trial here matches."""
+    workload = {"row_bytes": 1000, "working_set": "1GiB", "active_connections": 8}
+    database = {"name": "db", "engine": "postgresql", "version": "15", "settings": {"shared_buffers": "1GB"},
+                "page_size": "2M", "connections": 20, "workload": workload}  # fmt: skip
+    body = {"node_id": node_id, "scenario": {"databases": [database], "observed": {"workloads": False}}}
+    answer = await planner.post(f"{API}/plans/preview", json=body)
+    assert answer.status_code == 200, answer.text
+    (gain,) = [gain for gain in answer.json()["plan"]["gains"] if gain["backing"] == "2M"]
+    return gain["speedup"], gain["statement"]
+
+
+async def test_a_trial_narrows_the_plans_of_untried_nodes_of_its_machine_type(
+    service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    untried, _, _ = await a_node(service, 1, run=run_with_curves())
+    before, _ = await told_of(planner, untried)
+    for number in (2, 3, 4):
+        node_id, machine, agent = await a_node(service, number, run=run_with_curves())
+        for likely in (1.0, 12.0):  # the newest of a node counts
+            sent = await agent.post(f"{API}/trials", json=predictable(machine, likely))
+            assert sent.status_code == 201, sent.text
+        listed = (await viewer.get(f"{API}/nodes/{node_id}/trials")).json()["items"][0]["page_sizes"]
+        by_size = {size["page_size"]: size["predicted"] for size in listed}
+        assert by_size["2M"]["error_class"] == "rows_inline"
+        assert by_size["2M"]["low"] < by_size["2M"]["likely"] < by_size["2M"]["high"]
+        assert by_size["equal"] is None
+    after, said = await told_of(planner, untried)
+    assert "3 trials on nodes of this machine type moved the likely gain by +" in said
+    assert after["likely"] > before["likely"]
+    # Another processor, one without a name, and a synthetic node: no trial of theirs counts, and none counts for them.
+    other = report()["inventory"]
+    for number, cpu in ((5, {"brand": "Another"}), (6, {"brand": None})):
+        inventory = other | {"cpu": other["cpu"] | cpu}
+        node_id, machine, agent = await a_node(service, number, run=run_with_curves(), inventory=inventory)
+        assert "machine type" not in (await told_of(planner, node_id))[1]
+        assert (await agent.post(f"{API}/trials", json=predictable(machine, -5.0))).status_code == 201
+    _, machine, agent = await a_node(service, 7, run=run_with_curves(), synthetic=True)
+    assert (await agent.post(f"{API}/trials", json=predictable(machine, -5.0))).status_code == 201
+    assert (await told_of(planner, untried)) == (after, said)
+    everywhere = (await viewer.get(f"{API}/trials")).json()["items"]
+    assert {item["machine_type"] for item in everywhere} >= {"AMD EPYC, KVM", "Another, KVM"}
+
+
+async def test_a_fleet_plan_counts_with_the_machine_type_as_the_nodes_own_plan_does(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    await a_node(service, 1, run=run_with_curves())
+    _, machine, agent = await a_node(service, 2, run=run_with_curves())
+    assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
+    workload = {"row_bytes": 1000, "working_set": "1GiB", "active_connections": 8}
+    database = {"name": "db", "engine": "postgresql", "version": "15", "settings": {"shared_buffers": "1GB"},
+                "page_size": "2M", "connections": 20, "workload": workload}  # fmt: skip
+    scenario = {"databases": [database], "observed": {"workloads": False}}
+    made = await planner.post(f"{API}/fleet/plan", json={"scenario": scenario})
+    url = f"{API}/fleet/plans/{made.json()['id']}"
+    async with planner.stream("GET", f"{url}/progress") as stream:
+        await stream.aread()
+    (group,) = (await planner.get(f"{url}/groups")).json()["items"]
+    gains = (await planner.get(f"{url}/groups/{group['number']}")).json()["plan"]["gains"]
+    (statement,) = [gain["statement"] for gain in gains if gain["backing"] == "2M"]
+    assert "1 trial on a node of this machine type moved the likely gain by" in statement
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": {"operation_class": "script", "data_bytes": 1 << 30, "pool_bytes": 1 << 30, "clients": 8}},
+        {"shape": {"operation_class": "key_lookup", "row_bytes": 128, "data_bytes": 1 << 30, "clients": 8}},
+        {"measure": "rate"},
+        {"engine": "no such engine"},
+        {"version": "no such version"},
+    ],
+)
+async def test_what_cannot_be_predicted_is_stored_as_unknown(
+    changes: dict[str, Any], service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    node_id, machine, agent = await a_node(service, 1, run=run_with_curves())
+    assert (await agent.post(f"{API}/trials", json=predictable(machine) | changes)).status_code == 201
+    sizes = (await viewer.get(f"{API}/nodes/{node_id}/trials")).json()["items"][0]["page_sizes"]
+    assert [size["predicted"] for size in sizes] == [None] * 3
+    assert "machine type" not in (await told_of(planner, node_id))[1]
+
+
+async def test_a_node_without_curves_predicts_nothing(service: Service, viewer: httpx.AsyncClient) -> None:
+    node_id, machine, agent = await a_node(service, 1)
+    assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
+    sizes = (await viewer.get(f"{API}/nodes/{node_id}/trials")).json()["items"][0]["page_sizes"]
+    assert [size["predicted"] for size in sizes] == [None] * 3
+
+
+async def test_a_trial_of_an_earlier_release_has_no_prediction(
+    service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    node_id, machine, agent = await a_node(service, 1, run=run_with_curves())
+    assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
+    async with service.database.write() as session:
+        await session.execute(text("UPDATE trials SET summary = summary - 'predicted'"))
+    sizes = (await viewer.get(f"{API}/nodes/{node_id}/trials")).json()["items"][0]["page_sizes"]
+    assert [size["predicted"] for size in sizes] == [None] * 3
+    assert "machine type" not in (await told_of(planner, node_id))[1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import access_profile
 from hugeplan.planner.demand.accesses import AccessProfile, accessed_bytes
+from hugeplan.planner.demand.model_error import ModelError, calibrated
 from hugeplan.planner.gain.translation_saving import Machine, Saving, SavingProblem, l1_miss_ns, savings
 from hugeplan.planner.gain.walk_cost import Reach, WalkCost, granule_of, table_line_bytes, walk_cost
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance, Demand, HardwareFacts, NodeFacts, Range, Source
@@ -157,14 +158,35 @@ def _machines(node: NodeFacts, case: Case, busy: float) -> tuple[Machine, ...]:
 
 def _cases(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> Iterable[list[Case]]:
     """The large page sizes of an instance; those with the same accesses stand together."""
-    cases_of: dict[int, list[Case]] = {}
+    profiles: dict[int, AccessProfile] = {}
+    cases_of: dict[tuple[int, ModelError | None], list[Case]] = {}
     for page_bytes, demand in demands.items():
         if page_bytes > node.base_page_bytes:
-            alike = cases_of.setdefault(accessed_bytes(demand), [])
-            profile = alike[0].profile if alike else access_profile(instance, demand)
+            size = accessed_bytes(demand)
+            if size not in profiles:
+                profiles[size] = access_profile(instance, demand)
             scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes, node.arch)
+            profile = _on_machine_type(node, profiles[size], scenarios, demand)
+            alike = cases_of.setdefault((size, profile.model_error), [])
             alike.append(Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios))
     return cases_of.values()
+
+
+def _on_machine_type(
+    node: NodeFacts, profile: AccessProfile, scenarios: tuple[Scenario, ...], demand: Demand
+) -> AccessProfile:
+    """The profile with what trials on the node's machine type say of the model's error; as it is where none counts."""
+    if not node.type_trials or profile.model_error is None or len(scenarios) > 1:
+        return profile
+    fractured = scenarios[0].granule_bytes < demand.page_bytes
+    error = calibrated(
+        profile.model_error,
+        node.type_trials,
+        engine=demand.engine,
+        page_bytes=demand.page_bytes,
+        fractured=fractured,
+    )
+    return replace(profile, model_error=error)
 
 
 def not_above(saving: Saving, most: Saving) -> Saving:

@@ -166,7 +166,8 @@ def _gain(node: NodeFacts, instance: DatabaseInstance, case: Case, found: Saving
             known=len(scenarios) == 1,
             may_lose=found.may_lose,
         )
-        + _contradiction(found.ns, saving, profile.operation_ns.likely),
+        + _contradiction(found.ns, saving, profile.operation_ns.likely)
+        + ("" if profile.model_error is None or not profile.model_error.said else f" {profile.model_error.said}"),
         published=published,
     )
 

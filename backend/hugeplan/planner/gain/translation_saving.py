@@ -311,24 +311,35 @@ def _saving(crossing: _Crossing, described: bool) -> Saving:
     if not described:
         low = min(low, -scattered_loss_ns(profile, machine))
     may_lose, extrapolated = low < 0.0, crossing.is_extrapolated()
+    likely_ns = slow * likely
     if profile.model_error is not None:
-        least, most = _as_measured(slow * likely, profile, profile.model_error)
+        least, likely_ns, most = _as_measured(likely_ns, profile, profile.model_error)
         if machine.walk_cost.measured and described and not extrapolated:
             low, high = least, most  # what the parts may be off is in these differences already
         else:
             low, high = min(low, least), max(high, most)
     # More than all the time that translation takes cannot be saved, whatever clients' measurements differed by.
-    high = min(max(high, slow * likely), whole)
-    likely_ns = min(slow * likely, high)
+    high = min(max(high, likely_ns), whole)
+    likely_ns = min(likely_ns, high)
     return Saving(Range(min(low, likely_ns), likely_ns, high), extrapolated, may_lose=may_lose)
 
 
-def _as_measured(likely_ns: float, profile: AccessProfile, error: ModelError) -> tuple[float, float]:
-    """Least and most ns that an operation saves if its gain is as far from the likely one as the model errs."""
+def _as_measured(likely_ns: float, profile: AccessProfile, error: ModelError) -> tuple[float, float, float]:
+    """Least, likely and most ns that an operation saves if its gain is as far from the likely one as the model errs."""
     cost_ns = profile.operation_ns.likely
     gain = cost_ns / (cost_ns - min(likely_ns, cost_ns * (1.0 - 1.0 / NESTED_BOUND)))
-    low, high = (points * max(1.0, (gain - 1.0) / LARGEST_COMPARED_GAIN) for points in error.gained)
-    return cost_ns * (1.0 - 1.0 / (gain + low)), cost_ns * (1.0 - 1.0 / (gain + high))
+    scale = proportion(gain)
+
+    def ns(points: float) -> float:
+        return cost_ns * (1.0 - 1.0 / max(1.0 / NESTED_BOUND, gain + scale * (error.moved + points)))
+
+    low, high = error.gained
+    return ns(low), ns(0.0) if error.moved else likely_ns, ns(high)
+
+
+def proportion(likely: float) -> float:
+    """Factor by which differences from a likely gain (x) grow beside one that is larger than any that was compared."""
+    return max(1.0, (likely - 1.0) / LARGEST_COMPARED_GAIN)
 
 
 def l1_miss_ns(measured: float | None) -> float:

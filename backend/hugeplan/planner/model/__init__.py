@@ -67,7 +67,7 @@ from hugeplan.planner.model.result import (
     Shortfall,
     StartingPoint,
 )
-from hugeplan.planner.model.trial import MeasuredHere, MeasuredTrial
+from hugeplan.planner.model.trial import MeasuredHere, MeasuredTrial, TrialDifference
 from hugeplan.planner.model.words import (
     EVERYTHING_IN_USE,
     GIB,
@@ -152,6 +152,7 @@ __all__ = [
     "Tenant",
     "Term",
     "TlbLevel",
+    "TrialDifference",
     "WalkShare",
     "Workload",
     "subject_words",

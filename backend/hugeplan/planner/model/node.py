@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hugeplan.planner.model.hardware import HardwareFacts
-from hugeplan.planner.model.trial import MeasuredTrial
+from hugeplan.planner.model.trial import MeasuredTrial, TrialDifference
 from hugeplan.planner.model.words import GIB, KIB, MIB, Source
 
 
@@ -44,6 +44,7 @@ class NodeFacts:
     """A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal.
 
     ``kernel_used_source`` says how ``kernel_used_bytes`` is known. ``trials``: what was measured here, newest first.
+    ``type_trials``: how far predictions were off on nodes of this machine type, this one among them, one per node.
     """
 
     name: str
@@ -62,6 +63,7 @@ class NodeFacts:
     hugetlb_cma_bytes: int | None = None
     hardware: HardwareFacts | None = None
     trials: tuple[MeasuredTrial, ...] = ()
+    type_trials: tuple[TrialDifference, ...] = ()
 
     @property
     def mem_total_bytes(self) -> int:

@@ -35,3 +35,21 @@ class MeasuredHere:
     trial_id: str
     text: str
     predicted: Range | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialDifference:
+    """What a trial measured with one page size on a node of some machine type, less what had been predicted there.
+
+    ``error_class``: the class of the model's error that the prediction was of. ``fractured``: whether one TLB entry
+    covered less than the page there. ``difference`` and ``noise_sd`` (of the trial's own noise) are in throughput (0.01
+    is one point), beside a likely gain of at most ten per cent: beside a larger one they are brought to it in
+    proportion.
+    """
+
+    engine: str
+    error_class: str
+    page_bytes: int
+    fractured: bool
+    difference: float
+    noise_sd: float

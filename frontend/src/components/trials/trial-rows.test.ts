@@ -5,7 +5,15 @@ import { trialsTitle } from "./trials-table";
 
 const GAIN = { likely: 7.5, low: 6.4, high: 8.6 };
 const SIZES: Trial["page_sizes"] = [
-  { page_size: "2M", status: "measured", reason: null, gain: GAIN, blocks: 22, text: "measured here" },
+  {
+    page_size: "2M",
+    status: "measured",
+    reason: null,
+    gain: GAIN,
+    blocks: 22,
+    text: "measured here",
+    predicted: { low: 1, likely: 5, high: 7, error_class: "rows_inline" },
+  },
   {
     page_size: "equal",
     status: "measured",
@@ -13,8 +21,9 @@ const SIZES: Trial["page_sizes"] = [
     gain: { likely: 0.1, low: -0.8, high: 1 },
     blocks: 11,
     text: null,
+    predicted: null,
   },
-  { page_size: "1G", status: "skipped", reason: "no 1G pages", gain: null, blocks: 0, text: null },
+  { page_size: "1G", status: "skipped", reason: "no 1G pages", gain: null, blocks: 0, text: null, predicted: null },
   {
     page_size: "thp",
     status: "too_noisy",
@@ -22,6 +31,7 @@ const SIZES: Trial["page_sizes"] = [
     gain: { likely: 9, low: null, high: null },
     blocks: 2,
     text: null,
+    predicted: { low: 1, likely: 5, high: 7, error_class: "rows_inline" },
   },
 ];
 
@@ -35,6 +45,9 @@ test("each page size has its gain beside the noise of equal pages", () => {
   expect(rows[0]?.gain).toMatch(/7\.5.*6\.4.*8\.6/);
   expect(rows[0]?.noise).toMatch(/0\.1.*0\.8.*1/);
   expect(rows[1]?.gain).toBeNull();
+  expect(rows[0]?.predicted).toMatch(/5\.0.*1\.0.*7\.0/);
+  // A gain of 7.5 % is outside 1 to 7 %; what was not measured well enough is neither in nor out.
+  expect(rows.map(({ isInside }) => isInside)).toEqual([false, null, null]);
   expect(rows[2]?.gain).toMatch(/9/);
 });
 

@@ -9,9 +9,19 @@ export interface TrialRow {
   isAnswer: boolean;
   why: string | null;
   noise: string | null;
+  /** From the node's curves when the trial came; null where none were known. */
+  predicted: string | null;
+  /** Whether the measured gain lies in the predicted range; null where either is missing. */
+  isInside: boolean | null;
 }
 
-type Gain = Trial["page_sizes"][number]["gain"];
+type Size = Trial["page_sizes"][number];
+type Gain = Size["gain"];
+
+function isInside({ text, gain, predicted }: Size): boolean | null {
+  if (text === null || !gain || !predicted) return null;
+  return predicted.low <= gain.likely && gain.likely <= predicted.high;
+}
 
 function gainText(gain: Gain): string | null {
   if (!gain) return null;
@@ -31,6 +41,8 @@ export function trialRows({ page_sizes: sizes }: Pick<Trial, "page_sizes">): Tri
       isAnswer: size.text !== null,
       why: size.reason ?? (size.status === "too_noisy" ? "Too noisy" : null),
       noise: gainText(equal?.gain ?? null),
+      predicted: gainText(size.predicted),
+      isInside: isInside(size),
     }));
 }
 

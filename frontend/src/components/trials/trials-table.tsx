@@ -11,7 +11,7 @@ import { shapeText, trialRows } from "./trial-rows";
 export function TrialsTable({ trials }: { trials: readonly (Trial | FleetTrial)[] }) {
   const isFleet = trials.some((trial) => "node_name" in trial);
   return (
-    <TableScroll label="Trials" minWidth={720}>
+    <TableScroll label="Trials" minWidth={860}>
       <Table verticalSpacing={6}>
         <Table.Thead>
           <Table.Tr>
@@ -20,6 +20,7 @@ export function TrialsTable({ trials }: { trials: readonly (Trial | FleetTrial)[
             <Table.Th>With</Table.Th>
             <Table.Th>Pages</Table.Th>
             <Table.Th>Against base pages</Table.Th>
+            <Table.Th>Predicted</Table.Th>
             <Table.Th>Noise: equal pages</Table.Th>
             <Table.Th className="hp-num">Other work</Table.Th>
           </Table.Tr>
@@ -54,6 +55,17 @@ export function TrialsTable({ trials }: { trials: readonly (Trial | FleetTrial)[
                   {row.isAnswer ? null : (
                     <div className="hp-small">
                       <StateBadge state="unknown" text={row.why ?? "No answer"} />
+                    </div>
+                  )}
+                </Table.Td>
+                <Table.Td>
+                  {row.predicted ?? <Unknown why="Nothing was measured of this node's page walks before." />}
+                  {row.isInside !== null && (
+                    <div className="hp-small">
+                      <StateBadge
+                        state={row.isInside ? "ok" : "attention"}
+                        text={row.isInside ? "Inside" : "Outside"}
+                      />
                     </div>
                   )}
                 </Table.Td>

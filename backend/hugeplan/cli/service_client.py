@@ -1,0 +1,79 @@
+"""Asks a hugeplan service over HTTP, for the commands that have a service's URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from hugeplan.cli import InputError
+from hugeplan.documents.trial import TrialDocument
+
+SECONDS: Final = 120.0
+
+
+class ServiceClient:
+    """A service at a URL that ``option`` names. Every request that is refused or fails is an InputError in one line."""
+
+    def __init__(self, url: str, *, option: str, token_file: str | None = None) -> None:
+        self._url, self._option = url, option
+        self._headers = {"authorization": f"Bearer {_token(option, token_file)}", "content-type": "application/json"}
+
+    def ask(self, path: str, body: bytes | None = None, parameters: dict[str, str] | None = None) -> httpx.Response:
+        """The answer: to a POST where there is a body, else to a GET."""
+        url, method = f"{self._url.rstrip('/')}/api/v1/{path}", "GET" if body is None else "POST"
+        try:
+            answer = httpx.request(method, url, content=body, params=parameters, headers=self._headers, timeout=SECONDS)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise InputError(f"{self._option} {self._url}: {error or type(error).__name__}") from error
+        if answer.is_success:
+            return answer
+        raise InputError(f"{self._option} {self._url}: HTTP {answer.status_code}: {_detail(answer)}")
+
+    def items(self, path: str) -> Iterator[dict[str, Any]]:
+        """What a list holds, from all of its pages."""
+        cursor: dict[str, str] = {}
+        while True:
+            page = self.ask(path, parameters=cursor).json()
+            yield from page["items"]
+            if page["next_cursor"] is None:
+                return
+            cursor = {"cursor": page["next_cursor"]}
+
+
+def post(url: str, document: TrialDocument, token_file: str | None) -> str:
+    """Send a trial; what the service answered, in one line.
+
+    The result is on the disk by then, so that it can be sent again.
+    """
+    client = ServiceClient(url, option="--to", token_file=token_file)
+    answer = client.ask("trials", body=document.model_dump_json().encode())
+    return f"sent to {url}: {'stored' if answer.status_code == 201 else 'it was there already'}"
+
+
+def _token(option: str, path: str | None) -> str:
+    if path is not None:
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise InputError(f"--token-file {path}: {error.strerror}") from error
+    token = os.environ.get("HUGEPLAN_TOKEN", "").strip()
+    if not token:
+        raise InputError(f"{option} needs a token, and HUGEPLAN_TOKEN is not set")
+    return token
+
+
+def _detail(answer: httpx.Response) -> str:
+    """The problem's own words."""
+    try:
+        problem = answer.json()
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        return "not an answer of hugeplan"
+    errors = problem.get("errors") or []
+    first = f" ({errors[0].get('field')}: expected {errors[0].get('expected')})" if errors else ""
+    return f"{problem.get('detail') or problem.get('title')}{first}"
