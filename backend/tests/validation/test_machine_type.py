@@ -29,7 +29,9 @@ def cells_of(made: np.random.Generator, share: float, machines: int, each: int =
     for machine in range(machines):
         differences = a_machine_type(made, share)(each) + made.normal(0.0, CELL_NOISE_SD, each)
         noise = CELL_NOISE_SD * 2.0 * np.sqrt(2.0)
-        found += [Cell(str(machine), False, 128, "key_lookup", 8, 5.0, (5.0 + d,), noise, (5.0 + d,) * 2) for d in differences]
+        found += [
+            Cell(str(machine), False, 128, "key_lookup", 8, 5.0, (5.0 + d,), noise, (5.0 + d,) * 2) for d in differences
+        ]
     return found
 
 
