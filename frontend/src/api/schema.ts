@@ -3453,6 +3453,8 @@ export interface components {
             page_sizes: components["schemas"]["TrialResult"][];
             /** Node Name */
             node_name: string;
+            /** Machine Type */
+            machine_type: string | null;
         };
         /**
          * Forecast
@@ -4560,6 +4562,7 @@ export interface components {
          * @description A node as the planner sees it. ``numa`` holds at least one node; their sum is MemTotal.
          *
          *     ``kernel_used_source`` says how ``kernel_used_bytes`` is known. ``trials``: what was measured here, newest first.
+         *     ``type_trials``: how far predictions were off on nodes of this machine type, this one among them, one per node.
          */
         NodeFacts: {
             /** Name */
@@ -4611,6 +4614,11 @@ export interface components {
              * @default []
              */
             trials: components["schemas"]["MeasuredTrial"][];
+            /**
+             * Type Trials
+             * @default []
+             */
+            type_trials: components["schemas"]["TrialDifference"][];
         };
         /**
          * NodeFinding
@@ -5887,6 +5895,20 @@ export interface components {
             nr_hugepages: number;
             /** Free Hugepages */
             free_hugepages: number | null;
+        };
+        /**
+         * PredictedGain
+         * @description What the model of then predicted in per cent, and the class of its error.
+         */
+        PredictedGain: {
+            /** Low */
+            low: number;
+            /** Likely */
+            likely: number;
+            /** High */
+            high: number;
+            /** Error Class */
+            error_class: string;
         };
         /**
          * PredictedRange
@@ -7403,6 +7425,29 @@ export interface components {
             pairs: components["schemas"]["TrialPair"][];
         };
         /**
+         * TrialDifference
+         * @description What a trial measured with one page size on a node of some machine type, less what had been predicted there.
+         *
+         *     ``error_class``: the class of the model's error that the prediction was of. ``fractured``: whether one TLB entry
+         *     covered less than the page there. ``difference`` and ``noise_sd`` (of the trial's own noise) are in throughput (0.01
+         *     is one point), beside a likely gain of at most ten per cent: beside a larger one they are brought to it in
+         *     proportion.
+         */
+        TrialDifference: {
+            /** Engine */
+            engine: string;
+            /** Error Class */
+            error_class: string;
+            /** Page Bytes */
+            page_bytes: number;
+            /** Fractured */
+            fractured: boolean;
+            /** Difference */
+            difference: number;
+            /** Noise Sd */
+            noise_sd: number;
+        };
+        /**
          * TrialDocument
          * @description The whole trial.
          */
@@ -7542,7 +7587,8 @@ export interface components {
          * TrialResult
          * @description What one page size gained over base pages in per cent; ``text`` says it, null where nothing was measured.
          *
-         *     ``equal`` is base pages against base pages: the noise floor.
+         *     ``equal`` is base pages against base pages: the noise floor. ``predicted``: from the node's curves when the trial
+         *     came; null where nothing was measured of them, for THP, and for what is no lookup by key.
          */
         TrialResult: {
             /**
@@ -7558,6 +7604,7 @@ export interface components {
             blocks: number;
             /** Text */
             text: string | null;
+            predicted: components["schemas"]["PredictedGain"] | null;
         };
         /**
          * TrialShape
