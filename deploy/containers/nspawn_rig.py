@@ -257,8 +257,9 @@ def machine(
             shutil.copy(bundle, merged / TRUSTED.lstrip("/"))
         log = folder / "boot.log"
         words = ["systemd-nspawn", "--quiet", f"--directory={merged}", "--boot", "--register=no", "--keep-unit"]
-        # A capability of machines that nspawn leaves out of its own: for the agent's drop-in.
-        words += ["--capability=CAP_PERFMON", "--console=pipe", f"--machine={name or f'hugeplan{os.getpid()}'}"]
+        # Machines have a capability and a system call that nspawn keeps from its own: for the agent's drop-in.
+        words += ["--capability=CAP_PERFMON", "--system-call-filter=perf_event_open"]
+        words += ["--console=pipe", f"--machine={name or f'hugeplan{os.getpid()}'}"]
         if isinstance(private, Machine):
             words.append(f"--network-namespace-path=/proc/{private.leader}/ns/net")
         elif private:
