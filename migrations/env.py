@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alembic import context
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, pool, text
 
 from hugeplan.db import models  # noqa: F401 - fills Base.metadata
@@ -13,6 +14,10 @@ from hugeplan.db.locks import AdvisoryLock
 from hugeplan.settings import Settings
 
 config = context.config
+
+LOCKED_FIRST = ("nodes", "samples")
+"""What whoever stores reports locks before any other table, in this order. An upgrade changes many tables in one
+transaction: begun elsewhere, it would hold what a report waits for and wait for what the report holds."""
 
 
 def is_partition(name: str) -> bool:
@@ -39,6 +44,10 @@ def run(connection: Connection) -> None:
             compare_server_default=True,
         )
         with context.begin_transaction():
+            if context.get_context().get_current_revision() != ScriptDirectory.from_config(config).get_current_head():
+                for table in LOCKED_FIRST:
+                    if connection.scalar(text("SELECT to_regclass(:table)"), {"table": table}) is not None:
+                        connection.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
             context.run_migrations()
     finally:
         connection.rollback()

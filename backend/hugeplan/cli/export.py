@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass, fields
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from psycopg import sql
+from psycopg.rows import namedtuple_row
 
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.fleet.newest import newest_of
-from hugeplan.fleet.processes import kept_processes
+from hugeplan.errors import DamagedError
+from hugeplan.fleet.newest import EXPORTED, newest_of
 
 TABLES: Final = {
     "nodes": "name, id",
@@ -33,24 +33,15 @@ TABLES: Final = {
 _ROWS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The packed columns of a row of ``node_states``."""
-
-    processes_kept: bytes | None
-    base_kept: bytes | None
-    newest_kept: bytes | None
-
-
-def _read_packed(row: dict[str, Any]) -> None:
-    """Put what the newest report says in plain JSON in the place of what is packed."""
-    spelled = {field.name: row.pop(field.name) for field in fields(_Kept)}
-    kept = _Kept(**{name: None if text is None else bytes.fromhex(text[2:]) for name, text in spelled.items()})
-    newest = newest_of(kept)
-    if newest is None:
-        row["processes"] = kept_processes(row["processes"], kept.processes_kept)
-    else:
-        row |= {name: json.loads(bytes(getattr(newest, name))) for name in newest.__struct_fields__}
+def _in_full(record: Any) -> dict[str, Any]:
+    """A row of ``node_states`` with what the newest report says in place of how it is kept; ``damaged``: why not."""
+    kept = ("processes_kept", "base_kept", "newest_kept", "newest_document")
+    row = {name: value for name, value in record[0].items() if name not in kept}
+    try:
+        full = newest_of(record).in_full()
+    except DamagedError as error:
+        return row | {"damaged": str(error)}
+    return row | full | {"processes": full["sample"].pop("processes")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,11 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
                 sql.Identifier(name),
                 sql.SQL(TABLES[name]),
             )
-            with connection.cursor(name="export") as cursor:
+            with connection.cursor(name="export", row_factory=namedtuple_row) as cursor:
                 cursor.itersize = _ROWS
-                for record in cursor.execute(query):
-                    row = cast("dict[str, Any]", record[0])
-                    if name == "node_states":
-                        _read_packed(row)
+                is_state = name == "node_states"
+                for record in cursor.execute(EXPORTED.encode() if is_state else query):
+                    row = _in_full(record) if is_state else record[0]
                     sys.stdout.write(json.dumps({"table": name, "row": row}, ensure_ascii=False) + "\n")
     return 0

@@ -65,11 +65,6 @@ def partitioned_tables(settings: Settings) -> tuple[Partitioned, ...]:
     )
 
 
-def partition_name(table: str, day: date) -> str:
-    """``samples_20261120`` for 20 November 2026."""
-    return f"{table}_{day:%Y%m%d}"
-
-
 async def _partition_days(session: WriteSession, table: str) -> set[date]:
     rows = await session.scalars(
         text(
@@ -142,6 +137,10 @@ async def maintain(database: Database, settings: Settings, now: datetime) -> str
     refusal = await _too_much(database, settings, now)
     if refusal is not None:
         return refusal
+    days = min(settings.document_retention_days, settings.sample_retention_days)
+    oldest = {"before": datetime.combine(today - timedelta(days=days), time(), UTC)}
+    while await _delete_batch(database, _KEEP_NEWEST, oldest) == DELETED_AT_A_TIME:
+        pass
     if not await _steps(database, [partial(_drop_old, target=target, today=today) for target in targets]):
         return None
     for statement, values in _old_rows(settings, now):
@@ -254,9 +253,28 @@ DELETE FROM report_references WHERE ctid IN (
         AND NOT EXISTS (
             SELECT FROM report_documents d
             WHERE d.node_id = r.node_id AND substring(d.document FOR 17) = '\x01'::bytea || uuid_send(r.report_id)
+        ) AND NOT EXISTS (
+            SELECT FROM node_states s
+            WHERE s.node_id = r.node_id
+                AND substring(s.newest_document FOR 17) = '\x01'::bytea || uuid_send(r.report_id)
         )
 """
 """References to which no document refers any more. Conditions and a bracket follow."""
+
+
+# Who reports meanwhile holds its node's lock, and has a newer one.
+_KEEP_NEWEST = """
+WITH due AS MATERIALIZED (
+    SELECT n.id, d.document FROM nodes n
+    JOIN node_states s ON s.node_id = n.id AND s.newest_document IS NULL
+    JOIN samples a ON a.node_id = n.id AND a.taken_at = n.sampled_at
+    JOIN reports r ON r.node_id = n.id AND r.report_id = a.report_id
+    JOIN report_documents d ON d.node_id = n.id AND d.received_at = r.received_at AND d.report_id = r.report_id
+    WHERE n.sampled_at < :before AND a.taken_at < :before LIMIT :limit FOR UPDATE OF n SKIP LOCKED
+)
+UPDATE node_states s SET newest_document = due.document FROM due WHERE s.node_id = due.id
+"""
+"""The newest documents of silent nodes, before they go with their partition: the nodes are still shown by them."""
 
 
 # What was measured on a node is kept beside it, so a run that is still the source of it stays.

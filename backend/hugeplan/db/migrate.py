@@ -10,10 +10,14 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, pool, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from hugeplan.bundled import bundled
 from hugeplan.db import replacement, server_release
+
+_ATTEMPTS = 5
+"""Of an upgrade that waits for a reader which waits for it."""
 
 
 class MigrationsMissingError(Exception):
@@ -60,9 +64,16 @@ def upgrade(url: str, folder: Path, revision: str = "head") -> None:
         replacement.settle(restored)
     config = alembic_config(folder)
     engine = create_engine(url, poolclass=pool.NullPool)
-    with engine.connect() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            with engine.connect() as connection:
+                config.attributes["connection"] = connection
+                command.upgrade(config, revision)
+        except OperationalError as error:
+            if attempt == _ATTEMPTS or not isinstance(error.orig, psycopg.errors.DeadlockDetected):
+                raise
+        else:
+            return
 
 
 def require_suitable(url: str) -> None:

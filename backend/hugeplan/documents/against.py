@@ -51,15 +51,18 @@ def restored(kept: bytes, reference_kept: bytes | None) -> bytes:
         return unpack(kept)
     if reference_kept is None:
         raise DamagedBlockError(f"it says what changed since report {reference_of(kept)}, which is not there")
-    frame = kept[_HEAD_BYTES:]
+    return unframed(kept[_HEAD_BYTES:], reference_kept, at_most=LARGEST_BYTES)
+
+
+def unframed(frame: bytes, reference_kept: bytes, *, at_most: int) -> bytes:
+    """The text in a frame whose dictionary is a packed text. DamagedBlockError."""
     try:
         said = zstandard.get_frame_parameters(frame)
-        size = said.content_size
         # A frame that lost its checksum or says that it is empty would be read unchecked.
         if not said.has_checksum:
             raise DamagedBlockError("it says that it has no checksum")
-        if not 0 < size <= LARGEST_BYTES:
-            raise DamagedBlockError(f"it says {size} bytes in place of 1 to {LARGEST_BYTES}")
+        if not 0 < said.content_size <= at_most:
+            raise DamagedBlockError(f"it says {said.content_size} bytes in place of 1 to {at_most}")
         return zstandard.ZstdDecompressor(dict_data=_kept_dictionary(reference_kept)).decompress(frame)
     except zstandard.ZstdError as error:
         raise DamagedBlockError(str(error)) from error

@@ -1,114 +1,153 @@
-"""How what a node's newest report says is kept: in full now and then, and between by what has changed since.
+"""What a node's newest report says, read from the one place where it is written.
 
-The next report says nearly the same. Written in full, it was half of the write-ahead log of a report, for
-PostgreSQL writes each new value whole. So ``node_states`` holds a base, written with the columns that SQL reads, and
-``newest_kept``: the newest state as a zstd frame (RFC 8878) with the base as its dictionary, a sixth of the size.
+That is the report's document, found by its sample: ``nodes`` says when that was taken. Sealing and retention put it
+into ``node_states.newest_document`` when it leaves ``report_documents``. Written a second time, the state was a quarter
+of a report's write-ahead log.
 
-A replica of an earlier version writes the columns alone, and always ``processes_kept``. So ``newest_kept`` counts only
-while that is null, and what such a replica reads is the state when the base was written.
+``node_states`` says it in columns where the document would be dear to read (a large report), or is none (a synthetic
+node): ``processes_kept`` is set there. A replica of the release before writes ``processes_kept`` or ``newest_kept``, a
+zstd frame (RFC 8878) with ``base_kept`` as its dictionary; one of an earlier release writes ``processes``. The document
+counts where all three are empty.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
+from uuid import UUID
 
 import msgspec
-import zstandard
+from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal_column, select, true
+from sqlalchemy.engine import make_url
+from sqlalchemy.orm import aliased
 
-from hugeplan.documents.kept import pack, unpack
-from hugeplan.documents.report import CollectorResult, Inventory, ProcessMemory, Sample
-from hugeplan.fleet.processes import keep_processes
+from hugeplan.db.models import NodeRow, NodeStateRow, ReportDocumentRow, ReportReferenceRow, ReportRow, SampleRow
+from hugeplan.documents.against import REFERENCE_ID, restored, unframed
+from hugeplan.documents.decoding import convert, decode
+from hugeplan.documents.kept import unpack
+from hugeplan.documents.report import CollectorResult, Inventory, Sample
+from hugeplan.documents.sealed import DamagedBlockError
+from hugeplan.errors import DamagedError
 
-_LEVEL: Final = 6
 _LARGEST_BYTES: Final = 1 << 26
-_LARGEST_WITH_BASE_BYTES: Final = 1 << 18
-"""Of a state, and of a base. Each report of the node reads its base, so a large one would make all of them dear."""
-_WORTH: Final = 0.5
-"""A new base is written where what has changed takes more than this part of it."""
 
 
 class Newest(msgspec.Struct, frozen=True):
-    """What the newest report says, each as JSON."""
+    """What the newest report says, each as JSON; the processes are in the sample."""
 
     inventory: msgspec.Raw
     sample: msgspec.Raw
-    collectors: msgspec.Raw
+    collectors: msgspec.Raw = msgspec.Raw(b"[]")
+
+    def parsed(self) -> tuple[Inventory, Sample]:
+        """Inventory and sample with every field, in the report or not."""
+        return decode(Inventory, bytes(self.inventory)), decode(Sample, bytes(self.sample))
+
+    def in_full(self) -> dict[str, Any]:
+        """The same and the collectors, as JSON is parsed."""
+        inventory, sample = self.parsed()
+        collectors = [convert(CollectorResult, one) for one in msgspec.json.decode(self.collectors)]
+        found: dict[str, Any] = msgspec.to_builtins(
+            {"inventory": inventory, "sample": sample, "collectors": collectors}
+        )
+        return found
+
+
+class _Former(Newest, frozen=True, kw_only=True):
+    """What ``newest_kept`` holds."""
+
     processes: msgspec.Raw
 
 
-class StateColumns(Protocol):
-    """A row of ``node_states``, or the part of it that says which form counts."""
+_newest, _former = msgspec.json.Decoder(Newest), msgspec.json.Decoder(_Former)
 
-    @property
-    def processes_kept(self) -> bytes | None: ...
-    @property
-    def base_kept(self) -> bytes | None: ...
-    @property
-    def newest_kept(self) -> bytes | None: ...
+DOCUMENT = aliased(ReportDocumentRow, name="d")
+"""As ``REFERENCE_ID`` calls it."""
+IS_REPORT_OF_SAMPLE: Final = and_(ReportRow.node_id == SampleRow.node_id, ReportRow.report_id == SampleRow.report_id)
+IS_DOCUMENT_OF_REPORT: Final = and_(
+    DOCUMENT.node_id == ReportRow.node_id,
+    DOCUMENT.received_at == ReportRow.received_at,
+    DOCUMENT.report_id == ReportRow.report_id,
+)
+# LIMIT makes whole keys conditions of the indexes, whatever the planner thinks of the number of nodes.
+_NEWEST = (
+    select(DOCUMENT.document)
+    .select_from(SampleRow)
+    .join(ReportRow, IS_REPORT_OF_SAMPLE)
+    .join(DOCUMENT, IS_DOCUMENT_OF_REPORT)
+    .where(SampleRow.node_id == NodeRow.id, SampleRow.taken_at == NodeRow.sampled_at)
+    .order_by(ReportRow.received_at.desc())
+    .limit(literal_column("1"))
+    .lateral("newest")
+)
+_KEPT = func.coalesce(_NEWEST.c.document, NodeStateRow.newest_document)
+_OF_DOCUMENT = and_(
+    NodeStateRow.processes_kept.is_(None),
+    NodeStateRow.newest_kept.is_(None),
+    NodeStateRow.processes == literal_column("'[]'::jsonb"),
+    _KEPT.is_not(None),
+)
+_REFERENCE = aliased(ReportReferenceRow, name="f")
+_REFERENCE_ID: ColumnElement[UUID] = literal_column(
+    REFERENCE_ID.replace("d.document", "coalesce(newest.document, node_states.newest_document)")
+)
 
 
-_newest = msgspec.json.Decoder(Newest)
+def _column(name: str) -> Any:
+    return case((_OF_DOCUMENT, None), else_=cast(getattr(NodeStateRow, name), Text)).label(name)
 
 
-def columns_of(
-    base_kept: bytes | None,
-    *,
-    inventory: Inventory,
-    sample: Sample,
-    collectors: Sequence[CollectorResult],
-    processes: Sequence[ProcessMemory],
-) -> tuple[dict[str, Any], bytes]:
-    """The columns of ``node_states`` to be written, and the base that is there from then on.
+COLUMNS: Final = (
+    *map(_column, ("inventory", "sample", "collectors", "processes")),
+    NodeStateRow.processes_kept,
+    NodeStateRow.base_kept,
+    NodeStateRow.newest_kept,
+    _KEPT.label("document"),
+    _REFERENCE.document.label("reference"),
+)
+"""Of a statement that is ``with_newest``: what ``newest_of`` its rows reads. JSON is null where the document counts."""
 
-    Columns that are not named keep their values. ``base_kept`` is the base that is there now. ``sample`` is without its
-    processes.
-    """
-    whole = msgspec.json.encode(
-        {"inventory": inventory, "sample": sample, "collectors": collectors, "processes": processes}
+
+def with_newest(statement: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+    """A statement of nodes, joined with their states and newest documents."""
+    is_its = and_(_REFERENCE.node_id == NodeRow.id, _REFERENCE.report_id == _REFERENCE_ID)
+    return (
+        statement.select_from(NodeRow)
+        .join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
+        .outerjoin(_NEWEST, true())
+        .outerjoin(_REFERENCE, is_its)
     )
-    # A base that is damaged stops no report: a new one is written.
-    with suppress(zlib.error):
-        if base_kept and len(base_kept) <= _LARGEST_WITH_BASE_BYTES >= len(whole):
-            compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(base_kept), write_checksum=True)
-            changes = compressor.compress(whole)
-            if len(changes) <= _WORTH * len(base_kept):
-                return {"newest_kept": _spelled(changes), "processes_kept": None}, base_kept
-    # Empty: no base. Null would leave the one before in the row.
-    base_kept = pack(whole) if len(whole) <= _LARGEST_WITH_BASE_BYTES else b""
-    return {
-        "inventory": inventory,
-        "sample": sample,
-        "collectors": collectors,
-        "processes_kept": keep_processes(processes),
-        "base_kept": _spelled(base_kept),
-        "newest_kept": None,
-    }, base_kept
 
 
-def newest_of(row: StateColumns) -> Newest | None:
-    """What a row keeps beside its columns; None where the columns are the newest themselves.
+EXPORTED: Final = str(
+    with_newest(select(func.row_to_json(literal_column("node_states")), *COLUMNS))
+    .order_by(NodeRow.id)
+    .compile(dialect=make_url("postgresql://").get_dialect()(), compile_kwargs={"literal_binds": True})
+)
+"""SQL: each row of ``node_states`` as JSON, and COLUMNS."""
 
-    ValueError when it is damaged.
-    """
-    if row.processes_kept is not None or row.newest_kept is None or not row.base_kept:
-        return None
+
+def newest_of(row: Any) -> Newest:
+    """What the newest report of a row with COLUMNS says. DamagedError when it cannot be read back."""
     try:
-        said = zstandard.get_frame_parameters(row.newest_kept)
-        if said.content_size > _LARGEST_BYTES or not said.has_checksum:
-            raise ValueError("the newest state of a node says that it is too large, or has no checksum")
-        decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(row.base_kept))
-        return _newest.decode(decompressor.decompress(row.newest_kept))
-    except (zlib.error, zstandard.ZstdError, msgspec.MsgspecError) as error:
-        raise ValueError(f"the newest state of a node cannot be read back: {error}") from error
+        if row.inventory is None:
+            return _newest.decode(restored(row.document or b"", row.reference))
+        if row.processes_kept is None and row.newest_kept is not None and row.base_kept:
+            return _of_former(row.newest_kept, row.base_kept)
+        kept = None if row.processes != "[]" else row.processes_kept
+        listed = row.processes.encode() if kept is None else unpack(kept)
+    except (DamagedBlockError, zlib.error, msgspec.MsgspecError) as error:
+        raise DamagedError(f"The newest report of a node cannot be read back from the database: {error}.") from error
+    sample = _with_processes(row.sample.encode(), listed)
+    return Newest(msgspec.Raw(row.inventory.encode()), sample, msgspec.Raw(row.collectors.encode()))
 
 
-def _dictionary(base_kept: bytes) -> zstandard.ZstdCompressionDict:
-    return zstandard.ZstdCompressionDict(unpack(base_kept), dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+def _of_former(newest_kept: bytes, base_kept: bytes) -> Newest:
+    former = _former.decode(unframed(newest_kept, base_kept, at_most=_LARGEST_BYTES))
+    sample = _with_processes(bytes(former.sample), bytes(former.processes))
+    return Newest(former.inventory, sample, former.collectors)
 
 
-def _spelled(kept: bytes) -> str:
-    """As PostgreSQL spells bytea."""
-    return "\\x" + kept.hex()
+def _with_processes(sample: bytes, processes: bytes) -> msgspec.Raw:
+    """A sample beside which its processes are kept: where it has an empty list of them, the last one counts."""
+    return msgspec.Raw(b"".join((sample.rstrip()[:-1], b',"processes":', processes, b"}")))

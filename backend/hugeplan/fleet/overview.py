@@ -119,16 +119,14 @@ async def drift(
 class _Pools(msgspec.Struct):
     """The pools of a sample, of which nothing else is read: one of many units takes a tenth of a second."""
 
-    pools: list[dict[str, Any]]
-    global_pools: list[dict[str, Any]]
+    pools: list[dict[str, Any]] = []
+    global_pools: list[dict[str, Any]] = []
 
 
 def _node_drift(row: Any) -> NodeDrift:
     in_force = plan_in_force(row.PlanInForceRow)
     planned = [PlannedPool(pool.page_bytes, pool.pages, pool.numa_node) for pool in in_force.pools]
-    sample = _Pools(row.pools, row.global_pools)
-    if (newest := newest_of(row)) is not None:
-        sample = msgspec.json.decode(newest.sample, type=_Pools)
+    sample = msgspec.json.decode(newest_of(row).sample, type=_Pools)
     actual_pools = [convert(NumaPool, pool) for pool in sample.pools]
     totals = [convert(GlobalPool, pool) for pool in sample.global_pools]
     pools = [

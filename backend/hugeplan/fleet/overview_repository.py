@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, PlanInForceRow, RunRow, RunWinsRow
 from hugeplan.db.session import ReadSession
+from hugeplan.fleet.newest import COLUMNS, with_newest
 from hugeplan.fleet.selector import NodeSelector, conditions
 from hugeplan.planner.model import MIB
 
@@ -172,22 +173,10 @@ async def drift(
         .where(NodeFindingRow.node_id == NodeRow.id, NodeFindingRow.code == "plan_drift")
         .scalar_subquery()
     )
+    columns = NodeRow.id, NodeRow.name, NodeRow.plan_state, NodeRow.sampled_at, PlanInForceRow, *COLUMNS
     statement = (
-        select(
-            NodeRow.id,
-            NodeRow.name,
-            NodeRow.plan_state,
-            NodeRow.sampled_at,
-            PlanInForceRow,
-            NodeStateRow.sample["pools"].label("pools"),
-            NodeStateRow.sample["global_pools"].label("global_pools"),
-            NodeStateRow.processes_kept,
-            NodeStateRow.base_kept,
-            NodeStateRow.newest_kept,
-            since.label("since"),
-        )
+        with_newest(select(*columns, since.label("since")))
         .join(PlanInForceRow, PlanInForceRow.node_id == NodeRow.id)
-        .join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
         .where(*conditions(selector))
         .order_by(NodeRow.name, NodeRow.id)
         .limit(limit)

@@ -32,8 +32,7 @@ UPDATE {table} t SET anon_shmem_bytes_max = s.bytes
 FROM (
     SELECT date_trunc('{width}', taken_at, 'UTC') AS start_at, max(bytes) AS bytes
     FROM (
-        SELECT taken_at, CAST(memory ->> 'anon_pages_bytes' AS bigint) + CAST(memory ->> 'shmem_bytes' AS bigint)
-        FROM samples WHERE node_id = :node_id
+        SELECT taken_at, {anon_shmem} FROM samples s WHERE node_id = :node_id
         UNION ALL
         SELECT * FROM unnest(CAST(:times AS timestamptz[]), CAST(:bytes AS bigint[]))
     ) AS both_forms (taken_at, bytes) GROUP BY 1
@@ -98,7 +97,7 @@ async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
         "bytes": [one.anon_shmem_bytes for one in sealed],
     }
     for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
-        await session.execute(text(_HISTORY.format(table=table, width=width)), values)
+        await session.execute(text(_HISTORY.format(table=table, width=width, anon_shmem=repository.ANON_SHMEM)), values)
     done.nodes += 1
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -13,23 +15,23 @@ from uuid import UUID
 
 import msgspec
 from sqlalchemy import (
-    DateTime,
     Row,
     Select,
     Text,
     TextClause,
+    and_,
     bindparam,
-    case,
     cast,
     delete,
     func,
     literal_column,
     select,
     text,
+    true,
     tuple_,
     update,
 )
-from sqlalchemy.orm import InstrumentedAttribute, load_only
+from sqlalchemy.orm import InstrumentedAttribute, aliased, load_only
 from sqlalchemy.orm.attributes import set_committed_value
 from sqlalchemy.sql import ColumnElement
 
@@ -39,6 +41,7 @@ from hugeplan.db.models import (
     NodeStateRow,
     PlanInForceRow,
     ReportDocumentRow,
+    ReportReferenceRow,
     ReportRow,
     RunRow,
     SampleDayRow,
@@ -51,9 +54,18 @@ from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.against import REFERENCE_ID, restored
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.sealed import DamagedBlockError, unseal
-from hugeplan.fleet.newest import newest_of
+from hugeplan.fleet.newest import COLUMNS, DOCUMENT, IS_DOCUMENT_OF_REPORT, IS_REPORT_OF_SAMPLE, newest_of, with_newest
 from hugeplan.fleet.schemas import NodeSummary
-from hugeplan.fleet.sealed_samples import Numbers, Sample, SampleKey, read_numbers, read_samples
+from hugeplan.fleet.sealed_samples import (
+    Numbers,
+    Said,
+    Sample,
+    SampleKey,
+    details_of,
+    read_numbers,
+    read_samples,
+    said_by,
+)
 from hugeplan.fleet.selector import NodeSelector, conditions
 
 _logger = logging.getLogger(__name__)
@@ -173,52 +185,42 @@ async def get_node(session: ReadSession, node_id: UUID) -> NodeRow | None:
 
 async def get_node_with_state(session: ReadSession, node_id: UUID) -> tuple[NodeRow, NodeStateRow] | None:
     """A node with all that its newest report says and its runs measured."""
-    statement = select(NodeRow, NodeStateRow).join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
+    measured = load_only(NodeStateRow.measured, NodeStateRow.findings, raiseload=True)
+    statement = with_newest(select(NodeRow, NodeStateRow, *COLUMNS).options(measured))
     row = (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
     if row is None:
         return None
-    newest = newest_of(row[1])
-    if newest is not None:
-        for name in ("inventory", "sample", "collectors"):
-            set_committed_value(row[1], name, msgspec.json.decode(getattr(newest, name)))
+    for name, said in newest_of(row).in_full().items():
+        set_committed_value(row[1], name, said)
     return row[0], row[1]
 
 
-StateVersion = tuple[str, str, datetime, str]
-"""A node's name and labels, when it last reported, and the transaction that wrote its state: what tells facts apart."""
+StateVersion = tuple[str, str, datetime, datetime, str]
+"""A node's name and labels, when it last reported and when that was sampled, and the transaction that wrote its state:
+what tells facts apart."""
 
 
 # Made once: a preview under a slider runs it at every step, and building a statement costs more than running it.
 _STATE_VERSION = (
     select(
-        NodeRow.name, cast(NodeRow.labels, Text), NodeRow.last_report_at, cast(literal_column("node_states.xmin"), Text)
+        NodeRow.name, cast(NodeRow.labels, Text), NodeRow.last_report_at, NodeRow.sampled_at,
+        cast(literal_column("node_states.xmin"), Text),
     )
     .join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
     .where(NodeRow.id == bindparam("node_id"))
-)
+)  # fmt: skip
 
 
 async def get_state_version(session: ReadSession, node_id: UUID) -> StateVersion | None:
     """What changes whenever the node's state does, without the state."""
     row = (await session.execute(_STATE_VERSION, {"node_id": node_id})).one_or_none()
-    return None if row is None else (row[0], row[1], row[2], row[3])
+    return None if row is None else (row[0], row[1], row[2], row[3], row[4])
 
 
-async def get_processes(session: ReadSession, node_id: UUID) -> Any | None:
-    """``sampled_at``, the columns of processes, and of a node's newest sample ``units``, ``hugetlb_cgroups`` and
-    ``databases``; the latter three as they were when the base was written, where ``newest_of`` the row is not None.
-    """
-    statement = select(
-        NodeRow.sampled_at,
-        NodeStateRow.processes,
-        NodeStateRow.processes_kept,
-        NodeStateRow.base_kept,
-        NodeStateRow.newest_kept,
-        NodeStateRow.sample["units"].label("units"),
-        NodeStateRow.sample["hugetlb_cgroups"].label("hugetlb_cgroups"),
-        NodeStateRow.sample["databases"].label("databases"),
-    ).join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
-    return (await session.execute(statement.where(NodeRow.id == node_id))).one_or_none()
+async def get_newest(session: ReadSession, node_id: UUID) -> Any | None:
+    """``sampled_at`` of a node, and what ``newest_of`` reads."""
+    statement = with_newest(select(NodeRow.sampled_at, *COLUMNS)).where(NodeRow.id == node_id)
+    return (await session.execute(statement)).one_or_none()
 
 
 async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
@@ -235,6 +237,43 @@ async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
     return _unsealed(sealed.first(), None)
 
 
+_REFERENCE = aliased(ReportReferenceRow)
+_IS_ITS = and_(_REFERENCE.node_id == DOCUMENT.node_id, _REFERENCE.report_id == literal_column(REFERENCE_ID))
+_KEPT = (
+    select(DOCUMENT.document, _REFERENCE.document.label("reference"))
+    .select_from(ReportRow)
+    .join(DOCUMENT, IS_DOCUMENT_OF_REPORT)
+    .outerjoin(_REFERENCE, _IS_ITS)
+    .where(IS_REPORT_OF_SAMPLE, SampleRow.memory.is_(None))
+    .limit(1)
+    .lateral("kept")
+)
+SAMPLE_COLUMNS: Final = tuple(
+    cast(column, Text).label(column.name) if column.name in {"memory", "pools"} else column
+    for column in SampleRow.__table__.columns
+)
+"""What is JSON is read as its text."""
+SAMPLES: Final[Select[*tuple[Any, ...]]] = select(*SAMPLE_COLUMNS, _KEPT.c.document, _KEPT.c.reference).outerjoin(
+    _KEPT, true()
+)
+"""Samples, with the documents that say them in full where they do not themselves."""
+
+
+def said_of(row: Row[*tuple[Any, ...]]) -> Said | None:
+    """What the document of a row of SAMPLES says; None where it is not there, or cannot be read back."""
+    with suppress(DamagedBlockError, zlib.error, msgspec.MsgspecError):
+        return None if row.document is None else said_by(restored(row.document, row.reference))
+    return None
+
+
+def _listed(rows: Sequence[Row[*tuple[Any, ...]]]) -> dict[tuple[datetime, UUID], Sample]:
+    found = {}
+    for row in rows:
+        details = details_of(row, said_of(row))
+        found[row.taken_at, row.report_id] = Sample(row.taken_at, row.report_id, details.memory, details.pools)
+    return found
+
+
 async def list_samples(
     session: ReadSession,
     node_id: UUID,
@@ -245,8 +284,7 @@ async def list_samples(
     limit: int,
 ) -> list[Sample]:
     """Samples of a node, newest first, within [start, end). DamagedBlockError."""
-    texts = cast(SampleRow.memory, Text), cast(SampleRow.pools, Text)
-    statement = select(SampleRow.taken_at, SampleRow.report_id, *texts).where(SampleRow.node_id == node_id)
+    statement = SAMPLES.where(SampleRow.node_id == node_id)
     statement = statement.order_by(SampleRow.taken_at.desc(), SampleRow.report_id.desc()).limit(limit)
     blocks = select(SealedSamplesRow).where(SealedSamplesRow.node_id == node_id)
     if start is not None:
@@ -261,7 +299,7 @@ async def list_samples(
         statement = statement.where(tuple_(SampleRow.taken_at, SampleRow.report_id) < after)
         blocks = blocks.where(SealedSamplesRow.start_at <= after[0])
     # By their key, so that a sample that is sealed between the statements is there once.
-    found = {(row[0], row[1]): Sample(*row) for row in await session.execute(statement)}
+    found = await asyncio.to_thread(_listed, (await session.execute(statement)).all())
     newest = sorted(found, reverse=True)
     while True:
         row = await session.scalar(blocks.order_by(SealedSamplesRow.end_at.desc()).limit(1))
@@ -336,9 +374,6 @@ def selected(selector: NodeSelector) -> list[ColumnElement[bool]]:
     return conditions(selector)
 
 
-_COLUMN_TAKEN_AT: Final = cast(NodeStateRow.sample["taken_at"].astext, DateTime(timezone=True))
-
-
 async def stored_nodes(
     session: ReadSession,
     which: Sequence[ColumnElement[bool]],
@@ -347,30 +382,9 @@ async def stored_nodes(
     limit: int,
 ) -> list[dict[str, Any]]:
     """What is stored of nodes, by name: the fields of ``StoredNode`` but its history."""
-    statement = (
-        select(
-            NodeRow.id,
-            NodeRow.name,
-            NodeRow.labels,
-            NodeRow.machine_type,
-            NodeRow.mem_total_bytes,
-            case(
-                (NodeStateRow.newest_kept.is_(None) | NodeStateRow.processes_kept.is_not(None), _COLUMN_TAKEN_AT),
-                else_=NodeRow.sampled_at,
-            ).label("taken_at"),
-            cast(NodeStateRow.inventory, Text).label("inventory"),
-            cast(NodeStateRow.sample, Text).label("sample"),
-            NodeStateRow.processes,
-            NodeStateRow.processes_kept,
-            NodeStateRow.base_kept,
-            NodeStateRow.newest_kept,
-            cast(NodeStateRow.measured, Text).label("measured"),
-        )
-        .join(NodeStateRow, NodeStateRow.node_id == NodeRow.id)
-        .where(*which)
-        .order_by(NodeRow.name, NodeRow.id)
-        .limit(limit)
-    )
+    columns = NodeRow.id, NodeRow.name, NodeRow.labels, NodeRow.machine_type, NodeRow.mem_total_bytes, *COLUMNS
+    of_them = NodeRow.sampled_at.label("taken_at"), cast(NodeStateRow.measured, Text).label("measured")
+    statement = with_newest(select(*columns, *of_them)).where(*which).order_by(NodeRow.name, NodeRow.id).limit(limit)
     if after is not None:
         statement = statement.where(tuple_(NodeRow.name, NodeRow.id) > after)
     return [dict(row) for row in (await session.execute(statement)).mappings()]
@@ -383,10 +397,15 @@ _HOURLY_HISTORIES: Final = text(
     " JOIN sample_hours h ON h.node_id = wanted.node_id AND h.start_at >= wanted.start"
     " WHERE h.start_at >= :earliest AND h.anon_shmem_bytes_max IS NOT NULL GROUP BY h.node_id"
 )
+ANON_SHMEM: Final = (
+    "coalesce(s.anon_shmem_bytes, CAST(s.memory->>'anon_pages_bytes' AS bigint)"
+    " + CAST(s.memory->>'shmem_bytes' AS bigint))"
+)
+"""SQL: AnonPages + Shmem of a row ``s`` of ``samples``."""
 _SAMPLE_HISTORIES: Final = text(
     "SELECT node_id, array_agg(CAST(extract(epoch FROM at) AS float8) ORDER BY at), array_agg(used ORDER BY at) FROM ("  # noqa: S608
     "SELECT s.node_id, date_bin(:every, s.taken_at, TIMESTAMPTZ '2000-01-01 00:00:00+00') AS at,"
-    " max(CAST(s.memory->>'anon_pages_bytes' AS bigint) + CAST(s.memory->>'shmem_bytes' AS bigint)) AS used"
+    f" max({ANON_SHMEM}) AS used"
     f" FROM {_WANTED} JOIN samples s ON s.node_id = wanted.node_id AND s.taken_at >= wanted.start"
     " WHERE s.taken_at >= :earliest GROUP BY s.node_id, at) AS steps WHERE used IS NOT NULL GROUP BY node_id"
 )

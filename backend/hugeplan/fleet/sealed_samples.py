@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 
+from hugeplan.documents.decoding import convert, decode
+from hugeplan.documents.report import NumaPool, SampleMemory
 from hugeplan.documents.sealed import DamagedBlockError, seal, unseal_all
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,6 +55,20 @@ class Sample(NamedTuple):
     pools: str | msgspec.Raw
 
 
+class Said(msgspec.Struct):
+    """What a report says of its sample, as far as it is kept."""
+
+    taken_at: datetime
+    memory: msgspec.Raw
+    pools: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Report(msgspec.Struct):
+    sample: Said
+
+
+_IN_THE_ROW: Final = Numbers.__struct_fields__[1:-1]
+_report = msgspec.json.Decoder(_Report)
 _numbers = msgspec.json.Decoder(Numbers)
 _details = msgspec.json.Decoder(Details)
 
@@ -62,10 +78,44 @@ def microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def sealed_block(samples: Sequence[tuple[Numbers, Details]]) -> tuple[bytes, bytes]:
-    """The columns ``numbers`` and ``details`` of samples, in this order."""
-    numbers = seal([msgspec.json.encode(one) for one, _ in samples])
-    return numbers, seal([msgspec.json.encode(one) for _, one in samples])
+def said_by(document: bytes) -> Said:
+    """What a report's document says. MsgspecError."""
+    said = _report.decode(document).sample
+    return Said(said.taken_at, said.memory.copy(), said.pools.copy())  # without the rest of the document
+
+
+def details_of(row: Any, said: Said | None) -> Details:
+    """What a row of ``samples`` says in full, by itself or by its report's document.
+
+    Without the document, what the row knows is left, and all else is unknown.
+    """
+    if row.memory is not None:
+        return Details(msgspec.Raw(row.memory), msgspec.Raw(row.pools))
+    if said is None:
+        known = {name: getattr(row, name) for name in _IN_THE_ROW if name != "pool_idle_bytes"}
+        return Details(msgspec.Raw(msgspec.json.encode(known)), msgspec.Raw(b"[]"))
+    memory = decode(SampleMemory, bytes(said.memory))
+    pools = [convert(NumaPool, pool) for pool in msgspec.json.decode(said.pools)]
+    return Details(msgspec.Raw(msgspec.json.encode(memory)), msgspec.Raw(msgspec.json.encode(pools)))
+
+
+def _anon_shmem_bytes(row: Any) -> int | None:
+    """Of a row of ``samples``. The release before left it in its memory."""
+    if row.anon_shmem_bytes is not None or row.memory is None:
+        return cast("int | None", row.anon_shmem_bytes)
+    memory = msgspec.json.decode(row.memory)
+    anon, shmem = memory.get("anon_pages_bytes"), memory.get("shmem_bytes")
+    return None if anon is None or shmem is None else anon + shmem
+
+
+def sealed_block(rows: Sequence[Any], details: Sequence[Details]) -> tuple[bytes, bytes]:
+    """The columns ``numbers`` and ``details`` of rows of ``samples``, in this order."""
+    numbers = []
+    for row in rows:
+        in_row = {name: getattr(row, name) for name in _IN_THE_ROW}
+        number = Numbers(microseconds(row.taken_at), anon_shmem_bytes=_anon_shmem_bytes(row), **in_row)
+        numbers.append(msgspec.json.encode(number))
+    return seal(numbers), seal([msgspec.json.encode(one) for one in details])
 
 
 def read_numbers(blocks: Iterable[bytes], start: datetime, end: datetime | None = None) -> list[Numbers]:

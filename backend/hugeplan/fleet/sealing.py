@@ -11,9 +11,10 @@ import asyncio
 import logging
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from hugeplan.db.locks import AdvisoryLock
 from hugeplan.db.maintenance import FORGET_REFERENCES
 from hugeplan.db.models import (
     NodeRow,
+    NodeStateRow,
     ReportDocumentRow,
     ReportReferenceRow,
     ReportRow,
@@ -34,7 +36,8 @@ from hugeplan.db.models import (
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.against import reference_of, restored
 from hugeplan.documents.sealed import DamagedBlockError, seal
-from hugeplan.fleet.sealed_samples import Details, Numbers, microseconds, sealed_block
+from hugeplan.fleet.repository import SAMPLE_COLUMNS, SAMPLES, get_document, said_of
+from hugeplan.fleet.sealed_samples import Said, details_of, said_by, sealed_block
 
 BATCH_ROWS: Final = 360
 """Of one node, in one row: six hours at one report per minute."""
@@ -51,24 +54,11 @@ EMPTIED_AFTER: Final = timedelta(hours=6)
 
 _logger = logging.getLogger(__name__)
 
-_SealBatch = Callable[[WriteSession, UUID, datetime], Awaitable[int]]
+_SealBatch = Callable[[WriteSession, UUID, datetime], Awaitable[tuple[int, int]]]
 _Key = tuple[Any, Any, Any]
 """The columns of a table's key: node, time and report."""
 _DOCUMENT_KEY: Final[_Key] = (ReportDocumentRow.node_id, ReportDocumentRow.received_at, ReportDocumentRow.report_id)
 _SAMPLE_KEY: Final[_Key] = (SampleRow.node_id, SampleRow.taken_at, SampleRow.report_id)
-
-
-class _SampleTime(msgspec.Struct):
-    taken_at: datetime
-
-
-class _Stated(msgspec.Struct):
-    """Of a report, when it says that its sample was taken."""
-
-    sample: _SampleTime
-
-
-_stated = msgspec.json.Decoder(_Stated)
 
 
 async def seal_round(database: Database, after_seconds: float, now: datetime | None = None) -> tuple[int, int]:
@@ -77,29 +67,32 @@ async def seal_round(database: Database, after_seconds: float, now: datetime | N
     What an earlier version could not read (``newer_schema``) stays as it is until it has been read.
     """
     before = (now or datetime.now(UTC)) - timedelta(seconds=after_seconds)
-    documents = await _seal_table(database, before, _DOCUMENT_KEY, _documents)
-    return documents, await _seal_table(database, before, _SAMPLE_KEY, _samples)
+    documents, with_them = await _seal_table(database, before, _DOCUMENT_KEY, _documents)
+    # Those whose documents came late and are not due yet, or are gone.
+    _, alone = await _seal_table(database, before, _SAMPLE_KEY, _samples)
+    return documents, with_them + alone
 
 
-async def _seal_table(database: Database, before: datetime, key: _Key, seal_batch: _SealBatch) -> int:
+async def _seal_table(database: Database, before: datetime, key: _Key, seal_batch: _SealBatch) -> tuple[int, int]:
+    """How many documents and samples were sealed."""
     nodes, times, _ = key
-    node_id, sealed, is_new = UUID(int=0), 0, True
+    node_id, documents, samples, is_new = UUID(int=0), 0, 0, True
     while True:
         began = time.monotonic()
         async with database.write() as session:
             if not await _takes_its_turn(session):
-                return sealed
+                return documents, samples
             if is_new:
                 # One index entry per partition at a time.
                 due = select(nodes).where(nodes > node_id, times < before - SPAN).order_by(nodes).limit(1)
                 found = await session.scalar(due)
                 if found is None:
-                    return sealed
+                    return documents, samples
                 node_id = found
             done = await seal_batch(session, node_id, before)
-        sealed += done
+        documents, samples = documents + done[0], samples + done[1]
         # A whole batch may have left more of the same node behind.
-        is_new = done == 0
+        is_new = not any(done)
         await asyncio.sleep((time.monotonic() - began) * (1 / MAX_SHARE - 1))
 
 
@@ -155,8 +148,10 @@ def _oldest(
     return statement.where(nodes == node_id, times < before).order_by(times, report_ids).limit(BATCH_ROWS)
 
 
-async def _documents(session: WriteSession, node_id: UUID, before: datetime) -> int:
-    """Seal the oldest documents of a node, with the rows that say that these reports are stored; how many."""
+async def _documents(session: WriteSession, node_id: UUID, before: datetime) -> tuple[int, int]:
+    """Seal the oldest documents of a node with their samples and the rows that say that these reports are stored; how
+    many documents and samples.
+    """
     row, known = ReportDocumentRow, ReportRow
     statement = (
         select(row.received_at, row.report_id, row.document)
@@ -166,13 +161,23 @@ async def _documents(session: WriteSession, node_id: UUID, before: datetime) -> 
     rows = (await session.execute(_oldest(statement, _DOCUMENT_KEY, node_id, before))).all()
     references = await _references(session, node_id)
     # Both in another thread: this one answers everybody.
-    taken, documents, stated = await asyncio.to_thread(_readable, rows, references)
+    taken, documents, said = await asyncio.to_thread(_readable, rows, references)
     if not taken:
-        return 0
-    ids = [one.report_id for one in taken]
+        return 0, 0
+    ids, stated = [one.report_id for one in taken], [_in_utc(one.taken_at) for one in said]
     block = await asyncio.to_thread(seal, documents, ids)
+    kept = [min(at, one.received_at) for at, one in zip(stated, taken, strict=True)]
+    of_them: Select[*tuple[Any, ...]] = select(*SAMPLE_COLUMNS).where(
+        SampleRow.node_id == node_id, SampleRow.report_id.in_(ids)
+    )
+    of_them = of_them.where(SampleRow.taken_at.between(min(kept), max(kept)))
+    samples = (await session.execute(of_them.order_by(SampleRow.taken_at, SampleRow.report_id))).all()
+    sealed = await asyncio.to_thread(_sealed_samples, node_id, samples, dict(zip(ids, said, strict=True)))
     if not await _take_out(session, _DOCUMENT_KEY, node_id, [(one.received_at, one.report_id) for one in taken]):
-        return 0
+        return 0, 0
+    if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in samples]):
+        return 0, 0
+    session.add_all(sealed)
     values = {"node": node_id, "ids": ids}
     session.add(
         SealedDocumentsRow(
@@ -184,9 +189,24 @@ async def _documents(session: WriteSession, node_id: UUID, before: datetime) -> 
     )  # fmt: skip
     later = func.greatest(NodeRow.sealed_until, max(stated))
     await session.execute(update(NodeRow).where(NodeRow.id == node_id).values(sealed_until=later))
+    await _keep_newest(session, node_id, zip(kept, (one.document for one in taken), strict=True))
     if len(references) > 1:
         await session.execute(_FORGET_REFERENCES, {"node": node_id})
-    return len(taken)
+    return len(taken), len(samples)
+
+
+async def _keep_newest(
+    session: WriteSession, node_id: UUID, documents: Iterable[tuple[datetime, bytes | None]]
+) -> None:
+    """Keep the document that the node is shown by, where it has fallen silent: the last of its newest sample's time.
+
+    ``documents``: as they are kept, with the times of their samples. The node is locked.
+    """
+    sampled_at = await session.scalar(select(NodeRow.sampled_at).where(NodeRow.id == node_id))
+    newest = [document for at, document in documents if at == sampled_at and document is not None]
+    if newest:
+        state = update(NodeStateRow).where(NodeStateRow.node_id == node_id)
+        await session.execute(state.values(newest_document=newest[-1]))
 
 
 async def _references(session: WriteSession, node_id: UUID) -> dict[UUID, bytes]:
@@ -198,17 +218,17 @@ async def _references(session: WriteSession, node_id: UUID) -> dict[UUID, bytes]
 
 def _readable(
     rows: Sequence[Row[Any]], references: Mapping[UUID, bytes]
-) -> tuple[list[Row[Any]], list[bytes], list[datetime]]:
-    """The rows that are sealed together, their documents, and the times that they say."""
+) -> tuple[list[Row[Any]], list[bytes], list[Said]]:
+    """The rows that are sealed together, their documents, and what these say of their samples."""
     taken: list[Row[Any]] = []
     documents: list[bytes] = []
-    stated: list[datetime] = []
+    said: list[Said] = []
     size = 0
     for row in rows:
         try:
             reference = reference_of(row.document)
             document = restored(row.document, None if reference is None else references.get(reference))
-            at = _stated.decode(document).sample.taken_at
+            sample = said_by(document)
         except (zlib.error, DamagedBlockError, msgspec.MsgspecError):  # it stays as it is, and is named when it is read
             continue
         size += len(document)
@@ -216,48 +236,57 @@ def _readable(
             break
         taken.append(row)
         documents.append(document)
-        stated.append(at if at.tzinfo else at.replace(tzinfo=UTC))
-    return taken, documents, stated
+        said.append(sample)
+    return taken, documents, said
 
 
-async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> int:
-    """Seal the oldest samples of a node; how many."""
-    row = SampleRow
-    pools = cast(row.pools, Text)
-    sizes = await session.scalars(_oldest(select(func.octet_length(pools)), _SAMPLE_KEY, node_id, before))
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tuple[int, int]:
+    """Seal the oldest samples of a node; no documents, and how many samples."""
+    in_row = func.coalesce(func.octet_length(cast(SampleRow.pools, Text)), 0)
+    sizes = await session.scalars(_oldest(select(in_row), _SAMPLE_KEY, node_id, before))
     few = sum(size <= BATCH_BYTES for size in accumulate(sizes)) or 1
-    statement = select(
-        row.taken_at, row.report_id, row.mem_total_bytes, row.mem_available_bytes, row.page_tables_bytes,
-        row.anon_huge_pages_bytes, row.hugetlb_bytes, row.pool_idle_bytes, row.memory, pools.label("pools"),
-    )  # fmt: skip
-    rows = (await session.execute(_oldest(statement, _SAMPLE_KEY, node_id, before).limit(few))).all()
-    if not rows:
-        return 0
-    numbers, details = await asyncio.to_thread(sealed_block, [_sample(one) for one in rows])
+    rows = (await session.execute(_oldest(SAMPLES, _SAMPLE_KEY, node_id, before).limit(few))).all()
+    said = await asyncio.to_thread(lambda: {one.report_id: found for one in rows if (found := said_of(one))})
+    for one in rows:
+        if one.memory is None and one.document is None:  # a replica of the release before has sealed its document
+            with suppress(DamagedBlockError, zlib.error, msgspec.MsgspecError):
+                said[one.report_id] = said_by(await get_document(session, node_id, one.report_id) or b"")
+    sealed = await asyncio.to_thread(_sealed_samples, node_id, rows, said)
     if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in rows]):
-        return 0
-    session.add(
-        SealedSamplesRow(
-            node_id=node_id, start_at=rows[0].taken_at, first_report_id=rows[0].report_id, end_at=rows[-1].taken_at,
-            report_ids=[one.report_id for one in rows], numbers=numbers, details=details,
-        )
-    )  # fmt: skip
-    return len(rows)
+        return 0, 0
+    session.add_all(sealed)
+    await _keep_newest(session, node_id, ((one.taken_at, one.document) for one in rows))
+    return 0, len(rows)
 
 
-def _sample(row: Row[Any]) -> tuple[Numbers, Details]:
-    anon, shmem = row.memory.get("anon_pages_bytes"), row.memory.get("shmem_bytes")
-    numbers = Numbers(
-        taken_at_microseconds=microseconds(row.taken_at),
-        mem_total_bytes=row.mem_total_bytes,
-        mem_available_bytes=row.mem_available_bytes,
-        page_tables_bytes=row.page_tables_bytes,
-        anon_huge_pages_bytes=row.anon_huge_pages_bytes,
-        hugetlb_bytes=row.hugetlb_bytes,
-        pool_idle_bytes=row.pool_idle_bytes,
-        anon_shmem_bytes=None if anon is None or shmem is None else anon + shmem,
-    )
-    return numbers, Details(msgspec.Raw(msgspec.json.encode(row.memory)), msgspec.Raw(row.pools))
+def _sealed_samples(
+    node_id: UUID, rows: Sequence[Row[*tuple[Any, ...]]], said: Mapping[UUID, Said]
+) -> list[SealedSamplesRow]:
+    """Rows of samples in their order as one, or as some where they say much, or are further apart than a day: a row is
+    kept for as long as the day that it begins in.
+    """
+    found = []
+    is_short = not rows or rows[-1].taken_at - rows[0].taken_at <= timedelta(days=1)
+    details = [details_of(row, said.get(row.report_id)) for row in rows]
+    sizes = accumulate(len(bytes(one.pools)) for one in details)
+    for _, group in groupby(
+        zip(rows, details, sizes, strict=True),
+        key=lambda one: (is_short or one[0].taken_at.astimezone(UTC).date(), one[2] // BATCH_BYTES),
+    ):
+        together, in_full, _ = zip(*group, strict=True)
+        numbers, block = sealed_block(together, in_full)
+        found.append(
+            SealedSamplesRow(
+                node_id=node_id, start_at=together[0].taken_at, first_report_id=together[0].report_id,
+                end_at=together[-1].taken_at, report_ids=[one.report_id for one in together],
+                numbers=numbers, details=block,
+            )
+        )  # fmt: skip
+    return found
 
 
 _FORGET_REPORTS: Final = text(
@@ -274,6 +303,8 @@ async def _take_out(session: WriteSession, key: _Key, node_id: UUID, keys: Seque
     """Delete the rows that are being sealed, with the node locked as by its reports. False, and nothing is changed,
     where they or the node have gone meanwhile.
     """
+    if not keys:
+        return True
     nodes, times, report_ids = key
     at, ids = [one for one, _ in keys], [one for _, one in keys]
     gone = (await session.execute(select(NodeRow.id).where(NodeRow.id == node_id).with_for_update())).first() is None

@@ -29,7 +29,6 @@ from hugeplan.fleet import repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, packed, rebuilt, unpacked
 from hugeplan.fleet.newest import newest_of
-from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.schemas import (
     BootPool,
     DatabaseWalks,
@@ -63,36 +62,12 @@ NodeSort = Literal[
 SORT_READERS: dict[str, Callable[[str], Any]] = {"name": str, "last_report_at": datetime.fromisoformat}
 
 
+_LINE: Final = tuple(name for name in NodeSummary.model_fields if name != "stale")
+
+
 def summary_values(row: NodeRow | Row[Any], now: datetime) -> dict[str, Any]:
     """A node's line of a list, as the fields of NodeSummary."""
-    return {
-        "id": row.id,
-        "name": row.name,
-        "machine_id": row.machine_id,
-        "architecture": row.architecture,
-        "cpu_brand": row.cpu_brand,
-        "virtualised": row.virtualised,
-        "mem_total_bytes": row.mem_total_bytes,
-        "numa_node_count": row.numa_node_count,
-        "last_report_at": row.last_report_at,
-        "pools": row.pools,
-        "latest_run_id": row.latest_run_id,
-        "effective_granule_bytes": row.effective_granule_bytes,
-        "synthetic": row.synthetic,
-        "labels": row.labels,
-        "machine_type": row.machine_type,
-        "group_key": row.group_key,
-        "mem_available_bytes": row.mem_available_bytes,
-        "pool_bytes": row.pool_bytes,
-        "pool_idle_bytes": row.pool_idle_bytes,
-        "findings_wrong": row.findings_wrong,
-        "findings_attention": row.findings_attention,
-        "plan_state": row.plan_state,
-        "stale": row.last_report_at < now - STALE_AFTER,
-    }
-
-
-_LINE: Final = tuple(name for name in NodeSummary.model_fields if name != "stale")
+    return {name: getattr(row, name) for name in _LINE} | {"stale": row.last_report_at < now - STALE_AFTER}
 
 
 async def list_nodes(
@@ -295,20 +270,8 @@ async def get_plan_in_force_id(session: ReadSession, node_id: UUID) -> UUID | No
 
 def plan_in_force(row: PlanInForceRow) -> PlanInForce:
     """A stored plan in force as it is answered."""
-    return PlanInForce.model_validate(
-        {
-            "plan_id": row.plan_id,
-            "digest": row.digest,
-            "short_digest": None if row.digest is None else short(row.digest),
-            "pools": row.pools,
-            "source": row.source,
-            "since": row.since,
-            "set_by": row.set_by,
-            "outcome": row.outcome,
-            "verified_at": row.verified_at,
-            "checks": row.checks,
-        }
-    )
+    stored = {name: getattr(row, name) for name in PlanInForce.model_fields if name != "short_digest"}
+    return PlanInForce.model_validate(stored | {"short_digest": None if row.digest is None else short(row.digest)})
 
 
 async def list_samples(
@@ -341,17 +304,12 @@ async def list_samples(
 
 async def get_processes(session: ReadSession, node_id: UUID) -> NodeProcesses:
     """The processes of the newest sample, largest resident set first, then by pid."""
-    found = await repository.get_processes(session, node_id)
+    found = await repository.get_newest(session, node_id)
     if found is None:
         raise unknown_node(node_id)
-    newest = newest_of(found)
-    if newest is None:
-        listed = kept_processes(found.processes, found.processes_kept)
-        units, limits, databases = found.units, found.hugetlb_cgroups, found.databases
-    else:
-        listed, sample = msgspec.json.decode(newest.processes), msgspec.json.decode(newest.sample)
-        units, limits, databases = sample["units"], sample["hugetlb_cgroups"], sample["databases"]
-    processes = [ProcessMemory.model_validate(process) for process in listed]
+    sample = newest_of(found).in_full()["sample"]
+    units, limits, databases = sample["units"], sample["hugetlb_cgroups"], sample["databases"]
+    processes = [ProcessMemory.model_validate(process) for process in sample["processes"]]
     processes.sort(key=lambda process: (-(process.rss_bytes or 0), process.pid))
     return NodeProcesses.model_validate(
         {

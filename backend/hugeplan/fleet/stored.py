@@ -15,14 +15,13 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.db.session import ReadSession
-from hugeplan.documents.decoding import convert, decode
-from hugeplan.documents.report import Inventory, ProcessMemory, Sample
+from hugeplan.documents.report import Inventory
+from hugeplan.errors import DamagedError
 from hugeplan.fleet import repository
-from hugeplan.fleet.facts import hardware_facts, node_facts
+from hugeplan.fleet.facts import IncompleteReportError, hardware_facts, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, unpacked
 from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.observation import node_sample
-from hugeplan.fleet.processes import kept_processes
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.planner.model import HardwareFacts, MeasuredTrial, MemoryHistory, NodeFacts, NodeSample, TrialDifference
 
@@ -39,9 +38,8 @@ MeasuredReader = Callable[[str], MeasuredState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredNode:
-    """What the database holds of a node. Documents are JSON as PostgreSQL spells it.
+    """What the database holds of a node; ``newest_of`` it is what its newest report says.
 
-    ``newest_of`` it says what its newest report says; where that is None, ``inventory``, ``sample`` and processes do.
     ``trials``: what was measured on it, newest first; ``type_trials``: how far predictions were off on its
     machine type.
     """
@@ -52,12 +50,15 @@ class StoredNode:
     machine_type: str | None
     mem_total_bytes: int
     taken_at: datetime
-    inventory: str
-    sample: str
-    processes: list[dict[str, Any]]
+    inventory: str | None
+    sample: str | None
+    collectors: str | None
+    processes: str | None
     processes_kept: bytes | None
     base_kept: bytes | None
     newest_kept: bytes | None
+    document: bytes | None
+    reference: bytes | None
     measured: str | None
     history: MemoryHistory | None = None
     trials: tuple[MeasuredTrial, ...] = ()
@@ -132,16 +133,12 @@ def as_observed(
 
     ``measured`` and ``hardware`` may remember: nodes of which the same is known then share objects.
     """
-    newest = newest_of(stored)
-    inventory = decode(Inventory, stored.inventory.encode() if newest is None else bytes(newest.inventory))
-    sample = decode(Sample, stored.sample.encode() if newest is None else bytes(newest.sample))
+    try:
+        inventory, sample = newest_of(stored).parsed()
+    except DamagedError as error:
+        raise IncompleteReportError(str(error)) from error
     known = None if stored.measured is None else measured(stored.measured).hardware
     facts = node_facts(stored.name, inventory, sample, measured=known, hardware=hardware)
     if stored.trials or stored.type_trials:
         facts = replace(facts, trials=stored.trials, type_trials=stored.type_trials)
-    if newest is None:
-        listed = kept_processes(stored.processes, stored.processes_kept)
-    else:
-        listed = msgspec.json.decode(newest.processes)
-    processes = [convert(ProcessMemory, one) for one in listed]
-    return facts, node_sample(inventory, sample, processes, stored.history, stored.labels)
+    return facts, node_sample(inventory, sample, sample.processes, stored.history, stored.labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -25,6 +25,11 @@ from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.settings import Settings
 
 NOW = datetime.now(UTC)
+
+
+def partition_name(table: str, day: date) -> str:
+    """``samples_20261120`` for 20 November 2026."""
+    return f"{table}_{day:%Y%m%d}"
 
 
 @pytest.fixture
@@ -75,14 +80,14 @@ async def test_partitions_exist_for_yesterday_to_days_ahead(fresh: tuple[Databas
             database, f"SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent='{table}'::regclass"
         )
         months = {(NOW + timedelta(days=offset)).date().replace(day=1) for offset in (-1, maintenance.DAYS_AHEAD)}
-        expected = {maintenance.partition_name(table, month) for month in months} | {f"{table}_default"}
+        expected = {partition_name(table, month) for month in months} | {f"{table}_default"}
         assert {name for (name,) in found} == expected
     for table in ("samples", "report_documents"):
         found = await rows(
             database, f"SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent='{table}'::regclass"
         )
         days = [NOW.date() + timedelta(days=offset) for offset in range(-1, maintenance.DAYS_AHEAD + 1)]
-        expected = {maintenance.partition_name(table, day) for day in days} | {f"{table}_default"}
+        expected = {partition_name(table, day) for day in days} | {f"{table}_default"}
         assert {name for (name,) in found} == expected
 
 
@@ -92,9 +97,9 @@ async def test_rows_stored_before_maintenance_move_to_their_day(fresh: tuple[Dat
     await store(database, settings, NOW - timedelta(days=10))
     assert await placed(database) == {"samples_default": 2}
     await maintenance.maintain(database, settings, NOW)
-    today = maintenance.partition_name("samples", NOW.date())
+    today = partition_name("samples", NOW.date())
     assert await placed(database) == {today: 1, "samples_default": 1}
-    documents = maintenance.partition_name("report_documents", NOW.date())
+    documents = partition_name("report_documents", NOW.date())
     assert await placed(database, "report_documents") == {documents: 2}
 
 
@@ -112,7 +117,7 @@ async def test_retention_drops_what_is_past_it_and_nothing_else(fresh: tuple[Dat
     assert await rows(database, "SELECT count(*) FROM report_documents") == [(0,)]
     assert await rows(database, "SELECT count(*) FROM reports") == [(0,)]
     assert await rows(database, "SELECT count(*) FROM nodes") == [(1,)]
-    gone = maintenance.partition_name("samples", NOW.date())
+    gone = partition_name("samples", NOW.date())
     assert await rows(database, f"SELECT 1 FROM pg_class WHERE relname = '{gone}'") == []
 
 
@@ -196,5 +201,5 @@ async def test_samples_of_a_node_in_a_range_read_only_its_days(fresh: tuple[Data
         f" AND taken_at >= '{NOW.date()}T00:00Z' AND taken_at < '{NOW.date()}T23:00Z'"
     )
     lines = "\n".join(line for (line,) in await rows(database, query))
-    assert maintenance.partition_name("samples", NOW.date()) in lines
-    assert maintenance.partition_name("samples", NOW.date() + timedelta(days=1)) not in lines
+    assert partition_name("samples", NOW.date()) in lines
+    assert partition_name("samples", NOW.date() + timedelta(days=1)) not in lines

@@ -1,4 +1,4 @@
-"""What is kept as a difference: a node's newest state since its base, and its reports since a reference."""
+"""A node's newest state, read from its report's document, and reports kept as what changed since a reference."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from typing import Any
 
 import httpx
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 from support.reports import report
 from support.service import Service, assert_problem
 
+from hugeplan.db import maintenance
 from hugeplan.db.maintenance import FORGET_REFERENCES
 from hugeplan.documents.against import against, reference_of, restored
 from hugeplan.documents.kept import pack
 from hugeplan.documents.sealed import DamagedBlockError
 from hugeplan.fleet.sealing import seal_round
+from hugeplan.settings import Settings
 
 NODES = "/api/v1/nodes"
 
@@ -119,15 +122,43 @@ async def test_every_reader_sees_the_newest_state(
         document = minute(number)
         await sent(agent, document)
         await assert_shown(viewer, node, document)
-    # Else this test says nothing: it is the difference that was read.
-    state = await one(service, "SELECT newest_kept, base_kept, processes_kept, sample FROM node_states")
-    assert state.newest_kept is not None
-    assert len(state.newest_kept) < len(state.base_kept) / 2
-    assert state.processes_kept is None
-    assert state.sample["memory"]["mem_available_bytes"] == 4096 * 1000
+    # Else this test says nothing: it is the document that was read.
+    assert await columns_say(service) == 4096 * 1000
 
 
-async def test_a_large_state_leaves_no_base_that_later_reports_read(
+async def columns_say(service: Service) -> int:
+    """``mem_available_bytes`` in the columns of the only node's state."""
+    state = await one(service, "SELECT sample -> 'memory' ->> 'mem_available_bytes' AS bytes FROM node_states")
+    return int(state.bytes)
+
+
+async def test_a_state_that_stays_is_not_written_with_each_report(service: Service, agent: httpx.AsyncClient) -> None:
+    await sent(agent, minute(0))
+    await sent(agent, minute(1))
+    before = await one(service, "SELECT xmin::text, findings FROM node_states")
+    document = minute(1)
+    document["sample"]["memory"]["cached_bytes"] = 4096
+    await sent(agent, document)
+    assert await one(service, "SELECT xmin::text, findings FROM node_states") == before
+
+
+async def test_a_report_that_leaves_optional_members_out_is_shown_as_one_that_says_null(
+    agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    node = await sent(agent, minute(0))
+    short = minute(1)
+    for member in ("units", "databases", "hugetlb_cgroups", "watermarks", "pressure", "global_pools", "processes"):
+        short["sample"].pop(member, None)
+    short |= {"processes": [{"pid": "unknown members are nobody's"}], "collectors": [{"name": "m", "status": "ok"}]}
+    await sent(agent, short)
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["global_pools"] == []
+    assert detail["collectors"] == [{"name": "m", "status": "ok", "duration_seconds": None, "reason": None}]
+    listed = (await viewer.get(f"{NODES}/{node}/processes")).json()
+    assert (listed["processes"], listed["units"], listed["huge_page_limits"]) == ([], None, None)
+
+
+async def test_a_large_report_is_read_from_columns(
     service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     large = minute(1)
@@ -140,14 +171,13 @@ async def test_a_large_state_leaves_no_base_that_later_reports_read(
     await sent(agent, large)
     detail = (await viewer.get(f"{NODES}/{node}")).json()
     assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1001
-    assert len((await one(service, "SELECT base_kept FROM node_states")).base_kept) < 1 << 18
+    assert await columns_say(service) == 4096 * 1001
+    assert len((await viewer.get(f"{NODES}/{node}/processes")).json()["processes"]) == 30
     for number in (2, 3):
         await sent(agent, minute(number))
     detail = (await viewer.get(f"{NODES}/{node}")).json()
     assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1003
-    state = await one(service, "SELECT base_kept, newest_kept FROM node_states")
-    assert 0 < len(state.base_kept) < 1 << 18
-    assert state.newest_kept is not None
+    assert await columns_say(service) == 4096 * 1001
 
 
 async def test_a_replica_of_the_release_before_may_store_the_newest_report(
@@ -172,22 +202,93 @@ async def test_a_replica_of_the_release_before_may_store_the_newest_report(
     assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1002
 
 
-async def test_a_state_that_has_little_in_common_with_its_base_becomes_the_base(
+async def test_what_the_release_before_wrote_since_its_base_is_read(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    """It wrote ``newest_kept``, a frame with ``base_kept`` as its dictionary, and left ``processes_kept`` empty."""
+    node = await sent(agent, minute(0))
+    sample = minute(1)["sample"]
+    processes = sample.pop("processes")
+    state = {"inventory": report()["inventory"], "sample": sample | {"processes": []}, "collectors": []}
+    base, newest = (json.dumps(state | {"processes": listed}).encode() for listed in ([], processes))
+    dictionary = zstandard.ZstdCompressionDict(base, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    frame = zstandard.ZstdCompressor(dict_data=dictionary, write_checksum=True).compress(newest)
+    await change(
+        service, "UPDATE node_states SET base_kept = :base, newest_kept = :frame", base=pack(base), frame=frame
+    )
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1001
+    listed = (await viewer.get(f"{NODES}/{node}/processes")).json()["processes"]
+    assert {one["pid"] for one in listed} == {one["pid"] for one in processes}
+    await change(service, "UPDATE node_states SET newest_kept = overlay(newest_kept placing 'xx' from 20)")
+    assert_problem(await viewer.get(f"{NODES}/{node}"), 500, "document-damaged")
+    await sent(agent, minute(2))
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1002
+
+
+async def test_the_columns_say_what_the_newest_reference_says(
     service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     node = await sent(agent, minute(0))
-    before = await one(service, "SELECT base_kept FROM node_states")
     document = minute(1)
     document["sample"]["processes"] = [
         {"pid": pid, "start_time_ticks": pid * 7919 % 100_003, "name": uuid.uuid4().hex, "rss_bytes": pid**5}
         for pid in range(1, 400)
     ]
     await sent(agent, document)
-    after = await one(service, "SELECT base_kept, newest_kept FROM node_states")
-    assert after.base_kept != before.base_kept
-    assert after.newest_kept is None
+    assert await columns_say(service) == 4096 * 1001
     assert len((await viewer.get(f"{NODES}/{node}/processes")).json()["processes"]) == 399
     assert (await viewer.get(f"{NODES}/{node}/report")).json() == document
+
+
+async def silent(service: Service, agent: httpx.AsyncClient, *, days: float) -> tuple[str, dict[str, Any]]:
+    """A node that sent its last report that long ago, which refers to an earlier report; and that report."""
+    ago = timedelta(days=days)
+    for number in (0, 1):
+        document = minute(number)
+        document["sample"]["taken_at"] = (datetime.now(UTC) - ago - timedelta(minutes=2 - number)).isoformat()
+        node = await sent(agent, document)
+    for table in ("reports", "report_documents"):
+        await change(service, f"UPDATE {table} SET received_at = received_at - :ago", ago=ago)
+    await change(service, "UPDATE report_references SET made_at = made_at - :ago", ago=ago)
+    return node, document
+
+
+async def test_a_silent_node_is_shown_by_its_newest_report_after_it_is_sealed(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    node, document = await silent(service, agent, days=1)
+    assert (await seal_round(service.database, 3600))[0] == 2
+    assert (await one(service, "SELECT count(*) FROM report_documents")).count == 0
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1001
+    assert len((await viewer.get(f"{NODES}/{node}/processes")).json()["processes"]) == 30
+    assert (await one(service, "SELECT count(*) FROM samples")).count == 0
+    # A newer reference does not take the one away that the newest report is read with.
+    await change(
+        service,
+        "INSERT INTO report_references SELECT node_id, gen_random_uuid(), now(), document FROM report_references",
+    )
+    await change(service, FORGET_REFERENCES + ")")
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1001
+    # And once it reports again, nothing of it stays.
+    await sent(agent, minute(2))
+    assert (await one(service, "SELECT newest_document FROM node_states")).newest_document is None
+    assert document["report_id"] not in str((await viewer.get(f"{NODES}/{node}/report")).json())
+
+
+async def test_a_silent_node_is_shown_by_its_newest_report_after_that_is_no_longer_kept(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, settings: Settings
+) -> None:
+    node, _ = await silent(service, agent, days=40)
+    now = datetime.now(UTC)
+    all_of_it = settings.model_copy(update={"retention_max_share": 1.0})
+    assert await maintenance.maintain(service.database, all_of_it, now) is None
+    assert (await one(service, "SELECT count(*) FROM report_documents")).count == 0
+    detail = (await viewer.get(f"{NODES}/{node}")).json()
+    assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1001
 
 
 async def test_reports_are_read_byte_for_byte_before_and_after_they_are_sealed(
@@ -260,10 +361,14 @@ async def test_a_damaged_reference_is_named_and_nothing_else_suffers(
     params = {"report_id": second["report_id"]}
     problem = assert_problem(await viewer.get(f"{NODES}/{node}/report", params=params), 500, "document-damaged")
     assert second["report_id"] in problem["detail"]
-    assert (await viewer.get(f"{NODES}/{node}")).status_code == 200
+    # What the node is shown by is the same document.
+    assert_problem(await viewer.get(f"{NODES}/{node}"), 500, "document-damaged")
+    assert_problem(await viewer.get(f"{NODES}/{node}/processes"), 500, "document-damaged")
+    assert len((await viewer.get(NODES)).json()["items"]) == 1
     again = dict(reversed(second.items()))
     assert (await agent.post("/api/v1/reports", json=again)).status_code in {200, 409}
     # The next report is stored all the same, and makes a reference that can be read.
     third = minute(2)
     await sent(agent, third)
     assert (await viewer.get(f"{NODES}/{node}/report")).json() == third
+    assert (await viewer.get(f"{NODES}/{node}")).status_code == 200

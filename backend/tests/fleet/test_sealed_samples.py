@@ -99,6 +99,92 @@ async def test_what_is_read_is_the_same_before_and_after(
     assert await readings(viewer, node, newest) == late
 
 
+async def arrived(service: Service, hours_ago: float) -> None:
+    """Let all documents have arrived that long ago."""
+    async with service.database.write() as session:
+        for table in ("reports", "report_documents"):
+            moved = f"UPDATE {table} SET received_at = received_at - :ago"
+            await session.execute(text(moved), {"ago": timedelta(hours=hours_ago)})
+
+
+@pytest.mark.parametrize("order", ["documents with their samples", "documents alone, by the release before"])
+async def test_samples_are_sealed_in_full_whichever_release_sealed_their_documents(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, order: str
+) -> None:
+    newest = datetime.now(UTC) - timedelta(hours=12)
+    node = await stored(agent, 40, newest=newest, every=timedelta(minutes=37))
+    before = await readings(viewer, node, newest)
+    assert {len(one["pools"]) for one in before["pages of 200"]} > {0}
+    await arrived(service, 11)
+    if order == "documents with their samples":
+        assert await seal_round(service.database, HOUR) == (40, 40)
+    else:
+        async with service.database.write() as session:
+            await session.execute(text("CREATE TABLE aside AS SELECT * FROM samples"))
+            await session.execute(text("DELETE FROM samples"))
+        assert await seal_round(service.database, HOUR) == (40, 0)
+        async with service.database.write() as session:
+            await session.execute(text("INSERT INTO samples SELECT * FROM aside"))
+            await session.execute(text("DROP TABLE aside"))
+        assert await seal_round(service.database, HOUR) == (0, 40)
+    assert await readings(viewer, node, newest) == before
+
+
+async def test_samples_that_the_release_before_wrote_in_full_are_read_and_sealed(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    newest = datetime.now(UTC) - timedelta(hours=12)
+    node = await stored(agent, 5, newest=newest, every=timedelta(minutes=10))
+    memory = {"mem_total_bytes": 2 * GIB, "anon_pages_bytes": GIB, "shmem_bytes": 4096}
+    pools = [{"page_bytes": 2 << 20, "numa_node": 0, "nr_hugepages": 3, "free_hugepages": 1}]
+    in_full = "UPDATE samples SET memory = :memory, pools = :pools, anon_shmem_bytes = NULL"
+    async with service.database.write() as session:
+        values = {"memory": json.dumps(memory), "pools": json.dumps(pools)}
+        cast = in_full.replace(":memory", "CAST(:memory AS jsonb)").replace(":pools", "CAST(:pools AS jsonb)")
+        await session.execute(text(cast), values)
+    before = await all_samples(viewer, node, limit=50)
+    assert {(one["memory"]["anon_pages_bytes"], one["pools"][0]["nr_hugepages"]) for one in before} == {(GIB, 3)}
+    async with service.database.read() as session:
+        history = await read_histories(session, {uuid.UUID(node): newest})
+    assert max(history[uuid.UUID(node)].used_bytes) >= GIB + 4096
+    await arrived(service, 11)
+    assert await seal_round(service.database, HOUR) == (5, 5)
+    assert await all_samples(viewer, node, limit=50) == before
+
+
+async def test_a_sample_whose_document_is_damaged_keeps_what_its_row_knows(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    newest = datetime.now(UTC) - timedelta(hours=12)
+    node = await stored(agent, 3, newest=newest, every=timedelta(minutes=10))
+    before = await all_samples(viewer, node, limit=50)
+    async with service.database.write() as session:
+        damaged = "UPDATE report_documents SET document = overlay(document placing 'xx' from 22)"
+        await session.execute(text(damaged))
+    for sealed in (0, 3):
+        found = await all_samples(viewer, node, limit=50)
+        for one, whole in zip(found, before, strict=True):
+            for name in ("mem_total_bytes", "mem_available_bytes", "hugetlb_bytes"):
+                assert one["memory"][name] == whole["memory"][name]
+            assert (one["memory"]["anon_pages_bytes"], one["pools"]) == (None, [])
+        assert (await seal_round(service.database, HOUR))[1] == 3 - sealed
+
+
+async def test_a_row_of_samples_begins_on_the_day_of_each_of_them_where_they_are_far_apart(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    """It is dropped with the day that it begins in."""
+    now = datetime.now(UTC)
+    for days in (20, 1):
+        node = await stored(agent, 2, newest=now - timedelta(days=days), every=timedelta(seconds=1))
+    await arrived(service, 11)
+    assert await seal_round(service.database, HOUR) == (4, 4)
+    async with service.database.read() as session:
+        starts = (await session.scalars(text("SELECT start_at FROM sealed_samples ORDER BY 1"))).all()
+    assert [start > now - timedelta(days=2) for start in starts] == [False, True]
+    assert len(await all_samples(viewer, node, limit=50)) == 4
+
+
 async def test_samples_of_one_time_are_listed_once_each(
     service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:

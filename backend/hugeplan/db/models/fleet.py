@@ -82,15 +82,16 @@ class NodeRow(Base):
 
 
 class NodeStateRow(Base):
-    """What a node's newest report says in full, and what was measured on it, beside the narrow row of lists.
+    """What a node's newest report says, where its document does not, and what was measured, beside the narrow row.
 
     ``measured`` holds the planner's HardwareFacts as measured, the newest geometry without curves, and the runs that
     they come from (hugeplan.fleet.hardware_state). It is made when a run arrives, so that no read parses a run.
     ``processes_kept`` is a JSON array, packed (hugeplan.documents.kept). ``processes`` holds them in its place where a
     server of an earlier version stored the newest report, and is empty otherwise.
 
-    Where ``processes_kept`` is null and ``newest_kept`` is not, the newest report is in ``newest_kept``, and the other
-    columns say what an earlier one said (hugeplan.fleet.newest).
+    ``newest_document`` is the newest report as ``report_documents`` kept it, once it has left that table.
+    ``base_kept`` and ``newest_kept`` were written by the release before. hugeplan.fleet.newest says which of all
+    counts; the other columns then say what an earlier report said.
     """
 
     __tablename__ = "node_states"
@@ -106,6 +107,7 @@ class NodeStateRow(Base):
     findings: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)
     base_kept: Mapped[bytes | None] = mapped_column(LargeBinary)
     newest_kept: Mapped[bytes | None] = mapped_column(LargeBinary)
+    newest_document: Mapped[bytes | None] = mapped_column(LargeBinary)
 
 
 class ReportRow(Base):
@@ -184,7 +186,11 @@ class SealedDocumentsRow(Base):
 
 
 class SampleRow(Base):
-    """One memory sample of a node. Partitioned by day; ``pools`` are per NUMA node and page size."""
+    """One memory sample of a node. Partitioned by day.
+
+    ``memory`` and ``pools``, which are per NUMA node and page size, are null where the report's document says them.
+    ``anon_shmem_bytes``: the release before left it null, as it is in its ``memory``.
+    """
 
     __tablename__ = "samples"
     __table_args__ = (
@@ -201,8 +207,9 @@ class SampleRow(Base):
     anon_huge_pages_bytes: Mapped[int | None]
     hugetlb_bytes: Mapped[int | None]
     pool_idle_bytes: Mapped[int | None]
-    memory: Mapped[JsonbObject]
-    pools: Mapped[list[JsonObject]] = mapped_column(JSONB)
+    memory: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
+    pools: Mapped[list[JsonObject] | None] = mapped_column(JSONB(none_as_null=True))
+    anon_shmem_bytes: Mapped[int | None]
 
 
 class SealedSamplesRow(Base):

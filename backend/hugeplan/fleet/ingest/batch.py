@@ -225,11 +225,11 @@ class Batch:
             run, wins = incoming.run.rows(node.id, incoming.received_at)
             self._judged.runs.append((run, incoming.run.document))
             self._judged.wins += wins
-        node.apply(incoming, run, self._plans)
+        kept, is_reference = node.keep(incoming)
+        node.apply(incoming, run, self._plans, is_reference=is_reference)
         if bound[incoming.token_id] is None:
             bound[incoming.token_id] = incoming.machine_id
             self._judged.binds.append((incoming.machine_id, incoming.token_id))
-        kept, is_reference = node.keep(incoming)
         if is_reference:
             self._judged.references.append((incoming, node))
         self._judged.stored.append((replace(incoming, document=kept), node))
@@ -292,8 +292,7 @@ def _stored_document(row: Row) -> bytes | None:
 
 
 def _node(row: Row) -> tuple[str, Node]:
-    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome, *rest = row
-    sealed_until, base_kept = rest
+    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome, sealed = row
     return _text(machine_id), Node(
         id=_uuid(node_id),
         name=_text(name),
@@ -305,8 +304,7 @@ def _node(row: Row) -> tuple[str, Node]:
         planned=None if pools is None else _planned.decode(pools),
         plan_id=None if plan_id is None else _uuid(plan_id),
         outcome=None if outcome is None else _text(outcome),
-        sealed_until=None if sealed_until is None else datetime.fromisoformat(_text(sealed_until)),
-        base_kept=None if base_kept is None else bytes.fromhex(_text(base_kept)[2:]),
+        sealed_until=None if sealed is None else datetime.fromisoformat(_text(sealed)),
     )
 
 

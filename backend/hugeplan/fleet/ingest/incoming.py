@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 from pydantic import ValidationError
 
+from hugeplan.documents.against import LARGEST_BYTES
 from hugeplan.documents.decoding import changed, convert, read_parsed
 from hugeplan.documents.kept import pack, pack_around, unpack
 from hugeplan.documents.report import Report
@@ -27,6 +28,7 @@ class Incoming:
 
     ``parsed`` is None for a report of a newer schema, which is kept and marked. ``document`` is all of the report as
     it is kept; ``parsed`` and ``content``, the parsed JSON, may come without the run, which is read into ``run``.
+    ``is_small``: it can be read again at any time, and costs little.
     ``taken_at`` is when the sample was taken, but not later than the arrival: which of two clocks is wrong is not known
     here, and a report that was refused would be put aside by its agent for good.
     """
@@ -43,6 +45,7 @@ class Incoming:
     run: ReadRun | None
     taken_at: datetime
     clock_ahead_seconds: float | None
+    is_small: bool = False
     shares_machine_id: bool = False
 
     @property
@@ -61,6 +64,7 @@ class ReadReport(msgspec.Struct, frozen=True):
     document: bytes
     content_sha256: bytes
     run: ReadRun
+    is_small: bool
 
 
 class _Envelope(msgspec.Struct, frozen=True):
@@ -94,7 +98,8 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
         return _of_newer(newer, document, pack(raw), hashlib.sha256(raw).digest(), token_id=token_id, now=now)
     report = _checked(raw, document)
     kept, run = _kept(raw, report, now)
-    return _incoming(report, document, kept, hashlib.sha256(raw).digest(), run, token_id=token_id, now=now)
+    sha256, small = hashlib.sha256(raw).digest(), len(raw) <= LARGEST_BYTES
+    return _incoming(report, document, kept, sha256, run, is_small=small, token_id=token_id, now=now)
 
 
 def read_with_run(raw: bytes, document: Any, now: datetime) -> ReadReport | None:
@@ -105,7 +110,7 @@ def read_with_run(raw: bytes, document: Any, now: datetime) -> ReadReport | None
     if run is None:
         return None
     rest = msgspec.json.encode({name: value for name, value in document.items() if name != "run"})
-    return ReadReport(rest, kept, hashlib.sha256(raw).digest(), run)
+    return ReadReport(rest, kept, hashlib.sha256(raw).digest(), run, len(raw) <= LARGEST_BYTES)
 
 
 def read_large(raw: bytes, document: Any, now: datetime) -> ReadLarge:
@@ -125,14 +130,16 @@ def large_taken_over(read: ReadLarge, *, token_id: UUID, now: datetime) -> Incom
         content = {} if known is None else known
         return _of_newer(read.envelope, content, read.document, read.content_sha256, token_id=token_id, now=now)
     report = read_parsed(Report, read.known, known)
-    return _incoming(report, known, read.document, read.content_sha256, read.run, token_id=token_id, now=now)
+    sha256 = read.content_sha256
+    return _incoming(report, known, read.document, sha256, read.run, is_small=False, token_id=token_id, now=now)
 
 
 def taken_over(read: ReadReport, *, token_id: UUID, now: datetime) -> Incoming:
     """The report that another process has read."""
     rest = msgspec.json.decode(read.rest)
     report = read_parsed(Report, read.rest, rest)
-    return _incoming(report, rest, read.document, read.content_sha256, read.run, token_id=token_id, now=now)
+    sha256, small = read.content_sha256, read.is_small
+    return _incoming(report, rest, read.document, sha256, read.run, is_small=small, token_id=token_id, now=now)
 
 
 def _checked(raw: bytes, document: Any) -> Report:
@@ -160,8 +167,9 @@ def _of_newer(newer: _Envelope, content: Any, kept: bytes, sha256: bytes, *, tok
 
 
 def _incoming(
-    report: Report, content: Any, kept: bytes, sha256: bytes, run: ReadRun | None, *, token_id: UUID, now: datetime
-) -> Incoming:
+    report: Report, content: Any, kept: bytes, sha256: bytes, run: ReadRun | None, *,
+    is_small: bool, token_id: UUID, now: datetime,
+) -> Incoming:  # fmt: skip
     return Incoming(
         token_id=token_id,
         received_at=now,
@@ -175,6 +183,7 @@ def _incoming(
         run=run,
         taken_at=min(report.sample.taken_at, now),
         clock_ahead_seconds=_ahead(report, now),
+        is_small=is_small,
     )
 
 

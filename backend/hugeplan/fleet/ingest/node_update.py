@@ -15,7 +15,7 @@ import msgspec
 from hugeplan.benchmarks.records import RunRecord
 from hugeplan.documents.against import LARGEST_BYTES, SMALLEST_BYTES, against
 from hugeplan.documents.decoding import changed
-from hugeplan.documents.kept import unpack
+from hugeplan.documents.kept import pack, unpack
 from hugeplan.documents.report import Inventory, Report, Sample, SampleMemory
 from hugeplan.events.records import Event
 from hugeplan.fleet.findings import OF_THE_PLAN, NodeFinding, Observed, findings_of, plan_drift, worst_first
@@ -33,7 +33,6 @@ from hugeplan.fleet.ingest.in_force import (
     verified,
 )
 from hugeplan.fleet.ingest.incoming import Incoming
-from hugeplan.fleet.newest import columns_of
 from hugeplan.planner.model import Plan, subject_words
 from hugeplan.planner.printable import printable
 
@@ -74,7 +73,6 @@ class Node:
     plan_id: UUID | None = None
     outcome: str | None = None
     sealed_until: datetime | None = None
-    base_kept: bytes | None = None
     reference: Reference | None = None
     verification: Verification | None = None
     put_in_force: bool = False
@@ -83,7 +81,7 @@ class Node:
     events: list[Event] = field(default_factory=list)
     findings_changed: bool = False
 
-    def apply(self, incoming: Incoming, run: RunRecord | None, plans: Plans) -> None:
+    def apply(self, incoming: Incoming, run: RunRecord | None, plans: Plans, *, is_reference: bool = False) -> None:
         """Take a report over. One that waited in a spool does not overwrite a newer sample."""
         report = incoming.parsed
         self.columns["last_report_at"] = incoming.received_at
@@ -95,7 +93,7 @@ class Node:
             self._apply_run(run, incoming.run.measured)
         if self._is_newest(incoming):
             self._follow_label(incoming, labelled_plan(report.labels | self.labels_set), plans)
-            self._apply_sample(incoming, report)
+            self._apply_sample(incoming, report, is_reference)
             self._verify(incoming, plans)
 
     def keep(self, incoming: Incoming) -> tuple[bytes, bool]:
@@ -170,18 +168,15 @@ class Node:
         self.columns["effective_granule_bytes"] = self.measured.effective_granule_bytes
         self._event(run.stored_at, "run_added", text=f"Results of tlbbench {run.command} were stored.")
 
-    def _apply_sample(self, incoming: Incoming, report: Report) -> None:
+    def _apply_sample(self, incoming: Incoming, report: Report, is_reference: bool) -> None:
         self.name, self.sampled_at = printable(report.node_name), incoming.taken_at
         self.columns |= node_columns(incoming, report, self.labels_set)
         sample = changed(report.sample, processes=[])
-        columns, self.base_kept = columns_of(
-            self.base_kept,
-            inventory=report.inventory,
-            sample=sample,
-            collectors=report.collectors,
-            processes=report.sample.processes,
-        )
-        self.state |= columns
+        # The document says it (hugeplan.fleet.newest); the columns do now and then, for SQL and earlier releases.
+        processes = None if incoming.is_small else pack(msgspec.json.encode(report.sample.processes))
+        self.state["processes_kept"] = None if processes is None else f"\\x{processes.hex()}"
+        if self.is_new or is_reference or not incoming.is_small:
+            self.state |= {"inventory": report.inventory, "sample": sample, "collectors": report.collectors}
         observed = Observed(
             name=printable(report.node_name),
             inventory=report.inventory,

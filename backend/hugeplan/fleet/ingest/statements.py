@@ -39,8 +39,8 @@ NODE_COLUMNS: Final = {
 }
 """What the newest sample says; written together."""
 
-_IN_FULL: Final = {"inventory": "jsonb", "sample": "jsonb", "collectors": "jsonb", "base_kept": "bytea"}
-_STATE_COLUMNS: Final = _IN_FULL | {"processes_kept": "bytea", "newest_kept": "bytea"}
+_IN_FULL: Final = {"inventory": "jsonb", "sample": "jsonb", "collectors": "jsonb"}
+_STATE_COLUMNS: Final = _IN_FULL | {"processes_kept": "bytea"}
 _FINDINGS: Final = {"findings": "jsonb"}
 _RUN_COLUMNS: Final = {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"}
 _MEASURED: Final = {"measured": "jsonb"} | _RUN_COLUMNS
@@ -54,12 +54,13 @@ _SAMPLE_COLUMNS: Final = {
     "anon_huge_pages_bytes": "bigint",
     "hugetlb_bytes": "bigint",
     "pool_idle_bytes": "bigint",
+    "anon_shmem_bytes": "bigint",
     "memory": "jsonb",
     "pools": "jsonb",
 }
 
 
-_ROLLED_UP_ONLY: Final = {"ordinary_bytes": "bigint", "anon_shmem_bytes": "bigint"}
+_ROLLED_UP_ONLY: Final = {"ordinary_bytes": "bigint"}
 
 
 def _records(columns: dict[str, str], parameter: str = "$1") -> str:
@@ -86,7 +87,7 @@ BIND_TOKEN: Final = Statement("UPDATE tokens SET machine_id = $1 WHERE id = $2 A
 
 LOCK_NODES: Final = Statement("""
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
-    p.pools::text, p.plan_id, p.outcome, n.sealed_until, s.base_kept
+    p.pools::text, p.plan_id, p.outcome, n.sealed_until
 FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
 WHERE n.machine_id = ANY($1) ORDER BY n.machine_id FOR UPDATE OF n
 """)
@@ -245,10 +246,14 @@ changed AS MATERIALIZED (
 ),
 state AS (
     UPDATE node_states SET {", ".join(f"{name} = coalesce(r.{name}, node_states.{name})" for name in _IN_FULL)},
-        processes_kept = r.processes_kept, newest_kept = r.newest_kept, processes = '[]',
+        processes_kept = r.processes_kept, processes = '[]',
+        base_kept = NULL, newest_kept = NULL, newest_document = NULL,
         findings = CASE WHEN node_states.findings = r.findings THEN node_states.findings ELSE r.findings END,
         measured = coalesce(r.measured, node_states.measured)
-    FROM changed r WHERE node_states.node_id = r.id
+    FROM changed r WHERE node_states.node_id = r.id AND (
+        r.inventory IS NOT NULL OR r.measured IS NOT NULL
+        OR node_states.findings <> r.findings OR node_states.processes <> '[]'
+        OR num_nonnulls(node_states.processes_kept, node_states.newest_kept, node_states.newest_document) > 0)
 ),
 node AS (
     UPDATE nodes SET {_changes(NODE_COLUMNS).replace("= r.last_report_at", f"= {_LAST_REPORT}")},
@@ -273,8 +278,8 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $5::bytea[],
     $6::uuid[], $7::smallint[], $8::text[])
 """)  # noqa: S608 - constants
 """What every report adds and changes, in one statement: each of its parts as a statement of its own costs as much
-again. ``changed`` are the nodes that were there before, with their states. A value that stays keeps its place outside
-the row, and is not written again.
+again. ``changed`` are the nodes that were there before, with their states. A state that stays is not written, and a
+value that stays keeps its place outside the row.
 """
 
 DELETE_FINDINGS: Final = Statement("DELETE FROM node_findings WHERE node_id = ANY($1)")

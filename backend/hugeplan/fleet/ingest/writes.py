@@ -154,7 +154,7 @@ def _findings_and_events(nodes: Sequence[Node]) -> list[Call]:
 
 
 def sample_record(incoming: Incoming, node_id: UUID) -> dict[str, Any]:
-    """The columns of a report's sample, and what the roll-ups add up."""
+    """The columns of a report's sample, and what the roll-ups add up. What a large document says is kept in both."""
     report = incoming.parsed
     assert report is not None
     memory = report.sample.memory
@@ -170,6 +170,4 @@ def sample_record(incoming: Incoming, node_id: UUID) -> dict[str, Any]:
         "pool_idle_bytes": pool_idle_bytes(report.sample),
         "ordinary_bytes": ordinary_bytes(report.sample),
         "anon_shmem_bytes": anon_shmem_bytes(memory),
-        "memory": memory,
-        "pools": report.sample.pools,
-    }
+    } | ({} if incoming.is_small else {"memory": memory, "pools": report.sample.pools})
