@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
 from hugeplan.documents.bounds import (
@@ -44,6 +46,7 @@ __all__ = [
     "SmallCount",
     "Text",
     "Word",
+    "fields_of",
 ]
 
 
@@ -57,3 +60,8 @@ class ResponseModel(BaseModel):
     """What the service answers: every field is present, so clients need no defaults."""
 
     model_config = ConfigDict(extra="forbid", from_attributes=True)
+
+
+def fields_of(model: type[BaseModel], row: Any, *others: str) -> dict[str, Any]:
+    """The fields of a model that a row has under the same names: all but ``others``."""
+    return {name: getattr(row, name) for name in model.model_fields if name not in others}

@@ -11,6 +11,7 @@ import msgspec
 from sqlalchemy import ColumnElement
 
 from hugeplan.api.pagination import Page, decode_time_cursor, page_within
+from hugeplan.api.schemas import fields_of
 from hugeplan.benchmarks import repository
 from hugeplan.benchmarks.schemas import ComparedCurve, Run, RunComparison, RunCurve, RunDetail, RunSection
 from hugeplan.db.models import RunRow
@@ -58,20 +59,9 @@ def loses_from_lines(scatter: Scatter | None) -> int | None:
 
 
 def _run(row: RunRow, node_name: str, synthetic: bool) -> Run:
-    return Run(
-        id=row.id,
-        node_id=row.node_id,
-        node_name=node_name,
-        synthetic=synthetic,
-        started_at=row.started_at,
-        profile=row.profile,
-        command=row.command,
-        tool_version=row.tool_version,
-        duration_seconds=row.duration_seconds,
-        bad=row.bad,
-        bad_reason=row.bad_reason,
-        sections=[RunSection(name=s["name"], status=s["status"], reason=s.get("reason")) for s in row.sections],
-    )
+    sections = [RunSection(name=s["name"], status=s["status"], reason=s.get("reason")) for s in row.sections]
+    stored = fields_of(Run, row, "node_name", "synthetic", "sections")
+    return Run(**stored, node_name=node_name, synthetic=synthetic, sections=sections)
 
 
 def document_of(row: RunRow) -> TlbbenchDocument:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
+from hugeplan.api.schemas import fields_of
 from hugeplan.db.models import WebhookRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import NotFoundError
@@ -38,20 +39,8 @@ async def list_events(
 
 
 def _webhook(row: WebhookRow, counts: WebhookCounts) -> Webhook:
-    return Webhook.model_validate(
-        {
-            "id": row.id,
-            "name": row.name,
-            "url": row.url,
-            "format": row.format,
-            "kinds": row.kinds,
-            "created_at": row.created_at,
-            "created_by": row.created_by,
-            "pending": counts.pending,
-            "failed": counts.failed,
-            "last_error": counts.last_error,
-        }
-    )
+    stored = fields_of(Webhook, row, "pending", "failed", "last_error")
+    return Webhook(**stored, pending=counts.pending, failed=counts.failed, last_error=counts.last_error)
 
 
 async def list_webhooks(session: ReadSession, *, limit: int, cursor: str | None) -> Page[Webhook]:

@@ -16,6 +16,7 @@ import msgspec
 from sqlalchemy import Row
 
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_within
+from hugeplan.api.schemas import fields_of
 from hugeplan.db.models import NodeRow, NodeStateRow, PlanInForceRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import convert, decode
@@ -270,7 +271,7 @@ async def get_plan_in_force_id(session: ReadSession, node_id: UUID) -> UUID | No
 
 def plan_in_force(row: PlanInForceRow) -> PlanInForce:
     """A stored plan in force as it is answered."""
-    stored = {name: getattr(row, name) for name in PlanInForce.model_fields if name != "short_digest"}
+    stored = fields_of(PlanInForce, row, "short_digest")
     return PlanInForce.model_validate(stored | {"short_digest": None if row.digest is None else short(row.digest)})
 
 

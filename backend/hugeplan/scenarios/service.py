@@ -18,7 +18,7 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits, parse_json
 from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, page_of, page_within
 from hugeplan.api.preconditions import etag, require_match
-from hugeplan.api.schemas import JsonObject
+from hugeplan.api.schemas import JsonObject, fields_of
 from hugeplan.api.unread import Unread
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -121,15 +121,7 @@ def _require_match(if_match: str | None, current: int) -> int:
 
 
 def _summary(row: ScenarioRow, latest_plan_id: UUID | None) -> ScenarioSummary:
-    return ScenarioSummary(
-        id=row.id,
-        name=row.name,
-        node_id=row.node_id,
-        version=row.version,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        latest_plan_id=latest_plan_id,
-    )
+    return ScenarioSummary(**fields_of(ScenarioSummary, row, "latest_plan_id"), latest_plan_id=latest_plan_id)
 
 
 def _scenario(row: ScenarioRow, latest_plan_id: UUID | None) -> Scenario:
@@ -269,7 +261,7 @@ def _version_of(row: ScenarioRow, by: str) -> ScenarioVersionRow:
 
 def _version_json(row: repository.Version) -> bytes:
     """A version as JSON, the document in the text that PostgreSQL keeps: nothing here reads it."""
-    values = {name: getattr(row, name) for name in ScenarioVersion.model_fields if name != "scenario"}
+    values = fields_of(ScenarioVersion, row, "scenario")
     return msgspec.json.encode(values | {"scenario": msgspec.Raw(row.document.encode())})
 
 

@@ -15,6 +15,7 @@ from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_within
+from hugeplan.api.schemas import fields_of
 from hugeplan.api.unread import Unread
 from hugeplan.db.models import TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -223,33 +224,17 @@ def _kept(summary: Mapping[str, Any]) -> TrialDocument:
 def _trial(row: TrialRow) -> Trial:
     counts = [size["blocks"] for size in row.summary["page_sizes"]]
     document, predicted = _kept(row.summary), row.summary.get(PREDICTED, {})
-    return Trial(
-        id=row.id,
-        node_id=row.node_id,
-        started_at=row.started_at,
-        stored_at=row.stored_at,
-        seconds=document.seconds,
-        stopped=document.stopped,
-        engine=document.engine,
-        version=document.version,
-        shape=document.shape,
-        machine=document.machine,
-        measure=document.measure,
-        others_share=document.others_share,
-        sentence=document.sentence,
-        page_sizes=[
-            TrialResult(
-                page_size=size.page_size,
-                status=size.status,
-                reason=size.reason,
-                gain=size.gain,
-                blocks=count,
-                text=measured_here(document, size),
-                predicted=_predicted_gain(predicted.get(size.page_size)),
-            )
-            for size, count in zip(document.page_sizes, counts, strict=True)
-        ],
-    )
+    results = [
+        TrialResult(
+            **fields_of(TrialResult, size, "blocks", "text", "predicted"),
+            blocks=count,
+            text=measured_here(document, size),
+            predicted=_predicted_gain(predicted.get(size.page_size)),
+        )
+        for size, count in zip(document.page_sizes, counts, strict=True)
+    ]
+    of_row = {name: getattr(row, name) for name in ("id", "node_id", "started_at", "stored_at")}
+    return Trial(**of_row, **fields_of(Trial, document, *of_row, "page_sizes"), page_sizes=results)
 
 
 def _predicted_gain(kept: Mapping[str, Any] | None) -> PredictedGain | None:
