@@ -60,14 +60,15 @@ def _remedy(measured: Measured, arm: Arm) -> str:
 
 def table(measured: Measured) -> str:
     """One line per page size."""
-    line = "{:<8}{:>7}{:>7}  {:<26}{:<26}{}"
-    rows = [line.format("pages", "blocks", "pairs", "CPU per operation %", "rate %", "")]
+    line = "{:<8}{:>7}{:>7}  {:<26}  {:<26}  {}"
+    rows = [line.format("pages", "blocks", "pairs", "CPU per operation %", "rate %", "").rstrip()]
     for arm in measured.arms:
         if not arm.blocks:
             rows.append(line.format(arm.name, 0, 0, "", "", arm.skipped or ""))
             continue
         pairs = sum(len(block.pairs) for block in arm.blocks)
-        cpu, rate = (percent(arm.gain(by_cpu=by_cpu)).replace(" %", "") for by_cpu in (True, False))
+        gains = [percent(arm.gain(by_cpu=by_cpu)) for by_cpu in (True, False)]
+        cpu, rate = (words.replace(" %", "").replace(" for an interval", "") for words in gains)
         rows.append(line.format(arm.name, len(arm.blocks), pairs, cpu, rate, arm.skipped or "").rstrip())
     return "\n".join(rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,6 +105,12 @@ def test_a_page_size_that_is_not_there_does_not_stop_the_others() -> None:
     assert "no 1G pages" in table(measured)
     with pytest.raises(TrialError, match="no 1G pages"):
         measure(SimulatedSubject({}, 4, absent={"1G": "no 1G pages"}), "1G")
+
+
+def test_a_table_keeps_its_columns_where_blocks_are_too_few_for_an_interval() -> None:
+    measured = measure(SimulatedSubject({"2M": 107.5}, 3, start_noise=0.1), "2M", limits=Limits(60.0))
+    assert "too few" in sentence(measured, "4K")
+    assert {len(re.split(r" {2,}", row)) for row in table(measured).splitlines()} == {5}, table(measured)
 
 
 def test_equal_alone_is_a_trial_of_the_machine() -> None:
