@@ -56,7 +56,8 @@ def server(
 def admin(server: Server) -> Iterator[httpx.Client]:
     """A client that may do everything."""
     assert server.admin_token is not None
-    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.admin_token}"}) as client:
+    headers = {"Authorization": f"Bearer {server.admin_token}"}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as client:  # the first order starts the sandbox
         yield client
 
 
