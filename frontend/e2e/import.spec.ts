@@ -91,7 +91,9 @@ test("from a kubectl dump to the nodes that do not fit, within a minute of the l
 test("a cluster too large for the service is planned by the command that is shown", async ({
   signedIn: page,
   fleet,
+  watch,
 }) => {
+  watch.expectErrors(/422/);
   await page.goto(`${fleet.server.url}/import`);
   await page.getByLabel("choose them").setInputFiles({
     name: "cluster.json",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hugeplan.planner.errors import PlannerError
@@ -17,22 +17,25 @@ MOST_TRIED = 3
 MOST_MOVED = 4
 
 
-def with_other_node(found: Plan, request: PlanRequest, others: Sequence[PlanRequest]) -> Plan:
+def with_other_node(
+    found: Plan, request: PlanRequest, others: Sequence[PlanRequest], may_go_on: Callable[[], bool] = lambda: True
+) -> Plan:
     """The plan, and where it does not fit the first move that helps: a database that leaves, and a node that takes it.
 
     ``others`` are requests of other nodes as they stand, the most promising first; the first MOST_TRIED are tried, and
     the MOST_MOVED largest databases. A move is offered only when it is known that what stays fits here and that the
-    whole plan of the other node fits, within its risk.
+    whole plan of the other node fits, within its risk. ``may_go_on`` is asked before each plan that is tried: no move
+    is offered where it ends the search.
     """
     if found.shortfall is None:
         return found
     order = sorted(zip(request.databases, found.instances, strict=True), key=lambda pair: -pair[1].demand.segment_bytes)
     for instance, _ in order[:MOST_MOVED]:
         left = tuple(d for d in request.databases if d.name != instance.name)
-        if not _fits(replace(request, databases=left)):
+        if not (may_go_on() and _fits(replace(request, databases=left))):
             continue
         for other in others[:MOST_TRIED]:
-            option = _move(instance, other)
+            option = _move(instance, other) if may_go_on() else None
             if option is not None:
                 shortfall = replace(found.shortfall, options=(*found.shortfall.options, option))
                 return replace(found, shortfall=shortfall)

@@ -162,7 +162,11 @@ def compute(payload: bytes) -> bytes:
 
 
 def finish(payload: bytes) -> bytes:
-    """The answer for an unfinished plan, with the node on which one of its databases fits."""
+    """The answer for an unfinished plan, with the node on which one of its databases fits.
+
+    The search ends when half of the time that is left is gone: the rest is for the answer, which is there in any case.
+    """
+    begun = time.process_time()
     kept, nodes = pickle.loads(payload)  # noqa: S301 - the service wrote it
     unfinished: Unfinished = pickle.loads(kept[1 + _USED.size :])  # noqa: S301 - compute() wrote it
     request = unfinished.request
@@ -171,7 +175,10 @@ def finish(payload: bytes) -> bytes:
         for facts, sample in nodes
         if facts.arch == request.node.arch
     ]
-    return DONE + _answer(with_other_node(unfinished.found, request, others), request, unfinished.files)
+    limits = limits_of_rest(kept)
+    until = begun + (limits.cpu_seconds - limits.used_seconds) / 2
+    found = with_other_node(unfinished.found, request, others, lambda: time.process_time() < until)
+    return DONE + _answer(found, request, unfinished.files)
 
 
 def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:
