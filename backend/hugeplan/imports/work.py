@@ -18,16 +18,46 @@ from hugeplan.inventory.text import inventory_text
 PLAN_KUBERNETES = f"{__name__}:plan_kubernetes"
 READ_WORKLOADS = f"{__name__}:read_workloads_of_pods"
 
+_SMALL = [
+    {
+        "kind": "Node",
+        "metadata": {"name": "small"},
+        "status": {
+            "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+            "nodeInfo": {"architecture": "amd64", "kubeletVersion": "v1.34.0"},
+        },
+    },
+    {
+        "kind": "Pod",
+        "metadata": {"name": "db-0", "namespace": "db"},
+        "spec": {
+            "nodeName": "small",
+            "containers": [{"name": "db", "image": "postgres:17", "args": ["-c", "shared_buffers=64GB"]}],
+        },
+        "status": {"phase": "Running"},
+    },
+]
+"""A database that does not fit: what to do about that is planned, too."""
+
 
 def imported_name(node: str) -> str:
     """The name under which an imported node's scenario is kept, so that the next import replaces it."""
     return f"{node} (imported)"
 
 
+def prepare() -> None:
+    """Load what the planner loads when it first needs it, and fill what it remembers; called before the first fork."""
+    _planned(json.dumps({"kind": "List", "items": _SMALL}).encode())
+
+
 def plan_kubernetes(payload: bytes) -> bytes:
     """The plan of every node of Kubernetes objects as JSON, and the scenarios of nodes with a database."""
     limits, body = pickle.loads(payload)  # noqa: S301 - the service wrote it
     parse_json(body, limits)
+    return _planned(body)
+
+
+def _planned(body: bytes) -> bytes:
     try:
         inventory = read_kubernetes(body, "the body")
     except InventoryError as error:
