@@ -83,7 +83,7 @@ async def test_the_history_of_the_node_counts(service: Service, planner: httpx.A
 async def test_the_next_preview_reads_the_node_again_only_when_it_changed(
     service: Service, planner: httpx.AsyncClient
 ) -> None:
-    """A slider asks at every step: who asks, whether the node changed, its newest trials, and nothing else."""
+    """A slider asks at every step: who asks, whether the node changed, the newest trials of it and of its type, no more."""
     agent = await service.client_as(Role.AGENT)
     node_id = (await agent.post("/api/v1/reports", json=example())).json()["node_id"]
     body = {"node_id": node_id, "scenario": {}}
@@ -99,8 +99,8 @@ async def test_the_next_preview_reads_the_node_again_only_when_it_changed(
     event.remove(service.database.engine.sync_engine, "before_cursor_execute", note)
     assert again == first
     # A trial is sent at any time and changes no report, so it is asked for each time.
-    assert [sum(word in one for one in statements) for word in ("FROM tokens", "FROM trials")] == [1, 1], statements
-    assert len(statements) == 3, statements
+    assert [sum(word in one for one in statements) for word in ("FROM tokens", "FROM trials")] == [1, 2], statements
+    assert len(statements) == 4, statements
     less = example(0, mem_available_bytes=2**33, mem_free_bytes=2**32)
     less["report_id"] = "5b0e4a52-7f0c-4f0e-8a53-00000000ffff"
     assert (await agent.post("/api/v1/reports", json=less)).status_code == 201
