@@ -48,10 +48,13 @@ function postgresqlPod(node: string, sharedBuffers: string) {
   };
 }
 
-/** A cluster of nodes of 64 GiB, each with a database; every twentieth wants more than its node has. */
-function dump(nodes = 60): { text: string; misfits: string[] } {
+/**
+ * A cluster of nodes of 64 GiB, each with a database; every tenth wants more than its node has. The service plans 20 of
+ * them within its processor time (0.22 s) on a busy machine, too; a cluster that is larger is the command line's.
+ */
+function dump(nodes = 20): { text: string; misfits: string[] } {
   const names = Array.from({ length: nodes }, (_, index) => `worker-${String(index).padStart(3, "0")}`);
-  const misfits = names.filter((_, index) => index % 20 === 7);
+  const misfits = names.filter((_, index) => index % 10 === 7);
   const items = names.flatMap((name) => [
     clusterNode(name, 64),
     postgresqlPod(name, misfits.includes(name) ? "96GB" : "8GB"),
@@ -74,7 +77,7 @@ test("from a kubectl dump to the nodes that do not fit, within a minute of the l
     .getByLabel("choose them")
     .setInputFiles({ name: "cluster.json", mimeType: "application/json", buffer: Buffer.from(text) });
   await expect(
-    page.getByRole("heading", { name: `${misfits.length} of 60 nodes do not fit.` }),
+    page.getByRole("heading", { name: `${misfits.length} of 20 nodes do not fit.` }),
   ).toBeVisible();
   const seconds = (Date.now() - begun) / 1000;
   process.stdout.write(`login to nodes that do not fit: ${seconds.toFixed(1)} s\n`);
@@ -153,7 +156,7 @@ for (const [where, x, y] of [
           data: { items: [], files: [path], dragOperationsMask: 1 },
         });
       await expect(
-        page.getByRole("heading", { name: `${misfits.length} of 60 nodes do not fit.` }),
+        page.getByRole("heading", { name: `${misfits.length} of 20 nodes do not fit.` }),
       ).toBeVisible();
       expect(new URL(page.url()).pathname).toBe("/import");
     } finally {
