@@ -100,7 +100,7 @@ SUITES = (
         prepares=True,
     ),
     Suite(
-        "backend", "backend", (*PYTEST, f"--ignore={ON_A_CLUSTER}"), 2400, "backend/tests", builds=("agent",),
+        "backend", "backend", (*PYTEST, f"--ignore={ON_A_CLUSTER}"), 3600, "backend/tests", builds=("agent",),
         cores=0.6, again=LAST_FAILED,
     ),
     # Most of its time it waits for agents that wait.
@@ -109,7 +109,7 @@ SUITES = (
         again=LAST_FAILED,
     ),
     Suite(
-        "browser", "frontend", PLAYWRIGHT, 1800,
+        "browser", "frontend", PLAYWRIGHT, 2400,
         "frontend/playwright.config.ts", preflight=("node", "cc"), builds=("frontend", "agent"), junit=False,
         needs_browser=True, exclusive=frozenset({NETWORK}), cores=0.6, again=LAST_FAILED,
     ),
@@ -119,7 +119,7 @@ SUITES = (
         again=LAST_FAILED,
     ),
     Suite(
-        "deploy", "deploy", PYTEST, 1500,
+        "deploy", "deploy", PYTEST, 2400,
         "deploy/tests", preflight=("node", "cc"), builds=("frontend", "agent"), cores=0.5, again=LAST_FAILED,
     ),
     Suite(

@@ -14,7 +14,7 @@ import { whatItDoes } from "./artifact-texts";
 import classes from "./kept-plan.module.css";
 
 /** Lines of a list on the first page, which has the signature; the rest is on the second, counted. */
-const FIRST_PAGE = { few: 4, many: 2 };
+const FIRST_PAGE = { few: 3, many: 2 };
 /** More pools than these leave less room for the lists. */
 const FEW_POOLS = 4;
 /** Bars of memory for which the first page has room. */
