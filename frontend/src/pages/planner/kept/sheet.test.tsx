@@ -55,8 +55,8 @@ it("counts what is on the second page, and has all of it there", () => {
   const unknowns = Array.from({ length: 11 }, (_, index) => `fact ${index}`);
   const findings = Array.from({ length: 9 }, (_, index) => finding(index));
   renderWithTheme(<Sheet kept={keptOf({ plan: planOf({ unknowns, findings }) })} />);
-  expect(screen.getByText("and 7 more, on the second page")).toBeTruthy();
-  expect(screen.getByText("and 5 more, on the second page")).toBeTruthy();
+  expect(screen.getByText("and 8 more, on the second page")).toBeTruthy();
+  expect(screen.getByText("and 6 more, on the second page")).toBeTruthy();
   const second = screen.getByRole("region", { name: "Second page" });
   for (const text of unknowns) expect(second.textContent).toContain(`Unknown: ${text}`);
   for (const { title } of findings) expect(second.textContent).toContain(title);
@@ -67,7 +67,7 @@ it("never cuts a condition: the second page has those that the first one has no 
   const { verdict } = keptOf();
   if (!verdict) throw new Error("the fixture has no verdict");
   renderWithTheme(<Sheet kept={keptOf({ verdict: { ...verdict, after: [], approve_if } })} />);
-  expect(screen.getByText("and 6 more, on the second page")).toBeTruthy();
+  expect(screen.getByText("and 7 more, on the second page")).toBeTruthy();
   const second = screen.getByRole("region", { name: "Second page" });
   for (const text of approve_if) expect(second.textContent).toContain(text);
 });
