@@ -83,7 +83,7 @@ async def test_the_history_of_the_node_counts(service: Service, planner: httpx.A
 async def test_the_next_preview_reads_the_node_again_only_when_it_changed(
     service: Service, planner: httpx.AsyncClient
 ) -> None:
-    """A slider asks at every step: who asks, whether the node changed, the newest trials of it and of its type, no more."""
+    """A slider asks at every step: who asks, whether the node changed, trials of it and its type, no more."""
     agent = await service.client_as(Role.AGENT)
     node_id = (await agent.post("/api/v1/reports", json=example())).json()["node_id"]
     body = {"node_id": node_id, "scenario": {}}

@@ -23,7 +23,15 @@ const SIZES: Trial["page_sizes"] = [
     text: null,
     predicted: null,
   },
-  { page_size: "1G", status: "skipped", reason: "no 1G pages", gain: null, blocks: 0, text: null, predicted: null },
+  {
+    page_size: "1G",
+    status: "skipped",
+    reason: "no 1G pages",
+    gain: null,
+    blocks: 0,
+    text: null,
+    predicted: null,
+  },
   {
     page_size: "thp",
     status: "too_noisy",
