@@ -110,7 +110,8 @@ def _work(order: Order, job: Job | None, line: socket.socket) -> NoReturn:
             line.sendall(answer)
             signal.setitimer(signal.ITIMER_REAL, 0)
             del payload, answer
-            gc.collect()  # nobody waits for it
+            if stays:
+                gc.collect()  # nobody waits for it
     finally:
         os._exit(0)
 

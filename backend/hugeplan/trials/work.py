@@ -3,7 +3,6 @@ values."""
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import pickle
 import statistics
@@ -48,11 +47,6 @@ class ReadTrial(msgspec.Struct, frozen=True):
 
 
 decode = msgspec.msgpack.Decoder(ReadTrial).decode
-
-
-def prepare() -> None:
-    """The process of a trial ends with it: what is read has no cycles to look for."""
-    gc.disable()
 
 
 def read(payload: bytes) -> bytes:
