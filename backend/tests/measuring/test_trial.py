@@ -11,7 +11,7 @@ import pytest
 from measuring.simulated import SimulatedSubject
 
 from hugeplan.cli.trial_text import picture, sentence, table
-from hugeplan.measuring.batches import Side
+from hugeplan.measuring.batches import MOST_PAIRS, Side
 from hugeplan.measuring.busy import CpuTimes
 from hugeplan.measuring.trial import LEAST_BLOCKS, Limits, Measured, TrialError, run
 
@@ -61,6 +61,14 @@ def test_a_quiet_machine_gives_two_points_in_ten_minutes() -> None:
     assert said.startswith("2M pages: +")
     assert "too noisy" not in said
     assert "4K against 4K" in said
+
+
+@pytest.mark.parametrize(("start_seconds", "pairs"), [(0.5, 12), (12.0, 30), (1000.0, MOST_PAIRS)])
+def test_a_block_measures_as_long_as_its_starts_took(start_seconds: float, pairs: int) -> None:
+    """Pairs cost 0.4 s here; a dozen of them behind a start of 12 s would leave four fifths of the time unmeasured."""
+    subject = SimulatedSubject({"2M": 7.5}, 3, seconds_per_start=start_seconds)
+    measured = measure(subject, "2M", limits=Limits(5000.0))
+    assert {len(block.pairs) for arm in measured.arms for block in arm.blocks} == {pairs}
 
 
 def test_it_stops_when_the_interval_is_narrow() -> None:
