@@ -68,7 +68,8 @@ def test_a_block_measures_as_long_as_its_starts_took(start_seconds: float, pairs
     """Pairs cost 0.4 s here; a dozen of them behind a start of 12 s would leave four fifths of the time unmeasured."""
     subject = SimulatedSubject({"2M": 7.5}, 3, seconds_per_start=start_seconds)
     measured = measure(subject, "2M", limits=Limits(5000.0))
-    assert {len(block.pairs) for arm in measured.arms for block in arm.blocks} == {pairs}
+    found = {len(block.pairs) for arm in measured.arms for block in arm.blocks}
+    assert found <= {pairs, min(pairs + 1, MOST_PAIRS)}, "one more where the sum of times is rounded down"
 
 
 def test_it_stops_when_the_interval_is_narrow() -> None:
