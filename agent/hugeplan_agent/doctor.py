@@ -133,8 +133,10 @@ def _page_walks(config: Config) -> Check:
     """What the running agent found, if one runs: it may have a capability that this command has not."""
     if config.count_walks_every_seconds == 0:
         return Check(NOTE, "page walks", "not counted: --count-walks-every is 0s")
-    told = health.read(str(config.spool_dir))
-    found = told.get("counting") if told is not None and health.live(told, health.now())[0] else None
+    told = health.read(str(config.spool_dir)) or {}
+    # Where it is unknown whether that agent still runs, this command says what it may do itself.
+    is_of_a_running_one = told.get("is_running") is True and health.live(told, health.now())[0]
+    found = told.get("counting") if is_of_a_running_one else None
     who = "the running agent"
     if not isinstance(found, dict):
         found = WalkCounters(config.tlbbench, 0, lambda: False, Host(config.root)).trial()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, BinaryIO
 
 from hugeplan_agent import health, machine, report, tlbbench
 from hugeplan_agent.backoff import delay_seconds
@@ -80,7 +80,9 @@ class Agent:
         self._sender: Sender | None = None
         self._refused_token: str | None = None
         self._walks: WalkCounters | None = None
+        self._held: BinaryIO | None = None
         self._health: dict[str, Any] = {
+            health.HELD: True,
             "started_at": health.now(),
             "interval_seconds": self.config.interval_seconds,
             "measure_limit_seconds": self.config.measure_limit_seconds,
@@ -217,7 +219,9 @@ class Agent:
         """For probes (hugeplan_agent.health). A full disk must not end the agent."""
         self._health["round_at"] = health.now()
         with suppress(SpoolError):
-            self.spool.keep(health.FILE, self._health)
+            former, self._held = self._held, self.spool.hold(health.FILE, self._health)
+            if former is not None:
+                former.close()
 
     def _is_time_to_measure(self) -> bool:
         """Whether the window is open and the node is idle; says why not."""

@@ -23,11 +23,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hugeplan_agent.errors import SpoolError
 from hugeplan_agent.ownership import adopt, inherit
-from hugeplan_agent.whole_files import read_file, remove_leftovers, replace_file, sync_folder
+from hugeplan_agent.whole_files import hold_file, read_file, remove_leftovers, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -203,8 +203,12 @@ class Spool:
 
     def keep(self, name: str, document: Mapping[str, Any]) -> None:
         """Replace a small file beside the reports. Raises SpoolError."""
+        self.hold(name, document).close()
+
+    def hold(self, name: str, document: Mapping[str, Any]) -> BinaryIO:
+        """The same. The file is locked until what is given is closed or this process ends. Raises SpoolError."""
         try:
-            replace_file(self.folder / name, json.dumps(document).encode())
+            return hold_file(self.folder / name, json.dumps(document).encode())
         except OSError as error:
             raise SpoolError(f"{self.folder}/{name} cannot be written: {error.strerror}") from error
 

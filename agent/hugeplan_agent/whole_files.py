@@ -1,7 +1,8 @@
 """Files that are replaced as a whole or not at all, and what a process that was killed in between left of them.
 
 While it writes, a process holds a lock on its temporary file. The kernel lets go of it however the process ends, so a
-temporary file without a lock is a leftover. A process id would not tell: in a container every agent has the same.
+temporary file without a lock is a leftover. A process id would not tell: in a container every agent has the same. Who
+goes on holding the lock says with it that the writer of what stands there still runs.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import fcntl
 import os
 import secrets
 import stat
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from hugeplan_agent.ownership import inherit
 
@@ -40,17 +42,22 @@ def read_file(path: Path, max_bytes: int = MAX_SMALL_BYTES, *, follow: bool = Fa
 
 def replace_file(target: Path, data: bytes) -> None:
     """Replace ``target``, readable by its owner alone; on the disk when this returns. Raises OSError."""
+    hold_file(target, data).close()
+
+
+def hold_file(target: Path, data: bytes) -> BinaryIO:
+    """The same. The new file has its writer's lock until the open file that is given is closed. Raises OSError."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with os.fdopen(_open_locked(temporary), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            temporary.replace(target)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(target.parent)
+    with ExitStack() as on_error:
+        on_error.callback(temporary.unlink, missing_ok=True)
+        file = on_error.enter_context(os.fdopen(_open_locked(temporary), "wb"))
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+        temporary.replace(target)
+        sync_folder(target.parent)
+        on_error.pop_all()
+    return file
 
 
 def remove_leftovers(folder: Path, of: str = "*") -> None:

@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from hugeplan_agent import health
 from hugeplan_agent.host import Host
+from hugeplan_agent.whole_files import hold_file
 from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
 from tests.test_report import SCHEMA
 
@@ -49,9 +51,9 @@ class Node:
         }
         self.running: list[subprocess.Popen[str]] = []
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, by: tuple[str, ...] = ()) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "hugeplan_agent", *words],
+            [*by, sys.executable, "-m", "hugeplan_agent", *words],
             env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.running.append(process)
@@ -61,6 +63,12 @@ class Node:
         process = self.start(*words)
         output, errors = process.communicate(timeout=60)
         return process.returncode, output, errors
+
+    def call_by(self, looking: tuple[str, ...], *words: str) -> str:
+        """What a command prints that another program starts, such as one in a process namespace of its own."""
+        output, errors = self.start(*words, by=looking).communicate(timeout=60)
+        assert errors == ""
+        return output
 
     def waiting(self) -> list[Path]:
         return sorted((self.spool / "pending").glob("*.json"))
@@ -447,12 +455,42 @@ class TestDoctor:
             (denied, 7200, "this user"),
         ):
             node.spool.mkdir(exist_ok=True)
-            told = {"round_at": moment - age, "interval_seconds": 1, "counting": counting}
-            (node.spool / "health.json").write_text(json.dumps(told))
-            output = node.call("doctor")[1]
+            told = {health.HELD: True, "round_at": moment - age, "interval_seconds": 1, "counting": counting}
+            with hold_file(node.spool / health.FILE, json.dumps(told).encode()):
+                output = node.call("doctor")[1]
             assert words in output, output
         node.environment["HUGEPLAN_AGENT_COUNT_WALKS_EVERY"] = "0s"
         assert "not counted: --count-walks-every is 0s" in node.call("doctor")[1]
+
+    @pytest.mark.parametrize("sees", ["its process", "another process namespace"])
+    def test_an_agent_that_was_killed_is_none_that_runs(
+        self, node: Node, server: MisbehavingServer, sees: str
+    ) -> None:
+        """At once, whoever looks, and although what it had started still runs."""
+        looking = () if sees == "its process" else ("unshare", "--pid", "--fork", "--mount-proc")
+        if looking and subprocess.run([*looking, "true"], capture_output=True, check=False).returncode != 0:
+            pytest.skip("this user may make no process namespace")
+        counted = {"status": "ok", "event_set": "intel-icelake-sp", "total": {}, "user": {}, "kernel": {}}
+        node.environment["HUGEPLAN_AGENT_TLBBENCH"] = node.stand_in(
+            f'[ "$1" != counters ] || exec echo \'{json.dumps({"schema_version": 1, "counters": counted})}\'\n'
+            f"echo $$ > {node.folder}/measuring; exec sleep 60"
+        )
+        process = node.start("daemon", "--interval", "1h", "--measure", "quick", "--measure-busy")
+        measuring = node.folder / "measuring"
+        until(lambda: measuring.exists() and measuring.read_text().endswith("\n"))
+        try:
+            server.script.extend([problem(422, "Invalid", "body: schema_version is missing")] * 2)
+            # This user could not count itself: what is said of counting is the agent's.
+            node.stand_in("exit 1")
+            assert "page walks       the running agent may count" in node.call_by(looking, "doctor")
+            assert node.call_by(looking, "health", "live").startswith("the last round was")
+            process.kill()
+            process.communicate(timeout=20)
+            assert "page walks       this user cannot count" in node.call_by(looking, "doctor")
+            for what in ("live", "ready"):
+                assert node.call_by(looking, "health", what) == f"{health.ENDED}\n"
+        finally:
+            os.kill(int(measuring.read_text()), signal.SIGKILL)
 
 
 class TestEnrol:

@@ -19,6 +19,8 @@ from rig.control_plane import ApiError, ControlPlane
 CHART = Path(__file__).resolve().parents[1] / "chart" / "hugeplan"
 Json = dict[str, Any]
 
+OPENID_PROVIDER: Json = {"ports": [{"port": 443}], "to": [{"ipBlock": {"cidr": "203.0.113.7/32"}}]}
+
 #: Several versions of values: the defaults, a small one, and one with everything that needs no further definitions.
 VALUES: dict[str, Json] = {
     "defaults": {},
@@ -58,6 +60,7 @@ VALUES: dict[str, Json] = {
         },
         "database": {"bundled": {"existingSecret": "database", "nodeSelector": {"pool": "infra"}}},
         "enrolment": {"existingSecret": "enrolment"},
+        "networkPolicy": {"egress": [OPENID_PROVIDER]},
     },
     "service only": {"agent": {"enabled": False}, "database": {"bundled": {"storage": {"className": "fast"}}}},
 }
@@ -232,6 +235,22 @@ def test_the_right_to_nodes_proxy_is_given_only_where_it_is_accepted() -> None:
     assert "nodes/proxy" not in str(role)
     (role,) = of_kind(rendered({"agent": {"kubernetesApi": True, "kubeletConfiguration": True}}), "ClusterRole")
     assert {"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]} in role["rules"]
+
+
+def test_the_service_reaches_its_database_names_and_what_the_values_open() -> None:
+    def egress(values: Json) -> list[Json]:
+        policies = of_kind(rendered(values), "NetworkPolicy")
+        (server,) = [one for one in policies if one["metadata"]["name"] == "demo-server"]
+        assert server["spec"]["policyTypes"] == ["Ingress", "Egress"]
+        found: list[Json] = server["spec"]["egress"]
+        return found
+
+    database, names = egress({})
+    assert database["ports"] == [{"port": 5432}]
+    (postgres,) = database["to"]
+    assert postgres["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "postgres"
+    assert names == {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}
+    assert egress({"networkPolicy": {"egress": [OPENID_PROVIDER]}}) == [database, names, OPENID_PROVIDER]
 
 
 def test_the_password_differs_from_install_to_install() -> None:
