@@ -463,16 +463,14 @@ class TestDoctor:
         assert "not counted: --count-walks-every is 0s" in node.call("doctor")[1]
 
     @pytest.mark.parametrize("sees", ["its process", "another process namespace"])
-    def test_an_agent_that_was_killed_is_none_that_runs(
-        self, node: Node, server: MisbehavingServer, sees: str
-    ) -> None:
+    def test_an_agent_that_was_killed_is_none_that_runs(self, node: Node, server: MisbehavingServer, sees: str) -> None:
         """At once, whoever looks, and although what it had started still runs."""
         looking = () if sees == "its process" else ("unshare", "--pid", "--fork", "--mount-proc")
         if looking and subprocess.run([*looking, "true"], capture_output=True, check=False).returncode != 0:
             pytest.skip("this user may make no process namespace")
         counted = {"status": "ok", "event_set": "intel-icelake-sp", "total": {}, "user": {}, "kernel": {}}
         node.environment["HUGEPLAN_AGENT_TLBBENCH"] = node.stand_in(
-            f'[ "$1" != counters ] || exec echo \'{json.dumps({"schema_version": 1, "counters": counted})}\'\n'
+            f"[ \"$1\" != counters ] || exec echo '{json.dumps({'schema_version': 1, 'counters': counted})}'\n"
             f"echo $$ > {node.folder}/measuring; exec sleep 60"
         )
         process = node.start("daemon", "--interval", "1h", "--measure", "quick", "--measure-busy")
