@@ -303,8 +303,8 @@ class TestRun:
 
     def test_it_measures_once_a_boot(self, node: Node, server: MisbehavingServer) -> None:
         tlbbench = node.stand_in(f"echo run >> {node.folder}/runs; echo '{json.dumps(DOCUMENT)}'")
-        words = ("run", "--interval", "1s", "--measure", "quick", "--measure-busy", "--tlbbench", tlbbench)
-        words += ("--count-walks-every", "0s")
+        words = ["run", "--interval", "1s", "--measure", "quick", "--measure-busy", "--tlbbench", tlbbench]
+        words += ["--count-walks-every", "0s"]
         for expected in (3, 6):
             process = node.start(*words)
             server.wait_for_attempts(expected)
