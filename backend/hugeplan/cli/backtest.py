@@ -62,8 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     for group, found in counts_by_group(rows).items():
         if group != "no_inputs":
             print(
-                f"{_GROUP_TITLES[group]}: {found['inside']} inside the range or the tolerance,"
-                f" {found['outside'] + found['unexplained']} outside"
+                f"{_GROUP_TITLES[group]}: {found['inside']} inside the range, {found['by_tolerance']} within the"
+                f" tolerance, {found['outside'] + found['unexplained']} outside"
                 + (f" ({found['unexplained']} of them unexplained)." if found["unexplained"] else ".")
             )
     h = headline(rows)
@@ -94,7 +94,8 @@ def _line(row: BacktestRow) -> str:
     if row.error_percentage_points is not None:
         error = f"{row.error_percentage_points:+z.1f}"
     pages = f"{row.page_size_a or '?'} -> {row.page_size_b or '?'}"
-    return _LINE.format(row.id, pages[:27], row.published, predicted, error, row.status)
+    status = f"{row.status.replace('_', ' ')}{', wide range' if row.is_wide else ''}"
+    return _LINE.format(row.id, pages[:27], row.published, predicted, error, status)
 
 
 _TRIAL_LINE = "{:<11}{:<18}{:<22}{:<6}{:<24}{:<28}{:<18}{}"

@@ -70,8 +70,9 @@ class PublishedPoolShape(ResponseModel):
 
 
 class BacktestRow(ResponseModel):
-    """The model beside one published result. ``status``: inside, outside, unexplained or no_inputs;
-    ``reason`` says why the model cannot explain it or which inputs are missing.
+    """The model beside one published result. ``status``: inside, by_tolerance (outside by a point at most), outside,
+    unexplained or no_inputs; ``reason`` says why the model cannot explain it or which inputs are missing. ``is_wide``:
+    the predicted range is over 50 points.
     """
 
     id: str
@@ -85,6 +86,7 @@ class BacktestRow(ResponseModel):
     predicted_percent: PredictedRange | None
     error_percentage_points: float | None
     status: str
+    is_wide: bool
     reason: str | None
     group: str
 

@@ -2119,8 +2119,9 @@ export interface components {
         };
         /**
          * BacktestRow
-         * @description The model beside one published result. ``status``: inside, outside, unexplained or no_inputs;
-         *     ``reason`` says why the model cannot explain it or which inputs are missing.
+         * @description The model beside one published result. ``status``: inside, by_tolerance (outside by a point at most), outside,
+         *     unexplained or no_inputs; ``reason`` says why the model cannot explain it or which inputs are missing. ``is_wide``:
+         *     the predicted range is over 50 points.
          */
         BacktestRow: {
             /** Id */
@@ -2144,6 +2145,8 @@ export interface components {
             error_percentage_points: number | null;
             /** Status */
             status: string;
+            /** Is Wide */
+            is_wide: boolean;
             /** Reason */
             reason: string | null;
             /** Group */

@@ -34,8 +34,8 @@ HardwareLookup = Callable[[str | None, bool | None, int | None, int], HardwareFa
 """(catalogue id, virtualised, measured granule bytes, large page bytes) -> hardware facts."""
 
 TOLERANCE_POINTS = 1.0
-"""Percentage points by which a published figure may lie outside and still count as inside: run-to-run scatter and
-rounding, which no source states."""
+"""Percentage points by which a published figure may lie outside for run-to-run scatter and rounding, which no source
+states: such results are counted apart."""
 
 # Assumed where the source does not say. A read-only lookup by a client costs a core 10 to 40 us (client and server on
 # one machine); an in-memory row read over local messages 0.3 to 5 us. A line of memory takes 80 to 150 ns, and rows
@@ -50,9 +50,9 @@ STREAM_BYTES_PER_NS = 10.0
 class BacktestRow:
     """One published result. Percentages are throughput gains, B over A.
 
-    ``group``: one of :data:`GROUPS`. ``status``: ``inside`` or ``outside`` the predicted range, ``unexplained`` (the
-    physics cannot give it), or ``no_inputs``; ``reason`` says why for the last two. ``error_percentage_points`` is
-    likely minus published.
+    ``group``: one of :data:`GROUPS`. ``status``: ``inside`` the predicted range, outside of it ``by_tolerance`` alone,
+    ``outside``, ``unexplained`` (the physics cannot give it), or ``no_inputs``; ``reason`` says why for the last two.
+    ``is_wide``: the range is over WIDE_POINTS. ``error_percentage_points`` is likely minus published.
     """
 
     id: str
@@ -66,6 +66,7 @@ class BacktestRow:
     predicted_percent: Range | None
     error_percentage_points: float | None
     status: str
+    is_wide: bool
     reason: str | None
     group: str
 
@@ -94,7 +95,7 @@ def backtest(items: Sequence[Mapping[str, Any]], hardware_of: HardwareLookup) ->
 def counts(rows: Sequence[BacktestRow]) -> dict[str, int]:
     """Rows by status, every status present."""
     found = Counter(row.status for row in rows)
-    return {status: found[status] for status in ("inside", "outside", "unexplained", "no_inputs")}
+    return {status: found[status] for status in ("inside", "by_tolerance", "outside", "unexplained", "no_inputs")}
 
 
 def counts_by_group(rows: Sequence[BacktestRow]) -> dict[str, dict[str, int]]:
@@ -125,27 +126,18 @@ class Headline:
 
 def headline(rows: Sequence[BacktestRow]) -> Headline:
     """What the backtest says of huge pages, in numbers that a reader can add up."""
-    mine = [row for row in rows if row.group in HUGE_PAGE_GROUPS and row.status != "no_inputs"]
-    strict = [row for row in mine if row.status == "inside" and _is_in_range(row)]
-    near = [row for row in mine if row.status == "inside" and not _is_in_range(row)]
+    mine = [row for row in rows if row.group in HUGE_PAGE_GROUPS]
+    found = counts(mine)
     databases = [row for row in mine if row.group == "database_huge_pages"]
-    wide = [row for row in (*strict, *near) if (p := row.predicted_percent) and p.high - p.low > WIDE_POINTS]
     return Headline(
         results=len(mine),
-        inside=len(strict),
-        by_tolerance=len(near),
-        outside=len(mine) - len(strict) - len(near),
-        wide=len(wide),
+        inside=found["inside"],
+        by_tolerance=found["by_tolerance"],
+        outside=found["outside"] + found["unexplained"],
+        wide=sum(row.is_wide and row.status in {"inside", "by_tolerance"} for row in mine),
         databases=len(databases),
-        databases_inside=sum(row in strict for row in databases),
+        databases_inside=counts(databases)["inside"],
     )
-
-
-def _is_in_range(row: BacktestRow) -> bool:
-    predicted, published = row.predicted_percent, published_range(row.published)
-    if predicted is None or published is None:
-        return False
-    return published[1] >= predicted.low and published[0] <= predicted.high
 
 
 # --- one row ---------------------------------------------------------------------------------------
@@ -193,6 +185,7 @@ def _row(
         predicted_percent=predicted,
         error_percentage_points=None if predicted is None or middle is None else predicted.likely - middle,
         status=status,
+        is_wide=predicted is not None and predicted.high - predicted.low > WIDE_POINTS,
         reason=reason,
         group="no_inputs" if status == "no_inputs" or inputs is None else _GROUP_OF_KIND[inputs["kind"]],
     )
@@ -205,8 +198,9 @@ def _published_text(gain_percent: object) -> str:
 
 
 def _status(predicted: Range, published: tuple[float, float], inputs: Mapping[str, Any]) -> str:
-    if published[1] >= predicted.low - TOLERANCE_POINTS and published[0] <= predicted.high + TOLERANCE_POINTS:
-        return "inside"
+    beside = max(predicted.low - published[1], published[0] - predicted.high)
+    if beside <= TOLERANCE_POINTS:
+        return "inside" if beside <= 0.0 else "by_tolerance"
     bound = 100.0 * (NESTED_BOUND - 1.0)
     return "unexplained" if inputs["kind"] == "rows" and published[0] > bound else "outside"
 

@@ -39,7 +39,8 @@ def test_eight_times_stays_visible_and_unexplained() -> None:
 def test_random_reads_of_the_jvm_are_inside() -> None:
     """i7-4790K, five array sizes, 4K against 2M hugetlbfs: nothing up to 10 kB, then 6 to 14 %."""
     rows = [row(f"jmh-4790k-{n:02d}") for n in (2, 4, 6, 8, 10)]
-    assert [r.status for r in rows] == ["inside"] * 5
+    # Where nothing is gained, 0.06 and 0.3 % of scatter lie beside a range that ends at nothing.
+    assert [r.status for r in rows] == ["by_tolerance"] * 2 + ["inside"] * 3
     assert rows[0].predicted_percent is not None
     assert rows[0].predicted_percent.high < 0.5
     assert rows[4].predicted_percent is not None
@@ -59,7 +60,7 @@ def test_block_size_rows_are_never_predicted_from_page_sizes() -> None:
     rows = [r for r in run_backtest() if r.id.startswith("percona-block")]
     predicted = [r for r in rows if r.predicted_percent is not None]
     assert len(predicted) == 36
-    assert sum(r.status == "inside" for r in predicted) >= 30
+    assert sum(r.status in {"inside", "by_tolerance"} for r in predicted) >= 30
     assert any(r.reason and r.reason.startswith("extrapolated") for r in predicted)
 
 

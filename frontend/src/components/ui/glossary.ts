@@ -42,7 +42,7 @@ export const GLOSSARY = {
   },
   backtest: {
     title: "Inside the predicted range",
-    text: "The model predicts a published result from its processor, footprint and access, without having been fitted to it. Inside means that the published figure lies in the predicted range; unexplained means that it is above what address translation alone can give.",
+    text: "The model predicts a published result from its processor, footprint and access, without having been fitted to it. Inside means that the published figure lies in the predicted range; within a point, that run-to-run scatter and rounding may explain the rest; unexplained means that it is above what address translation alone can give.",
     source: MODEL,
   },
   "cache-pressure": {

@@ -44,15 +44,16 @@ interface BacktestCardProps {
 /** One kind of results, by source; sources with a miss come first and are open. */
 function BacktestCard({ items, title, description }: BacktestCardProps) {
   const groups = backtestGroups(items);
-  const count = (key: "outside" | "unexplained" | "unpredicted") =>
+  const count = (key: "byTolerance" | "outside" | "unexplained" | "unpredicted") =>
     groups.reduce((sum, group) => sum + group[key].length, 0);
   return (
     <QuestionCard
       title={title}
       description={
         <>
-          {description} {count("outside")} lie <Term name="backtest">outside</Term>, {count("unexplained")}{" "}
-          stay unexplained, {count("unpredicted")} have no prediction. Bar: predicted range with its most
+          {description} {count("byTolerance")} lie within a point of the range,{" "}
+          {count("outside") + count("unexplained")} lie <Term name="backtest">outside</Term>,{" "}
+          {count("unexplained")} of these stay unexplained, {count("unpredicted")} have no prediction. Bar: predicted range with its most
           likely value; diamond: what was published. Each source has its own scale. No parameter is fitted to
           these rows.
         </>
@@ -68,7 +69,8 @@ function BacktestCard({ items, title, description }: BacktestCardProps) {
 }
 
 function Group({ group }: { group: BacktestGroup }) {
-  const { source, inside, outside, unexplained, unpredicted } = group;
+  const { source, inside, byTolerance, outside, unexplained, unpredicted } = group;
+  const held = [...inside, ...byTolerance];
   const misses = [...unexplained, ...outside];
   return (
     <details className={classes.group} open={misses.length > 0}>
@@ -77,6 +79,7 @@ function Group({ group }: { group: BacktestGroup }) {
         <span className={classes.counts}>
           {unexplained.length > 0 && <StateBadge state="wrong" text={`${unexplained.length} unexplained`} />}
           {outside.length > 0 && <StateBadge state="attention" text={`${outside.length} outside`} />}
+          {byTolerance.length > 0 && <StateBadge state="unknown" text={`${byTolerance.length} within a point`} />}
           {inside.length > 0 && <StateBadge state="ok" text={`${inside.length} inside`} />}
           {unpredicted.length > 0 && (
             <StateBadge state="unknown" text={`${unpredicted.length} without a prediction`} />
@@ -95,14 +98,14 @@ function Group({ group }: { group: BacktestGroup }) {
             Not explained: {reason}.
           </p>
         ))}
-        {inside.length > 0 && (
-          <Folded fold={misses.length > 0} title={`${inside.length} inside the predicted range`}>
-            <Predicted rows={inside} title={`Inside the predicted range: ${source}`} />
+        {held.length > 0 && (
+          <Folded fold={misses.length > 0} title={`${held.length} inside the predicted range or within a point`}>
+            <Predicted rows={held} title={`Inside the predicted range or within a point: ${source}`} />
           </Folded>
         )}
         {unpredicted.length > 0 && (
           <Folded
-            fold={misses.length + inside.length > 0}
+            fold={misses.length + held.length > 0}
             title={`${unpredicted.length} without a prediction`}
           >
             <Unpredicted rows={unpredicted} source={source} />
@@ -124,8 +127,9 @@ function Folded({ fold, title, children }: { fold: boolean; title: string; child
   );
 }
 
-function verdict({ status }: BacktestRow) {
-  if (status === "inside") return <StateBadge state="ok" text="Inside" />;
+function verdict({ status, is_wide }: BacktestRow) {
+  if (status === "inside") return <StateBadge state="ok" text={is_wide ? "Inside a wide range" : "Inside"} />;
+  if (status === "by_tolerance") return <StateBadge state="unknown" text="Within a point" />;
   if (status === "unexplained") return <StateBadge state="wrong" text="Unexplained" />;
   return <StateBadge state="attention" text="Outside" />;
 }

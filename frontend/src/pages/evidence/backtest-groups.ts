@@ -10,6 +10,8 @@ export type PredictedRow = BacktestRow & {
 export interface BacktestGroup {
   source: string;
   inside: PredictedRow[];
+  /** Outside of the range by a point at most: run-to-run scatter and rounding. */
+  byTolerance: PredictedRow[];
   outside: PredictedRow[];
   /** Outside of the range, and above what the physics of translation can give. */
   unexplained: PredictedRow[];
@@ -25,7 +27,7 @@ function isPredicted(row: BacktestRow): row is PredictedRow {
 function rank(group: BacktestGroup): number {
   if (group.unexplained.length > 0) return 0;
   if (group.outside.length > 0) return 1;
-  return group.inside.length > 0 ? 2 : 3;
+  return group.inside.length + group.byTolerance.length > 0 ? 2 : 3;
 }
 
 /** One group a source; sources with misses first, else in the server's order. */
@@ -35,6 +37,7 @@ export function backtestGroups(items: readonly BacktestRow[]): BacktestGroup[] {
     const group = groups.get(row.source) ?? {
       source: row.source,
       inside: [],
+      byTolerance: [],
       outside: [],
       unexplained: [],
       unpredicted: [],
@@ -42,6 +45,7 @@ export function backtestGroups(items: readonly BacktestRow[]): BacktestGroup[] {
     groups.set(row.source, group);
     if (!isPredicted(row)) group.unpredicted.push(row);
     else if (row.status === "inside") group.inside.push(row);
+    else if (row.status === "by_tolerance") group.byTolerance.push(row);
     else if (row.status === "unexplained") group.unexplained.push(row);
     else group.outside.push(row);
   }
@@ -77,10 +81,12 @@ export const PARTS = [
   },
 ] as const;
 
-/** "3 of 5 database results ... lie inside": the finding of one part. */
+/** "3 of 5 database results ... lie inside": the finding of one part; wide ranges are said, as they say little. */
 export function partTitle(items: readonly BacktestRow[], what: string): string {
   const predicted = items.filter(isPredicted);
-  const inside = predicted.filter(({ status }) => status === "inside").length;
+  const inside = predicted.filter(({ status }) => status === "inside");
   if (predicted.length === 0) return `${items.length} ${what}: none could be predicted.`;
-  return `${inside} of ${predicted.length} ${what} lie inside the predicted range.`;
+  const wide = inside.filter(({ is_wide }) => is_wide).length;
+  const aside = wide > 0 ? `, ${wide} of them in a range over 50 points` : "";
+  return `${inside.length} of ${predicted.length} ${what} lie inside the predicted range${aside}.`;
 }
