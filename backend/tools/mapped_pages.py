@@ -213,6 +213,7 @@ def jvm_trials(program: str) -> Iterator[Trial]:
         ("Parallel", "512m"),
         ("Parallel", "1024m"),
         ("Serial", "777m"),
+        ("Serial", "2300m"),
         ("Z", "512m"),
     ):
         yield Trial("jvm", version, {"Xmx": heap, "gc": gc}, program)

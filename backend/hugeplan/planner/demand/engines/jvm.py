@@ -55,6 +55,7 @@ _PARALLEL_MIN_PAGES: Final = 10  # parMarkBitMap.cpp, page_size_for_region_align
 _ONE_BITMAP_SINCE: Final = 20  # G1 dropped its second mark bitmap (JDK-8210708)
 _ONE_PARALLEL_BITMAP_SINCE: Final = 23  # Parallel marks begins alone, no longer begins and ends (JDK-8329203)
 _OLD_SHARE: Final = (2, 3)  # NewRatio = 2: two thirds of the heap are the old generation
+_YOUNG_UNIT_BYTES: Final = 64 * KIB  # Serial: the young generation is whole units (Generation::GenGrain)
 _CODE_SEGMENT_BYTES: Final = 128
 _ALIGNED_CODE_HEAPS_SINCE: Final = 25  # each of the three default heaps in whole pages; traced in 25, not in 21
 _SEGMENTED_CODE_CACHE_BYTES: Final = 240 * MIB
@@ -153,8 +154,8 @@ def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple
 
     G1: mark bitmaps of a 64th of the heap (two before 20), and block offset, card and card count tables of a 512th.
     Parallel: a mark bitmap of a 32nd (of a 64th since 23), if it divides into ten pages; since 23 also the whole pages
-    of the object starts, a 512th of the old generation (traced in 25). Shenandoah: two bitmaps of a 32nd and a page for
-    its regions. Z and Serial: none on large pages.
+    of the object starts, a 512th of the old generation (traced in 25). Serial: the same whole pages (traced in 17 and
+    25). Shenandoah: two bitmaps of a 32nd and a page for its regions. Z: none on large pages.
     """
     if collector == "G1":
         bitmaps = 1 if major >= _ONE_BITMAP_SINCE else 2
@@ -172,6 +173,11 @@ def side_regions(collector: str, heap_bytes: int, major: int, sizes_bytes: tuple
         old = heap_bytes * _OLD_SHARE[0] // _OLD_SHARE[1]
         starts = floor_to_multiple(old // 512, small) if small and single else 0
         return (marks, Region("Parallel object starts", starts, 1, small)) if starts else (marks,)
+    if collector == "Serial":
+        old = heap_bytes - floor_to_multiple(heap_bytes // 3, _YOUNG_UNIT_BYTES)
+        table = ceil_to_multiple(old // 512 + 1, 4 * KIB)  # a byte past the last card, in pages of the allocator
+        page = largest_unaligned_page(table, sizes_bytes)
+        return () if page is None else (Region("Serial object starts", floor_to_multiple(table, page), 1, page),)
     if collector == "Shenandoah":
         pair = _table("Shenandoah bitmap", heap_bytes // 32, 2, sizes_bytes)
         smallest = min(sizes_bytes, default=None)
@@ -266,8 +272,8 @@ def _error_pages(collector: str, heap_bytes: int, major: int, page_bytes: int, s
     Nothing for what was traced (17, 21 and 25); two pages of 2M for what was only read.
     """
     side = {0 if major in _TRACED_MAJORS else _READ_ONLY_ERROR_BYTES}
-    if collector in {"Parallel", "Serial"}:
-        side.add(heap_bytes // 512)  # block table of the summary data; Serial's table of object starts (2 MiB at 2 GiB)
+    if collector == "Parallel":
+        side.add(heap_bytes // 512)  # block table of the summary data
     if collector == "Shenandoah" and page_bytes == min(sizes_bytes, default=page_bytes):
         side.add(page_bytes)
     smaller = any(size < page_bytes for size in sizes_bytes)

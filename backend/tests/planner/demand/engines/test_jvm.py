@@ -81,6 +81,16 @@ def test_traced_reservations(version: str, values: dict[str, str], mapped: int) 
     assert demand(version, **values).pages * 2 == mapped
 
 
+@pytest.mark.parametrize(("version", "code"), [("17", 120), ("25", 121)])
+@pytest.mark.parametrize(
+    ("heap", "pages"), [(777, 389), (1535, 769), (2048, 1025), (2300, 1151), (3072, 1538), (3073, 1539), (4609, 2308)]
+)
+def test_serials_object_starts_are_counted(version: str, code: int, heap: int, pages: int) -> None:
+    """Huge pages in /proc/PID/smaps of OpenJDK 17.0 and Temurin 25.0, less those of the code cache: no error left."""
+    found = demand(version, Xmx=f"{heap}m", gc="Serial")
+    assert (found.pages, found.error_pages) == (pages + code, 0)
+
+
 def test_measured_mixture_of_1g_and_2m_pages() -> None:
     result = demand(page_bytes=GIB, Xmx="1500m", gc="G1")
     assert result.pages == 2

@@ -26,9 +26,9 @@ def test_counts_of_java_25(heap: int, real: int, off: int) -> None:
 @pytest.mark.parametrize("heap", range(1, 40, 3))
 def test_the_bitmap_is_a_64th_of_the_heap_and_the_error_covers_the_rest(version: str, heap: int) -> None:
     jvm = DatabaseInstance(name="j", engine="jvm", version=version, settings={"Xmx": f"{heap}g", "gc": "Parallel"})
-    serial = DatabaseInstance(name="j", engine="jvm", version=version, settings={"Xmx": f"{heap}g", "gc": "Serial"})
+    bare = DatabaseInstance(name="j", engine="jvm", version=version, settings={"Xmx": f"{heap}g", "gc": "Z"})
     context = DemandContext(cpus=8, mem_total_bytes=64 * GIB)
-    more = demand_of(jvm, 2 * MIB, context).pages - demand_of(serial, 2 * MIB, context).pages
+    more = demand_of(jvm, 2 * MIB, context).pages - demand_of(bare, 2 * MIB, context).pages
     bitmap = heap * 512 // 64
     starts = heap * 1024 * 2 // 3 // 512 // 2
     assert more == (bitmap if bitmap >= 10 else 0) + starts
