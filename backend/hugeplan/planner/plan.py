@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hugeplan.planner.check import checked_request
 from hugeplan.planner.choice.candidates import InstanceCandidates
@@ -77,12 +78,15 @@ def plan(request: PlanRequest) -> Plan:
     return _assemble(inputs, chosen, selection)
 
 
-def _missing(request: PlanRequest) -> int:
-    """What a request lacks in bytes; page sizes are weighed by memory alone, because gains change no byte."""
-    request, start = started(checked_request(request))
-    inputs = choice_inputs(request, start, weigh_gains=False)
-    candidates, selection, _ = decide(inputs, lambda *choice: _lacks(inputs, *choice))
-    return _lacks(inputs, candidates, selection.chosen)
+def _missing(inputs: ChoiceInputs, request: PlanRequest) -> int:
+    """What the request lacks in bytes with other databases; gains change no byte, so memory alone weighs page sizes."""
+    request = checked_request(request)
+    if request.sample is None:  # nothing else that was worked out depends on the databases
+        changed = replace(inputs, request=request, weigh_gains=False)
+    else:
+        changed = choice_inputs(*started(request), weigh_gains=False)
+    candidates, selection, _ = decide(changed, lambda *choice: _lacks(changed, *choice))
+    return 0 if selection.fits else _lacks(changed, candidates, selection.chosen)
 
 
 def _lacks(
@@ -226,7 +230,7 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
     unread = sizes_not_read(request, instances)
     if unread and verdict.meets_policy:
         verdict = replace(verdict, probability=None, meets_policy=None, basis=not_read(unread), numa_nodes=())
-    shortfall = shortfall_of(request, ledger, pools, instances, _missing)
+    shortfall = shortfall_of(request, ledger, pools, instances, partial(_missing, inputs))
     gains = tuple(_marked(gain, item.candidate) for item in chosen for gain in item.instance_candidates.gains)
     smaller = [part for item in chosen for part in item.candidate.smaller]
     net = net_memory(node, pools, instances, smaller, request.databases)

@@ -28,6 +28,22 @@ def _keep(most: int, function: Callable[P, T]) -> Callable[P, T]:
     return cast(Callable[P, T], kept)
 
 
+class Key:
+    """What an answer depends on, as a key: its hash is made once, however often it is looked up."""
+
+    __slots__ = ("_hash", "content")
+
+    def __init__(self, content: Hashable) -> None:
+        self.content = content
+        self._hash = hash(content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.content == other.content
+
+
 class Answers(dict[K, T]):
     """Answers of work that is done for many keys at once; all are dropped before there are more than ``most``."""
 

@@ -9,6 +9,7 @@ import pytest
 from support.seeds import SEEDS
 
 from hugeplan.planner import plan as plan_module
+from hugeplan.planner.choice.decide import ChoiceInputs
 from hugeplan.planner.choice.pool_sizes import with_pool
 from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.demand.engines.jvm import COLLECTORS
@@ -128,10 +129,10 @@ def test_the_size_is_worked_out_not_searched_by_plans(
     """A plan that does not fit plans three more at most: the pool that fits, one step above, and no other."""
     asked = 0
 
-    def counted(request: PlanRequest) -> int:
+    def counted(inputs: ChoiceInputs, request: PlanRequest) -> int:
         nonlocal asked
         asked += 1
-        return missing(request)
+        return missing(inputs, request)
 
     missing = plan_module._missing
     monkeypatch.setattr(plan_module, "_missing", counted)

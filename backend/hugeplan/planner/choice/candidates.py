@@ -13,7 +13,7 @@ from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.gain.page_size_gain import gains_of_all
 from hugeplan.planner.memory.page_tables import InstanceTables, instance_tables
 from hugeplan.planner.model import DatabaseInstance, Demand, Gain, NodeFacts, Policy
-from hugeplan.planner.remembered import Answers, remembered
+from hugeplan.planner.remembered import Answers, Key, remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +54,8 @@ def candidates_of_all(
     Remembered: while one setting of a scenario moves, the other instances stay as they are. PlannerErrors name the
     instance by its place.
     """
-    weighing = _Weighing(node, policy, context, weigh_gains)
-    keys = [(weighing, _content(instance)) for instance in instances]
+    weighing = _weighing(node, policy, context, weigh_gains)
+    keys = [Key((weighing, _content(instance))) for instance in instances]
     known = {key: found for key in keys if (found := _answers.get(key)) is not None}
     fresh = []
     for index, (key, instance) in enumerate(zip(keys, instances, strict=True)):
@@ -67,24 +67,20 @@ def candidates_of_all(
             raise error.within(f"databases[{index}]") from error
     known.update(zip((key for key, _ in fresh), _with_gains(weighing, [one for _, one in fresh]), strict=True))
     _answers.keep(known)
-    return tuple(replace(known[key], instance=instance) for key, instance in zip(keys, instances, strict=True))
+    return tuple(
+        found if (found := known[key]).instance is instance else replace(found, instance=instance)
+        for key, instance in zip(keys, instances, strict=True)
+    )
 
 
-class _Weighing:
-    """What the candidates of all instances of one request depend on besides the instance; its hash is made once."""
+class _Weighing(Key):
+    """What the candidates of all instances of one request depend on besides the instance."""
 
-    __slots__ = ("_hash", "content", "context", "node", "policy", "weigh_gains")
+    __slots__ = ("context", "node", "policy", "weigh_gains")
 
     def __init__(self, node: NodeFacts, policy: Policy, context: DemandContext, weigh_gains: bool) -> None:
+        super().__init__((node, policy, context, weigh_gains))
         self.node, self.policy, self.context, self.weigh_gains = node, policy, context, weigh_gains
-        self.content = (node, policy, context, weigh_gains)
-        self._hash = hash(self.content)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Weighing) and self.content == other.content
 
 
 _latest: Answers[bool, _Weighing] = Answers(2)
@@ -99,7 +95,7 @@ def _weighing(node: NodeFacts, policy: Policy, context: DemandContext, weigh_gai
     return made
 
 
-_answers: Answers[tuple[_Weighing, Hashable], InstanceCandidates] = Answers(1024)
+_answers: Answers[Key, InstanceCandidates] = Answers(1024)
 
 
 def _content(instance: DatabaseInstance) -> Hashable:

@@ -7,7 +7,7 @@ it behind the subject, and the reason under it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hugeplan.planner.demand import PoolUse
 from hugeplan.planner.memory.kubernetes import NodeReserved
@@ -59,6 +59,12 @@ class FindingInputs:
     pool_uses: Mapping[str, PoolUse]
     in_use: PagesInUse
     unread: Mapping[str, Unread]
+    #: Instances that the plan gives huge pages.
+    with_pool: tuple[tuple[DatabaseInstance, InstancePlan], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.request.databases, self.instances, strict=True)
+        object.__setattr__(self, "with_pool", tuple(pair for pair in pairs if pair[1].page_bytes is not None))
 
     @property
     def node(self) -> NodeFacts:
@@ -69,12 +75,6 @@ class FindingInputs:
     def sample(self) -> NodeSample | None:
         """The latest observed state; None when the node was never observed."""
         return self.request.sample
-
-    @property
-    def with_pool(self) -> tuple[tuple[DatabaseInstance, InstancePlan], ...]:
-        """Instances that the plan gives huge pages."""
-        pairs = zip(self.request.databases, self.instances, strict=True)
-        return tuple((instance, planned) for instance, planned in pairs if planned.page_bytes is not None)
 
     def processes_of(self, instance: str) -> Sequence[ProcessMemory] | None:
         """Observed processes of an instance; None when no processes were observed or none is known to be its."""

@@ -66,8 +66,8 @@ def trend(history: MemoryHistory) -> Trend | None:
     if why_no_trend(history) is not None:
         return None
     days, used = _buckets(history)
-    i, j = np.triu_indices(len(days), k=1)
-    slopes = np.sort((used[j] - used[i]) / (days[j] - days[i]))
+    i, j = _pairs(len(days))
+    slopes = (used[j] - used[i]) / (days[j] - days[i])
     slope = float(np.median(slopes))
     level = float(np.median(used - slope * (days - days[-1])))
     residuals = used - level - slope * (days - days[-1])
@@ -81,6 +81,13 @@ def trend(history: MemoryHistory) -> Trend | None:
         span_days=float(all_days[-1]),
         points=len(everything),
     )
+
+
+@remembered(8)
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first and the second of each pair of so many points."""
+    first, second = np.triu_indices(count, k=1)
+    return first, second
 
 
 @remembered(64)
@@ -101,7 +108,7 @@ def _buckets(history: MemoryHistory) -> tuple[Floats, Floats]:
 
 
 def _interval(slopes: Floats, count: int, residuals: Floats) -> tuple[float, float]:
-    """Sen's 95 % interval from sorted pairwise slopes, widened for autocorrelated residuals."""
+    """Sen's 95 % interval from the pairwise slopes, widened for autocorrelated residuals."""
     variance = count * (count - 1) * (2 * count + 5) / 18.0
     spread = float(np.dot(residuals, residuals))
     rho = float(np.dot(residuals[1:], residuals[:-1])) / spread if spread > 0 else 0.0
@@ -110,7 +117,8 @@ def _interval(slopes: Floats, count: int, residuals: Floats) -> tuple[float, flo
     middle = len(slopes) / 2
     low = max(0, math.floor(middle - half / 2))
     high = min(len(slopes) - 1, math.ceil(middle + half / 2))
-    return float(slopes[low]), float(slopes[high])
+    placed = np.partition(slopes, (low, high))
+    return float(placed[low]), float(placed[high])
 
 
 def forecast(tenant: Tenant, headroom_bytes: int) -> Forecast:
