@@ -53,9 +53,9 @@ function BacktestCard({ items, title, description }: BacktestCardProps) {
         <>
           {description} {count("byTolerance")} lie within a point of the range,{" "}
           {count("outside") + count("unexplained")} lie <Term name="backtest">outside</Term>,{" "}
-          {count("unexplained")} of these stay unexplained, {count("unpredicted")} have no prediction. Bar: predicted range with its most
-          likely value; diamond: what was published. Each source has its own scale. No parameter is fitted to
-          these rows.
+          {count("unexplained")} of these stay unexplained, {count("unpredicted")} have no prediction. Bar:
+          predicted range with its most likely value; diamond: what was published. Each source has its own
+          scale. No parameter is fitted to these rows.
         </>
       }
     >
@@ -79,7 +79,9 @@ function Group({ group }: { group: BacktestGroup }) {
         <span className={classes.counts}>
           {unexplained.length > 0 && <StateBadge state="wrong" text={`${unexplained.length} unexplained`} />}
           {outside.length > 0 && <StateBadge state="attention" text={`${outside.length} outside`} />}
-          {byTolerance.length > 0 && <StateBadge state="unknown" text={`${byTolerance.length} within a point`} />}
+          {byTolerance.length > 0 && (
+            <StateBadge state="unknown" text={`${byTolerance.length} within a point`} />
+          )}
           {inside.length > 0 && <StateBadge state="ok" text={`${inside.length} inside`} />}
           {unpredicted.length > 0 && (
             <StateBadge state="unknown" text={`${unpredicted.length} without a prediction`} />
@@ -99,15 +101,15 @@ function Group({ group }: { group: BacktestGroup }) {
           </p>
         ))}
         {held.length > 0 && (
-          <Folded fold={misses.length > 0} title={`${held.length} inside the predicted range or within a point`}>
+          <Folded
+            fold={misses.length > 0}
+            title={`${held.length} inside the predicted range or within a point`}
+          >
             <Predicted rows={held} title={`Inside the predicted range or within a point: ${source}`} />
           </Folded>
         )}
         {unpredicted.length > 0 && (
-          <Folded
-            fold={misses.length + held.length > 0}
-            title={`${unpredicted.length} without a prediction`}
-          >
+          <Folded fold={misses.length + held.length > 0} title={`${unpredicted.length} without a prediction`}>
             <Unpredicted rows={unpredicted} source={source} />
           </Folded>
         )}
