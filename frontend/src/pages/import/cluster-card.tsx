@@ -9,8 +9,8 @@ import { Table } from "@/components/ui/table";
 import { TableScroll } from "@/components/ui/table-scroll";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
-import { formatCount, formatCounted } from "@/lib/units";
-import { type FoundNode, findingsOf, nodesOf } from "./cluster-words";
+import { formatCount } from "@/lib/units";
+import { clusterTitle, type FoundNode, nodesOf, verdictOf } from "./cluster-words";
 import { CommandText } from "./command-text";
 
 /** Rows at first, and with each wish for more. */
@@ -20,17 +20,8 @@ const ROWS = 20;
 export function ClusterCard({ found, keep }: { found: KubernetesImport; keep: ReactNode }) {
   const [shown, setShown] = useState(ROWS);
   const nodes = nodesOf(found.answer);
-  const misfits = nodes.filter(({ fits }) => fits === false);
   return (
-    <QuestionCard
-      title={
-        misfits.length === 0
-          ? `The huge pages of its databases fit ${nodes.length === 1 ? "its node" : `all ${formatCounted(nodes.length, "node")}`}.`
-          : `${formatCount(misfits.length)} of ${formatCounted(nodes.length, "node")} ${misfits.length === 1 ? "does" : "do"} not fit.`
-      }
-      description={found.text.split("\n", 1)[0]}
-      actions={keep}
-    >
+    <QuestionCard title={clusterTitle(nodes)} description={found.text.split("\n", 1)[0]} actions={keep}>
       {found.scenarios.length > 0 && (
         <StateText>
           {formatCount(found.scenarios.length)}{" "}
@@ -77,24 +68,13 @@ export function ClusterCard({ found, keep }: { found: KubernetesImport; keep: Re
 }
 
 function Row({ node }: { node: FoundNode }) {
-  const { wrong, attention } = findingsOf(node);
   return (
     <Table.Tr className="hp-top">
       <Table.Th scope="row" className="hp-anywhere">
         {node.name}
       </Table.Th>
       <Table.Td label="Verdict">
-        {node.fits === false ? (
-          <StateBadge state="wrong" text="Does not fit" />
-        ) : node.not_planned_because !== null ? (
-          <StateBadge state="unknown" text="Not planned" />
-        ) : wrong > 0 ? (
-          <StateBadge state="wrong" text={`${formatCount(wrong)} wrong`} />
-        ) : attention > 0 ? (
-          <StateBadge state="attention" text={`${formatCount(attention)} attention`} />
-        ) : (
-          <StateBadge state="ok" text={node.databases.length > 0 ? "Fits" : "Nothing to reserve"} />
-        )}
+        <StateBadge {...verdictOf(node)} />
       </Table.Td>
       <Table.Td className="hp-num" label="Memory">
         <Bytes value={node.mem_total_bytes} />
