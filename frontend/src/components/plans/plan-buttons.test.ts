@@ -67,4 +67,7 @@ test("a stale proposal never looks fine", () => {
   expect(planStateLook({ ...plan("approved"), stale: [] }).state).toBe("ok");
   expect(labels({ ...plan("proposed"), stale })).toEqual(["withdraw"]);
   expect(labels({ ...plan("proposed"), stale: [] })).toEqual(["withdraw", "approve"]);
+  // Beside "plan it again" no button asks to go on.
+  expect(nextSteps({ ...plan("approved"), stale }).filter(({ isAside }) => !isAside)).toEqual([]);
+  expect(nextSteps({ ...plan("approved"), stale: [] }).filter(({ isAside }) => !isAside)).toHaveLength(1);
 });

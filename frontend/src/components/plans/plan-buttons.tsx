@@ -8,8 +8,8 @@ import { ErrorState } from "@/components/ui/states";
 interface Step {
   step: PlanStep;
   label: string;
-  /** Takes the last step back. */
-  isUndo?: boolean;
+  /** Not what to do next: it takes the last step back, or goes on against what the page says. */
+  isAside?: boolean;
   needsApprover?: boolean;
 }
 
@@ -22,19 +22,25 @@ export function nextSteps(
       return [{ step: "propose", label: "Propose" }];
     case "proposed":
       return [
-        { step: "withdraw", label: "Take back", isUndo: true },
+        { step: "withdraw", label: "Take back", isAside: true },
         // The service refuses a plan whose node has changed: it is planned again.
         ...(plan.stale?.length ? [] : [{ step: "approve", label: "Approve", needsApprover: true } as const]),
       ];
     case "approved":
       return [
-        { step: "withdraw", label: "Take approval back", isUndo: true, needsApprover: true },
-        ...(plan.node_id === null ? [] : [{ step: "in-force", label: "Put in force" } as const]),
+        { step: "withdraw", label: "Take approval back", isAside: true, needsApprover: true },
+        ...(plan.node_id === null
+          ? []
+          : [
+              plan.stale?.length
+                ? ({ step: "in-force", label: "Put in force all the same", isAside: true } as const)
+                : ({ step: "in-force", label: "Put in force" } as const),
+            ]),
       ];
     case "in_force":
       return plan.in_force.some(({ answer }) => answer === "yes")
         ? []
-        : [{ step: "end-in-force", label: "Take back: nothing happened yet", isUndo: true }];
+        : [{ step: "end-in-force", label: "Take back: nothing happened yet", isAside: true }];
     default:
       return [];
   }
@@ -61,11 +67,11 @@ export function PlanButtons({ plan, size = "sm" }: { plan: PlanSummary; size?: "
   return (
     <div>
       <Group gap={6} justify="flex-end" wrap={size === "sm" ? "wrap" : "nowrap"}>
-        {steps.map(({ step: name, label, isUndo }) => (
+        {steps.map(({ step: name, label, isAside }) => (
           <Button
             key={name}
             size={size}
-            variant={isUndo ? "default" : "filled"}
+            variant={isAside ? "default" : "filled"}
             loading={step.isPending && step.variables === name}
             disabled={step.isPending}
             onClick={() => step.mutate(name)}

@@ -13,7 +13,6 @@ import classes from "./kept-plan.module.css";
 
 /** Who decided what, what the node's reports say of it, and what changed since. */
 export function WhereItStands({ kept }: { kept: SavedPlan }) {
-  const isStale = (kept.stale?.length ?? 0) > 0;
   return (
     <QuestionCard title={sentence(kept)}>
       <ol className={classes.steps} aria-label="What was decided">
@@ -28,7 +27,7 @@ export function WhereItStands({ kept }: { kept: SavedPlan }) {
         />
         <Verified kept={kept} />
       </ol>
-      {isStale && <Stale kept={kept} />}
+      {isStale(kept) && <Stale kept={kept} />}
       {kept.in_force.map((node) => (
         <OnNode key={node.node_id} node={node} />
       ))}
@@ -46,8 +45,16 @@ export function WhereItStands({ kept }: { kept: SavedPlan }) {
   );
 }
 
-function sentence(kept: SavedPlan): string {
-  if ((kept.stale?.length ?? 0) > 0 && kept.state !== "in_force")
+type Standing = Pick<SavedPlan, "state" | "stale" | "in_force" | "node_id">;
+
+/** Whether a newer sample changed what the plan decided; of no interest once another plan took its place. */
+function isStale({ stale, state }: Pick<Standing, "stale" | "state">): boolean {
+  return (stale?.length ?? 0) > 0 && state !== "superseded";
+}
+
+/** Where the plan stands and what is next. */
+export function sentence(kept: Standing): string {
+  if (isStale(kept) && kept.state !== "in_force")
     return "The node has changed since this plan was computed: plan it again.";
   switch (kept.state) {
     case "draft":
@@ -55,7 +62,9 @@ function sentence(kept: SavedPlan): string {
     case "proposed":
       return "It waits for an approver.";
     case "approved":
-      return "Approved: put it in force, and install its files.";
+      return kept.node_id === null
+        ? "Approved. No node of this service can follow it: it was made without one, or its node was removed."
+        : "Approved: put it in force, and install its files.";
     case "superseded":
       return "A later plan took its place.";
     case "in_force": {
