@@ -9,8 +9,8 @@ export interface PageChange {
   planned: number;
 }
 
-/** Pages of one size now and as planned, over all NUMA nodes, the smallest size first. */
-export function pageChanges(plan: Plan): PageChange[] {
+/** Pages of each size now and as planned, over all NUMA nodes, the smallest size first; also of sizes without a page. */
+export function allPageSizes(plan: Plan): PageChange[] {
   const rows = plan.difference
     ? plan.difference.pools.map((pool) => ({ ...pool, planned: pool.planned_pages, now: pool.now_pages }))
     : plan.pools.map((pool) => ({ ...pool, planned: pool.pages, now: pool.present_pages }));
@@ -21,9 +21,12 @@ export function pageChanges(plan: Plan): PageChange[] {
     sum.planned += planned;
     sizes.set(pageBytes, sum);
   }
-  return [...sizes.values()]
-    .filter(({ now, planned }) => planned > 0 || (now ?? 0) > 0)
-    .sort((a, b) => a.pageBytes - b.pageBytes);
+  return [...sizes.values()].sort((a, b) => a.pageBytes - b.pageBytes);
+}
+
+/** The sizes of which there are pages, or will be. */
+export function pageChanges(plan: Plan): PageChange[] {
+  return allPageSizes(plan).filter(({ now, planned }) => planned > 0 || (now ?? 0) > 0);
 }
 
 /** The gain of each instance at the size the plan chose for it; the best one first. */

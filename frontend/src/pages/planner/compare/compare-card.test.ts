@@ -23,6 +23,18 @@ it("puts each figure of each plan into one row, with today beside it", () => {
   expect(row("How sure")?.values).toEqual(["medium", "high", null]);
 });
 
+it("says zero of a size of which the node has no page, and unknown where that was not read", () => {
+  const pool = (page_bytes: number, pages: number, present_pages: number | null) => ({
+    ...planOf().pools[0],
+    ...{ page_bytes, pages, present_pages },
+  });
+  const another = { shown: { plan: planOf({ pools: [pool(GIB, 8, 0)] }), verdict: null } };
+  const now = (present: number | null) =>
+    comparisonRows([another], planOf({ pools: [pool(2 ** 21, 9, 9), pool(GIB, 0, present)] }))[0]?.now;
+  expect(now(0)).toBe("0");
+  expect(now(null)).toBe("unknown");
+});
+
 it("knows the pages of a plan in force that was not saved here, and nothing else of it", () => {
   const pools = [
     { page_bytes: 2 ** 21, pages: 100, numa_node: 0 },

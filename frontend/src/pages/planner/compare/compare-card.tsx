@@ -12,7 +12,7 @@ import { TableScroll } from "@/components/ui/table-scroll";
 import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatCount } from "@/lib/units";
-import { answerTexts, pageChanges } from "../answer/plan-figures";
+import { allPageSizes, answerTexts, pageChanges } from "../answer/plan-figures";
 import classes from "./compare-card.module.css";
 
 const MOST_OTHERS = 3;
@@ -184,7 +184,8 @@ export function comparisonRows(
   return [
     ...sizes.map((pageBytes) => ({
       name: `Pages of ${pageSizeShort(pageBytes)}`,
-      now: formatCount(pages(today, pageBytes)?.now ?? null),
+      // Another plan may be of a size of which there is no page today: that is zero, and known.
+      now: formatCount(allPageSizes(today).find((change) => change.pageBytes === pageBytes)?.now),
       values: columns.map(({ shown, pages: known }) =>
         shown
           ? formatCount(pages(shown.plan, pageBytes)?.planned ?? 0)

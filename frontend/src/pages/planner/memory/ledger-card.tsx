@@ -32,5 +32,7 @@ export function LedgerCard({ shown, onResize, canResize }: LedgerCardProps) {
 export function ledgerTitle({ plan, verdict }: Pick<PlanPreview, "plan" | "verdict">): string {
   if (plan.shortfall) return plan.shortfall.reason;
   const total = formatBytes(plan.ledger.mem_total_bytes);
-  return `${formatBytes(verdict.available_planned_bytes ?? null)} of ${total} stays available to programs.`;
+  const left = verdict.available_planned_bytes ?? null;
+  if (left === null) return `How much of ${total} stays available to programs is not known.`;
+  return `${formatBytes(left)} of ${total} stays available to programs.`;
 }

@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { LedgerPart, Plan } from "@/api/types";
 import { drawnBytes, type MapBar } from "@/components/memory-map/memory-map-types";
 import { GIB } from "@/lib/units";
+import { previewOf } from "@/test/plan-fixture";
+import { ledgerTitle } from "./ledger-card";
 import { ledgerBars, ledgerMapParts } from "./ledger-parts";
 
 const part = (kind: LedgerPart["kind"], bytes: number, over: Partial<LedgerPart> = {}): LedgerPart => ({
@@ -79,4 +81,13 @@ describe("a plan that does not fit", () => {
     expect(bar?.parts.at(-1)).toMatchObject({ key: "missing", look: "missing", bytes: GIB });
     expect(drawnBytes(bar as MapBar)).toBe(3 * GIB);
   });
+});
+
+it("says in words that it is not known what programs can still get", () => {
+  expect(ledgerTitle(previewOf()).replaceAll("\u00a0", " ")).toBe(
+    "12 GiB of 64 GiB stays available to programs.",
+  );
+  expect(ledgerTitle(previewOf({}, { available_planned_bytes: null })).replaceAll("\u00a0", " ")).toBe(
+    "How much of 64 GiB stays available to programs is not known.",
+  );
 });
