@@ -133,9 +133,10 @@ test("a viewer is told which role a cluster's dump needs, and is not offered it"
   await expect(page.getByRole("alert")).toHaveCount(0);
 });
 
-for (const [where, x, y] of [
-  ["on the box for them", 0.5, 0.35],
-  ["beside it", 0.98, 0.97],
+for (const [where, at, x, y] of [
+  ["on the box for them", "/import", 0.5, 0.35],
+  ["beside it", "/import", 0.98, 0.97],
+  ["on another page", "/nodes", 0.5, 0.35],
 ] as const)
   test(`a kubectl dump that the mouse drops ${where} is read`, async ({ signedIn: page, fleet }) => {
     const { text, misfits } = dump();
@@ -143,8 +144,8 @@ for (const [where, x, y] of [
     try {
       const path = join(folder, "cluster.json");
       await writeFile(path, text);
-      await page.goto(`${fleet.server.url}/import`);
-      await expect(page.getByText("Drop files here, or")).toBeVisible();
+      await page.goto(fleet.server.url + at);
+      await expect(page.getByRole("heading", { level: 1, name: /^(Import|Nodes)$/ })).toBeVisible();
       const { width, height } = page.viewportSize() ?? { width: 0, height: 0 };
       // As the desktop's file manager does it: the browser itself gets the files.
       const browser = await page.context().newCDPSession(page);

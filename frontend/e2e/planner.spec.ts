@@ -424,7 +424,6 @@ test.describe("the planner", () => {
     });
     const api = { name: "api", resources: { requests: { memory: "1Gi" }, limits: { memory: "2Gi" } } };
     await dialog.getByLabel("Pods as JSON").fill("NAME READY");
-    await dialog.getByRole("button", { name: "Read the pods" }).click();
     await expect(dialog.getByRole("alert")).toBeVisible();
     const items = [
       pod("api-a", [api]),
@@ -434,7 +433,6 @@ test.describe("the planner", () => {
       pod("done", [api], "Succeeded"),
     ];
     await dialog.getByLabel("Pods as JSON").fill(JSON.stringify({ apiVersion: "v1", kind: "List", items }));
-    await dialog.getByRole("button", { name: "Read the pods" }).click();
     await expect(dialog.getByTestId("pods-found")).toHaveText("3 pods taken. Left out: 1 ended.");
     await dialog.getByRole("button", { name: "Add 2 workloads" }).click();
     const tenants = page.getByRole("group", { name: "Workload shop/api-7d9f4b6c5" });

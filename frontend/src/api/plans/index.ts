@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { slimDump } from "@/lib/kubernetes-objects";
 import { client, unwrap } from "../client";
 import type { PlanPreview, PlanSummary, SavedPlan, ScenarioDocument } from "../types";
 
@@ -158,7 +159,7 @@ export function useReadPods() {
       unwrap(
         client.POST("/api/v1/imports/kubernetes/workloads", {
           params: { query: { node_name: nodeName } },
-          body: text as unknown as Record<string, never>,
+          body: slimDump(text) as unknown as Record<string, never>,
           // It is JSON already, and the service says what is wrong with it.
           bodySerializer: (body) => body as unknown as string,
         }),

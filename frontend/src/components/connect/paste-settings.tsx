@@ -28,10 +28,9 @@ export function PasteSettings({ onRead }: { onRead: (found: PastedSettings) => v
         description="As the client prints it. A configuration file is read, too."
         rows={3}
         value=""
-        disabled={read.isPending}
         onChange={(event) => {
           const text = event.currentTarget.value;
-          if (text.trim() !== "") read.mutate(text, { onSuccess: onRead });
+          if (text.trim() !== "" && !read.isPending) read.mutate(text, { onSuccess: onRead });
         }}
       />
       <div role="status">

@@ -18,6 +18,7 @@ import {
 } from "@/components/ui/icons";
 import { LinkButton } from "@/components/ui/link-button";
 import { EmptyState, ErrorState, StateText } from "@/components/ui/states";
+import { leaveFiles } from "@/lib/dropped-files";
 import classes from "./app-layout.module.css";
 import { Logo } from "./logo";
 import { ServerAway } from "./server-away";
@@ -53,6 +54,7 @@ function Shell({ children }: { children: ReactNode }) {
   const [opened, { toggle, close }] = useDisclosure();
   const { data: session } = useQuery(sessionQuery());
   useFocusOnNavigation();
+  useDroppedFiles();
   return (
     <div className={classes.frame}>
       <a className="hp-skip-link" href="#content">
@@ -118,6 +120,30 @@ function useFocusOnNavigation() {
       }),
     [router],
   );
+}
+
+/** A browser leaves the page for a file that nobody takes: the page for files takes it, whichever page it was dropped on. */
+function useDroppedFiles() {
+  const router = useRouter();
+  useEffect(() => {
+    const withFiles = (take: (files: readonly File[]) => void) => (event: DragEvent) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      take([...event.dataTransfer.files]);
+    };
+    const over = withFiles(() => {});
+    const drop = withFiles((files) => {
+      if (router.latestLocation.pathname === "/import") return;
+      leaveFiles(files);
+      void router.navigate({ to: "/import" });
+    });
+    window.addEventListener("dragover", over);
+    window.addEventListener("drop", drop);
+    return () => {
+      window.removeEventListener("dragover", over);
+      window.removeEventListener("drop", drop);
+    };
+  }, [router]);
 }
 
 /** What is shown when the session cannot be read for another reason than being signed out. */

@@ -1,3 +1,5 @@
+import { slimObject } from "@/lib/kubernetes-objects";
+
 /** A file that was dropped, with its text. */
 export interface Dropped {
   name: string;
@@ -28,18 +30,8 @@ function clusterObjects(text: string): Json[] | null {
     if (typeof found.kind !== "string" || !KINDS.has(found.kind)) return null;
     const items = Array.isArray(found.items) ? (found.items as Json[]) : [found];
     const isCluster = items.some(({ kind, status }) => kind === "Node" || (kind === "Pod" && status));
-    return isCluster || found.kind.endsWith("List") ? items.map(slim) : null;
+    return isCluster || found.kind.endsWith("List") ? items.map(slimObject) : null;
   } catch {
     return null;
   }
-}
-
-const APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
-
-/** An object without what no rule reads and what is most of a dump: who set which field, and the images of a node. */
-function slim(object: Json): Json {
-  const { managedFields: _fields, annotations, ...metadata } = (object.metadata ?? {}) as Json;
-  const { [APPLIED]: _applied, ...kept } = (annotations ?? {}) as Json;
-  const { images: _images, ...status } = (object.status ?? {}) as Json;
-  return { ...object, metadata: { ...metadata, annotations: kept }, ...(object.status ? { status } : {}) };
 }

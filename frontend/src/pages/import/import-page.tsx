@@ -10,6 +10,7 @@ import { PageHeader } from "@/components/ui/page-header";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { ErrorState, StateText } from "@/components/ui/states";
+import { takeLeftFiles } from "@/lib/dropped-files";
 import { ClusterCard } from "./cluster-card";
 import { type Dropped, sortedOut } from "./dropped";
 import classes from "./import.module.css";
@@ -114,8 +115,8 @@ export function ImportPage() {
 }
 
 /**
- * Takes files that are dropped anywhere in the window: a browser leaves the page for a file that nobody takes. Says
- * whether some are being dragged over it.
+ * Takes files that are dropped anywhere in the window, and those that were dropped on another page before. Says whether
+ * some are being dragged over it.
  */
 function useDroppedFiles(onFiles: (files: readonly File[]) => void): boolean {
   const [isOver, setOver] = useState(false);
@@ -123,6 +124,7 @@ function useDroppedFiles(onFiles: (files: readonly File[]) => void): boolean {
   useEffect(() => {
     take.current = onFiles;
   });
+  useEffect(() => take.current(takeLeftFiles()), []);
   useEffect(() => {
     const withFiles = (handle: (event: DragEvent) => void) => (event: DragEvent) => {
       if (!event.dataTransfer?.types.includes("Files")) return;

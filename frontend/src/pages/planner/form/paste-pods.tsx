@@ -1,5 +1,4 @@
 import { Button, Modal, Stack, Textarea } from "@mantine/core";
-import { useState } from "react";
 import { useReadPods } from "@/api/plans";
 import { ErrorState, StateText } from "@/components/ui/states";
 import { type DatabaseForm, fromScenario, type TenantForm } from "../draft/planner-form";
@@ -16,13 +15,14 @@ interface PastePodsProps {
 
 /** What kubectl prints, read by the service: the rules are those of an import of the cluster. */
 export function PastePods({ opened, onClose, nodeName, onPods }: PastePodsProps) {
-  const [text, setText] = useState("");
   const read = useReadPods();
+  const take = (text: string) => {
+    if (text.trim() !== "" && !read.isPending) read.mutate({ text, nodeName });
+  };
   const add = (found: Found) => {
     const { form } = fromScenario({ tenants: found.tenants, databases: found.databases });
     // A node of the fleet brings its databases as they run; those of the pods would be them once more.
     onPods(form.tenants, nodeName === undefined ? form.databases : []);
-    setText("");
     read.reset();
   };
   return (
@@ -35,33 +35,28 @@ export function PastePods({ opened, onClose, nodeName, onPods }: PastePodsProps)
         </StateText>
         <Textarea
           label="Pods as JSON"
-          autosize
-          minRows={4}
-          maxRows={12}
+          rows={3}
           spellCheck={false}
-          value={text}
-          onChange={(event) => {
-            setText(event.currentTarget.value);
-            read.reset();
+          value=""
+          onChange={(event) => take(event.currentTarget.value)}
+          // Megabytes of it would be laid out for nothing.
+          onPaste={(event) => {
+            event.preventDefault();
+            take(event.clipboardData.getData("text"));
           }}
         />
+        <div role="status">
+          {read.isPending && <StateText>Reading.</StateText>}
+          {read.data && (
+            <StateText>
+              <span data-testid="pods-found">{foundText(read.data, nodeName)}</span>
+            </StateText>
+          )}
+        </div>
         {read.isError && <ErrorState error={read.error} bare />}
         {read.data && (
-          <StateText>
-            <span data-testid="pods-found">{foundText(read.data, nodeName)}</span>
-          </StateText>
-        )}
-        {read.data ? (
           <Button disabled={read.data.pods === 0} onClick={() => add(read.data)}>
             Add {read.data.tenants.length} {read.data.tenants.length === 1 ? "workload" : "workloads"}
-          </Button>
-        ) : (
-          <Button
-            disabled={text.trim() === ""}
-            loading={read.isPending}
-            onClick={() => read.mutate({ text, nodeName })}
-          >
-            Read the pods
           </Button>
         )}
       </Stack>
