@@ -203,6 +203,12 @@ test.describe("signing a plan", () => {
     await page.getByRole("button", { name: "Approve the proposed" }).click();
     await expect(page.getByText(/\d+ approved/)).toBeVisible();
     await page.goto(`${server.url}/plans?state=approved`);
-    await expect(page.getByRole("row")).not.toHaveCount(1);
+    const rows = page.getByRole("region", { name: "Kept plans" }).getByRole("row");
+    await expect(rows.nth(1)).toContainText("Approved");
+    await page.goto(`${server.url}/fleet-plans/${id}`);
+    await page.getByRole("button", { name: "Put the approved in force" }).click();
+    await expect(page.getByText(/\d+ put in force/)).toBeVisible();
+    await page.goto(`${server.url}/plans?state=in_force`);
+    await expect(rows.nth(1)).toContainText(/In force: /);
   });
 });
