@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tutorials import PAGES, replayed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_has_a_picture_that_is_there(page: Path) -> None:
+    pictures = re.findall(r"!\[[^]]{20,}\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert pictures
+    assert all((page.parent / name).is_file() for name in pictures)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

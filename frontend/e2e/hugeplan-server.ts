@@ -39,7 +39,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** What tests change in a report. */
-export interface RecordedReport {
+interface RecordedReport {
   machine_id: string;
   inventory: { numa_nodes: { id: number }[]; cpu?: object };
   sample: {

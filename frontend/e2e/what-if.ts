@@ -56,7 +56,7 @@ async function layYardstick(page: Page): Promise<void> {
   });
 }
 
-export interface WhatIf {
+interface WhatIf {
   /** From the key to the painted number of pages, ascending. */
   answersMs: number[];
   /** The same for the yardstick, measured in turn with the answers, ascending. */

@@ -96,7 +96,7 @@ export function nodesSearch(search: Search): NodesSearch {
   };
 }
 
-export interface FleetPlanSearch extends NodeSelection {
+interface FleetPlanSearch extends NodeSelection {
   /** A saved scenario to plan; without one, each node as it runs. */
   saved?: string;
   /** All nodes, where nothing else selects: never by itself. */

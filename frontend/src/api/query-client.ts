@@ -5,7 +5,7 @@ import { sessionKeys } from "./session";
 const MAX_RETRIES = 2;
 
 /** Only what may pass by itself is tried again: no answer, or a server error. */
-export function shouldRetry(failures: number, error: unknown): boolean {
+function shouldRetry(failures: number, error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
   return failures < MAX_RETRIES && (error.status === 0 || error.status >= 502);
 }

@@ -1,7 +1,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
 
-export const evidenceKeys = {
+const evidenceKeys = {
   published: ["evidence", "published"] as const,
   backtest: ["evidence", "backtest"] as const,
   poolShape: ["evidence", "pool-shape"] as const,

@@ -13,7 +13,7 @@ const REFRESH_MS = 30_000;
 /** More points than a chart has pixels to spare only cost. */
 const HISTORY_POINTS = 300;
 
-export const nodeKeys = {
+const nodeKeys = {
   all: ["nodes"] as const,
   list: (q: string) => ["nodes", "list", q] as const,
   selected: (query: NodeListQuery) => ["nodes", "selected", query] as const,
@@ -44,7 +44,7 @@ export function nodesQuery(q: string) {
 }
 
 /** What the server selects and sorts by. */
-export type NodeListQuery = Omit<NodesSearch, "down" | "view" | "columns"> & { descending?: boolean };
+type NodeListQuery = Omit<NodesSearch, "down" | "view" | "columns"> & { descending?: boolean };
 
 export function nodeListQuery({
   down,

@@ -14,7 +14,7 @@ export function asScenarioDocument(scenario: Record<string, unknown>): ScenarioD
   return scenario as unknown as ScenarioDocument;
 }
 
-export const planKeys = {
+const planKeys = {
   preview: (input: PreviewInput | null) => ["plans", "preview", input] as const,
   saved: (id: string) => ["plans", "saved", id] as const,
   list: ["plans", "list"] as const,

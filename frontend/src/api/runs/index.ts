@@ -1,7 +1,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { client, unwrap } from "../client";
 
-export const runKeys = {
+const runKeys = {
   list: (q: string) => ["runs", "list", q] as const,
   detail: (id: string) => ["runs", "detail", id] as const,
   compare: (ids: readonly string[]) => ["runs", "compare", ...ids] as const,

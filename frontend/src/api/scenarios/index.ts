@@ -3,7 +3,7 @@ import { client, unwrap } from "../client";
 import { asScenarioDocument, type PreviewInput } from "../plans";
 import { wholeList } from "../whole-list";
 
-export const scenarioKeys = {
+const scenarioKeys = {
   all: ["scenarios"] as const,
   list: ["scenarios", "list"] as const,
   detail: (id: string) => ["scenarios", "detail", id] as const,

@@ -3,7 +3,7 @@ import { client, unwrap } from "../client";
 import type { TokenCreate } from "../types";
 import { wholeList } from "../whole-list";
 
-export const tokenKeys = { list: ["tokens"] as const };
+const tokenKeys = { list: ["tokens"] as const };
 
 export function tokensQuery() {
   return queryOptions({

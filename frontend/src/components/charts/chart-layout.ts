@@ -137,7 +137,7 @@ export function smallestValue(rows: readonly ChartRow[], keys: readonly string[]
   return smallest;
 }
 
-export interface EndLabel {
+interface EndLabel {
   key: string;
   /** The x of the line's last point: lines that end at different x stand apart by themselves. */
   x: number;

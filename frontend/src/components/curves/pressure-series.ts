@@ -78,7 +78,7 @@ export function pointsBetween(points: readonly PressurePoint[], between: Between
   return points.filter((point) => point.lines_between === lines && waited.has(point.footprint_bytes));
 }
 
-export function betweenX(point: PressurePoint, between: Between): number {
+function betweenX(point: PressurePoint, between: Between): number {
   return between === "lines" ? point.lines_between : point.wait_ns;
 }
 

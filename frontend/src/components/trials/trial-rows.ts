@@ -1,7 +1,7 @@
 import type { Trial } from "@/api/types";
 import { formatBytes, formatCount, formatPercentChange } from "@/lib/units";
 
-export interface TrialRow {
+interface TrialRow {
   pages: string;
   /** Null where nothing was measured. */
   gain: string | null;

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { formatPages, pageSizeShort } from "@/lib/page-size";
+import { pageSizeShort } from "@/lib/page-size";
 import { formatAbsolute, formatBytes, formatBytesExact, formatRelative, UNKNOWN } from "@/lib/units";
 import { useNow } from "@/lib/use-now";
 import { Hint } from "./hint";
@@ -25,24 +25,6 @@ export function Bytes({ value, why }: { value: Maybe<number>; why?: string | nul
 export function PageSize({ bytes, why }: { bytes: Maybe<number>; why?: string | null }) {
   if (bytes === null || bytes === undefined) return <Unknown why={why} />;
   return <Hint label={formatBytesExact(bytes)}>{pageSizeShort(bytes)}</Hint>;
-}
-
-/** A page count with its size; the hint has the exact bytes. */
-export function Pages({
-  count,
-  pageBytes,
-  why,
-}: {
-  count: Maybe<number>;
-  pageBytes: number;
-  why?: string | null;
-}) {
-  if (count === null || count === undefined) return <Unknown why={why} />;
-  return (
-    <Hint label={`${formatBytes(count * pageBytes)} (${formatBytesExact(count * pageBytes)})`}>
-      {formatPages(count, pageBytes)}
-    </Hint>
-  );
 }
 
 /** A moment, relative to a clock that ticks, with the absolute time in its hint. */

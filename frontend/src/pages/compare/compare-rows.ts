@@ -20,9 +20,9 @@ export function runLetter(index: number): string {
 
 /** A run has the same marker in every chart. */
 export const RUN_MARKERS: readonly MarkerShape[] = ["circle", "square", "triangle", "diamond"];
-export const MOST_SERIES = 20;
+const MOST_SERIES = 20;
 
-export interface ComparedSeries {
+interface ComparedSeries {
   series: ChartSeries;
   curve: RunCurve;
 }

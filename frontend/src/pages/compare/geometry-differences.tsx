@@ -18,7 +18,7 @@ interface DifferenceRow {
 }
 
 /** The TLB levels of all runs, lined up; a value that a run lacks is null. */
-export function geometryRows(comparison: RunComparison): DifferenceRow[] {
+function geometryRows(comparison: RunComparison): DifferenceRow[] {
   const best = comparison.geometries.map((geometry) => bestLevels(geometry?.levels ?? []));
   const keyOf = (level: TlbLevel) => `${level.level}:${level.kind}:${level.page_bytes}`;
   const rows = new Map<string, TlbLevel>();

@@ -15,7 +15,7 @@ function labelOf(run: Run): string {
 }
 
 /** The options of the picker: what the search found, and what is chosen whether it was found or not. */
-export function runOptions(
+function runOptions(
   found: readonly Run[],
   known: readonly Run[],
   chosen: readonly string[],

@@ -13,7 +13,7 @@ import { formatPercentChange } from "@/lib/units";
 import { SourceLink } from "./source-link";
 
 /** Results that hold every word of the search, wherever it stands. */
-export function searchResults(items: readonly PublishedResult[], text: string): PublishedResult[] {
+function searchResults(items: readonly PublishedResult[], text: string): PublishedResult[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((item) => {
     const all = Object.values(item).join(" ").toLowerCase();

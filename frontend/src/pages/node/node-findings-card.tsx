@@ -11,12 +11,12 @@ import classes from "./node-findings-card.module.css";
 const RANK = { wrong: 0, attention: 1 } as const;
 
 /** Collectors that could not read their part: what depends on them is unknown, and not in order. */
-export function blindSpots(node: Pick<NodeDetail, "collectors">): NodeDetail["collectors"] {
+function blindSpots(node: Pick<NodeDetail, "collectors">): NodeDetail["collectors"] {
   return node.collectors.filter(({ status }) => status !== "ok" && status !== "skipped");
 }
 
 /** The card's title: how much is wrong, and how much could not be judged. */
-export function findingsTitle(node: Pick<NodeDetail, "findings" | "collectors">): string {
+function findingsTitle(node: Pick<NodeDetail, "findings" | "collectors">): string {
   const wrong = node.findings.filter(({ state }) => state === "wrong").length;
   const attention = node.findings.length - wrong;
   const blind = blindSpots(node).length;

@@ -18,7 +18,7 @@ import { readForm, toScenario } from "./draft/planner-form";
 import { formInFragment } from "./live/use-address";
 
 /** What leads from one draft to the next: of the newest draft, as a part of the page may not have been drawn since. */
-export type DraftChange = (newest: Draft) => Draft;
+type DraftChange = (newest: Draft) => Draft;
 
 type HistoryAction =
   | { kind: "edit"; change: DraftChange; atMs: number }

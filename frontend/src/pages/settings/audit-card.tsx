@@ -17,7 +17,7 @@ import { ACTION_CHOICES, actionWords } from "./audit-words";
 const TYPING_MS = 250;
 
 /** Details as "name: ci, role: viewer"; nested values as JSON. */
-export function detailText(detail: AuditEntry["detail"]): string {
+function detailText(detail: AuditEntry["detail"]): string {
   return Object.entries(detail)
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)

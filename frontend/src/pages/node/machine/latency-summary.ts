@@ -3,7 +3,7 @@ import { curveBacking, curveShort, measuredCurves, missingCurves } from "@/compo
 import { backingLabel } from "@/lib/page-size";
 import { formatBytes, formatNsWithin, formatPercentChange } from "@/lib/units";
 
-export interface LatencySaving {
+interface LatencySaving {
   backing: string;
   /** The backing's short name: "THP", "2M". */
   short: string;

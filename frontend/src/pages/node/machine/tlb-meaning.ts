@@ -10,7 +10,7 @@ function walkNs(penalties: readonly Penalty[], pageBytes: number): number | null
 }
 
 /** How much shorter a page walk is with a size than with base pages, as measured; null where either is unknown. */
-export function walkSaving(
+function walkSaving(
   penalties: readonly Penalty[],
   basePageBytes: number,
   pageBytes: number,

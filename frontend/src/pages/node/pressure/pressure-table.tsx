@@ -17,7 +17,7 @@ interface Column {
 }
 
 /** What lies between two accesses: lines without a wait first, then waits. */
-export function pressureColumns(points: readonly PressurePoint[]): Column[] {
+function pressureColumns(points: readonly PressurePoint[]): Column[] {
   const columns = new Map<string, Column>();
   for (const { lines_between: lines, wait_ns: waitNs } of points) {
     columns.set(`${lines}:${waitNs}`, { lines, waitNs });

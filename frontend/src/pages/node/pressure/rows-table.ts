@@ -110,7 +110,7 @@ export function rowsFinding(pivot: RowsPivot): string {
 }
 
 /** The cases that differ in nothing but the number of workers, as one line of a chart each. */
-export interface RowsFamily {
+interface RowsFamily {
   name: string;
   cases: RowsCase[];
 }

@@ -41,12 +41,12 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-export function walkCurves(run: Pick<RunDetail, "curves">): RunCurve[] {
+function walkCurves(run: Pick<RunDetail, "curves">): RunCurve[] {
   return run.curves.filter((curve) => curve.section === "walks").sort(byBacking);
 }
 
 /** How much slower the farthest NUMA node is than the one measured on, or how far walks overlap. */
-export function walksFinding(run: Pick<RunDetail, "curves" | "walks_cpu_node">): string {
+function walksFinding(run: Pick<RunDetail, "curves" | "walks_cpu_node">): string {
   const base = walkCurves(run).filter((curve) => curve.backing_kind === "base");
   const median = (xName: string, x: number) =>
     base.find((curve) => curve.x_name === xName)?.points.find((point) => point.x === x)?.ns_p50 ?? null;

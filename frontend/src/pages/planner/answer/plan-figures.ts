@@ -2,7 +2,7 @@ import type { Gain, Plan, Verdict } from "@/api/types";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatChance, formatCount, formatNsInterval, formatPercentChange } from "@/lib/units";
 
-export interface PageChange {
+interface PageChange {
   pageBytes: number;
   /** Null when it is not known. */
   now: number | null;
@@ -30,7 +30,7 @@ export function pageChanges(plan: Plan): PageChange[] {
 }
 
 /** The gain of each instance at the size the plan chose for it; the best one first. */
-export function chosenGains(plan: Plan): Gain[] {
+function chosenGains(plan: Plan): Gain[] {
   return plan.gains
     .filter((gain) => gain.is_chosen && gain.backing_kind !== "base")
     .sort((a, b) => b.saving_ns_per_operation.likely - a.saving_ns_per_operation.likely);

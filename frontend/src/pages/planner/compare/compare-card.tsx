@@ -18,7 +18,7 @@ import classes from "./compare-card.module.css";
 const MOST_OTHERS = 3;
 
 /** A plan with what the service says of it. */
-export interface Planned {
+interface Planned {
   plan: Plan;
   verdict: Verdict | null;
 }

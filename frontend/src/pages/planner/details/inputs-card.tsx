@@ -19,7 +19,7 @@ interface InputRow {
 const RANK: Partial<Record<Source, number>> = { unknown: 0, assumed: 1, catalogue: 2, cpuid: 3 };
 
 /** Every input that a figure of the plan rests on, once; what is least certain comes first. */
-export function inputRows(plan: Plan): InputRow[] {
+function inputRows(plan: Plan): InputRow[] {
   const rows = new Map<string, InputRow>();
   const add = (of: string, changes: string, terms: readonly Term[]) => {
     for (const { name, value, source } of terms) {

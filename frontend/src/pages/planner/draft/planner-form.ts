@@ -83,7 +83,7 @@ export type ChangeForm = (change: (newest: PlannerForm) => PlannerForm) => void;
 export type DatabaseForm = z.infer<typeof databaseForm>;
 export type TenantForm = z.infer<typeof tenantForm>;
 
-export const DEFAULT_MEMORY = "64GiB";
+const DEFAULT_MEMORY = "64GiB";
 
 export function newDatabase(taken: readonly DatabaseForm[], engine = "postgresql"): DatabaseForm {
   return { name: freeName("main", "db", taken), engine, settings: {} };

@@ -143,7 +143,7 @@ const RESERVE_AT = [
 ];
 
 /** A share as it stands in the form ("1%", "0.01") in per cent; null where it is not one. */
-export function shareToPercent(text: string | undefined): number | null {
+function shareToPercent(text: string | undefined): number | null {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(%?)\s*$/.exec(text ?? "");
   if (!match) return null;
   return Number((Number(match[1]) * (match[2] ? 1 : 100)).toPrecision(12));

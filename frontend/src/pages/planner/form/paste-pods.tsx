@@ -65,7 +65,7 @@ export function PastePods({ opened, onClose, nodeName, onPods }: PastePodsProps)
 }
 
 /** What is taken and what is not, each with its count. */
-export function foundText(found: Found, nodeName: string | undefined): string {
+function foundText(found: Found, nodeName: string | undefined): string {
   const names = Object.keys(found.elsewhere);
   const elsewhere = Object.values(found.elsewhere).reduce((sum, count) => sum + count, 0);
   const databases =

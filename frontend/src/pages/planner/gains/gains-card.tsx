@@ -106,7 +106,7 @@ function GainChart({ instance, gains, plan }: GainChartProps) {
   );
 }
 
-export function gainsTitle(gains: readonly Gain[], instance: string): string {
+function gainsTitle(gains: readonly Gain[], instance: string): string {
   const chosen = gains.find((gain) => gain.is_chosen);
   const best =
     chosen ??
@@ -125,7 +125,7 @@ export function gainsTitle(gains: readonly Gain[], instance: string): string {
 }
 
 /** What a single measurement will show: the range with its noise. Empty where that noise is not known. */
-export function oneMeasurement({ one_measurement: shown }: Gain): string {
+function oneMeasurement({ one_measurement: shown }: Gain): string {
   if (!shown) return "";
   const [low, high] = [shown.low, shown.high].map((ratio) => formatPercentChange(ratio - 1));
   return `One measurement on a quiet machine will show ${low} to ${high}. `;

@@ -5,7 +5,7 @@ import { asApiError } from "@/api/problem";
 import type { PlanPreview } from "@/api/types";
 import { Asker } from "./asker";
 
-export interface LivePlan {
+interface LivePlan {
   /** The newest plan that could be computed for this node; null before the first. */
   shown: PlanPreview | null;
   /** What was asked last: `shown` answers it unless there is an error. */
