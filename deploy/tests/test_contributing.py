@@ -174,6 +174,17 @@ def test_each_example_has_a_check() -> None:
     assert set(examples()) == set(CHECKS)
 
 
+def test_the_tests_that_it_names_are_there() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:backend|agent|deploy)/[\w/]*tests/[\w/.]+)", text)
+    assert len(named) >= 8
+    assert [path for path in named if not (REPOSITORY / path).exists()] == []
+    sources = "".join(path.read_text() for path in (REPOSITORY / "backend/tests/planner/demand").rglob("test_*.py"))
+    promises = re.findall(r"`(test_\w+)`", text)
+    assert promises
+    assert [name for name in promises if f"def {name}(" not in sources] == []
+
+
 @pytest.mark.parametrize("title", CHECKS)
 def test_the_example_applies_and_works(title: str, tmp_path: Path) -> None:
     diff = examples()[title]

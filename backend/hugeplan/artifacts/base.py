@@ -61,6 +61,11 @@ class Artifact:
     recommended: bool = False
     step: int | None = None
 
+    @property
+    def place(self) -> str:
+        """Where it lies in a folder of the plan's files: a step has a folder of its own."""
+        return f"{'alternatives/' if self.step is None else f'{self.step}-'}{self.kind}/{self.filename}"
+
 
 Renderer = Callable[[Plan, PlanRequest], Iterable[Artifact]]
 

@@ -69,7 +69,7 @@ def bundle(
     PlannerError for a file that may not be handed out.
     """
     require_sound(artifacts)
-    files = [BundleFile(path_of(a), a.content, a.media_type == "text/x-shellscript") for a in artifacts]
+    files = [BundleFile(a.place, a.content, a.media_type == "text/x-shellscript") for a in artifacts]
     recommended = [a for a in artifacts if a.recommended]
     files += [
         BundleFile("README.md", _readme(node, headline, artifacts, provenance, group)),
@@ -85,13 +85,6 @@ def _named(script: str, provenance: Provenance | None) -> str:
     if provenance is None:
         return script
     return with_first_line(script, "text/x-shellscript", provenance.line(), member="")
-
-
-def path_of(artifact: Artifact) -> str:
-    """Where a file lies in the bundle."""
-    if artifact.recommended and artifact.step is not None:
-        return f"{artifact.step}-{artifact.kind}/{artifact.filename}"
-    return f"alternatives/{artifact.kind}/{artifact.filename}"
 
 
 def as_zip(files: Sequence[BundleFile]) -> bytes:
@@ -138,10 +131,11 @@ def _readme(
         *(_for_a_group(node, group) if group else ()),
         *(() if provenance is None else ("", f"{markdown(provenance.line())}; digest {provenance.digest}")),
         "",
-        "Apply the numbered folders in the order of their numbers; each row says what must be restarted. Then run",
-        "`sh verify.sh` on the node: it only reads, and it fails while the pools or an installed file are not in",
-        "force. `roll-back.sh` lists the ways back with the counts that were there. Use one way to reserve the pages:",
-        "the alternatives do the same elsewhere, and two of them contradict each other as soon as one is changed.",
+        "Apply the numbered folders in the order of their numbers. Commands of a file are run in its folder; each row",
+        "says what must be restarted. Then run `sh verify.sh` on the node: it only reads, and it fails while the pools",
+        "or an installed file are not in force. `roll-back.sh` lists the ways back with the counts that were there.",
+        "Use one way to reserve the pages: the alternatives do the same elsewhere, and two of them contradict each",
+        "other as soon as one is changed.",
         "",
         *_left_to_you(artifacts),
         "## Recommended",
@@ -153,7 +147,7 @@ def _readme(
         where = (
             f"`{a.path}`" if a.path else "the cluster" if a.content and "kubectl" in a.install else "see its commands"
         )
-        lines.append(f"| {a.step} | `{path_of(a)}` | {markdown(a.summary)} | {where} | {_RESTARTS[a.restart]} |")
+        lines.append(f"| {a.step} | `{a.place}` | {markdown(a.summary)} | {where} | {_RESTARTS[a.restart]} |")
     for a in recommended:
         lines += ["", f"### {a.step}. {a.kind}", "", *_commands(a)]
     others = [a for a in artifacts if not a.recommended]
@@ -168,9 +162,7 @@ def _readme(
             "|---|---|---|---|",
         ]
         for a in others:
-            lines.append(
-                f"| `{path_of(a)}` | {markdown(a.summary)} | {markdown(a.avoid_when)} | {_RESTARTS[a.restart]} |"
-            )
+            lines.append(f"| `{a.place}` | {markdown(a.summary)} | {markdown(a.avoid_when)} | {_RESTARTS[a.restart]} |")
         for a in others:
             lines += ["", f"### {a.kind}", "", *_commands(a)]
     return "\n".join([*lines, ""])
@@ -179,7 +171,7 @@ def _readme(
 def _left_to_you(artifacts: Sequence[Artifact]) -> tuple[str, ...]:
     """A paragraph per database whose pods no known object makes: no step patches anything for it."""
     forms = (a for a in artifacts if a.kind.startswith(SNIPPET))
-    return tuple(f"**Left to you:** {markdown(a.summary)} See `{path_of(a)}`.\n" for a in forms)
+    return tuple(f"**Left to you:** {markdown(a.summary)} See `{a.place}`.\n" for a in forms)
 
 
 def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:

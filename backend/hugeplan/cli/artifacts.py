@@ -13,6 +13,7 @@ from hugeplan.artifacts import Artifact, Platform, outside, refused, render, wit
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
+from hugeplan.cli.files import write_bundle
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 
 EPILOG: Final = """\
@@ -54,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     artifacts = rendered(document, arguments.platform, force=arguments.force)
     files = bundle(document.plan.node, document.plan.headline, artifacts)
     if arguments.out is not None:
-        _write(files, Path(arguments.out))
+        write_bundle(files, Path(arguments.out), "--out")
+        print(f"{len(files)} files in {arguments.out}; begin with {Path(arguments.out) / 'README.md'}")
     if arguments.zip is not None:
         _write_zip(files, Path(arguments.zip))
     if arguments.diff is not None:
@@ -85,25 +87,6 @@ def rendered(document: PlanDocument, platform: str | None, *, force: bool) -> tu
     if chosen is not None:
         raise InputError("--platform: this document of the service has no request; write one with hugeplan plan --json")
     return document.artifacts
-
-
-def _write(files: Sequence[BundleFile], folder: Path) -> None:
-    """Write what differs; files of an earlier bundle that the plan no longer has are named, not deleted."""
-    try:
-        for file in files:
-            path = folder / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists() or path.read_text(encoding="utf-8") != file.text:
-                path.write_text(file.text, encoding="utf-8")
-            path.chmod(0o755 if file.executable else 0o644)
-        known = {file.path for file in files}
-        for part in ("recommended", "alternatives"):
-            for path in sorted((folder / part).rglob("*")):
-                if path.is_file() and path.relative_to(folder).as_posix() not in known:
-                    sys.stderr.write(f"hugeplan artifacts: {path}: not a file of this plan any more\n")
-    except OSError as error:
-        raise InputError(f"--out {folder}: {error.strerror}") from error
-    print(f"{len(files)} files in {folder}; begin with {folder / 'README.md'}")
 
 
 def _write_zip(files: Sequence[BundleFile], path: Path) -> None:

@@ -1,15 +1,18 @@
-"""Reading files that a user names: every failure is one line."""
+"""Reading and writing files that a user names: every failure is one line."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hugeplan.cli import InputError
 
 if TYPE_CHECKING:
+    from hugeplan.artifacts.bundle import BundleFile
     from hugeplan.documents.tlbbench import TlbbenchDocument
     from hugeplan.planner.model import HardwareFacts
 
@@ -67,3 +70,21 @@ def read_run(path: str) -> HardwareFacts:
     from hugeplan.hardware.curves import hardware_facts_of  # noqa: PLC0415 - imports the document's models
 
     return hardware_facts_of(read_document(path))
+
+
+def write_bundle(files: Sequence[BundleFile], folder: Path, option: str) -> None:
+    """Write what differs; a file of an earlier bundle that the plan no longer has is named, not deleted."""
+    known = {folder / file.path for file in files}
+    try:
+        for file in files:
+            path = folder / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists() or path.read_bytes() != file.text.encode():
+                path.write_bytes(file.text.encode())
+            path.chmod(0o755 if file.executable else 0o644)
+        for path in sorted(folder.rglob("*")):
+            is_of_a_step = re.match(r"alternatives/|\d+-", path.relative_to(folder).as_posix())
+            if is_of_a_step and path.is_file() and path not in known:
+                sys.stderr.write(f"hugeplan: {path}: not a file of this plan any more\n")
+    except OSError as error:
+        raise InputError(f"{option} {folder}: {error.strerror}") from error

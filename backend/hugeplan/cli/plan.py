@@ -20,11 +20,11 @@ examples:
   kubectl get nodes,pods,pvc,configmaps -A -o json | hugeplan plan -
   hugeplan plan --prometheus http://prometheus.example:9090
   hugeplan plan --node this
-  hugeplan plan --node this --postgresql shared_buffers=8GB,max_connections=200 --tenant "app:6GiB x 4"
+  hugeplan plan --node this --postgresql shared_buffers=8GB,max_connections=200 --workload "app:6GiB x 4"
   hugeplan plan --node this --postgresql port=5433,shared_buffers=8GB
 
 --node this starts from what runs on this machine. Without a database it plans those that run, with the settings that
-could be read. A --tenant with the name of a workload that runs replaces it; others are added.
+could be read. A --workload with the name of a workload that runs replaces it; others are added.
 An engine's option takes its settings; name, version, connections, numa_node and page_size describe the instance.
 Whatever it does not name (version, connections, every other setting) is taken from the server that runs here. Where
 several run, choose with port=5433, pid=812 or data_directory=/srv/pg; server=new describes one that does not run yet.
@@ -44,7 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--node", metavar="this", help="this: plan for the machine the command runs on")
     parser.add_argument("--tlbbench", metavar="FILE", help="a tlbbench document measured on the node")
     parser.add_argument(
-        "--tenant", action="append", default=[], metavar="NAME:SIZE[ x COUNT]", help="another workload; may be repeated"
+        "--workload",
+        "--tenant",
+        dest="workloads",
+        action="append",
+        default=[],
+        metavar="NAME:SIZE[ x COUNT]",
+        help="another workload; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print the plan and its files as one JSON object")
     parser.add_argument("--artifacts", metavar="DIR", help="write the plan's files into this folder")
@@ -80,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_beside(arguments: argparse.Namespace, source: str) -> None:
-    """Nodes, databases and tenants come from the source alone."""
+    """Nodes, databases and workloads come from the source alone."""
     engines = any(getattr(arguments, f"engine_{name}") for name in ENGINES)
     scenario = arguments.prometheus is not None and arguments.scenario is not None
-    if scenario or arguments.node is not None or arguments.tlbbench is not None or arguments.tenant or engines:
+    if scenario or arguments.node is not None or arguments.tlbbench is not None or arguments.workloads or engines:
         raise InputError(f"give {source} alone: nodes, databases and workloads come from there")

@@ -102,13 +102,13 @@ def _benefit(plan: Plan) -> list[str]:
         if gain is None or gain.speedup is None:
             continue
         if gain.measured_here is not None:
-            lines.append(f"It buys {instance.name} throughput, {gain.measured_here.text}.")
+            lines.append(f"It buys the database {instance.name} throughput, {gain.measured_here.text}.")
             continue
         low, likely, high = (x - 1 for x in (gain.speedup.low, gain.speedup.likely, gain.speedup.high))
         weakest = next((term for term in gain.inputs if term.source.value in {"unknown", "assumed"}), None)
         because = "" if weakest is None else f": {weakest.name} is {weakest.source.value}"
         lines.append(
-            f"It buys {instance.name} {format_change(likely)} throughput, likely"
+            f"It buys the database {instance.name} {format_change(likely)} throughput, likely"
             f" ({format_change(low, '')} to {format_change(high)});"
             f" confidence is {gain.confidence.value}{because}."
         )
@@ -183,10 +183,10 @@ def _recommended(artifacts: Sequence[Artifact]) -> list[Artifact]:
 
 def _steps(artifacts: Sequence[Artifact]) -> list[str]:
     own = _recommended(artifacts)
-    lines = ["Write the files with --artifacts DIR, go there, then:"] if own else []
-    for number, item in enumerate(own, 1):
+    lines = ["Write the files with --artifacts DIR. Each step is made in its own folder there:"] if own else []
+    for item in own:
         restart = _RESTARTS.get(item.restart)
-        lines.append(f"{number}. {item.summary}{f' ({restart})' if restart else ''}")
+        lines.append(f"{item.place.partition('/')[0]}: {item.summary}{f' ({restart})' if restart else ''}")
         lines += _prompted(item.install)
     return lines
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hugeplan.cli import InputError, status_of_plans
+from hugeplan.cli.files import write_bundle
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
@@ -39,7 +40,7 @@ def print_answer(inventory: Inventory, arguments: argparse.Namespace) -> int:
         raise InputError(f"no node in {inventory.source}" + (f": {kinds}" if kinds else ""))
     found = answer(inventory)
     if arguments.artifacts is not None:
-        write_artifacts(found, Path(arguments.artifacts))
+        write_artifacts(found, Path(arguments.artifacts), force=arguments.force)
     if arguments.json:
         print(json.dumps(inventory_document(found), ensure_ascii=False, allow_nan=False))
     else:
@@ -53,16 +54,20 @@ def exit_status(found: FleetAnswer) -> int:
     return status_of_plans(fits, wrong=any(one.state is State.WRONG for one in found.all_findings))
 
 
-def write_artifacts(found: FleetAnswer, folder: Path) -> None:
-    """One folder per planned node: its whole plan as JSON, and the files that apply it where it is known to fit."""
+def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
+    """One folder per planned node: its whole plan as JSON, and the files that apply it.
+
+    A plan that is not known to fit has none without ``force``.
+    """
     from hugeplan.artifacts import refused, render, withheld  # noqa: PLC0415 - most answers are only printed
+    from hugeplan.artifacts.bundle import bundle  # noqa: PLC0415
     from hugeplan.artifacts.outside import folder_name  # noqa: PLC0415
 
     taken: set[str] = set()
     for node in found.nodes:
         if node.plan is None:
             continue
-        reason = refused(node.plan, node.request) or withheld(node.plan)
+        reason = refused(node.plan, node.request) or (None if force else withheld(node.plan))
         if reason is not None:
             sys.stderr.write(f"hugeplan plan: {node.node.facts.name}: {reason}\n")
         own = folder / folder_name(node.node.facts.name, taken)
@@ -71,12 +76,10 @@ def write_artifacts(found: FleetAnswer, folder: Path) -> None:
             (own / "plan.json").write_text(
                 json.dumps(asdict(node.plan), indent=2, ensure_ascii=False), encoding="utf-8"
             )
-            for artifact in render(node.plan, node.request):
-                target = own / artifact.filename
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(artifact.content, encoding="utf-8")
         except OSError as error:
             raise InputError(f"--artifacts {own}: {error.strerror}") from error
+        if artifacts := render(node.plan, node.request, force=force):
+            write_bundle(bundle(node.plan.node, node.plan.headline, artifacts), own, "--artifacts")
 
 
 def plan_prometheus(arguments: argparse.Namespace) -> int:

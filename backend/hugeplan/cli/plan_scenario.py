@@ -10,9 +10,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
-from hugeplan.artifacts import Artifact, refused, render, withheld
+from hugeplan.artifacts import refused, render, withheld
+from hugeplan.artifacts.bundle import bundle
 from hugeplan.cli import EXIT_WRONG_INPUT, InputError, status_of_plans
-from hugeplan.cli.files import read_run
+from hugeplan.cli.files import read_run, write_bundle
 from hugeplan.cli.plan_answer import plan_answer
 from hugeplan.cli.plan_basis import basis_document, basis_lines
 from hugeplan.cli.plan_text import plan_text
@@ -30,7 +31,7 @@ from hugeplan.scenario_file.quantities import parse_page_choice, parse_quantity
 
 _INSTANCE_KEYS: Final = ("name", "version", "connections", "numa_node", "page_size", "runs_as")
 _CHOICE_KEYS: Final = ("port", "pid", "data_directory", "server")
-_TENANT: Final = re.compile(r"^(?P<name>[^:]+):\s*(?P<size>[^x]+?)\s*(?:x\s*(?P<count>\d+))?$")
+_WORKLOAD: Final = re.compile(r"^(?P<name>[^:]+):\s*(?P<size>[^x]+?)\s*(?:x\s*(?P<count>\d+))?$")
 
 
 def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
@@ -45,7 +46,7 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
     why_not = refused(found, request) or (None if arguments.force else withheld(found))
     artifacts = render(found, request, force=arguments.force)
     if arguments.artifacts is not None and why_not is None:
-        _write(artifacts, Path(arguments.artifacts))
+        write_bundle(bundle(found.node, found.headline, artifacts), Path(arguments.artifacts), "--artifacts")
     if arguments.json:
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -73,14 +74,14 @@ def exit_status(found: Plan) -> int:
 def _request(arguments: argparse.Namespace, text: str | None) -> tuple[PlanRequest, dict[str, Basis]]:
     databases = _databases(arguments)
     if text is not None:
-        if arguments.node is not None or databases or arguments.tenant:
+        if arguments.node is not None or databases or arguments.workloads:
             raise InputError("give a scenario file, or --node this with databases and workloads, not both")
         return _from_file(arguments.scenario, text, arguments.tlbbench), {}
     if arguments.node is None:
         raise InputError("give a scenario file, or --node this")
     if arguments.node != "this":
         raise InputError(f"--node: {arguments.node!r} is not valid; expected this")
-    tenants = tuple(parse_tenant(text) for text in arguments.tenant)
+    workloads = tuple(parse_workload(text) for text in arguments.workloads)
     node, sample = observe(hardware=None if arguments.tlbbench is None else read_run(arguments.tlbbench))
     context = DemandContext.of_node(node)
     if databases:
@@ -88,7 +89,7 @@ def _request(arguments: argparse.Namespace, text: str | None) -> tuple[PlanReque
     else:
         instances = as_it_runs(sample, context)
         basis = basis_of_running(instances, sample)
-    return PlanRequest(node=node, tenants=tenants, databases=instances, sample=sample), basis
+    return PlanRequest(node=node, tenants=workloads, databases=instances, sample=sample), basis
 
 
 def _from_file(path: str, text: str, run: str | None) -> PlanRequest:
@@ -158,23 +159,14 @@ def _count(text: str | None, field: str, most: int) -> int | None:
     return None if text is None else parse_whole_number(text, 0, most, field)
 
 
-def parse_tenant(text: str) -> Tenant:
+def parse_workload(text: str) -> Tenant:
     """``app:6GiB x 4`` as four replicas that request 6 GiB each."""
-    found = _TENANT.match(text.strip())
+    found = _WORKLOAD.match(text.strip())
     if found is None:
-        raise PlannerError("--tenant", text, "NAME:SIZE or NAME:SIZE x COUNT, such as app:6GiB x 4")
+        raise PlannerError("--workload", text, "NAME:SIZE or NAME:SIZE x COUNT, such as app:6GiB x 4")
     try:
         size = parse_quantity(found["size"])
     except PlannerError as error:
-        raise PlannerError("--tenant", text, error.expected) from error
-    count = parse_whole_number(found["count"] or "1", 0, 10_000, "--tenant count")
+        raise PlannerError("--workload", text, error.expected) from error
+    count = parse_whole_number(found["count"] or "1", 0, 10_000, "--workload count")
     return Tenant(name=found["name"].strip(), kind="service", count=count, request_bytes=size, limit_bytes=size)
-
-
-def _write(artifacts: tuple[Artifact, ...], folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for artifact in artifacts:
-            (folder / artifact.filename).write_text(artifact.content, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--artifacts {folder}: {error.strerror}") from error

@@ -191,17 +191,8 @@ def _chosen(
     described: Sequence[Described], running: Sequence[ObservedDatabase], context: DemandContext
 ) -> list[ObservedDatabase | None]:
     """The server of each instance, None where it is a new one."""
-    found: dict[int, ObservedDatabase | None] = {}
-    for index, one in enumerate(described):
-        if one.choice.is_new:
-            found[index] = None
-        elif one.instance.runs_as is not None or one.choice.words:
-            found[index] = _named(one, _of_engine(running, one.instance.engine))
-    named = [d for d in found.values() if d is not None]
-    for server in named:
-        if named.count(server) > 1:
-            raise InputError(f"--{server.engine}: two options name one server: {server_name(server)}")
-    taken = {d.key for d in named}
+    found = _chosen_by_words(described, running)
+    taken = {d.key for d in found.values() if d is not None}
     for index, one in enumerate(described):
         if index in found:
             continue
@@ -212,6 +203,23 @@ def _chosen(
         found[index] = left[0] if left else None
         taken |= {d.key for d in left}
     return [found[index] for index in range(len(described))]
+
+
+def _chosen_by_words(
+    described: Sequence[Described], running: Sequence[ObservedDatabase]
+) -> dict[int, ObservedDatabase | None]:
+    """The servers that options name, by the option's place; None for a new one. InputError where two name one."""
+    found: dict[int, ObservedDatabase | None] = {}
+    for index, one in enumerate(described):
+        if one.choice.is_new:
+            found[index] = None
+        elif one.instance.runs_as is not None or one.choice.words:
+            found[index] = _named(one, _of_engine(running, one.instance.engine))
+    named = [d for d in found.values() if d is not None]
+    for server in named:
+        if named.count(server) > 1:
+            raise InputError(f"--{server.engine}: two options name one server: {server_name(server)}")
+    return found
 
 
 def _named(one: Described, own: Sequence[ObservedDatabase]) -> ObservedDatabase:

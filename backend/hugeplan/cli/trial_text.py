@@ -17,7 +17,7 @@ _QUIET_SHARE: Final = 0.1
 
 
 def percent(interval: Interval) -> str:
-    """``+7.5 % (+6.4 to +8.6)``."""
+    """``+7.5 % (+6.6 to +8.4)``."""
     if not math.isfinite(interval.width):
         return f"{format_change(interval.likely / 100)} (too few blocks for an interval)"
     low, likely, high = (value / 100 for value in (interval.low, interval.likely, interval.high))

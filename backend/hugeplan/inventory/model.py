@@ -1,4 +1,4 @@
-"""What every source of an inventory answers: nodes with their databases, tenants, and what the source cannot tell."""
+"""What every source of an inventory answers: nodes with their databases, workloads, and what the source cannot tell."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ A tour, in the order of the pipeline (each package uses only those above it; `.i
 
 1. ``model``         what goes in (node, sample, scenario) and what comes out (plan); ``units``, ``pages``, ``errors``.
 2. ``demand``        what each engine needs: segments, pages, private memory. One file per engine in ``demand/engines``.
-3. ``risk``          what tenants use, from their history; the probability that ordinary memory runs out; the forecast.
-4. ``observation``   the node as it is: parts that sum to MemTotal, workloads as tenants, databases that run.
-5. ``memory``        the ledger of the node: kernel, reservations, tenants, page tables, pools; Kubernetes arithmetic.
+3. ``risk``          what workloads use, from their history; how likely ordinary memory runs out; the forecast.
+4. ``observation``   the node as it is: parts that sum to MemTotal, workloads and databases that run.
+5. ``memory``        the ledger of the node: kernel, reservations, workloads, page tables, pools; Kubernetes arithmetic.
 6. ``gain``          what a page size saves: accesses per operation, TLB misses, cost of a page walk, ns per operation.
 7. ``pool_benefit``  what more buffer pool buys, from a throughput table or a working set.
 8. ``choice``        candidates with scores, page sizes and buffer pools that fit together; the optimiser.

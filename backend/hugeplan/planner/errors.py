@@ -65,7 +65,7 @@ class NodeFactsError(PlannerError):
 
 
 class TenantError(PlannerError):
-    """A tenant that cannot be accounted for."""
+    """A workload that cannot be accounted for."""
 
 
 class PolicyError(PlannerError):

@@ -1,6 +1,6 @@
 """From the scenario document to the planner's dataclasses.
 
-Contradictions that the document's own types cannot see (a free count above the pool, a tenant on a NUMA node that
+Contradictions that the document's own types cannot see (a free count above the pool, a workload on a NUMA node that
 does not exist) are PlannerErrors with the field's path.
 """
 

@@ -94,7 +94,7 @@ class ReservationsDocument(Document):
 
 
 class HistoryDocument(Document):
-    """Measured memory of one copy of a tenant: seconds since the epoch, and bytes at that time."""
+    """Measured memory of one copy of a workload: seconds since the epoch, and bytes at that time."""
 
     times: Annotated[list[float], Field(max_length=100_000)]
     used: Annotated[list[KubernetesQuantity], Field(max_length=100_000)]
@@ -200,8 +200,8 @@ class PolicyDocument(Document):
 
 class ObservedDocument(Document):
     """What to take over from an observed node. ``workloads`` false plans without what runs there: the risk is then
-    unknown. ``exclude`` holds names or keys of workloads that will not run there. A tenant with the name of an observed
-    workload replaces it.
+    unknown. ``exclude`` holds names or keys of workloads that will not run there. A workload with the name of an
+    observed one replaces it.
     """
 
     workloads: bool = True
@@ -209,7 +209,7 @@ class ObservedDocument(Document):
 
 
 class ScenarioDocument(Document):
-    """A what-if: node facts, reservations, tenants, databases and policy."""
+    """A what-if: node facts, reservations, workloads, databases and policy."""
 
     schema_version: Literal[1] = 1
     node: NodeDocument | None = None

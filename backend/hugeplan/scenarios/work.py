@@ -104,7 +104,7 @@ def request_of(question: Question) -> PlanRequest:
 
 
 def refuse_unbounded_work(request: PlanRequest) -> None:
-    """Refuse what takes long and says much: the ledger has a part for each tenant and database on each NUMA node."""
+    """Refuse what takes long and says much: the ledger has a part for each workload and database on each NUMA node."""
     cells = len(request.node.numa) * (len(request.tenants) + len(request.databases))
     if cells > MAX_LEDGER_CELLS:
         expected = f"NUMA nodes times workloads and databases of at most {MAX_LEDGER_CELLS}"

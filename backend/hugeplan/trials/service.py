@@ -245,7 +245,7 @@ def _predicted_gain(kept: Mapping[str, Any] | None) -> PredictedGain | None:
 
 
 def measured_here(document: TrialDocument, size: TrialPageSize) -> str | None:
-    """``measured here on 23 Nov 2026: +7.5 % (+6.4 to +8.6)``; None where the interval says too little."""
+    """``measured here on 23 Nov 2026: +7.5 % (+6.6 to +8.4)``; None where the interval says too little."""
     gain = size.gain
     if size.status is not TrialStatus.MEASURED or gain is None or gain.low is None or gain.high is None:
         return None

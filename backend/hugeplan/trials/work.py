@@ -24,8 +24,8 @@ READ: Final = f"{__name__}:read"
 PREDICT: Final = f"{__name__}:predict"
 POOL_PAGES: Final = {"2M": 2 * MIB, "1G": GIB}
 
-_LEAST_PERCENT, _MOST_PERCENT, _WIDEST_POINTS = -50.0, 200.0, 2.5
-"""Gains that a plan takes, and the widest interval of them: a trial calls two points narrow, rounding included.
+_LEAST_PERCENT, _MOST_PERCENT, _WIDEST_POINTS = -50.0, 200.0, 2.01
+"""Gains that a plan takes, and the widest interval of them: a trial calls two points usable, and rounds its bounds.
 
 Translation gives at most three times the work."""
 

@@ -17,7 +17,7 @@ SHOWS = {
     "kubernetes-mysql-30-pods": (5, "its limit allows"),
     "kubernetes-postgresql-pod": (5, "its limit allows 512"),
     "mysql-1g-pages": (0, "pages of 1G"),
-    "oracle-and-jvm": (0, "It buys search"),
+    "oracle-and-jvm": (0, "It buys the database search"),
     "power-db2": (0, "pages of 16M"),
     "two-engines-two-numa-nodes": (5, "on NUMA node 0"),
 }

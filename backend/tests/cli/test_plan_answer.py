@@ -35,7 +35,7 @@ def test_the_first_lines_say_what_it_costs_and_buys() -> None:
     found, lines = answered(request())
     assert lines[0] == found.headline
     assert lines[1].startswith("It costs ")
-    assert lines[2].startswith("It buys orders ")
+    assert lines[2].startswith("It buys the database orders ")
     assert re.search(r"confidence is (low|medium|high)", " ".join(lines[2:5]))
 
 

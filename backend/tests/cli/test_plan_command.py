@@ -11,7 +11,7 @@ import yaml
 
 from hugeplan.cli import InputError, main
 from hugeplan.cli.files import read_run
-from hugeplan.cli.plan_scenario import parse_database, parse_tenant
+from hugeplan.cli.plan_scenario import parse_database, parse_workload
 from hugeplan.cli.this_node import observe
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes
@@ -207,7 +207,7 @@ class TestDoesNotFit:
         path.write_text(TOO_LARGE, encoding="utf-8")
         status, _, _ = run(capsys, str(path), "--artifacts", str(folder), "--force")
         assert status == 4
-        files = [file for file in folder.iterdir() if file.suffix != ".json"]
+        files = [file for file in folder.glob("*/*/*") if file.suffix != ".json"]
         assert files
         for file in files:
             assert "WARNING: Does not fit node: " in "\n".join(file.read_text(encoding="utf-8").splitlines()[:2])
@@ -220,7 +220,7 @@ class TestWrongInput:
             ((), "give a scenario file, or --node this"),
             (("--node", "that"), "expected this"),
             (("nowhere.yaml",), "nowhere.yaml: No such file or directory"),
-            (("--node", "this", "--tenant", "app"), "NAME:SIZE x COUNT"),
+            (("--node", "this", "--workload", "app"), "NAME:SIZE x COUNT"),
             (("--node", "this", "--tenant", "app:6GB"), "512Mi"),
             (("--node", "this", "--postgresql", "shared_buffers"), "shared_buffers=8GB"),
             (("--node", "this", "--postgresql", "shared_bufers=8GB"), "did you mean shared_buffers?"),
@@ -316,14 +316,23 @@ class TestOptions:
         assert dict(instance.settings) == {"shared_buffers": "8GB", "shared_preload_libraries": "a,b"}
 
     @pytest.mark.parametrize(("text", "count"), [("app:6GiB x 4", 4), ("app: 6Gi", 1), ("app:6GiB x4", 4)])
-    def test_a_tenant(self, text: str, count: int) -> None:
-        tenant = parse_tenant(text)
-        assert (tenant.name, tenant.request_bytes, tenant.count) == ("app", 6 * GIB, count)
+    def test_a_workload(self, text: str, count: int) -> None:
+        workload = parse_workload(text)
+        assert (workload.name, workload.request_bytes, workload.count) == ("app", 6 * GIB, count)
 
     def test_a_bad_count(self) -> None:
         with pytest.raises(PlannerError):
-            parse_tenant("app:6GiB x 99999999")
+            parse_workload("app:6GiB x 99999999")
 
-    def test_artifacts_are_written(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        run(capsys, str(EXAMPLES[0]), "--artifacts", str(tmp_path / "out"))
-        assert (tmp_path / "out" / "hugeplan-reserve.sh").read_text(encoding="utf-8").startswith("#!/bin/sh")
+    def test_artifacts_are_written_as_the_command_of_that_name_writes_them(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        _, document, _ = run(capsys, str(EXAMPLES[0]), "--artifacts", str(tmp_path / "out"), "--json")
+        (tmp_path / "plan.json").write_text(document, encoding="utf-8")
+        assert (tmp_path / "out/README.md").is_file()
+        assert main(["artifacts", str(tmp_path / "plan.json"), "--diff", str(tmp_path / "out")]) == 0
+        left = tmp_path / "out/1-gone/file"
+        left.parent.mkdir()
+        left.write_text("of an earlier plan", encoding="utf-8")
+        _, _, said = run(capsys, str(EXAMPLES[0]), "--artifacts", str(tmp_path / "out"))
+        assert said == f"hugeplan: {left}: not a file of this plan any more\n"

@@ -118,7 +118,20 @@ def test_files_are_written_per_node_that_fits(tmp_path: Path) -> None:
     assert done.stderr == ""
     assert [one.name for one in (tmp_path / "out").iterdir()] == ["db-1"]
     assert json.loads((tmp_path / "out" / "db-1" / "plan.json").read_text())["node"] == "db-1"
-    assert len(list((tmp_path / "out" / "db-1").rglob("*"))) > 3
+    assert {"README.md", "verify.sh", "alternatives"} < {one.name for one in (tmp_path / "out" / "db-1").iterdir()}
+
+
+def test_a_node_that_does_not_fit_has_files_by_force_alone(tmp_path: Path) -> None:
+    text = listing(node("db-1"), postgres("pg-0", "db-1", {"shared_buffers": "200GB", "huge_pages": "on"}))
+    own = tmp_path / "db-1"
+    done = plan(text, "--artifacts", str(tmp_path))
+    assert (done.returncode, [one.name for one in own.iterdir()]) == (4, ["plan.json"])
+    assert "no file is handed out without force" in done.stderr
+    done = plan(text, "--artifacts", str(tmp_path), "--force")
+    assert (done.returncode, done.stderr) == (4, "")
+    files = [one for one in own.glob("*/*/*") if one.suffix != ".json"]
+    assert files
+    assert all("WARNING: Does not fit db-1" in one.read_text() for one in files)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from types import ModuleType
 
 import pytest
 
-from tools.reference.source import Source
+from tools.reference import pages
+from tools.reference.source import STAND_INS, Source
 
 
 def texts(body: str) -> list[str]:
@@ -35,3 +37,24 @@ def texts(body: str) -> list[str]:
 )
 def test_a_name_holds_what_was_given_to_it_on_the_way(body: str, said: list[str]) -> None:
     assert sorted(texts(body)) == sorted(said)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("s = f'{format_bytes(a)} of {b:,} pages'\nok(s)", "SIZE of NUMBER pages"),
+        ("c = page_label(a)\ns = f'{c} pages'\nok(s)", "PAGE_SIZE pages"),
+        ("s = f'{counted_pages(a, b)} are missing'\nok(s)", "NUMBER pages of PAGE_SIZE are missing"),
+        ("s = f'{a.setting} = {words_of(a)}'\nok(s)", "SETTING = …"),
+    ],
+)
+def test_what_is_put_in_is_named_by_its_kind(body: str, said: str) -> None:
+    assert texts(body) == [said]
+
+
+def test_each_word_that_stands_for_something_has_an_example_beneath() -> None:
+    for part in (pages.findings_page() + pages.rules_page()).split("\n## ")[1:]:
+        said, _, examples = part.partition("For example: ")
+        answers = "".join(line for line in said.splitlines() if line.startswith("|"))
+        for word, example in STAND_INS.items():
+            assert (f"{word} {example}" in examples) == bool(re.search(rf"(?<![-\w]){word}\b", answers)), part

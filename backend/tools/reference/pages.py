@@ -12,21 +12,23 @@ from dataclasses import asdict
 
 from tools.reference import lists
 from tools.reference.findings import Explanation, findings, rules
-from tools.reference.source import ANYTHING
+from tools.reference.source import ANYTHING, STAND_INS
 
 _GENERATED = "This page is generated from the code by `make schemas`; a test fails when it is stale."
 _FINDINGS = f"""\
 # Findings
 
-What a check may say, by its name: what it asks, each answer with what to do, and the evidence that it shows.
-`{ANYTHING}` stands for what is put in. `hugeplan explain NAME` prints one; a finding of the interface links to its own.
+What a check may say, by its name: what it asks, each answer with what to do, and the evidence that it shows. A word in
+capitals stands for what is put in, with an example beneath; `{ANYTHING}` for words that a run makes. `hugeplan explain
+NAME` prints one; a finding of the interface links to its own.
 {_GENERATED}
 """
 _RULES = f"""\
 # Rules of the linter
 
 Each rule of [`hugeplan lint`](linter.md) by its name: the rule, how bad it is to break it, the fix, and where the rule
-is written down. `hugeplan explain NAME` prints one. {_GENERATED}
+is written down. A word in capitals stands for what is put in, with an example beneath; `{ANYTHING}` for words of the
+file. `hugeplan explain NAME` prints one. {_GENERATED}
 """
 _ARTIFACTS = f"""\
 # Files of a plan
@@ -69,11 +71,18 @@ def _say(one: Explanation) -> str:
     if one.source:
         state, _, fix = one.says[0]
         parts.append(_table(("severity", "what to do", "source"), [(state, _plain(fix), _plain(one.source))]))
-        return "\n".join(parts)
+        return "\n".join([*parts, *_examples(one)])
     evidence = f" Evidence: {', '.join(one.evidence)}." if one.evidence else ""
     parts.append(textwrap.fill(f"In: {', '.join(one.places)}.{evidence}", 120) + "\n")
     parts.append(_table(("state", "answer", "what to do"), [(s, _plain(t), _plain(f)) for s, t, f in one.says]))
-    return "\n".join(parts)
+    return "\n".join([*parts, *_examples(one)])
+
+
+def _examples(one: Explanation) -> list[str]:
+    """One line with an example of each word in capitals that the answers have."""
+    said = " ".join(text for _, title, fix in one.says for text in (title, fix))
+    used = [f"{word} {value}" for word, value in STAND_INS.items() if re.search(rf"(?<![-\w]){word}\b", said)]
+    return [f"For example: {', '.join(used)}.\n"] if used else []
 
 
 def _plain(text: str) -> str:

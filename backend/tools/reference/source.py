@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import islice, product
@@ -14,6 +15,20 @@ from typing import Any, Final
 MOST: Final = 4
 """Wordings of one sentence that are listed; further ones differ in a word or two."""
 ANYTHING: Final = "…"
+STAND_INS: Final = {
+    "NUMBER": "1,024", "SIZE": "4 GiB", "PAGE_SIZE": "2M", "NAME": "orders", "SETTING": "huge_pages", "VALUE": "on",
+}  # fmt: skip
+"""Words for what is put in, with an example of each."""
+_KINDS: Final = (
+    (re.compile(r"\bcounted_pages\("), "NUMBER pages of PAGE_SIZE"),
+    (re.compile(r"\bformat_(kubernetes_|mysql_)?bytes\("), "SIZE"),
+    (re.compile(r"\bpage_label\("), "PAGE_SIZE"),
+    (re.compile(r":(,|\.0f)$|^len\(|\bpages$"), "NUMBER"),
+    (re.compile(r"\b(instance|planned|d|tenant|facts|database|now|one)\.name:?$"), "NAME"),
+    (re.compile(r"\b(setting|setting\.name|item\.name|limit\.name)$"), "SETTING"),
+    (re.compile(r"\b(item|setting)\.value$"), "VALUE"),
+)
+"""The kind of an expression, by how it is written: its source with ``:`` and its format."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -58,11 +73,12 @@ class Source:
                 return map("".join, product(*(self.texts(part, within, depth) for part in parts)))
             case ast.FormattedValue(value=ast.IfExp() as value):
                 return self.texts(value, within, depth)
+            case ast.FormattedValue(value=value, format_spec=form):
+                return [_kind([one for one, _ in self.values(value, within)], form)]
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 return map("".join, product(self.texts(left, within, depth), self.texts(right, within, depth)))
-            case ast.Name(id=name) if isinstance(getattr(self.module, name, None), str):
-                return [str(getattr(self.module, name))]
-        return []
+        constant = getattr(self.module, node.id, None) if isinstance(node, ast.Name) else None
+        return [constant] if isinstance(constant, str) else []
 
     def values(self, node: ast.expr, within: Function) -> list[tuple[ast.expr, Function]]:
         """What an expression stands for: both sides of a choice, what a name was given, what a helper returns."""
@@ -86,6 +102,13 @@ class Source:
                     case ast.Expr(value=ast.Constant(value=str(text))):
                         return text
         return None
+
+
+def _kind(values: list[ast.expr], form: ast.expr | None) -> str:
+    """What stands for one of these with its format in a wording."""
+    formats = [part.value for part in ast.walk(form) if isinstance(part, ast.Constant)] if form else []
+    written = [ast.unparse(value) + "".join([":" * bool(formats), *map(str, formats)]) for value in values]
+    return next((kind for text in written for pattern, kind in _KINDS if pattern.search(text)), ANYTHING)
 
 
 def _assigned(function: Function, name: str, before_line: int) -> list[ast.expr]:

@@ -202,10 +202,10 @@ def test_from_the_first_answer_to_a_server_on_exactly_the_planned_pages(lab: Lab
     # Apply: the plan's own script, its resources and its setting.
     files = tmp_path / NAME
     lab.stop_pod()
-    subprocess.run(["sh", str(files / "hugeplan-reserve.sh")], check=True)
+    subprocess.run(["sh", str(next(files.rglob("hugeplan-reserve.sh")))], check=True)
     assert hugetlb.count() == pool["planned_pages"]
     lab.node.restart_kubelet()
-    (resources,) = (yaml.safe_load(path.read_text())["resources"] for path in files.glob("pg-*-resources.yaml"))
+    (resources,) = (yaml.safe_load(path.read_text())["resources"] for path in files.rglob("pg-*-resources.yaml"))
     lab.run_pod("huge_pages=on", limits={name: size for name, size in resources["limits"].items() if name != "memory"})
     assert lab.query("SHOW huge_pages_status") == "on"
     lab.skip_if_others_hold_pages()
@@ -253,11 +253,12 @@ def test_the_stateful_set_patch_and_the_kubelet_configuration_do_what_the_plan_s
 
         # The pool, then the kubelet with the rendered drop-in, then the patch by the commands that the plan names.
         (pool,) = [one for one in planned["pools"] if one["planned_pages"]]
-        subprocess.run(["sh", str(files / "hugeplan-reserve.sh")], check=True)
-        drop_in = yaml.safe_load((files / "60-hugeplan-kubelet.conf").read_text())
-        (lab.node.drop_ins / "60-hugeplan.conf").write_text((files / "60-hugeplan-kubelet.conf").read_text())
+        subprocess.run(["sh", str(next(files.rglob("hugeplan-reserve.sh")))], check=True)
+        (written,) = files.rglob("60-hugeplan-kubelet.conf")
+        drop_in = yaml.safe_load(written.read_text())
+        (lab.node.drop_ins / "60-hugeplan.conf").write_text(written.read_text())
         lab.node.restart_kubelet()
-        (patch,) = files.glob("*-statefulset-patch.yaml")
+        (patch,) = files.rglob("*-statefulset-patch.yaml")
         lab.cluster.kubectl("patch", "statefulset", name, "--type", "strategic", "--patch-file", str(patch))
         lab.node.wait_for("PostgreSQL on huge pages", lab.runs_on_huge_pages)
         lab.skip_if_others_hold_pages()

@@ -3461,7 +3461,7 @@ export interface components {
         };
         /**
          * Forecast
-         * @description Growth of a tenant's demand and the days until the headroom under the plan is gone.
+         * @description Growth of a workload's demand and the days until the headroom under the plan is gone.
          *
          *     None in ``growth_bytes_per_day``: the history is too short, ``basis`` says what is missing.
          *     None in ``days_until_full``: no growth, or further away than the history can carry.
@@ -3736,7 +3736,7 @@ export interface components {
         };
         /**
          * HistoryDocument
-         * @description Measured memory of one copy of a tenant: seconds since the epoch, and bytes at that time.
+         * @description Measured memory of one copy of a workload: seconds since the epoch, and bytes at that time.
          */
         HistoryDocument: {
             /** Times */
@@ -4924,7 +4924,7 @@ export interface components {
         };
         /**
          * NumaRisk
-         * @description Probability that one NUMA node cannot hold what is bound to it; ``room_bytes`` is left for tenants bound there.
+         * @description Probability that one NUMA node cannot hold what is bound to it; ``room_bytes`` is left for workloads bound there.
          *
          *     Whatever is not bound is taken to lie elsewhere: the kernel falls back to another node before it gives up.
          */
@@ -4938,8 +4938,8 @@ export interface components {
         /**
          * ObservedDocument
          * @description What to take over from an observed node. ``workloads`` false plans without what runs there: the risk is then
-         *     unknown. ``exclude`` holds names or keys of workloads that will not run there. A tenant with the name of an observed
-         *     workload replaces it.
+         *     unknown. ``exclude`` holds names or keys of workloads that will not run there. A workload with the name of an
+         *     observed one replaces it.
          */
         ObservedDocument: {
             /**
@@ -6820,7 +6820,7 @@ export interface components {
         };
         /**
          * ScenarioDocument
-         * @description A what-if: node facts, reservations, tenants, databases and policy.
+         * @description A what-if: node facts, reservations, workloads, databases and policy.
          */
         ScenarioDocument: {
             /**

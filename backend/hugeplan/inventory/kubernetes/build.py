@@ -1,4 +1,4 @@
-"""From decoded objects to an inventory: pods onto their nodes, databases out of pods, the rest as tenants."""
+"""From decoded objects to an inventory: pods onto their nodes, databases out of pods, the rest as workloads."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_kubernetes(data: bytes, name: str = "standard input") -> Inventory:
 
 
 def build_inventory(read: Read, source: str) -> Inventory:
-    """Nodes with their databases and tenants, in the order of the nodes' names."""
+    """Nodes with their databases and workloads, in the order of the nodes' names."""
     notes = list(read.problems)
     if read.unread > len(read.problems):
         notes.append(f"{read.unread - len(read.problems)} more objects were not read")
@@ -344,7 +344,7 @@ def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
 
 
 def _add_plain_pod(parts: _NodeParts, pod: Pod, memory: PodMemory, given: _Input) -> None:
-    """A pod that is nothing but a tenant, without the views that recognition needs."""
+    """A pod that is nothing but a workload, without the views that recognition needs."""
     meta = pod.metadata
     namespace = meta.namespace or "default"
     owner = next((one.name for one in meta.ownerReferences or () if one.controller), meta.name)
@@ -357,7 +357,7 @@ def _add_plain_pod(parts: _NodeParts, pod: Pod, memory: PodMemory, given: _Input
 
 
 def _add_tenant(parts: _NodeParts, pod: tuple[str, str], memory: PodMemory, owner: str, used: int | None) -> None:
-    """The pod, or what is left of it beside its databases, as a tenant; equal copies of a workload together."""
+    """The pod, or what is left of it beside its databases, as a workload; equal copies of a workload together."""
     limit = memory.limit_bytes
     if limit is not None and memory.request_bytes is not None and limit < memory.request_bytes:
         limit = memory.request_bytes
@@ -432,7 +432,7 @@ def _tenants(parts: _NodeParts, context: DemandContext) -> tuple[Tenant, ...]:
 
 
 def _grouped(found: Mapping[tuple[str, int | None, int | None], int]) -> list[Tenant]:
-    """One tenant per workload; where there are many, one per request and limit, which the plan cannot tell apart."""
+    """One row per workload; where there are many, one per request and limit, which the plan cannot tell apart."""
     if len(found) <= NAMED_TENANTS:
         return [
             Tenant(name=name, count=count, request_bytes=request, limit_bytes=limit)

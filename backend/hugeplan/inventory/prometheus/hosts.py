@@ -1,4 +1,4 @@
-"""Hosts as node_exporter describes them: memory, the pool of the default size, and everything in use as one tenant."""
+"""Hosts as node_exporter describes them: memory, the pool of the default size, and all in use as one workload."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def read_hosts(tables: Tables) -> list[Host]:
 
 
 def host_node(host: Host, history: Series | None) -> FoundNode:
-    """A host outside Kubernetes: what is in use, with its history, is one tenant."""
+    """A host outside Kubernetes: what is in use, with its history, is one workload."""
     unknown = list(_UNKNOWN)
     try:
         arch = canonical_architecture(host.machine or "x86_64")

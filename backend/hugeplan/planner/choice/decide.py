@@ -1,7 +1,7 @@
 """Choosing: page sizes for all instances and pools for the ranged ones, within the memory there is.
 
-Page sizes are chosen by score, with the risk of the tenants within the policy where any choice allows it. Pools with a
-range are then sized for these page sizes, and page sizes chosen once more for the sized pools.
+Page sizes are chosen by score, with the risk of the workloads within the policy where any choice allows it. Pools with
+a range are then sized for these page sizes, and page sizes chosen once more for the sized pools.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def choice_inputs(request: PlanRequest, start: Start | None = None, *, weigh_gai
 def tenant_excess_bytes(
     request: PlanRequest, demand: TenantDemand, claims: Sequence[Claim]
 ) -> tuple[int, dict[int, int]]:
-    """What tenants may need beyond what the ledger sets aside, at the policy's risk: in all, and bound by NUMA node."""
+    """What workloads may need beyond what the ledger sets aside, at the policy's risk: in all, and by NUMA node."""
     planned = [claim for claim in claims if claim.kind is LedgerKind.TENANTS]
 
     def more(part: TenantDemand, own: Iterable[Claim]) -> int:
@@ -207,7 +207,7 @@ def _select(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], lack
 
 
 def _asides(inputs: ChoiceInputs) -> list[Aside]:
-    """What to leave free, the most first: what the tenants may need at the policy's risk, the margin, nothing.
+    """What to leave free, the most first: what the workloads may need at the policy's risk, the margin, nothing.
 
     Nothing at once where only asked whether it fits: what fits with memory left aside fits without.
     """
@@ -259,7 +259,7 @@ def _room(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates]) -> Bud
 
 
 def _size(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], picks: Sequence[int]) -> dict[str, SizedPool]:
-    """Pools for the ranged instances from what the fixed ones and the tenants' risk leave."""
+    """Pools for the ranged instances from what the fixed ones and the workloads' risk leave."""
     chosen = [(p, p.candidates[i]) for p, i in zip(candidates, picks, strict=True)]
     room = _room(inputs, candidates)
     more, more_by_node = inputs.excess

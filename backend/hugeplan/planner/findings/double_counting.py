@@ -1,4 +1,4 @@
-"""Is memory counted twice: a database that is also a tenant, or a pool inside a tenant's figure?"""
+"""Is memory counted twice: a database that is also a workload, or a pool inside a workload's figure?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CODE = "double_counting"
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
-    """One finding for each tenant that carries the name of a database or of its engine, else one for the node."""
+    """One finding for each workload that carries the name of a database or of its engine, else one for the node."""
     databases = inputs.request.databases
     names = _by_words(databases) if inputs.request.tenants else {}
     found = False

@@ -1,4 +1,4 @@
-"""Claims of the node: what the kernel, the reservations and the tenants need of ordinary memory.
+"""Claims of the node: what the kernel, the reservations and the workloads need of ordinary memory.
 
 Two of them overlap by definition and are counted once: Kubernetes' systemReserved is meant to cover the kernel too
 (Kubernetes documentation, "Reserve Compute Resources for System Daemons"), so only what it leaves after the kernel's
@@ -32,7 +32,7 @@ class Claims:
 
 
 def shared_claims(request: PlanRequest, reserved: NodeReserved, start: Start | None = None) -> Claims:
-    """What does not depend on the page sizes: kernel, reservations, tenants. ``start``: the node as it was observed."""
+    """What does not depend on the page sizes: kernel, reservations, workloads. ``start``: the node as observed."""
     unknowns: list[str] = []
     assumptions: list[str] = []
     claims: list[Claim]
@@ -142,7 +142,7 @@ def _reservation_claims(request: PlanRequest, reserved: NodeReserved, kernel: in
 
 
 def _tenant_claims(tenant: Tenant, probability: float, numa_weights: tuple[int, ...] | None) -> list[Claim]:
-    """What a tenant was measured or described to use, and by itself what it is expected to grow by: a forecast."""
+    """What a workload was measured or described to use, and by itself what it is expected to grow by: a forecast."""
     size = tenant_bytes(tenant, probability)
     if size is None:
         return []

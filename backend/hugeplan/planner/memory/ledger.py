@@ -148,7 +148,7 @@ def _placed(
 
 
 def _turn(claim: Claim) -> tuple[object, ...]:
-    """The order in which unbound claims are placed, whatever the order of tenants and databases: caches last."""
+    """The order in which unbound claims are placed, whatever the order of workloads and databases: caches last."""
     last = claim.kind in {LedgerKind.PAGE_CACHE, LedgerKind.RECLAIMABLE}
     return last, claim.kind is LedgerKind.RECLAIMABLE, claim.numa_weights is None, -claim.bytes, claim.kind, claim.name
 

@@ -1,4 +1,4 @@
-"""What a plan is asked for: reservations, tenants, databases, policy."""
+"""What a plan is asked for: reservations, workloads, databases, policy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reservations:
 class Tenant:
     """A co-located consumer of ordinary memory. ``count`` identical replicas; figures per replica in bytes.
 
-    ``observed`` says how a tenant that the plan derived from the sample was measured; None for a described one.
+    ``observed`` says how a workload that the plan derived from the sample was measured; None for a described one.
     """
 
     name: str
@@ -144,7 +144,7 @@ class Policy:
 class ObservedWorkloads:
     """Which of the observed workloads a plan counts. ``exclude`` holds names or keys of units that will not run here.
 
-    A described tenant with the name or key of an observed unit replaces it.
+    A described workload with the name or key of an observed unit replaces it.
     """
 
     include: bool = True
@@ -155,8 +155,8 @@ class ObservedWorkloads:
 class PlanRequest:
     """Everything ``plan()`` takes.
 
-    ``sample`` is the latest observed state. With its memory the plan starts from the node as it is, and the observed
-    workloads are tenants; without a sample, findings that need it are unknown.
+    ``sample`` is the latest observed state. With its memory the plan starts from the node as it is, with the
+    workloads that were observed; without a sample, findings that need it are unknown.
     """
 
     node: NodeFacts

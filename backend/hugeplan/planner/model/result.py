@@ -151,7 +151,7 @@ class NetMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumaRisk:
-    """Probability that one NUMA node cannot hold what is bound to it; ``room_bytes`` is left for tenants bound there.
+    """Probability that one NUMA node cannot hold what is bound to it; ``room_bytes`` is left for workloads bound there.
 
     Whatever is not bound is taken to lie elsewhere: the kernel falls back to another node before it gives up.
     """
@@ -178,7 +178,7 @@ class Risk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Growth of a tenant's demand and the days until the headroom under the plan is gone.
+    """Growth of a workload's demand and the days until the headroom under the plan is gone.
 
     None in ``growth_bytes_per_day``: the history is too short, ``basis`` says what is missing.
     None in ``days_until_full``: no growth, or further away than the history can carry.

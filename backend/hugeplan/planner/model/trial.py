@@ -12,7 +12,7 @@ class MeasuredTrial:
     """What one page size gained over base pages on the node. Only trials whose interval is an answer are here.
 
     ``backing_kind`` is ``hugetlb`` or ``thp``. ``speedup`` (x) is the trial's value with its 95 % interval. ``text`` is
-    its sentence: "measured here on 23 Nov 2026: +7.5 % (+6.4 to +8.6)". Shape fields are None where the trial has none.
+    its sentence: "measured here on 23 Nov 2026: +7.5 % (+6.6 to +8.4)". Shape fields are None where the trial has none.
     """
 
     trial_id: str

@@ -12,7 +12,7 @@ MIB = 1024**2
 GIB = 1024**3
 
 EVERYTHING_IN_USE: Final = "everything in use"
-"""Name of the tenant that stands for all memory of a host in use, where a source could not read whose it is."""
+"""Name of the workload that stands for all memory of a host in use, where a source could not read whose it is."""
 
 
 _SERVER: Final = re.compile(

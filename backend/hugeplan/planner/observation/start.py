@@ -1,4 +1,4 @@
-"""The starting point of a plan: an observed node as parts, tenants, matched databases and huge pages in use."""
+"""The starting point of a plan: an observed node as parts, workloads, matched databases and huge pages in use."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PagesInUse:
 
 
 def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
-    """The request with observed workloads among its tenants, and the starting point; None without an observation."""
+    """The request with the observed workloads among its own, and the starting point; None without an observation."""
     sample, node = request.sample, request.node
     if sample is None or sample.memory is None:
         return request, None

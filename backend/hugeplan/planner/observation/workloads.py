@@ -1,9 +1,9 @@
-"""Observed workloads as tenants: units of the sample, and "everything else", which together are all ordinary memory.
+"""Observed workloads: units of the sample, and "everything else", which together are all ordinary memory.
 
 A unit claims its anonymous and shared memory. A database that the scenario describes is taken out of its unit with its
 private and shared memory, because the plan counts it with the database. What no unit holds is "everything else", so
 nothing is lost and nothing counts twice. The history of the whole node's ordinary memory goes into "everything else":
-then the sum over all tenants has the quantile of the sum at common times, not the sum of quantiles.
+then the sum over all workloads has the quantile of the sum at common times, not the sum of quantiles.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from hugeplan.planner.units import format_bytes
 
 EVERYTHING_ELSE = "everything else"
 SMALLER_UNITS = "smaller_units"
-#: Units listed by themselves, the largest first; smaller ones are one tenant, so that a plan stays readable and fast.
+#: Units listed by themselves, the largest first; smaller ones are one workload, so that a plan stays readable and fast.
 LISTED_UNITS = 16
 SECONDS_PER_DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workloads:
-    """Tenants to plan with, all workloads that were seen, and what the scenario's own tenants replace."""
+    """Workloads to plan with, all workloads that were seen, and what the scenario's own workloads replace."""
 
     tenants: tuple[Tenant, ...]
     observed: tuple[ObservedTenant, ...]
@@ -65,7 +65,7 @@ class _Share:
 
 
 def workloads_of(request: PlanRequest, sample: NodeSample, ordinary_bytes: int, matched: Sequence[Match]) -> Workloads:
-    """Tenants whose memory, with that of the matched databases, sums to ``ordinary_bytes`` at the sample."""
+    """Workloads whose memory, with that of the matched databases, sums to ``ordinary_bytes`` at the sample."""
     notes: list[str] = []
     risk = request.policy.risk
     shares = _shares(sample, ordinary_bytes, matched, notes)
@@ -189,7 +189,7 @@ def is_estimated(database: ObservedDatabase) -> bool:
 
 
 def _listed(shares: Sequence[_Share]) -> tuple[tuple[_Share, ...], tuple[_Share, ...]]:
-    """The units that become tenants of their own, and the smaller ones that become one."""
+    """The units that become workloads of their own, and the smaller ones that become one."""
     by_size = sorted((s for s in shares if s.key is not None), key=lambda s: (-s.left_bytes, s.name))
     last = tuple(s for s in shares if s.key is None)
     return (*by_size[:LISTED_UNITS], *last), tuple(by_size[LISTED_UNITS:])
@@ -242,7 +242,7 @@ def _outside(history: MemoryHistory, inside_bytes: int) -> tuple[int, ...]:
 
 
 def _tenant(share: _Share, name: str, history: _History, risk: float) -> Tenant:
-    """The share as a tenant: the history's changes are in everything else, the units stand at what they use now."""
+    """The share as a workload: the history's changes are in everything else, the units stand at what they use now."""
     times: tuple[float, ...] = history.times[-1:]
     values: tuple[int, ...] = (share.left_bytes,)
     observed = f"observed once ({share.source}), no history"

@@ -1,1 +1,1 @@
-"""Tenants over time: the probability that ordinary memory runs out, and the forecast of their growth."""
+"""Workloads over time: the probability that ordinary memory runs out, and the forecast of their growth."""

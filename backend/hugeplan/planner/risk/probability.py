@@ -1,10 +1,10 @@
 """Risk: the probability that ordinary memory runs out under a plan.
 
-Tenants are random, everything else in the ledger is taken at its planned size. Page cache that something relies on is
-a tenant like the others: to lose it is to run out of memory for the one that needs it. A tenant's copy is drawn from
-its measured history (moved along its trend when it grows), else evenly between request and limit. The correlation
+Workloads are random, everything else in the ledger is taken at its planned size. Page cache that something relies on is
+a workload like the others: to lose it is to run out of memory for the one that needs it. A workload's copy is drawn
+from its measured history (moved along its trend when it grows), else evenly between request and limit. The correlation
 between replicas is unknown: they are taken as independent and as moving together, and the answer is the range between
-the two. The likely value is the share of moments at which all tenants together were above the room, where all were
+the two. The likely value is the share of moments at which all workloads together were above the room, where all were
 measured at the same times; else the middle.
 
 What was not seen is in the upper end: the next of n + 1 values that come in any order exceeds the n seen with a
@@ -28,7 +28,7 @@ from hugeplan.planner.remembered import remembered
 from hugeplan.planner.risk.forecast import HORIZON_DAYS, trend
 from hugeplan.planner.units import format_bytes
 
-#: A tenant with a request and no limit is taken to use up to this many per cent of its request.
+#: A workload with a request and no limit is taken to use up to this many per cent of its request.
 NO_LIMIT_PERCENT = 120
 _BINS_MIN = 1024
 _BINS_PER_COPY = 8
@@ -46,8 +46,8 @@ _ORDERS: Final = np.linspace(0.0, 1.0, _QUANTILES + 1)
 class CopyUse:
     """Possible bytes of one copy, sorted and equally likely; ``measured`` points behind them (0: assumed).
 
-    ``series`` are the same values in the order of ``times``, for tenants that were measured together. ``quantiles`` are
-    the values at ``_ORDERS``.
+    ``series`` are the same values in the order of ``times``, for workloads that were measured together. ``quantiles``
+    are the values at ``_ORDERS``.
     """
 
     values: Floats
@@ -69,7 +69,7 @@ class CopyUse:
 
 @dataclass(frozen=True, slots=True)
 class TenantDemand:
-    """The tenants' summed demand: tail probabilities and quantiles, for independent and fully correlated replicas."""
+    """The workloads' summed demand: tail probabilities and quantiles, for independent and fully correlated replicas."""
 
     tenants: tuple[tuple[Tenant, CopyUse], ...]
     unknown: tuple[str, ...]
@@ -101,12 +101,12 @@ class TenantDemand:
 
     @property
     def is_measured_together(self) -> bool:
-        """Whether all tenants that change were measured at the same times."""
+        """Whether all workloads that change were measured at the same times."""
         return _times_together(self.tenants) is not None
 
     @property
     def is_boundless(self) -> bool:
-        """Whether a tenant was never measured and has no limit: no room is certain to be enough."""
+        """Whether a workload was never measured and has no limit: no room is certain to be enough."""
         return any(not use.measured and tenant.limit_bytes is None for tenant, use in self.tenants)
 
     def quantile_bytes(self, probability: float) -> int:
@@ -121,7 +121,7 @@ class TenantDemand:
 
 
 def copy_use(tenant: Tenant) -> CopyUse | None:
-    """How much one copy of a tenant may use; None when nothing is known of it."""
+    """How much one copy of a workload may use; None when nothing is known of it."""
     if tenant.history is not None and tenant.history.used_bytes:
         return _from_history(tenant)
     return _described_use(tenant.request_bytes, tenant.limit_bytes)
@@ -188,7 +188,7 @@ def tenant_demand(tenants: Sequence[Tenant]) -> TenantDemand:
 
 
 def _fewest_points(tenants: Sequence[tuple[Tenant, CopyUse]]) -> int | None:
-    """The fewest values that stand behind one of the measured tenants; None where none was measured."""
+    """The fewest values that stand behind one of the measured workloads; None where none was measured."""
     measured = [(tenant, use) for tenant, use in tenants if use.measured]
     moving = [use.measured for tenant, use in measured if not _stands(tenant, use)]
     return min(moving or [use.measured for _, use in measured], default=None)
@@ -217,7 +217,7 @@ def tenant_bytes(tenant: Tenant, probability: float) -> int | None:
 def _quantile_above(values: Floats, order: float) -> float:
     """The quantile of sorted values that is one of them: ``numpy.quantile`` with ``method="higher"``, to the bit.
 
-    numpy takes longer to choose its method than to find the value, and a plan asks for each of its tenants.
+    numpy takes longer to choose its method than to find the value, and a plan asks for each of its workloads.
     """
     return float(values[math.ceil((len(values) - 1) * order)])
 
@@ -225,7 +225,7 @@ def _quantile_above(values: Floats, order: float) -> float:
 def risk(
     tenants: Sequence[Tenant], room_bytes: int, policy: Policy, room_by_node: Mapping[int, int] | None = None
 ) -> Risk:
-    """:func:`risk_of` for tenants whose demand was not worked out yet."""
+    """:func:`risk_of` for workloads whose demand was not worked out yet."""
     return risk_of(tenant_demand(tenants), room_bytes, policy, room_by_node)
 
 
@@ -237,11 +237,11 @@ def risk_of(
     *,
     known: bool = False,
 ) -> Risk:
-    """P(tenants need more than ``room_bytes``), the memory left for them by pools and everything else.
+    """P(workloads need more than ``room_bytes``), the memory left for them by pools and everything else.
 
-    ``room_by_node``: what each NUMA node leaves for the tenants bound to it; a node can run out by itself, however
+    ``room_by_node``: what each NUMA node leaves for the workloads bound to it; a node can run out by itself, however
     much is free elsewhere. How the nodes go together is unknown, so the sum of all is the upper bound.
-    ``known``: the node was observed, so that no tenants means none; else it means that nobody said.
+    ``known``: the node was observed, so that no workloads means none; else it means that nobody said.
     """
     nodes = numa_risks(demand, room_by_node or {})
     if demand.unknown:
@@ -286,7 +286,7 @@ def risk_of(
 
 
 def _basis(demand: TenantDemand) -> str:
-    """Where each tenant's demand comes from; observed workloads, which come from one sample, together."""
+    """Where each workload's demand comes from; observed workloads, which come from one sample, together."""
     parts = [f"{tenant.name} x {tenant.count}: {use.basis}" for tenant, use in demand.tenants if not tenant.observed]
     observed = [(tenant, use) for tenant, use in demand.tenants if tenant.observed]
     if observed:
@@ -298,7 +298,7 @@ def _basis(demand: TenantDemand) -> str:
 
 
 def numa_risks(demand: TenantDemand, room_by_node: Mapping[int, int]) -> tuple[NumaRisk, ...]:
-    """Every NUMA node with tenants bound to it, or whose fixed parts alone do not fit. None where there is but one."""
+    """Every NUMA node with workloads bound to it, or whose fixed parts alone do not fit. None where there is one."""
     if len(room_by_node) < 2:
         return ()
     found = []
@@ -314,7 +314,7 @@ def numa_risks(demand: TenantDemand, room_by_node: Mapping[int, int]) -> tuple[N
 def _together(demand: TenantDemand, room_bytes: int, nodes: Sequence[NumaRisk]) -> Range:
     """P(the node or one of its NUMA nodes runs out): at least the largest, at most the sum.
 
-    What was not seen counts once: the next values of all tenants, measured together, are one value more.
+    What was not seen counts once: the next values of all workloads, measured together, are one value more.
     """
     whole = demand.spread_above(room_bytes)
     parts = [whole, *(demand.bound_to(node.numa_node).spread_above(node.room_bytes) for node in nodes)]
@@ -367,7 +367,7 @@ def _measured_tail(tenants: Sequence[tuple[Tenant, CopyUse]], room_bytes: float)
 
 
 def _times_together(tenants: Sequence[tuple[Tenant, CopyUse]]) -> tuple[float, ...] | None:
-    """The times at which all tenants that change were measured; None where these are not the same, or none was."""
+    """The times at which all workloads that change were measured; None where these are not the same, or none was."""
     moving = [use for tenant, use in tenants if not _stands(tenant, use)] or [use for _, use in tenants]
     times = moving[0].times if moving else ()
     return None if not times or any(use.series is None or use.times != times for use in moving) else times

@@ -1,7 +1,7 @@
 """Java virtual machines: their options from the command line and from the variables that JVMs and images read.
 
 A JVM is taken for a database only where it is one of the known data stores, or where it asks for large pages itself;
-any other Java program is a tenant like every other pod.
+any other Java program is a workload like every other pod.
 """
 
 from __future__ import annotations

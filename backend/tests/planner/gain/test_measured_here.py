@@ -26,7 +26,7 @@ from hugeplan.planner.question import biggest_question
 from hugeplan.planner.verdict import verdict
 
 M2 = 2 * MIB
-TEXT = "measured here on 23 Nov 2026: +7.5 % (+6.4 to +8.6)"
+TEXT = "measured here on 23 Nov 2026: +7.5 % (+6.6 to +8.4)"
 TRIAL = MeasuredTrial(
     trial_id="a" * 32,
     engine="postgresql",
