@@ -1,7 +1,7 @@
-"""What pyproject.toml cannot say: the wheel carries the migrations and the built user interface.
+"""What pyproject.toml cannot say: the wheel carries migrations, the built user interface and the OpenAPI document.
 
-They lie beside this folder in a checkout, so that a wheel alone starts the whole service (`hugeplan demo`). An editable
-install takes them from where they are.
+They lie in or beside this folder in a checkout, so that a wheel alone starts the whole service (`hugeplan demo`). An
+editable install takes them from where they are.
 """
 
 import shutil
@@ -33,7 +33,8 @@ class BuildWithBundle(build_py):
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.pyc", ".built"))
         # setuptools takes licence files from below this folder alone.
-        shutil.copyfile(REPOSITORY / "LICENSE", Path(self.build_lib) / "hugeplan" / "bundled" / "LICENSE")
+        for file in (REPOSITORY / "LICENSE", Path(__file__).with_name("openapi.json")):
+            shutil.copyfile(file, Path(self.build_lib) / "hugeplan" / "bundled" / file.name)
 
 
 setup(cmdclass={"build_py": BuildWithBundle})

@@ -89,7 +89,7 @@ def test_the_services_wheel_holds_interface_migrations_data_and_licences(release
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in (
         "hugeplan/bundled/ui/index.html", "hugeplan/bundled/ui/third-party-notices.txt",
-        "hugeplan/bundled/migrations/env.py", "hugeplan/bundled/LICENSE",
+        "hugeplan/bundled/migrations/env.py", "hugeplan/bundled/LICENSE", "hugeplan/bundled/openapi.json",
     ):  # fmt: skip
         assert [name for name in names if name.endswith(wanted)], wanted
     assert [name for name in names if name.startswith("hugeplan/") and name.endswith((".csv", ".json"))]

@@ -1,4 +1,4 @@
-"""Folders that a wheel carries beside the code: ``migrations`` and ``ui``. A checkout has them elsewhere."""
+"""What a wheel carries beside the code: ``migrations``, ``ui``, ``openapi.json``. A checkout has it elsewhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _CHECKOUT = _HERE.parents[2]
 
 
 def bundled(name: str, in_checkout: str) -> Path:
-    """The folder ``name`` that came with the wheel; ``in_checkout`` of the checkout where the code runs from one."""
+    """The folder or file ``name`` of the wheel; ``in_checkout`` of the checkout where the code runs from one."""
     own = _HERE / name
-    return own if own.is_dir() else _CHECKOUT / in_checkout
+    return own if own.exists() else _CHECKOUT / in_checkout

@@ -34,7 +34,7 @@ async def pool_shape_get(
 @router.get("/evidence/backtest")
 async def backtest_get(_: Viewer) -> Backtest:
     """The model against every published result it has inputs for."""
-    return await service.backtest()
+    return service.backtest()
 
 
 @router.get("/evidence/model-error")

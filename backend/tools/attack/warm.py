@@ -27,13 +27,10 @@ KUBERNETES = {
 
 
 def warm_up(running: Target) -> None:
-    """One lint, preview and import, and what is computed once: the API's description, and the backtest."""
+    """One lint, preview and import: the processes that do them start."""
     files = {"files": [{"name": "60-huge.conf", "text": "vm.nr_hugepages = 512\n"}]}
     expect(running.ask(Role.VIEWER, "POST", "/lint", json=files), 200)
     expect(running.ask(Role.VIEWER, "POST", "/plans/preview", json={"scenario": SCENARIO}), 200)
     expect(running.ask(Role.PLANNER, "POST", "/imports/kubernetes", json=KUBERNETES), 200)
     expect(running.ask(Role.PLANNER, "POST", "/scenarios/import", json={"name": "warm", "yaml": SCENARIO_TEXT}), 201)
     expect(running.ask(Role.VIEWER, "GET", "/nodes"), 200)
-    expect(running.ask(Role.VIEWER, "GET", "/evidence/backtest"), 200)
-    with running.client(None) as client:
-        expect(client.get("/api/openapi.json"), 200)

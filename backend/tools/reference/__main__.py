@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.reference import pages, problems, schemas, settings
+from tools.reference import backtest, pages, problems, schemas, settings
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 GENERATED: Final[Mapping[str, Callable[[], str]]] = {
@@ -20,6 +20,7 @@ GENERATED: Final[Mapping[str, Callable[[], str]]] = {
     "docs/reference-metrics.md": pages.metrics_page,
     "docs/reference-webhooks.md": pages.webhooks_page,
     "docs/reference-csv.md": pages.csv_page,
+    "backend/hugeplan/evidence/backtest.json": backtest.render,
     "backend/hugeplan/reference/explanations.json": pages.explanations,
     "backend/hugeplan/api/static/findings.html": pages.findings_html,
 }

@@ -102,9 +102,9 @@ def test_the_command_prints_rows_reasons_and_counts(capsys: pytest.CaptureFixtur
     assert sum(document["counts"].values()) == 108
 
 
-async def test_the_service_serves_the_same_rows() -> None:
+def test_the_service_serves_the_same_rows() -> None:
     """Evidence and backtest of the API are the file and the backtest, row for row."""
-    evidence, backtest = service.evidence(), await service.backtest()
+    evidence, backtest = service.evidence(), service.backtest()
     assert [item.id for item in evidence.items] == [r.id for r in backtest.items] == [r.id for r in run_backtest()]
     assert backtest.counts == counts(run_backtest())
 

@@ -1,0 +1,90 @@
+"""Nobody pays for what a process computes once: the first request of each route costs no more than any other."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from support.document import committed_document
+
+from hugeplan.access.schemas import Role
+from tools.attack.judge import CPU_SECONDS
+from tools.attack.rig import Target, expect, target
+from tools.attack.rows import kept
+from tools.attack.warm import SCENARIO
+from tools.attack.yardstick import slowness
+
+TESTS = Path(__file__).resolve().parents[1]
+OTHER = ("/", "/metrics", "/api/docs", "/api/docs/docs.js", "/api/openapi.json", "/api/v1/nothing")
+"""GET outside of the document."""
+NOT_200 = {
+    "/": 404,  # these tests have no built interface
+    "/api/v1/nothing": 404,
+    "/api/v1/webhooks": 403,
+    "/api/v1/tokens": 403,
+    "/api/v1/enrolments/requests": 403,
+    "/api/v1/audit": 403,
+    "/api/v1/audit.csv": 403,
+    "/api/v1/oidc/login": 404,
+    "/api/v1/oidc/callback": 401,
+}
+"""What a viewer of this service is answered where it is not 200."""
+STARTS_THE_SANDBOX = "/files.zip"
+"""The one GET that computes a plan. What starts the process for that (1 s, ADR 0033) is no part of its cost."""
+
+
+def fill(running: Target) -> dict[str, str]:
+    """Keep something of each kind, so that every route has an answer. Values of the paths' parameters."""
+    kept._put_in_force(running)
+    kept._fleet_plan(1, running)
+    kept._trial(2, running)
+    scenario = running.ask(Role.PLANNER, "POST", "/scenarios", json={"name": "s", "scenario": SCENARIO})
+    expect(scenario, 201)
+
+    def newest(what: str) -> list[str]:
+        return [one["id"] for one in running.ask(Role.VIEWER, "GET", f"/{what}?limit=2").json()["items"]]
+
+    return {
+        "node_id": running.memory["node"], "trial_id": newest("trials")[0], "number": "0",
+        "run_id": newest("runs")[0], "other_run_id": newest("runs")[1],
+        "job_id": running.memory["job"], "scenario_id": scenario.json()["id"], "plan_id": running.memory["kept"],
+        "kind": "sysctl",
+    }  # fmt: skip
+
+
+def paths(values: dict[str, str]) -> list[str]:
+    """Every GET with its parameters, those of the query that it needs among them."""
+    queries = {
+        "/api/v1/runs/compare": "run={run_id}&run={other_run_id}",
+        "/api/v1/plans/{plan_id}/diff": "against={plan_id}",
+        "/api/v1/plans/{plan_id}/artifacts-diff": "against={plan_id}",
+        "/api/v1/oidc/callback": "code=a&state=b",
+    }
+    found = [path for path, methods in committed_document()["paths"].items() if "get" in methods]
+    with_query = [f"{path}?{queries[path]}" if path in queries else path for path in found]
+    return [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], path) for path in with_query] + [*OTHER]
+
+
+def test_the_first_request_of_every_route_stays_within_the_budget(tmp_path: Path) -> None:
+    with target(tmp_path) as running:
+        asked = paths(fill(running))
+        environment = {
+            **os.environ, "HUGEPLAN_DATABASE_URL": running.server.database_url, "PYTHONPATH": f"{TESTS}:{TESTS.parent}",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "support.first_request", running.tokens[Role.VIEWER]]
+        before = slowness()
+        done = subprocess.run(
+            command, env=environment, input="\n".join(asked), capture_output=True, text=True, check=True, timeout=600
+        )
+        slow = (before + slowness()) / 2
+    found = [line.split() for line in done.stdout.splitlines()]
+    print(done.stdout, done.stderr)
+    assert [line[3] for line in found] == asked
+    wrong = {path: status for status, _, _, path in found if int(status) != NOT_200.get(path.partition("?")[0], 200)}
+    assert wrong == {}
+    used = {path: float(own) + (0 if STARTS_THE_SANDBOX in path else float(below)) for _, own, below, path in found}
+    dear = {path: seconds for path, seconds in used.items() if seconds / slow > CPU_SECONDS}
+    assert dear == {}
