@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from hugeplan.api.dependencies import Reads
 from hugeplan.db.session import ReadSession
 from hugeplan.sandbox.orders import Limits
-from hugeplan.sandbox.sandbox import Sandbox
+from hugeplan.sandbox.sandbox import LESS, Sandbox
 
 
 class RequestSandbox:
@@ -21,17 +21,30 @@ class RequestSandbox:
     def __init__(self, request: Request, session: ReadSession) -> None:
         self._request, self._session = request, session
         self._sandbox: Sandbox = request.app.state.sandbox
+        self.used_seconds = 0.0
 
     async def work(
-        self, job: str, payload: bytes, *, what: str, limits: Limits | None = None, keep: bool = False
+        self,
+        job: str,
+        payload: bytes,
+        *,
+        what: str,
+        instead: str = LESS,
+        limits: Limits | None = None,
+        keep: bool = False,
     ) -> bytes:
         """``Sandbox.work``. The session's connection goes back to the pool first, so nothing may be written before.
 
-        ClientDisconnect when the client leaves, and the work ends.
+        ``used_seconds`` is the processor time of all work of the request so far. ClientDisconnect when the client
+        leaves, and the work ends.
         """
         await self._session.release()
         whose = str(self._request.state.actor_id)
-        work = asyncio.create_task(self._sandbox.work(job, payload, whose=whose, what=what, limits=limits, keep=keep))
+        work = asyncio.create_task(
+            self._sandbox.work(
+                job, payload, whose=whose, what=what, instead=instead, limits=limits, keep=keep, spend=self._spend
+            )
+        )
         gone = asyncio.create_task(_until_gone(self._request))
         try:
             await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -42,6 +55,9 @@ class RequestSandbox:
             work.cancel()
             gone.cancel()
             await asyncio.gather(work, gone, return_exceptions=True)
+
+    def _spend(self, seconds: float) -> None:
+        self.used_seconds += seconds
 
 
 async def _until_gone(request: Request) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,6 +18,9 @@ from hugeplan.imports.work import PLAN_KUBERNETES, READ_WORKLOADS
 from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios import work
 
+_INSTEAD: Final = (
+    "the command line has no such limit: kubectl get nodes,pods,pvc,configmaps -A -o json | hugeplan plan -"
+)
 Documents = Sequence[tuple[str, dict[str, Any]]]
 
 
@@ -26,7 +29,7 @@ async def import_kubernetes(
 ) -> KubernetesImport:
     """Plan every node of the objects; with ``save`` keep each node with a database as a scenario."""
     found = msgspec.json.decode(
-        await beside.work(PLAN_KUBERNETES, pickle.dumps((limits, data)), what="Planning these nodes")
+        await beside.work(PLAN_KUBERNETES, pickle.dumps((limits, data)), what="Planning these nodes", instead=_INSTEAD)
     )
     kept = await _keep(session, beside, found["scenarios"], by) if save else []
     return KubernetesImport(answer=found["answer"], text=found["text"], scenarios=kept)

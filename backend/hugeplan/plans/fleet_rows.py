@@ -33,7 +33,7 @@ from hugeplan.trials import service as trials
 
 ROWS_PER_CALL: Final = 20
 SECONDS_PER_CALL: Final = 0.16
-"""After so long no further row is begun. Rows are computed one after the other, so they take no more processor time."""
+"""Of processor time, after which no further row is begun."""
 ROWS_READ: Final = 5
 """Of so many rows at a time is read what they are computed from: more might not be begun in this call."""
 _STATES: Final = {"propose": "proposed", "approve": "approved", "in_force": "in_force"}
@@ -157,9 +157,11 @@ async def decide(
     failed: dict[UUID, str] = {}
     # All arithmetic comes before the first row is written: it runs without a connection.
     prepare = _Preparing(session, beside, job, body, rows)
-    until = time.monotonic() + SECONDS_PER_CALL
+    begun, own = time.monotonic(), time.process_time()
     for number, row in enumerate(rows):
-        if number and time.monotonic() > until:
+        # Rows are computed one after the other: they take no more than has passed, and no more than all that was done.
+        used = min(time.monotonic() - begun, time.process_time() - own + beside.used_seconds)
+        if number and used > SECONDS_PER_CALL:
             rows, last = rows[:number], rows[number - 1].position
             break
         try:

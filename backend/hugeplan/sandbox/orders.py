@@ -39,6 +39,8 @@ class Order(msgspec.Struct, frozen=True):
     keep: bool = False
 
 
+HEAD: Final = struct.Struct(">BId")
+"""Of an answer: its outcome, how long it is, and the processor time that it took, in seconds."""
 STAYS: Final = 0x80
 """Added to the outcome by a process that takes another payload on the same socket."""
 

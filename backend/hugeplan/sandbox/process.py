@@ -36,7 +36,7 @@ import msgspec
 
 from hugeplan.errors import FieldProblem, InvalidInputError
 from hugeplan.planner.errors import PlannerError
-from hugeplan.sandbox.orders import LENGTH, MAX_ORDER_BYTES, STAYS, Limits, Order, Outcome, Refusal
+from hugeplan.sandbox.orders import HEAD, LENGTH, MAX_ORDER_BYTES, STAYS, Limits, Order, Outcome, Refusal
 
 IDLE_SECONDS: Final = 600.0
 LEAST_SECONDS: Final = 0.001
@@ -97,7 +97,7 @@ def _work(order: Order, job: Job | None, line: socket.socket) -> NoReturn:
         gc.disable()  # looking for garbage takes a third of a short job's time; the memory has a limit
         roomy = _mapped_bytes() + KEPT_BYTES
         _limit_memory(order.limits)
-        stays = True
+        stays, used = True, 0.0
         while stays:
             payload = _read(line)
             _limit_time(order.limits)
@@ -106,7 +106,8 @@ def _work(order: Order, job: Job | None, line: socket.socket) -> NoReturn:
             signal.setitimer(signal.ITIMER_PROF, 0)
             fcntl.fcntl(line, fcntl.F_SETFL, 0)  # from here on the service reads
             stays = order.keep and outcome in {Outcome.DONE, Outcome.REFUSED} and _mapped_bytes() <= roomy
-            line.sendall(bytes((outcome | (STAYS if stays else 0),)) + LENGTH.pack(len(answer)))
+            before, used = used, time.process_time()
+            line.sendall(HEAD.pack(outcome | (STAYS if stays else 0), len(answer), used - before))
             line.sendall(answer)
             signal.setitimer(signal.ITIMER_REAL, 0)
             del payload, answer

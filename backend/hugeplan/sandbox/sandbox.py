@@ -13,14 +13,14 @@ import subprocess
 import sys
 import weakref
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import msgspec
 
 from hugeplan.errors import RETRY_AFTER_SECONDS, FieldProblem, InvalidInputError, RateLimitedError, UnavailableError
-from hugeplan.sandbox.orders import LENGTH, STAYS, Limits, Order, Outcome, Refusal
+from hugeplan.sandbox.orders import HEAD, LENGTH, STAYS, Limits, Order, Outcome, Refusal
 
 AT_ONCE: Final = 4
 """Pieces of work at a time: with the memory that each may take, 224 MiB in all."""
@@ -29,10 +29,14 @@ AT_ONCE_OF_ONE: Final = 2
 WAITING_OF_ONE: Final = 8
 WAITING: Final = 64
 START_SECONDS: Final = 30.0
+LESS: Final = "send less of it"
+"""What to do in place of what takes too much, where there is no other way."""
 _RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 
 
 _Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_Answer = tuple[int, bytes, float]
+"""Outcome, answer, and seconds of processor time."""
 
 
 class _Process:
@@ -95,21 +99,31 @@ class Sandbox:
         weakref.finalize(self, _abandon, self._kept).atexit = False
 
     async def work(
-        self, job: str, payload: bytes, *, whose: str, what: str, limits: Limits | None = None, keep: bool = False
+        self,
+        job: str,
+        payload: bytes,
+        *,
+        whose: str,
+        what: str,
+        instead: str = LESS,
+        limits: Limits | None = None,
+        keep: bool = False,
+        spend: Callable[[float], object] = lambda _: None,
     ) -> bytes:
         """What ``job`` (``package.module:function``) makes of the payload.
 
-        ``whose`` credential it is for; ``what`` it is about begins the sentence of a refusal; with ``keep`` its process
-        may stay for the next one. Raises
-        InvalidInputError for what the job refuses and for what takes more than ``limits``, RateLimitedError and
-        UnavailableError when too much waits.
+        ``whose`` credential it is for; ``what`` it is about begins the sentence of a refusal, and what to do
+        ``instead`` of what takes too much ends it; with ``keep`` its process may stay for the next one. ``spend`` is
+        told the seconds of processor time. Raises InvalidInputError for what the job refuses and for what takes more
+        than ``limits``, RateLimitedError and UnavailableError when too much waits.
         """
         order = Order(job, limits or Limits(), keep)
         async with self._place(whose):
             for _ in range(2):  # it may have ended for want of work at this moment
                 answer = await self._try(order, payload)
                 if answer is not None:
-                    return _answer_of(answer, what, order.limits)
+                    spend(answer[2])
+                    return _answer_of(answer, what, instead, order.limits)
         raise UnavailableError("The process for this work does not start; try again later.", headers=_RETRY)
 
     async def close(self) -> None:
@@ -138,8 +152,8 @@ class Sandbox:
                 del self._asked[whose]
                 del self._rooms[whose]
 
-    async def _try(self, order: Order, payload: bytes) -> tuple[int, bytes] | None:
-        """Outcome and answer; None when nothing was answered."""
+    async def _try(self, order: Order, payload: bytes) -> _Answer | None:
+        """None when nothing was answered."""
         kept = self._kept.pop(order, None)
         line = kept or await self._line(order)
         if line is None:
@@ -149,14 +163,14 @@ class Sandbox:
         try:
             async with asyncio.timeout(START_SECONDS + order.limits.seconds):
                 writer.writelines((LENGTH.pack(len(payload)), payload))
-                head = await reader.readexactly(1 + LENGTH.size)
-                answer = await reader.readexactly(LENGTH.unpack_from(head, 1)[0])
-                stays = bool(head[0] & STAYS) and order not in self._kept
-                return head[0] & ~STAYS, answer
+                outcome, size, used_seconds = HEAD.unpack(await reader.readexactly(HEAD.size))
+                answer = await reader.readexactly(size)
+                stays = bool(outcome & STAYS) and order not in self._kept
+                return outcome & ~STAYS, answer, used_seconds
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
             running = self._process
             if running is not None and running.is_alive():
-                return Outcome.TOO_MUCH, b""
+                return Outcome.TOO_MUCH, b"", order.limits.cpu_seconds - order.limits.used_seconds
             return None
         finally:
             if stays:
@@ -191,18 +205,18 @@ class Sandbox:
         self._process = _Process()
 
 
-def _answer_of(found: tuple[int, bytes], what: str, limits: Limits) -> bytes:
-    outcome, answer = found
+def _answer_of(found: _Answer, what: str, instead: str, limits: Limits) -> bytes:
+    outcome, answer, _ = found
     if outcome == Outcome.DONE:
         return answer
     if outcome == Outcome.REFUSED:
         raise msgspec.msgpack.decode(answer, type=Refusal).error()
     if outcome == Outcome.TOO_MUCH:
-        raise _too_much(what, limits)
+        raise _too_much(what, instead, limits)
     raise RuntimeError(f"work for the service failed: {what}")
 
 
-def _too_much(what: str, limits: Limits) -> InvalidInputError:
+def _too_much(what: str, instead: str, limits: Limits) -> InvalidInputError:
     most = f"{limits.cpu_seconds:g} s of processor time and {limits.memory_bytes // 1024**2} MiB"
     problem = FieldProblem(field="body", value=None, expected=f"work of at most {most}")
-    return InvalidInputError(f"{what} takes more than {most}; send less of it.", [problem])
+    return InvalidInputError(f"{what} takes more than {most}; {instead}.", [problem])

@@ -27,10 +27,12 @@ def slow() -> Iterator[Target]:
     with folder_for_all() as folder, target(folder) as made:
         server = SlowServer(made.server.database_url, folder / "slow.log")
         server.start()
+        attacked = replace(made, server=server, memory={})
         try:
             server.wait_until_ready()
-            yield replace(made, server=server, memory={})
+            yield attacked
         finally:
+            attacked.end_neighbour()
             server.kill()
 
 

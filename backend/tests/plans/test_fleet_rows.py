@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -13,6 +16,7 @@ from support.reports import report
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.api.beside import RequestSandbox
 from hugeplan.db.models import EventRow
 from hugeplan.plans import fleet_rows
 
@@ -77,6 +81,28 @@ async def test_deciding_about_the_fleet_plan_decides_about_its_rows(
     states = (await planner.get(f"{API}/plans", params={"fleet_plan_id": job["id"]})).json()["items"]
     assert [plan["state"] for plan in states] == ["in_force", "in_force"]
     assert {plan["approved_by"] for plan in states} == {"test admin"}
+
+
+async def test_time_in_which_others_had_the_processor_ends_no_call(
+    planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every look at the clock finds ten seconds gone, as where a hundred others compute."""
+    clock = SimpleNamespace(monotonic=itertools.count(0.0, 10.0).__next__, process_time=time.process_time)
+    monkeypatch.setattr(fleet_rows, "time", clock)
+    monkeypatch.setattr(fleet_rows, "SECONDS_PER_CALL", 2.0)
+    done = (await planner.post(f"{API}/fleet/plans/{job['id']}/decisions", json={"to": "propose"})).json()
+    assert (done["done"], done["next"]) == (2, None)
+
+
+async def test_work_in_the_sandbox_counts_as_the_calls_own(
+    planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RequestSandbox, "_spend", lambda own, _: setattr(own, "used_seconds", WHILE))
+    clock = SimpleNamespace(monotonic=itertools.count(0.0, WHILE).__next__, process_time=time.process_time)
+    monkeypatch.setattr(fleet_rows, "time", clock)
+    done = (await planner.post(f"{API}/fleet/plans/{job['id']}/decisions", json={"to": "propose"})).json()
+    assert done["done"] == 1
+    assert done["next"] is not None
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(WHILE, [3, 3, 1]), (-1.0, [1] * 7)])

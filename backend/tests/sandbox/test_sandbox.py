@@ -72,6 +72,21 @@ async def test_pieces_of_one_work_share_its_processor_time(sandbox: Sandbox) -> 
         assert cpu_seconds(pid) - before < most
 
 
+async def test_its_processor_time_is_told(sandbox: Sandbox) -> None:
+    """Of each piece of work its own, of one that was ended all that it might take."""
+    told: list[float] = []
+    for keep in (False, True, True):
+        await work(sandbox, "compute", b"0.1", keep=keep, spend=told.append, limits=Limits(cpu_seconds=2.0))
+    with pytest.raises(InvalidInputError):
+        await work(sandbox, "spin", spend=told.append, limits=SHORT)
+    assert [round(seconds, 1) for seconds in told] == [0.1, 0.1, 0.1, 0.1]
+
+
+async def test_a_refusal_says_what_to_do_instead(sandbox: Sandbox) -> None:
+    with pytest.raises(InvalidInputError, match=r"56 MiB; use the command\.$"):
+        await work(sandbox, "spin", limits=SHORT, instead="use the command")
+
+
 async def test_work_ends_with_the_clock(sandbox: Sandbox) -> None:
     begun = time.monotonic()
     with pytest.raises(InvalidInputError):

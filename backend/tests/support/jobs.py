@@ -21,6 +21,14 @@ def spin(_: bytes) -> bytes:
         pass
 
 
+def compute(payload: bytes) -> bytes:
+    """So many seconds of processor time."""
+    until = time.process_time() + float(payload)
+    while time.process_time() < until:
+        pass
+    return b""
+
+
 def hold_the_interpreter(_: bytes) -> bytes:
     """A pattern that goes back over what it read: nothing of Python runs meanwhile."""
     re.match(r"(a+)+b", "a" * 64)

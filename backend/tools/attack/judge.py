@@ -16,8 +16,6 @@ time, so the shortest counts.
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +23,6 @@ from dataclasses import dataclass, field
 
 from tools.attack import processes, yardstick
 from tools.attack.rig import Attack, Target, WrongAnswerError
-from tools.chaos.rig import REPOSITORY
 
 MIB = 1024**2
 CPU_SECONDS = 0.3
@@ -35,7 +32,6 @@ QUIET_SECONDS = 0.05
 BUSY = 2
 MORE_TRIES = 5
 SHORTEST_PASS_SECONDS = 0.25
-LONGEST_PASS_SECONDS = 60.0
 SETTLE_SECONDS = 10.0
 PLANNERS = "hugeplan.fleet_plans.worker"
 
@@ -80,24 +76,19 @@ class Neighbour:
 @contextmanager
 def neighbour_of(running: Target) -> Iterator[Neighbour]:
     """A neighbour that asks while the block runs."""
-    assert running.twin.process is not None
-    of_service = (running.server.port, running.pid)
-    of_twin = (running.twin.port, running.twin.process.pid)
-    numbers = map(str, (*of_service, *of_twin))
-    command = [sys.executable, "-m", "tools.attack.neighbour", running.neighbour_token, *numbers]
-    process = subprocess.Popen(
-        command, cwd=REPOSITORY / "backend", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    process = running.neighbours()
+    assert process.stdin is not None
     assert process.stdout is not None
     found = Neighbour()
+    process.stdin.write("ask\n")
     for _ in range(4):  # it is there, and both know it
         process.stdout.readline()
     try:
         yield found
     finally:
-        rest, _ = process.communicate(timeout=LONGEST_PASS_SECONDS + 5)
-        for line in rest.splitlines():
-            whom, seconds, waited, status = line.split()
+        process.stdin.write("rest\n")
+        while words := process.stdout.readline().split():
+            whom, seconds, waited, status = words
             found.asked.append(Ask(whom, float(seconds) - float(waited), int(status)))
 
 
@@ -149,6 +140,7 @@ def _run(running: Target, attack: Attack, cost: Cost) -> None:
 
 
 def _measure_cost(running: Target, attack: Attack, passes: int, cost: Cost) -> None:
+    processes.wait_until_idle(running.pid, SETTLE_SECONDS)
     found = [_undisturbed_pass(running, attack, cost) for _ in range(passes)]
     cost.cpu_seconds = statistics.median(one.cpu_seconds for one in found)
     cost.database_cpu_seconds = statistics.median(one.database_cpu_seconds for one in found)
@@ -171,7 +163,6 @@ class _Pass:
 
 def _undisturbed_pass(running: Target, attack: Attack, cost: Cost) -> _Pass:
     for _ in range(MORE_TRIES):
-        processes.wait_until_idle(running.pid, SETTLE_SECONDS)
         planners = processes.named(running.pid, PLANNERS)
         found = _pass(running, attack, cost)
         if processes.named(running.pid, PLANNERS) == planners:

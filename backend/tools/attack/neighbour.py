@@ -1,8 +1,9 @@
 """Another client: ``python -m tools.attack.neighbour TOKEN PORT PID TWIN_PORT TWIN_PID`` asks two services.
 
-One of them is attacked. Its twin is idle: how long it takes is the noise of the machine at that moment. Prints the
-name, the seconds, the seconds of those in which somebody waited for a processor, and the status of each request, until
-its input ends. It is a process of its own, so what it waits for is the service and not the attacker beside it.
+One of them is attacked. Its twin is idle: how long it takes is the noise of the machine at that moment. Asks from one
+line of its input to the next, and prints the name, the seconds, the seconds of those in which somebody waited for a
+processor, and the status of each request; an empty line when it rests again. It is a process of its own, so what it
+waits for is the service and not the attacker beside it.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Asking(threading.Thread):
         """Ask until the process ends."""
         for path in itertools.cycle(PATHS):
             if self._ending.wait(PAUSE_SECONDS):
+                self._connection.close()
                 return
             before = self._waits()
             begun = time.monotonic()
@@ -78,19 +80,22 @@ def waits(service: int) -> Waits:
 
 
 def main() -> None:
-    """Ask both until the input ends."""
-    token, ending = sys.argv[1], threading.Event()
+    """Ask both from each odd line of the input to the next one, until the input ends."""
+    token = sys.argv[1]
     port, pid, twin_port, twin_pid = map(int, sys.argv[2:])
-    asking = [
-        Asking(name, at, partial(waits, served_by), token, ending)
-        for name, at, served_by in (("service", port, pid), ("twin", twin_port, twin_pid))
-    ]
-    for each in asking:
-        each.start()
-    sys.stdin.read()
-    ending.set()
-    for each in asking:
-        each.join()
+    while sys.stdin.readline():
+        ending = threading.Event()
+        asking = [
+            Asking(name, at, partial(waits, served_by), token, ending)
+            for name, at, served_by in (("service", port, pid), ("twin", twin_port, twin_pid))
+        ]
+        for each in asking:
+            each.start()
+        sys.stdin.readline()
+        ending.set()
+        for each in asking:
+            each.join()
+        print(flush=True)
 
 
 if __name__ == "__main__":

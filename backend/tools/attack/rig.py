@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -57,6 +58,8 @@ class Target:
     """Another one over the same database, which nobody attacks."""
     tokens: Mapping[Role, str]
     neighbour_token: str
+    neighbour: subprocess.Popen[str] | None = None
+    """The other client's process, which rests between passes."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What one attack leaves for the next pass of itself, such as the id of a plan."""
 
@@ -65,6 +68,25 @@ class Target:
         """The process of the service."""
         assert self.server.process is not None
         return self.server.process.pid
+
+    def neighbours(self) -> subprocess.Popen[str]:
+        """The other client's process, started anew where the service has another process now."""
+        assert self.twin.process is not None
+        asked = (self.server.port, self.pid, self.twin.port, self.twin.process.pid)
+        command = [sys.executable, "-m", "tools.attack.neighbour", self.neighbour_token, *map(str, asked)]
+        if self.neighbour is None or self.neighbour.args != command or self.neighbour.poll() is not None:
+            self.end_neighbour()
+            self.neighbour = subprocess.Popen(
+                command, cwd=REPOSITORY / "backend", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            )
+        return self.neighbour
+
+    def end_neighbour(self) -> None:
+        """End the other client's process."""
+        if self.neighbour is not None:
+            self.neighbour.kill()
+            self.neighbour.communicate()
+            self.neighbour = None
 
     def headers(self, role: Role | None) -> dict[str, str]:
         """The credential of a role; nothing for a stranger."""
@@ -167,7 +189,11 @@ def target(folder: Path, environment: Mapping[str, str] = BEHIND_A_PROXY) -> Ite
         for each in servers:
             each.start()
             each.wait_until_ready()
-        yield Target(folder, postgres, server, twin, tokens, neighbour)
+        made = Target(folder, postgres, server, twin, tokens, neighbour)
+        try:
+            yield made
+        finally:
+            made.end_neighbour()
     finally:
         for each in servers:
             each.kill()
