@@ -1,7 +1,8 @@
 """Huge pages for a test or a trial: taken under tlbbench's journal, and given back on every way out.
 
 Everything in this project that writes a pool (``tlbbench --reserve``, the page trials, the validation, the tests) does
-so under one lock and through one journal, ``journal`` in the folder that ``agent/tlbbench/src/reserve.h`` names:
+so under one lock and through one journal, ``journal`` in the folder that
+``agent/tlbbench/src/memory/reservation.h`` names:
 
 * The owner holds an exclusive ``flock`` on the file. Others wait, or go on without pages.
 * The previous count is in the file before a pool is written. After ``SIGKILL`` the lock is free and the file is there:
@@ -77,7 +78,7 @@ class Raised:
     noted: bool
 
     def restored(self, current: int) -> int:
-        """The count that the pool should have, which has ``current`` now (the rule of ``reserve.h``)."""
+        """The count that the pool should have, which has ``current`` now (the rule of ``reservation.h``)."""
         lowest = self.held if self.noted else self.former
         return self.former if lowest <= current <= self.held else current
 

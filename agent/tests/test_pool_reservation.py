@@ -79,7 +79,7 @@ def test_pages_come_back_when_the_block_fails(places: Places) -> None:
 def test_a_journal_gives_back_after_a_kill_at_each_step(
     places: Places, lines: list[str], current: int, restored: int
 ) -> None:
-    """The same rule and the same lines as in agent/tlbbench/src/memory/reserve.h."""
+    """The same rule and the same lines as in agent/tlbbench/src/memory/reservation.h."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     journal(places).parent.mkdir(mode=0o700)
     journal(places).write_text(

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 #include "machine/environment.h"
-#include "machine/environment_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

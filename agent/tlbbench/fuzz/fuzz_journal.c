@@ -2,8 +2,7 @@
 /* A journal is read as root and its numbers are written to the pools: what parses must be sane and must survive
  * writing. */
 #include "fuzz.h"
-#include "memory/reserve.h"
-#include "memory/reserve_journal.h"
+#include "memory/reservation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

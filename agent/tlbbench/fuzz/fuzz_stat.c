@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/stat, read before and during every measurement. */
-#include "base/parse.h"
+#include "base/text.h"
 #include "fuzz.h"
 #include "timing/cpus.h"
 #include "timing/guard.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one-line files of /sys and the values of the command line. */
-#include "base/parse.h"
+#include "base/text.h"
 #include "fuzz.h"
-#include "machine/environment_parts.h"
+#include "machine/environment.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,8 +2,8 @@
 #include "simulated_machine.h"
 
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "memory/arena.h"
 #include "memory/backing.h"
 #include "timing/chase.h"

@@ -26,9 +26,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MIB (1ull << 20)
-#define GIB (1ull << 30)
-
 static const char SMAPS[] = "7f0000000000-7f0000400000 rw-p 00000000 00:00 0 \n"
                             "Size:               4096 kB\n"
                             "KernelPageSize:        4 kB\n"
@@ -200,7 +197,7 @@ static void sigbus_becomes_a_value(struct harness *h)
 
     CHECK(signals_install() == 0);
     int fd = backing_memfd(0, 2 * page, &verdict);
-    char *base = backing_map_file(fd, 2 * page, &verdict);
+    char *base = backing_map_file(fd, 2 * page, 0, &verdict);
 
     CHECK(base != NULL);
     CHECK(ftruncate(fd, (off_t)page) == 0);
@@ -221,7 +218,7 @@ static void unguarded_sigbus_ends_the_process(struct harness *h)
 
     if (child == 0) {
         int fd = backing_memfd(0, page, &verdict);
-        char *base = backing_map_file(fd, page, &verdict);
+        char *base = backing_map_file(fd, page, 0, &verdict);
 
         (void)signals_install();
         if (base == NULL || ftruncate(fd, 0) != 0)

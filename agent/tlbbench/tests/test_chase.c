@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/permutation.h"
 #include "base/rng.h"
 #include "base/verdict.h"
 #include "harness.h"
@@ -8,7 +7,6 @@
 #include "rows/parts.h"
 #include "timing/chase.h"
 #include "timing/guard.h"
-#include "timing/tlb_flush.h"
 #include "timing/window.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "base/verdict.h"
 #include "harness.h"
 #include "machine/cpuid.h"
-#include "machine/cpuid_tlb.h"
 #include "machine/tlb_levels.h"
 
 #include <stdlib.h>

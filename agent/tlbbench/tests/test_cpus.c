@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc/stat says of idle and stolen time, also while CPUs go offline. */
-#include "base/parse.h"
+#include "base/text.h"
 #include "harness.h"
 #include "timing/cpus.h"
 #include "timing/guard.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 #include "machine/environment.h"
-#include "machine/environment_parts.h"
 #include "machine/processes.h"
 
 #include <stdlib.h>

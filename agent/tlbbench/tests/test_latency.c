@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far the footprints go, and when the paired differences are known well enough to end. */
-#include "base/units.h"
+#include "base/std.h"
 #include "harness.h"
 #include "latency/series.h"
 #include "machine/tlb_levels.h"

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import suite
 
+# Lines of the source, and of what counts page walks of running programs (docs/adr/0051).
+MOST_LINES, MOST_COUNTER_LINES = 17_000, 1_300
+
 KNEE = {"timing/knee.h": "int knee(void);\n", "timing/knee.c": '#include "timing/knee.h"\n\nint knee(void)\n{\n}\n'}
 
 
@@ -73,6 +76,33 @@ def a_file_outside_the_layers_is_found() -> None:
     assert "no C file found" in check({})
 
 
+def count_lines(source: Path) -> tuple[int, int]:
+    """Lines of all C files but the catalogue's data; of `counters`, and of everything else."""
+    counters = others = 0
+    for path in source.rglob("*.[ch]"):
+        name, lines = path.relative_to(source), path.read_text(encoding="utf-8").count("\n")
+        if name.parts[0] == "counters" or name.stem in ("counters", "witness"):
+            counters += lines
+        else:
+            others += lines
+    return counters, others
+
+
+def the_source_keeps_its_lines() -> None:
+    counters, others = count_lines(suite.HOME / "src")
+    assert others <= MOST_LINES, f"{others} lines without counters, at most {MOST_LINES}"
+    assert counters <= MOST_COUNTER_LINES, f"{counters} lines of counters, at most {MOST_COUNTER_LINES}"
+
+
+def lines_are_counted_apart() -> None:
+    with suite.temporary() as directory:
+        for name, lines in {"base/a.c": 3, "counters/b.h": 5, "cli/counters.c": 7, "machine/data.inc": 11}.items():
+            path = Path(directory) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n" * lines, encoding="utf-8")
+        assert count_lines(Path(directory)) == (12, 3)
+
+
 if __name__ == "__main__":
     suite.main(
         "layers",
@@ -84,5 +114,7 @@ if __name__ == "__main__":
             ("a ring of calls behind one header is found", a_ring_of_calls_behind_one_header_is_found),
             ("an include that another one brings is found", an_include_that_another_brings_is_found),
             ("a file outside the layers is found", a_file_outside_the_layers_is_found),
+            ("the source keeps its lines", the_source_keeps_its_lines),
+            ("lines are counted apart", lines_are_counted_apart),
         ],
     )

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/parse.h"
+#include "base/text.h"
 #include "cli/options.h"
 #include "harness.h"
 #include "latency/result.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rng.h"
-#include "base/units.h"
+#include "base/std.h"
 #include "base/verdict.h"
 #include "harness.h"
 #include "memory/backing.h"
@@ -8,7 +8,6 @@
 #include "pressure/probe.h"
 #include "pressure/result.h"
 #include "pressure/series.h"
-#include "timing/counter.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,7 @@
 #include "base/verdict.h"
 #include "harness.h"
 #include "memory/backing.h"
-#include "memory/reserve.h"
-#include "memory/reserve_journal.h"
+#include "memory/reservation.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -176,7 +175,7 @@ static void second_run_is_refused(struct harness *h)
     CHECK(reservation_begin(&first, &fake.places) == 0);
     CHECK(reservation_begin(&second, &fake.places) == -1);
     CHECK(second.verdict.status == STATUS_SKIPPED);
-    CHECK_I64(reservation_recover(&fake.places), 0); /* a living run is left alone */
+    CHECK_I64(reservation_recover(&fake.places, true), 0); /* a living run is left alone */
     CHECK(reservation_end(&second) == 0);
     CHECK(access(fake.journal, F_OK) == 0);
     CHECK(reservation_end(&first) == 0);
@@ -306,7 +305,7 @@ static void killed_at_each_step(struct harness *h)
             return;
         }
         write_journal(&fake, cases[index].lines);
-        CHECK(reservation_recover(&fake.places) >= 0);
+        CHECK(reservation_recover(&fake.places, true) >= 0);
         CHECK_I64(read_count(&fake, "nr_hugepages"), cases[index].restored);
         CHECK(access(fake.journal, F_OK) != 0);
         fake_close(&fake);
@@ -323,10 +322,10 @@ static void killed_run_is_recovered(struct harness *h)
     }
     run_and_die(&fake, 60);
     CHECK_I64(read_count(&fake, "nr_hugepages"), 64);
-    CHECK_I64(reservation_recover(&fake.places), 1);
+    CHECK_I64(reservation_recover(&fake.places, true), 1);
     CHECK_I64(read_count(&fake, "nr_hugepages"), 4);
     CHECK(access(fake.journals, F_OK) != 0);
-    CHECK_I64(reservation_recover(&fake.places), 0);
+    CHECK_I64(reservation_recover(&fake.places, true), 0);
     fake_close(&fake);
 }
 
@@ -341,7 +340,7 @@ static void journal_of_another_boot_is_dropped(struct harness *h)
     make_folders(fake.journals);
     write_text(fake.journal, "tlbbench reservation 1, boot 00000000-0000-0000-0000-000000000000\n"
                              "pool page_bytes=2097152 node=-1 former=1 target=60.\n");
-    CHECK_I64(reservation_recover(&fake.places), 0);
+    CHECK_I64(reservation_recover(&fake.places, true), 0);
     CHECK_I64(read_count(&fake, "nr_hugepages"), 50);
     CHECK(access(fake.journal, F_OK) != 0);
     fake_close(&fake);
@@ -358,7 +357,7 @@ static void planted_journal_is_not_obeyed(struct harness *h)
     make_folders(fake.journals);
     (void)chmod(fake.journals, 0777); /* others may write here */
     write_text(fake.journal, "anything\n");
-    CHECK_I64(reservation_recover(&fake.places), 0);
+    CHECK_I64(reservation_recover(&fake.places, true), 0);
     CHECK(access(fake.journal, F_OK) == 0);
     struct reservation reservation;
 

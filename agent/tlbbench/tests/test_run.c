@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "geometry/result.h"
 #include "harness.h"
+#include "latency/result.h"
 #include "machine/environment.h"
 #include "output/run_result.h"
 #include "rows/result.h"
@@ -30,7 +31,8 @@ static int note(char section)
 }
 
 int __wrap_geometry_measure(struct session *session, struct geometry_result *result);
-int __wrap_latency_section_measure(struct session *session, const struct options *options, struct run_result *result);
+int __wrap_latency_measure(const struct session *session, const struct latency_request *request,
+                           struct latency_result *result);
 int __wrap_rows_measure(const struct session *session, const struct rows_request *request, struct rows_result *result);
 int __wrap_scatter_measure(const struct session *session, struct scatter_result *result);
 
@@ -61,12 +63,12 @@ int __wrap_geometry_measure(struct session *session, struct geometry_result *res
     return note('g');
 }
 
-int __wrap_latency_section_measure(struct session *session, const struct options *options, struct run_result *result)
+int __wrap_latency_measure(const struct session *session, const struct latency_request *request,
+                           struct latency_result *result)
 {
     (void)session;
-    (void)options;
-    result->latency = calloc(1, sizeof(*result->latency));
-    result->pressure = calloc(1, sizeof(*result->pressure));
+    (void)request;
+    (void)result;
     return note('l');
 }
 
@@ -89,7 +91,10 @@ static void run(char dying, struct run_result *result)
 {
     static struct environment environment = {.memory = {.mem_available_bytes = 8ll << 30},
                                              .cgroup = {.memory_limit_bytes = UNKNOWN}};
-    static const struct options options = {.command = COMMAND_RUN, .numa_node = -1, .keep_priority = true};
+    static const struct options options = {.command = COMMAND_RUN,
+                                           .numa_node = -1,
+                                           .keep_priority = true,
+                                           .latency = {.curves = SET_BIT(LAYOUT_LINE_PER_PAGE)}};
 
     memset(measured, 0, sizeof(measured));
     dies = dying;

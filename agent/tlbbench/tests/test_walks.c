@@ -2,7 +2,7 @@
 /* Walks on machines that are not here: a second NUMA node, two walkers, caches and walk caches of known sizes. The
  * linker puts the functions below in the place of those that map and time; what is chased is real. */
 #include "base/clock.h"
-#include "base/units.h"
+#include "base/std.h"
 #include "harness.h"
 #include "latency/result.h"
 #include "memory/arena.h"

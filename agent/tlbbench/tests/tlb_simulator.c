@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tlb_simulator.h"
 
-#include "base/permutation.h"
 #include "base/rng.h"
 #include "timing/knee.h"
 

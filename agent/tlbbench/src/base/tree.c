@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/tree.h"
 
-#include "base/parse.h"
 #include "base/text.h"
 
 #include <dirent.h>
@@ -45,45 +44,18 @@ ssize_t tree_read(const char *root, const char *path, char *text, size_t size)
 
     if (fd < 0)
         return -1;
-    while (used < size - 1) {
-        ssize_t n = read(fd, text + used, size - 1 - used);
+    ssize_t n;
 
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            int error = errno;
+    do {
+        n = read(fd, text + used, size - 1 - used);
+        used += n > 0 ? (size_t)n : 0;
+    } while ((n > 0 && used < size - 1) || (n < 0 && errno == EINTR));
+    int error = errno;
 
-            (void)close(fd);
-            text[0] = '\0';
-            errno = error;
-            return -1;
-        }
-        if (n == 0)
-            break;
-        used += (size_t)n;
-    }
     (void)close(fd);
-    text[used] = '\0';
-    return (ssize_t)used;
-}
-
-char *tree_read_all(const char *root, const char *path, size_t most, size_t *length)
-{
-    char *text = malloc(most + 1);
-
-    if (text == NULL)
-        return NULL;
-    ssize_t n = tree_read(root, path, text, most + 1);
-
-    if (n < 0) {
-        free(text);
-        return NULL;
-    }
-    char *shrunk = realloc(text, (size_t)n + 1);
-
-    if (length != NULL)
-        *length = (size_t)n;
-    return shrunk != NULL ? shrunk : text;
+    errno = error;
+    text[n < 0 ? 0 : used] = '\0';
+    return n < 0 ? -1 : (ssize_t)used;
 }
 
 bool tree_read_line(const char *root, const char *path, char *text, size_t size)

@@ -16,9 +16,6 @@ FILE *tree_open(const char *root, const char *path);
  * why). */
 ssize_t tree_read(const char *root, const char *path, char *text, size_t size);
 
-/* Reads a whole file of at most `most` bytes into memory that the caller frees, NUL-terminated; NULL when it cannot. */
-char *tree_read_all(const char *root, const char *path, size_t most, size_t *length);
-
 /* Reads one line without its white space. Returns false and leaves "" when the file is absent or unreadable. */
 bool tree_read_line(const char *root, const char *path, char *text, size_t size);
 

@@ -43,5 +43,9 @@ struct verdict {
 void verdict_set(struct verdict *verdict, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What a function returns that failed, or refuses: -1, and false, with the reason set. */
+#define FAILED(...) (verdict_set(__VA_ARGS__), -1)
+#define REFUSED(...) (verdict_set(__VA_ARGS__), false)
+
 /* The reason, or what the status means where no reason was given. */
 const char *verdict_words(const struct verdict *verdict);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/text.h"
-#include "cli/option_spec.h"
+#include "cli/options.h"
 #include "timing/cpus.h"
 
 #include <stdarg.h>
-#include <sys/stat.h>
 
 #define DEFAULT_SEED 1
 #define DEFAULT_COUNTERS_SECONDS 5.0
@@ -32,7 +30,9 @@ const char *command_name(enum command_id command)
     return commands[command].name;
 }
 
-enum options_status options_fail(char error[OPTIONS_ERROR_BYTES], const char *format, ...)
+/* Writes the error's line. Returns OPTIONS_ERROR. */
+__attribute__((format(printf, 2, 3))) static enum options_status options_fail(char error[OPTIONS_ERROR_BYTES],
+                                                                              const char *format, ...)
 {
     va_list arguments;
 
@@ -57,7 +57,6 @@ static enum options_status fail_command(char error[OPTIONS_ERROR_BYTES], const c
     return fail(error, "command", value, names);
 }
 
-/* Finds the spec whose name is `text` up to an optional '='. */
 static const struct option_spec *find_spec(const char *text, size_t length)
 {
     for (size_t i = 0; i < option_spec_count; i++)
@@ -274,14 +273,12 @@ static enum options_status check_numa_node(const struct options *options, const 
                         valid[0] != '\0' ? valid : "0");
 }
 
-static enum options_status check_cpus(const struct options *options, const struct environment *environment,
-                                      char error[OPTIONS_ERROR_BYTES])
+static enum options_status check_cpus(const struct options *options, char error[OPTIONS_ERROR_BYTES])
 {
     struct cpu_list allowed;
     int first = -1;
     int last = -1;
 
-    (void)environment;
     if (options->cpus.count == 0 || cpus_get_affinity(&allowed) != 0)
         return OPTIONS_OK;
     for (int cpu = 0; cpu < CPU_LIST_MAX; cpu++) {
@@ -298,50 +295,28 @@ static enum options_status check_cpus(const struct options *options, const struc
     return OPTIONS_OK;
 }
 
-/* What may be used at most: what is free by then is the document's to say. 0 = not known. */
-static uint64_t most_bytes(const struct options *options, const struct environment *environment)
+/* Against what may be used at most: what is free by then is the document's to say. */
+static enum options_status check_sizes(const struct options *options, const struct environment *environment,
+                                       char error[OPTIONS_ERROR_BYTES])
 {
     int64_t total = environment->memory.mem_total_bytes;
-
-    return options->max_memory_bytes != 0 ? options->max_memory_bytes : total > 0 ? (uint64_t)total : 0;
-}
-
-static enum options_status check_memory(const struct options *options, const struct environment *environment,
-                                        char error[OPTIONS_ERROR_BYTES])
-{
-    int64_t total = environment->memory.mem_total_bytes;
-    uint64_t most = most_bytes(options, environment);
-
-    if (total > 0 && options->max_memory_bytes > (uint64_t)total)
-        return options_fail(error,
-                            "--max-memory: %" PRIu64 " bytes are more than this machine has; valid: 1M to %" PRId64,
-                            options->max_memory_bytes, total);
-    if (most > 0 && options->rows.segment_bytes > most)
-        return options_fail(error, "--segment: %" PRIu64 " bytes do not fit the memory allowed; valid: 1M to %" PRIu64,
-                            options->rows.segment_bytes, most);
-    return OPTIONS_OK;
-}
-
-static enum options_status check_footprints(const struct options *options, const struct environment *environment,
-                                            char error[OPTIONS_ERROR_BYTES])
-{
-    uint64_t most = most_bytes(options, environment);
+    uint64_t limit = options->max_memory_bytes;
+    uint64_t most = limit != 0 ? limit : total > 0 ? (uint64_t)total : UINT64_MAX;
+    uint64_t segment = options->rows.segment_bytes != 0 ? options->rows.segment_bytes : limit;
+    uint64_t widest = number_list_largest(&options->rows.row_bytes);
     uint64_t largest = number_list_largest(&options->latency.footprints);
 
-    if (most > 0 && largest > most)
+    if (total > 0 && limit > (uint64_t)total)
+        return options_fail(error,
+                            "--max-memory: %" PRIu64 " bytes are more than this machine has; valid: 1M to %" PRId64,
+                            limit, total);
+    if (options->rows.segment_bytes > most)
+        return options_fail(error, "--segment: %" PRIu64 " bytes do not fit the memory allowed; valid: 1M to %" PRIu64,
+                            options->rows.segment_bytes, most);
+    if (largest > most)
         return options_fail(error,
                             "--footprints: %" PRIu64 " bytes do not fit the memory allowed; valid: 64K to %" PRIu64,
                             largest, most);
-    return OPTIONS_OK;
-}
-
-static enum options_status check_rows(const struct options *options, const struct environment *environment,
-                                      char error[OPTIONS_ERROR_BYTES])
-{
-    uint64_t segment = options->rows.segment_bytes != 0 ? options->rows.segment_bytes : options->max_memory_bytes;
-    uint64_t widest = number_list_largest(&options->rows.row_bytes);
-
-    (void)environment;
     if (segment != 0 && widest > segment / ROWS_MIN)
         return options_fail(error,
                             "--row-bytes: rows of %" PRIu64 " bytes do not fit a segment of %" PRIu64
@@ -353,21 +328,8 @@ static enum options_status check_rows(const struct options *options, const struc
 enum options_status options_check(const struct options *options, const struct environment *environment,
                                   char error[OPTIONS_ERROR_BYTES])
 {
-    static enum options_status (*const checks[])(const struct options *, const struct environment *, char *) = {
-        check_page_sizes, check_numa_node, check_cpus, check_memory, check_footprints, check_rows};
-    enum options_status status = OPTIONS_OK;
-
-    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]) && status == OPTIONS_OK; i++)
-        status = checks[i](options, environment, error);
-    return status;
-}
-
-enum options_status options_check_root(const struct options *options, char error[OPTIONS_ERROR_BYTES])
-{
-    struct stat status;
-
-    if (options->root[0] == '\0' || (stat(options->root, &status) == 0 && S_ISDIR(status.st_mode)))
-        return OPTIONS_OK;
-    return options_fail(error, "--root: '%.200s' is not a directory; valid: a directory that holds proc and sys",
-                        options->root);
+    if (check_page_sizes(options, environment, error) != OPTIONS_OK ||
+        check_numa_node(options, environment, error) != OPTIONS_OK || check_cpus(options, error) != OPTIONS_OK)
+        return OPTIONS_ERROR;
+    return check_sizes(options, environment, error);
 }

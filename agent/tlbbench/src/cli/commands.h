@@ -15,6 +15,9 @@ command_print info_print, decode_print; /* info.c, which observes and does not m
 command_print counters_print;           /* counters.c: counts page walks of running programs */
 command_print measure_print;            /* run.c */
 
+/* Makes the processor's counter of walks geometry's witness. */
+void counters_witness(const struct options *options, struct session *session, struct walk_counter *counter);
+
 /* The sections one after the other, within time, memory and noise budgets: measures what options->command asks for on
  * the calling thread. `progress` gets progress lines, or is NULL. Always leaves a valid result, also when it was
  * stopped; result->exit_status is 0 or 3. Returns 0, or -1 when memory for the result ran out. signals_install() must

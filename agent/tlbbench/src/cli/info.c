@@ -79,32 +79,24 @@ int info_print(const struct options *options, struct document *document, struct 
     return status;
 }
 
-static int read_dump(struct cpuid_dump *dump, const char *file, char error[OPTIONS_ERROR_BYTES])
-{
-    char problem[CPUID_ERROR_BYTES];
-    bool is_stdin = strcmp(file, "-") == 0;
-    FILE *in = is_stdin ? stdin : fopen(file, "re");
-
-    if (in == NULL) {
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "decode %.100s: it cannot be opened: %s", file, strerror(errno));
-        return -1;
-    }
-    int status = cpuid_read(dump, in, problem);
-
-    if (!is_stdin)
-        (void)fclose(in);
-    if (status != 0)
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "decode %.100s: %s", file, problem);
-    return status;
-}
-
 int decode_print(const struct options *options, struct document *document, struct environment *environment, FILE *out,
                  char error[OPTIONS_ERROR_BYTES])
 {
     struct cpuid_dump dump = {0};
+    char problem[CPUID_ERROR_BYTES];
+    bool is_stdin = strcmp(options->file, "-") == 0;
+    FILE *in = is_stdin ? stdin : fopen(options->file, "re");
 
-    if (read_dump(&dump, options->file, error) != 0)
+    if (in == NULL)
+        (void)snprintf(problem, sizeof(problem), "it cannot be opened: %s", strerror(errno));
+    int status = in != NULL ? cpuid_read(&dump, in, problem) : -1;
+
+    if (in != NULL && !is_stdin)
+        (void)fclose(in);
+    if (status != 0) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "decode %.100s: %s", options->file, problem);
         return EXIT_FAILED;
+    }
     environment_from_dump(environment, &dump);
     return print(document, options, out);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tlbbench: what this machine's TLBs are and what each page size costs here. Only this file exits. */
 #include "base/signals.h"
-#include "base/text.h"
 #include "cli/commands.h"
 
 #include <fcntl.h>
@@ -44,38 +43,20 @@ static int finish(int status, char error[OPTIONS_ERROR_BYTES])
  * promise to change nothing, and only say so. */
 static void recover(const struct options *options)
 {
+    bool observes = options->command == COMMAND_INFO || options->command == COMMAND_COUNTERS;
+
     if (options->root[0] != '\0' || options->command == COMMAND_DECODE)
         return;
-    if (options->command == COMMAND_INFO || options->command == COMMAND_COUNTERS) {
-        if (reservation_is_left(&RESERVE_SYSTEM))
-            (void)fputs("tlbbench: a run that was killed left huge page pools raised; the next command that measures "
-                        "restores them\n",
-                        stderr);
-        return;
-    }
-    int restored = reservation_recover(&RESERVE_SYSTEM);
+    int found = reservation_recover(&RESERVE_SYSTEM, !observes);
 
-    if (restored > 0)
-        (void)fputs("tlbbench: restored the huge page pools of a run that was killed\n", stderr);
-    if (restored < 0)
-        (void)fputs("tlbbench: the huge page pools of a run that was killed could not be restored\n", stderr);
+    if (found != 0)
+        (void)fprintf(stderr, "tlbbench: %s\n",
+                      found < 0  ? "the huge page pools of a run that was killed could not be restored"
+                      : observes ? "a run that was killed left huge page pools raised; the next command that measures "
+                                   "restores them"
+                                 : "restored the huge page pools of a run that was killed");
 }
 
-/* Reads what the command is about. A dump is all that decode reads. */
-static bool prepare(const struct options *options, struct environment *environment, char error[OPTIONS_ERROR_BYTES])
-{
-    bool observes = options->command == COMMAND_INFO || options->command == COMMAND_DECODE;
-
-    if (!observes && signals_install() != 0)
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "signals cannot be handled: %s", strerror(errno));
-    else if (options->command != COMMAND_DECODE && environment_read(environment, options->root) != 0)
-        (void)snprintf(error, OPTIONS_ERROR_BYTES, "--root: '%.200s' cannot be read", options->root);
-    else
-        return true;
-    return false;
-}
-
-/* Returns as a command_print. */
 static int run_command(const struct options *options, char error[OPTIONS_ERROR_BYTES])
 {
     static command_print *const commands[COMMAND_COUNT] = {
@@ -84,10 +65,18 @@ static int run_command(const struct options *options, char error[OPTIONS_ERROR_B
     struct document document = document_start(command_name(options->command), options->seed, &environment);
     command_print *print = commands[options->command] != NULL ? commands[options->command] : measure_print;
 
-    if (options_check_root(options, error) != OPTIONS_OK)
+    if (options->command != COMMAND_INFO && options->command != COMMAND_DECODE && signals_install() != 0) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES, "signals cannot be handled: %s", strerror(errno));
+        return EXIT_FAILED;
+    }
+    /* A dump is all that decode reads. */
+    if (options->command != COMMAND_DECODE && environment_read(&environment, options->root) != 0) {
+        (void)snprintf(error, OPTIONS_ERROR_BYTES,
+                       "--root: '%.200s' is not a directory; valid: a directory that holds proc and sys",
+                       options->root);
         return EXIT_USAGE;
-    int status =
-        prepare(options, &environment, error) ? print(options, &document, &environment, stdout, error) : EXIT_FAILED;
+    }
+    int status = print(options, &document, &environment, stdout, error);
 
     environment_free(&environment);
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/option_spec.h"
+#include "cli/options.h"
 
 #include <limits.h>
 
@@ -38,7 +38,6 @@ static unsigned find_name(const struct option_spec *spec, const char *text)
     return index;
 }
 
-/* One of an enum. */
 static bool read_choice(const struct option_spec *spec, struct options *options, const char *text)
 {
     unsigned found = find_name(spec, text);
@@ -100,8 +99,6 @@ static bool read_text(const struct option_spec *spec, struct options *options, c
     return value[0] != '\0';
 }
 
-/* --- items of lists --------------------------------------------------------------------------------------------- */
-
 /* A number that the option allows, once; false when it is in the list already or there is no room. */
 static bool add_number(const struct option_spec *spec, struct options *options, uint64_t number)
 {
@@ -140,7 +137,6 @@ static bool read_page_size(const struct option_spec *spec, struct options *optio
     return parse_size(item, &bytes) && (bytes & (bytes - 1)) == 0 && add_number(spec, options, bytes);
 }
 
-/* Kept rising. */
 static bool read_footprint(const struct option_spec *spec, struct options *options, const char *item)
 {
     struct number_list *list = member_of(spec, options);
@@ -154,8 +150,6 @@ static bool read_footprint(const struct option_spec *spec, struct options *optio
     }
     return true;
 }
-
-/* --- the table -------------------------------------------------------------------------------------------------- */
 
 static const char *const PROFILES[] = {[PROFILE_QUICK] = "quick", [PROFILE_FULL] = "full"};
 static const char *const PROGRESS[] = {
@@ -215,7 +209,7 @@ const struct option_spec option_specs[] = {
     {"--footprints", "LIST", FOR_LATENCY, "multiples of 64K up to 64T, separated by commas, at most 16, none twice",
      "footprints of the curves (default: those of the profile)", EACH(read_footprint, latency.footprints),
      BETWEEN(MIN_FOOTPRINT_BYTES, MAX_MEMORY_BYTES)},
-    {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure, none twice",
+    {"--curves", "LIST", FOR_LATENCY, "line_per_page, random_64b, packed, pressure, walks, none twice",
      "what is measured (default: all)", SET(latency.curves, LATENCY_CURVE_NAMES, LATENCY_CURVE_COUNT)},
     {"--root", "DIR", FOR(COMMAND_INFO), "a directory that holds proc and sys",
      "read a captured tree instead of the running system", .read = read_text, MEMBER(root)},

@@ -55,10 +55,6 @@ bool options_want_thp(const struct options *options);
 
 enum options_status { OPTIONS_OK, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR };
 
-/* Writes the error's line. Returns OPTIONS_ERROR. */
-enum options_status options_fail(char error[OPTIONS_ERROR_BYTES], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* Parses argv. On OPTIONS_ERROR `error` holds one line that names the option, the value and the valid range. */
 enum options_status options_parse(struct options *options, int argc, char **argv, char error[OPTIONS_ERROR_BYTES]);
 
@@ -67,10 +63,35 @@ enum options_status options_parse(struct options *options, int argc, char **argv
 enum options_status options_check(const struct options *options, const struct environment *environment,
                                   char error[OPTIONS_ERROR_BYTES]);
 
-/* Checks that --root is a directory. Same error contract. */
-enum options_status options_check_root(const struct options *options, char error[OPTIONS_ERROR_BYTES]);
-
 const char *command_name(enum command_id command);
 
 /* Prints the help that the command and option tables generate. */
 void options_print_help(FILE *out);
+
+#define FOR(command) (1u << (unsigned)(command))
+#define FOR_MEASURING                                                                                                  \
+    (FOR(COMMAND_GEOMETRY) | FOR(COMMAND_LATENCY) | FOR(COMMAND_ROWS) | FOR(COMMAND_SCATTER) | FOR(COMMAND_RUN))
+#define FOR_ROWS (FOR(COMMAND_ROWS) | FOR(COMMAND_RUN))
+#define FOR_LATENCY (FOR(COMMAND_LATENCY) | FOR(COMMAND_RUN))
+#define FOR_ALL (FOR_MEASURING | FOR(COMMAND_INFO) | FOR(COMMAND_DECODE) | FOR(COMMAND_COUNTERS))
+
+struct option_spec {
+    const char *name;
+    const char *value; /* NULL = a flag */
+    unsigned commands;
+    const char *range; /* the valid values, for the error message and the help */
+    const char *help;
+    /* Stores what `text` says; false when it is not valid. */
+    bool (*read)(const struct option_spec *spec, struct options *options, const char *text);
+    bool is_list;             /* separated by commas: `read` gets each item */
+    size_t member;            /* offset of what a generic reader sets */
+    const char *const *names; /* of its values, in the order of their enum */
+    size_t name_count;
+    uint64_t least, most;
+};
+
+extern const struct option_spec option_specs[];
+extern const size_t option_spec_count;
+
+/* Stores the value that was given for the option. Returns false when it is not valid. */
+bool option_read(const struct option_spec *spec, struct options *options, const char *value);

@@ -2,8 +2,6 @@
 #include "cli/commands.h"
 
 #include "base/signals.h"
-#include "base/text.h"
-#include "base/units.h"
 #include "cli/progress.h"
 #include "cli/sections.h"
 #include "output/report.h"
@@ -12,28 +10,17 @@
 #include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 /* A polite step below normal: the node's own work comes first, and the guard drops the batches it disturbs. */
 enum { LOW_PRIORITY_NICE = 5 };
 
 #define RESERVE_FEW_BYTES (4 * MIB) /* geometry and scatter map the same few pages many times */
 
-/* --- sections -------------------------------------------------------------------------------------------------- */
-
-struct section_call {
-    const struct section *section;
-    struct session *session;
-    const struct options *options;
-    struct run_result *result;
-    int status;
-};
-
 static void call_section(void *context)
 {
     struct section_call *call = context;
 
-    call->status = call->section->measure(call->session, call->options, call->result);
+    call->status = call->section->measure(call);
 }
 
 static struct section_result *add_section(struct run_result *result, const char *name)
@@ -60,7 +47,6 @@ static int run_section(const struct section *section, struct session *session, c
                        struct run_result *result)
 {
     struct section_call call = {section, session, options, result, 0};
-    struct asked asked = {options, session->environment};
     struct section_result *record = add_section(result, section->name);
     uint64_t start_ns = clock_now_ns();
 
@@ -82,7 +68,7 @@ static int run_section(const struct section *section, struct session *session, c
         verdict_set(section_verdict(section, result), STATUS_SIGBUS, "SIGBUS: %s", signals_bus_reason());
     }
     record->verdict = *section_verdict(section, result);
-    if (record->verdict.status != STATUS_OK || section->is_partial(&asked, result))
+    if (record->verdict.status != STATUS_OK || section->is_partial(&call))
         result->exit_status = EXIT_PARTIAL;
     return_freed_memory();
     uint64_t resident = process_own_status_bytes("VmRSS");
@@ -112,19 +98,6 @@ static void lower_priority(const struct options *options)
         return; /* a scheduling class that someone chose is theirs */
     (void)setpriority(PRIO_PROCESS, 0, LOW_PRIORITY_NICE);
     (void)sched_setscheduler(0, SCHED_BATCH, &parameters);
-}
-
-/* The processor as geometry's witness. */
-static void count_walks(struct session *session, const struct options *options, struct walk_counter *counter)
-{
-    const struct catalogue_entry *known = session->environment->processor.catalogue;
-
-    if (options->command != COMMAND_RUN && options->command != COMMAND_GEOMETRY)
-        return;
-    if (!walk_counter_open(counter, known != NULL ? known->id : NULL, &PERF_KERNEL, &session->walks_verdict))
-        return;
-    session->counted_walks = walk_counter_read;
-    session->walks_context = counter;
 }
 
 static bool is_wanted(const struct options *options, const struct section *section)
@@ -167,21 +140,15 @@ static int run_sections(struct session *session, const struct options *options, 
     return 0;
 }
 
-/* --- reserving ------------------------------------------------------------------------------------------------- */
-
 /* The node of the core measured on, unless one was named; -1 where the kernel keeps no pools by node. */
 static int reserve_node(const struct session *session)
 {
-    char path[64];
-    unsigned cpu = 0;
-    unsigned node = 0;
+    const struct environment *environment = session->environment;
+    bool is_by_node = environment->pool_count > 0 && environment->pools[0].numa_count > 0;
 
-    if (session->numa_node >= 0)
-        return session->numa_node;
-    if (syscall(SYS_getcpu, &cpu, &node, NULL) != 0)
-        return -1;
-    (void)snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/hugepages", node);
-    return access(path, F_OK) == 0 ? (int)node : -1;
+    return session->numa_node >= 0 ? session->numa_node
+           : is_by_node            ? environment_node_of_cpu(environment, session->cpu)
+                                   : -1;
 }
 
 /* Pages of one size that the sections can use: footprints and segments as large as the profile's, and never more than
@@ -205,15 +172,13 @@ static int64_t pages_wanted(const struct session *session, const struct options 
                  : (int64_t)(page_bytes < RESERVE_FEW_BYTES ? RESERVE_FEW_BYTES / page_bytes : 1);
 }
 
-static int reserve_pages(const struct session *session, const struct options *options, struct run_result *result)
+static void reserve_pages(const struct session *session, const struct options *options, struct run_result *result)
 {
     const struct environment *environment = session->environment;
 
-    result->reservation = calloc(1, sizeof(*result->reservation));
-    if (result->reservation == NULL)
-        return -1;
+    result->reservation = &result->own->reservation;
     if (reservation_begin(result->reservation, &RESERVE_SYSTEM) != 0)
-        return 0; /* measured without; the reason is in the document */
+        return; /* measured without; the reason is in the document */
     int node = reserve_node(session);
 
     for (size_t index = environment->pool_count; index > 0 && !signals_stop_requested(); index--) {
@@ -223,7 +188,6 @@ static int reserve_pages(const struct session *session, const struct options *op
         if (pages > 0 && options_want_page_size(options, page_bytes))
             reservation_take(result->reservation, page_bytes, node, pages);
     }
-    return 0;
 }
 
 /* Sections that cannot run at all keep their names and the reason. */
@@ -249,7 +213,6 @@ static void add_backing(struct session *session, enum backing_kind kind, uint64_
                    kind == BACKING_THP ? "THP" : page_text(page_bytes, text));
 }
 
-/* Those that options and machine allow. */
 static void list_backings(struct session *session, const struct options *options)
 {
     const struct environment *environment = session->environment;
@@ -317,7 +280,9 @@ int run_measure(const struct options *options, const struct environment *environ
         .progress_context = &progress,
     };
 
-    *result = (struct run_result){0};
+    *result = (struct run_result){.own = calloc(1, sizeof(*result->own))};
+    if (result->own == NULL)
+        return -1;
     progress_start(&progress, progress_out);
     lower_priority(options);
     return_freed_memory();
@@ -327,9 +292,9 @@ int run_measure(const struct options *options, const struct environment *environ
         return skip_sections(options, &verdict, result);
     environment_tlb_levels(environment, &priors, &cpuid_verdict);
     list_backings(&session, options);
-    if (options->reserve && reserve_pages(&session, options, result) != 0)
-        return -1;
-    count_walks(&session, options, &walks);
+    if (options->reserve)
+        reserve_pages(&session, options, result);
+    counters_witness(options, &session, &walks);
     int status = run_sections(&session, options, &progress, result);
 
     walk_counter_close(&walks);
@@ -343,51 +308,34 @@ int run_measure(const struct options *options, const struct environment *environ
 
 void run_result_free(struct run_result *result)
 {
-    if (result->geometry != NULL) {
-        geometry_result_free(result->geometry);
-        free(result->geometry);
+    struct section_results *own = result->own;
+
+    if (own != NULL) {
+        geometry_result_free(&own->geometry);
+        curve_list_free(&own->latency.curves);
+        free(own->latency.deltas);
+        pressure_result_free(&own->pressure);
+        curve_list_free(&own->walks.curves);
+        free(own->rows.measurements);
+        free(own->rows.break_evens);
+        curve_list_free(&own->scatter.curves);
     }
-    if (result->latency != NULL) {
-        latency_result_free(result->latency);
-        free(result->latency);
-    }
-    if (result->pressure != NULL) {
-        pressure_result_free(result->pressure);
-        free(result->pressure);
-    }
-    if (result->walks != NULL) {
-        curve_list_free(&result->walks->curves);
-        free(result->walks);
-    }
-    if (result->rows != NULL) {
-        rows_result_free(result->rows);
-        free(result->rows);
-    }
-    if (result->scatter != NULL) {
-        scatter_result_free(result->scatter);
-        free(result->scatter);
-    }
-    free(result->reservation);
+    free(own);
     *result = (struct run_result){0};
-}
-
-static FILE *progress_stream(const struct options *options)
-{
-    bool wanted = options->progress == PROGRESS_ALWAYS || (options->progress == PROGRESS_AUTO && isatty(STDERR_FILENO));
-
-    return wanted ? stderr : NULL;
 }
 
 int measure_print(const struct options *options, struct document *document, struct environment *environment, FILE *out,
                   char error[OPTIONS_ERROR_BYTES])
 {
+    bool has_progress =
+        options->progress == PROGRESS_ALWAYS || (options->progress == PROGRESS_AUTO && isatty(STDERR_FILENO));
     struct run_result result;
     struct json j;
 
     document->profile = options->profile == PROFILE_FULL ? "full" : "quick";
     if (options_check(options, environment, error) != OPTIONS_OK)
         return EXIT_USAGE;
-    if (run_measure(options, environment, progress_stream(options), &result) != 0) {
+    if (run_measure(options, environment, has_progress ? stderr : NULL, &result) != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES, "no memory left for the result");
         run_result_free(&result);
         return EXIT_FAILED;

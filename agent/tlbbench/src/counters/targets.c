@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "counters/targets.h"
 
-#include "base/parse.h"
+#include "base/text.h"
 #include "base/tree.h"
 #include "machine/processes.h"
 

@@ -4,9 +4,6 @@
  * page if the TLB holds large pages; if it shows the knee of the base-page structure instead, the page is fractured: a
  * hypervisor that backs the guest with base pages leaves the TLB no larger entry to hold.
  */
-#include "base/permutation.h"
-#include "base/text.h"
-#include "base/units.h"
 #include "geometry/work.h"
 
 #include <sys/mman.h>
@@ -77,10 +74,8 @@ static int64_t find_parts_knee(struct geometry_work *work, const struct arena *a
     size_t count = sweep_knee_points(work->sweep, work->l1_hit_ns, points);
     struct knee knee = knee_find(points, count, work->l1_hit_ns);
 
-    if (knee.verdict == KNEE_UNCLEAR) {
-        verdict_set(verdict, STATUS_NOISY, "no clear plateau inside %s pages", arena->backing.name);
-        return -1;
-    }
+    if (knee.verdict == KNEE_UNCLEAR)
+        return FAILED(verdict, STATUS_NOISY, "no clear plateau inside %s pages", arena->backing.name);
     double rise = points[count - 1].ns - knee.plateau_ns;
     double cut = isnan(work->l2_penalty_ns) ? 0.25 * work->l1_hit_ns : CUT_PENALTY_SHARE * work->l2_penalty_ns;
 
@@ -119,16 +114,12 @@ static void judge_effective_page(const struct geometry_work *work, struct effect
     if (page->entry_bytes >= page->backing.page_bytes)
         return;
     uint64_t coalesced = knee > 0 ? coalesced_pages(work, knee) : 1;
-    int written = snprintf(page->verdict.reason, sizeof(page->verdict.reason),
-                           "one TLB entry covers %llu of the page's %llu bytes", (unsigned long long)page->entry_bytes,
-                           (unsigned long long)page->backing.page_bytes);
 
-    page->verdict.status = STATUS_FRACTURED;
-    if (coalesced > 1 && written > 0) {
-        (void)snprintf(page->verdict.reason + written, sizeof(page->verdict.reason) - (size_t)written,
-                       "; the core coalesced about %llu neighbouring base pages per entry",
-                       (unsigned long long)coalesced);
-    }
+    verdict_set(&page->verdict, STATUS_FRACTURED, "one TLB entry covers %" PRIu64 " of the page's %" PRIu64 " bytes",
+                page->entry_bytes, page->backing.page_bytes);
+    if (coalesced > 1)
+        text_append(page->verdict.reason, sizeof(page->verdict.reason),
+                    "; the core coalesced about %" PRIu64 " neighbouring base pages per entry", coalesced);
 }
 
 /* What an entry may cover of a page: base pages, the pools' sizes between them and the page, and 2M, which hosts map.
@@ -227,18 +218,12 @@ static void measure_backing(struct geometry_work *work, const struct backing *ba
         return;
     struct arena_request request = session_arena(work->session, backing, area_bytes(work, backing, pool_bytes), 0);
 
-    if (arena_open(&arena, &request, &verdict) != 0) {
-        page->verdict = verdict;
-        return;
-    }
-    if (verdict.status != STATUS_OK) {
-        page->verdict = verdict; /* THP not granted: base pages would be measured under its name */
+    if (arena_open(&arena, &request, &verdict) == 0) {
+        note_peak(&work->result->peak_mapped_bytes, arena.bytes);
+        /* THP not granted: base pages would be measured under its name. */
+        page->entry_bytes = verdict.status == STATUS_OK ? measure_huge(work, &arena, &knee, &verdict) : 0;
         arena_close(&arena);
-        return;
     }
-    note_peak(&work->result->peak_mapped_bytes, arena.bytes);
-    page->entry_bytes = measure_huge(work, &arena, &knee, &verdict);
-    arena_close(&arena);
     if (page->entry_bytes > 0)
         judge_effective_page(work, page, knee);
     else
@@ -264,12 +249,12 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
         page->verdict = verdict;
         return;
     }
-    bool contiguous = thp != NULL && verdict.status == STATUS_OK;
+    bool is_contiguous = thp != NULL && verdict.status == STATUS_OK;
 
     for (size_t offset = 0; thp != NULL && offset < arena.bytes; offset += (size_t)thp->page_bytes)
         (void)mprotect(arena.base + offset, (size_t)base->page_bytes, PROT_READ);
     if (mprotect(arena.base, arena.bytes, PROT_READ | PROT_WRITE) != 0) {
-        backing_explain_errno(errno, "making the pages writable again", arena.bytes, &page->verdict);
+        (void)backing_explain_errno(errno, "making the pages writable again", arena.bytes, &page->verdict);
         arena_close(&arena);
         return;
     }
@@ -290,11 +275,11 @@ static void measure_coalescing(struct geometry_work *work, const struct backing 
         work->result->coalescing_seen || knee == 0 || (double)knee > COALESCED_SHARE * (double)work->l1_entries;
     (void)snprintf(work->result->coalescing, sizeof(work->result->coalescing),
                    "%s: knee at %lld base pages; scattered frames: %llu",
-                   contiguous ? "frames that are contiguous in the guest" : "frames in the order the kernel gave them",
+                   is_contiguous ? "frames that are contiguous in the guest"
+                                 : "frames in the order the kernel gave them",
                    (long long)knee, (unsigned long long)work->l1_entries);
 }
 
-/* Lists what is to be measured, each as not reached yet. */
 static void list_effective_pages(struct geometry_work *work)
 {
     work->result->effective_page_count = work->session->backing_count;
@@ -311,18 +296,13 @@ static bool is_open(const struct effective_page *page)
     return page->verdict.status == STATUS_STOPPED || page->verdict.status == STATUS_NOISY;
 }
 
-static size_t count_open(const struct geometry_result *result)
+size_t geometry_open_pages(const struct geometry_result *result)
 {
     size_t open = 0;
 
     for (size_t index = 0; index < result->effective_page_count; index++)
         open += is_open(&result->effective_pages[index]) ? 1 : 0;
     return open;
-}
-
-bool geometry_effective_pages_known(const struct geometry_result *result)
-{
-    return count_open(result) == 0;
 }
 
 /* The kernel zeroes a page before it hands it out: one of 1G takes a tenth of a second of processor time or two, and
@@ -355,7 +335,7 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
     for (size_t index = 0; index < count; index++)
         thp = backings[index].kind == BACKING_THP ? &backings[index] : thp;
     geometry_watch_core(work);
-    work->pages_left = count_open(work->result);
+    work->pages_left = geometry_open_pages(work->result);
     for (size_t index = 0; index < count; index++) {
         struct effective_page *page = &work->result->effective_pages[index];
 
@@ -372,5 +352,5 @@ int geometry_measure_effective_pages(struct geometry_work *work, struct verdict 
         work->pages_left--;
     }
     work->pages_tried = true;
-    return geometry_effective_pages_known(work->result) ? 0 : 1;
+    return geometry_open_pages(work->result) > 0 ? 1 : 0;
 }

@@ -230,11 +230,9 @@ static int sweep_first_level(struct geometry_work *work, struct window *window, 
     geometry_keep_curve(work, name, backing, false, geometry_layout_name(work), verdict);
     if (coarse.verdict == KNEE_NONE)
         return 0;
-    if (coarse.verdict == KNEE_UNCLEAR) {
-        verdict_set(verdict, STATUS_NOISY, "no clear plateau in the first %d pages of %s", COARSE_PAGES_MAX,
-                    backing->name);
-        return -1;
-    }
+    if (coarse.verdict == KNEE_UNCLEAR)
+        return FAILED(verdict, STATUS_NOISY, "no clear plateau in the first %d pages of %s", COARSE_PAGES_MAX,
+                      backing->name);
     add_sweep(&evidence, work->sweep);
     if (!confirm_first_level(work, window, &evidence, found, verdict))
         return -1;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "geometry/work.h"
 
 /* Effort of a sweep: every round has a new access permutation, which is what medians differ by; batches are as short as
@@ -23,8 +22,6 @@ static const struct sweep_effort FULL_EFFORT = {.rounds = 25,
 
 enum { ATTEMPTS = 4 };
 
-/* --- parts ----------------------------------------------------------------------------------------------------- */
-
 static int measure_first(struct geometry_work *work, struct verdict *verdict)
 {
     return geometry_measure_first_level(work, &work->session->backings[0], &work->first, verdict);
@@ -33,12 +30,6 @@ static int measure_first(struct geometry_work *work, struct verdict *verdict)
 static int measure_second(struct geometry_work *work, struct verdict *verdict)
 {
     return geometry_measure_second_level(work, &work->session->backings[0], &work->first, verdict);
-}
-
-/* Only hugetlb pages can be mapped many times; a fractured one would measure the structure of its parts. */
-static bool has_huge_levels(const struct effective_page *effective_page)
-{
-    return effective_page->backing.kind == BACKING_HUGETLB && effective_page->verdict.status == STATUS_OK;
 }
 
 static int measure_huge_levels(struct geometry_work *work, struct verdict *verdict)
@@ -50,7 +41,9 @@ static int measure_huge_levels(struct geometry_work *work, struct verdict *verdi
         const struct backing *backing = &effective_page->backing;
         struct geometry_first_level first;
 
-        if (!has_huge_levels(effective_page) || geometry_find_measured(result, 1, backing->page_bytes) != NULL)
+        /* Only hugetlb pages can be mapped many times; a fractured one would measure the structure of its parts. */
+        if (backing->kind != BACKING_HUGETLB || effective_page->verdict.status != STATUS_OK ||
+            geometry_find_measured(result, 1, backing->page_bytes) != NULL)
             continue;
         if (geometry_measure_first_level(work, backing, &first, verdict) != 0)
             return -1;
@@ -61,7 +54,7 @@ static int measure_huge_levels(struct geometry_work *work, struct verdict *verdi
         else if (first.entries > 0 && geometry_measure_second_level(work, backing, &first, verdict) != 0)
             return -1;
     }
-    return geometry_effective_pages_known(result) ? 0 : 1;
+    return geometry_open_pages(result) > 0 ? 1 : 0;
 }
 
 enum part_state { PART_OPEN, PART_WEAK, PART_DONE }; /* weak: done, and better with more time */
@@ -102,7 +95,6 @@ static struct deadline end_of_part(const struct parts_run *run, size_t part)
     return deadline_after(PARTS[part].quick_seconds / seconds * deadline_remaining_seconds(run->planned_end));
 }
 
-/* Runs one part. One that failed leaves nothing but curves. */
 static void run_part(struct geometry_work *work, struct parts_run *run, size_t part, struct verdict *verdict)
 {
     struct geometry_result *result = work->result;
@@ -191,10 +183,8 @@ int geometry_measure(struct session *session, struct geometry_result *result)
     *result = (struct geometry_result){.alias_cost_ns = NAN, .core_alone_fraction = NAN, .clock = {NAN, NAN, NAN}};
     if (session->priors != NULL)
         result->levels = *session->priors;
-    if (work.sweep == NULL) {
-        verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return -1;
-    }
+    if (work.sweep == NULL)
+        return FAILED(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
     smt_watch_learn(&work.sweep->watch, session->full ? FULL_LEARN_SECONDS : QUICK_LEARN_SECONDS);
     measure_with_retries(&work, session);
     geometry_call_witness(&work);

@@ -5,8 +5,6 @@
  * of each page in it, it still hits the second one if that holds whole pages, and
  * misses it if not.
  */
-#include "base/permutation.h"
-#include "base/units.h"
 #include "geometry/work.h"
 
 enum { PAGES_FACTOR = 2, PLACES_FACTOR = 2, LAST_POINTS = 3, WORD_BYTES = 8 };

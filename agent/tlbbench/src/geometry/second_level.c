@@ -15,8 +15,6 @@ enum {
 
 /* The second plateau is clean from here on, also where the first level replaces at random. */
 #define SECOND_PLATEAU_FROM 2
-/* One step of the sweep, as in geometry_add_points(). */
-#define SWEEP_STEP 1.122462048
 /* Whoever shares the core evicts entries that a cycle of thousands of pages does not win back within a batch: the rise
  * then appears softer and earlier than it is, also in the batches that ran undisturbed. */
 #define DROPPED_SHARE_MAX 0.25
@@ -118,8 +116,8 @@ static void store_second_level(struct geometry_work *work, const struct backing 
     double width = (double)found->half_rise_pages / (double)found->soft_start_pages;
 
     level.confidence = width <= 1.35 ? CONFIDENCE_HIGH : width <= 2.5 ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
-    (void)snprintf(level.note, sizeof(level.note), "the rise starts at %llu pages and is half done at %llu",
-                   (unsigned long long)found->soft_start_pages, (unsigned long long)found->half_rise_pages);
+    (void)snprintf(level.note, sizeof(level.note), "the rise starts at %" PRIu64 " pages and is half done at %" PRIu64,
+                   found->soft_start_pages, found->half_rise_pages);
     bool shared = sweep_is_contended_past(work->sweep, found->soft_start_pages);
 
     if (shared || is_disturbed(work)) {
@@ -200,22 +198,6 @@ static void refine(const struct geometry_work *work, const struct level_sweep *l
         sweep_add_point(work->sweep, (uint64_t)llround(pages));
 }
 
-static int open_place(const struct geometry_work *work, const struct level_sweep *level_sweep, struct place *place,
-                      struct verdict *verdict)
-{
-    return level_sweep->over_zeroes
-               ? zero_window_open(&place->zeroes, level_sweep->backing->page_bytes, level_sweep->pages_max, verdict)
-               : geometry_open_window(work, level_sweep->backing, 1, level_sweep->pages_max, &place->window, verdict);
-}
-
-static void close_place(const struct level_sweep *level_sweep, struct place *place)
-{
-    if (level_sweep->over_zeroes)
-        zero_window_close(&place->zeroes);
-    else
-        window_close(&place->window);
-}
-
 static int sweep_place(struct geometry_work *work, const struct level_sweep *level_sweep, struct place *place,
                        const struct sweep_effort *effort, double *reach, struct verdict *verdict)
 {
@@ -224,16 +206,15 @@ static int sweep_place(struct geometry_work *work, const struct level_sweep *lev
                                      ? (struct sweep_source){.link = zero_window_link, .context = &place->zeroes}
                                      : sweep_of_window(&place->window);
     int status = sweep_measure(sweep, &source, effort, work->session, verdict);
-
     struct sweep_effort first_effort = *effort;
 
     first_effort.rounds = effort->rounds > 0 ? effort->rounds : effort->rounds_max;
     while (status == 0 && level_sweep->extends && !deadline_passed(effort->last) &&
-           *reach * SWEEP_STEP <= (double)level_sweep->pages_max && !rise_is_over(work, level_sweep)) {
-        *reach *= SWEEP_STEP;
-        uint64_t pages = (uint64_t)llround(*reach);
-
-        status = sweep_extend(sweep, pages, &source, &first_effort, work->session, verdict);
+           *reach * GEOMETRY_STEP <= (double)level_sweep->pages_max && !rise_is_over(work, level_sweep)) {
+        *reach *= GEOMETRY_STEP;
+        first_effort.from_cell = sweep->count;
+        sweep_add_point(sweep, (uint64_t)llround(*reach));
+        status = sweep_measure(sweep, &source, &first_effort, work->session, verdict);
     }
     return status;
 }
@@ -255,6 +236,7 @@ static struct sweep_effort effort_of_mapping(const struct sweep_effort *whole, b
 static int sweep_mappings(struct geometry_work *work, const struct level_sweep *level_sweep, double share,
                           struct verdict *verdict)
 {
+    const struct backing *backing = level_sweep->backing;
     double reach = fmin(level_sweep->reach, (double)level_sweep->pages_max);
     uint64_t longest_ns = 0;
     int status = 0;
@@ -271,8 +253,7 @@ static int sweep_mappings(struct geometry_work *work, const struct level_sweep *
         bool short_points = sweep_lacks_batches(work->sweep, MAPPINGS_MIN, true);
         bool late = start_ns + longest_ns > whole.end.end_ns;
         struct sweep_effort effort = effort_of_mapping(&whole, work->contended, mapping);
-        struct place place;
-
+        struct place place = {.window = {.fd = -1}};
         bool enough = mapping >= MAPPINGS_MAX || (mapping >= MAPPINGS && !sweep_is_uncertain(work->sweep));
 
         if (mapping >= MAPPINGS_MIN && !short_points && (late || enough))
@@ -280,11 +261,17 @@ static int sweep_mappings(struct geometry_work *work, const struct level_sweep *
         if (mapping > 0 && deadline_passed(whole.last))
             break;
         effort.end = short_points ? whole.last : whole.end;
-        if (session_must_stop(work->session, verdict) || open_place(work, level_sweep, &place, verdict) != 0)
+        if (session_must_stop(work->session, verdict))
+            return -1;
+        status = level_sweep->over_zeroes
+                     ? zero_window_open(&place.zeroes, backing->page_bytes, level_sweep->pages_max, verdict)
+                     : geometry_open_window(work, backing, 1, level_sweep->pages_max, &place.window, verdict);
+        if (status != 0)
             return -1;
         work->sweep->seed = ++work->stream;
         status = sweep_place(work, level_sweep, &place, &effort, &reach, verdict);
-        close_place(level_sweep, &place);
+        zero_window_close(&place.zeroes);
+        window_close(&place.window);
         if (status == 0 && mapping == 0 && level_sweep->extends)
             refine(work, level_sweep);
         longest_ns = clock_now_ns() - start_ns > longest_ns ? clock_now_ns() - start_ns : longest_ns;
@@ -295,17 +282,13 @@ static int sweep_mappings(struct geometry_work *work, const struct level_sweep *
 static int judge_sweep(const struct geometry_work *work, const struct level_sweep *level_sweep,
                        const struct knee_interval *found, struct verdict *verdict)
 {
-    if (sweep_dropped_share(work->sweep) > DROPPED_SHARE_MAX) {
-        verdict_set(verdict, STATUS_NOISY,
-                    "CPU contention in %.0f %% of the batches: other work evicts second-level entries between them",
-                    100 * sweep_dropped_share(work->sweep));
-        return -1;
-    }
-    if (found->verdict == KNEE_UNCLEAR) {
-        verdict_set(verdict, STATUS_NOISY, "no clear second plateau past %llu pages of %s",
-                    (unsigned long long)level_sweep->from, level_sweep->backing->name);
-        return -1;
-    }
+    if (sweep_dropped_share(work->sweep) > DROPPED_SHARE_MAX)
+        return FAILED(verdict, STATUS_NOISY,
+                      "CPU contention in %.0f %% of the batches: other work evicts second-level entries between them",
+                      100 * sweep_dropped_share(work->sweep));
+    if (found->verdict == KNEE_UNCLEAR)
+        return FAILED(verdict, STATUS_NOISY, "no clear second plateau past %" PRIu64 " pages of %s", level_sweep->from,
+                      level_sweep->backing->name);
     return 0;
 }
 
@@ -321,7 +304,6 @@ static void keep_curves(struct geometry_work *work, const struct level_sweep *le
     geometry_keep_curve(work, name, level_sweep->backing, true, "packed", verdict);
 }
 
-/* What a hit of the second level costs, from the plateau of the sweep in `work`. */
 static void store_hit(struct geometry_work *work, const struct level_sweep *level_sweep,
                       const struct knee_interval *found, double first_plateau_ns)
 {
@@ -379,18 +361,16 @@ int geometry_measure_second_level(struct geometry_work *work, const struct backi
     struct knee_interval found = sweep_find_interval(work->sweep, base_ns, level_sweep.from);
 
     if (found.verdict == KNEE_NONE)
-        verdict_set(verdict, STATUS_CANNOT_TELL, "no second level of %s ended within %llu pages", backing->name,
-                    (unsigned long long)work->sweep->cells[work->sweep->count - 1].pages);
+        verdict_set(verdict, STATUS_CANNOT_TELL, "no second level of %s ended within %" PRIu64 " pages", backing->name,
+                    work->sweep->cells[work->sweep->count - 1].pages);
     keep_curves(work, &level_sweep, "second level", verdict);
     if (judge_sweep(work, &level_sweep, &found, verdict) != 0)
         return -1;
     if (!over_zeroes)
         store_hit(work, &level_sweep, &found, first->plateau_ns);
-    if (found.verdict == KNEE_NONE && is_disturbed(work)) {
-        verdict_set(verdict, STATUS_NOISY,
-                    "other work disturbed the sweep: the end of the second level was not visible");
-        return -1;
-    }
+    if (found.verdict == KNEE_NONE && is_disturbed(work))
+        return FAILED(verdict, STATUS_NOISY,
+                      "other work disturbed the sweep: the end of the second level was not visible");
     if (found.verdict == KNEE_NONE)
         return 0;
     /* A miss costs what it adds to a hit of the second level, and that hit. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processor's own counter of page walks as a witness of the second level: times can be soft, walks are counted. */
 #include "geometry/work.h"
-#include "timing/tlb_flush.h"
 
 enum { WARM_LAPS = 2, COUNTED_LAPS = 16 };
 
@@ -48,11 +47,10 @@ static void judge(struct walk_witness *witness)
         verdict_set(&witness->verdict, STATUS_CANNOT_TELL,
                     "the processor counts no walk at all: a hypervisor may filter its events");
     else if (held > HELD_FRACTION_MAX || missed < MISSED_FRACTION_MIN)
-        verdict_set(
-            &witness->verdict, STATUS_NOISY,
-            "the processor counts walks at %.0f %% of the accesses to %llu pages and at %.0f %% of those to %llu",
-            100 * held, (unsigned long long)witness->held_pages, 100 * missed,
-            (unsigned long long)witness->missed_pages);
+        verdict_set(&witness->verdict, STATUS_NOISY,
+                    "the processor counts walks at %.0f %% of the accesses to %" PRIu64
+                    " pages and at %.0f %% of those to %" PRIu64,
+                    100 * held, witness->held_pages, 100 * missed, witness->missed_pages);
 }
 
 void geometry_call_witness(struct geometry_work *work)

@@ -2,7 +2,6 @@
 #include "geometry/work.h"
 
 #include "base/tree.h"
-#include "base/units.h"
 #include "timing/core_probe.h"
 
 enum {
@@ -10,8 +9,6 @@ enum {
     HUGE_SWEEP_PAGES_MAX = 8192, /* as above for the 2048 to 4096 entries that hold 2M; 16 TiB of addresses for 1G */
     MAPS_KEPT_FREE = 2048,       /* of vm.max_map_count, for everything else in this process */
 };
-
-#define COARSE_STEP 1.122462048 /* sixth root of 2 */
 
 size_t geometry_pages_max(const struct backing *backing)
 {
@@ -35,7 +32,7 @@ int geometry_open_window(const struct geometry_work *work, const struct backing 
     if (session_pool_bytes(work->session, backing, verdict) < backing->page_bytes ||
         window_open(window, &request, verdict) != 0)
         return -1;
-    note_peak(&work->result->peak_mapped_bytes, window_frame_bytes(window));
+    note_peak(&work->result->peak_mapped_bytes, window->packed_bytes);
     return 0;
 }
 
@@ -52,7 +49,7 @@ void geometry_add_points(struct sweep *sweep, double from, double to)
 
     while (pages <= to) {
         sweep_add_point(sweep, (uint64_t)llround(pages));
-        pages *= COARSE_STEP;
+        pages *= GEOMETRY_STEP;
     }
 }
 
@@ -77,6 +74,8 @@ void geometry_keep_curve(struct geometry_work *work, const char *name, const str
 {
     struct curve *curve = find_curve(&work->result->curves, name);
 
+    if (work->sweep->count == 0 && verdict->status == STATUS_OK)
+        return; /* it ended before its first point: the section's verdict says why */
     if (curve == NULL)
         curve = curve_list_add(&work->result->curves, backing, layout, verdict);
     if (curve == NULL)
@@ -88,12 +87,6 @@ void geometry_keep_curve(struct geometry_work *work, const char *name, const str
     curve->layout = layout;
     curve->verdict = *verdict;
     (void)sweep_to_curve(work->sweep, packed, curve);
-    /* A sweep that ended before its first point says nothing, and the section's verdict says why. */
-    if (curve->point_count == 0 && curve->verdict.status == STATUS_OK &&
-        curve == &work->result->curves.items[work->result->curves.count - 1]) {
-        free(curve->points);
-        work->result->curves.count--;
-    }
 }
 
 void geometry_note_hit(struct geometry_work *work, double ns)

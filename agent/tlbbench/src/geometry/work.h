@@ -54,6 +54,7 @@ int geometry_open_window(const struct geometry_work *work, const struct backing 
 struct knee geometry_read_knee(const struct geometry_work *work);
 
 /* Points from `from` to `to`, six to a doubling. */
+#define GEOMETRY_STEP 1.122462048
 void geometry_add_points(struct sweep *sweep, double from, double to);
 
 const char *geometry_layout_name(const struct geometry_work *work);
@@ -61,7 +62,8 @@ const char *geometry_layout_name(const struct geometry_work *work);
 /* The most pages of a backing that a sweep may alias. */
 size_t geometry_pages_max(const struct backing *backing);
 
-/* --- core_migration.c: which CPU the sweeps run on, and what a sweep may cost there ------------------------------- */
+/* --- core.c: which CPU the sweeps run on, what a sweep may cost there, and the calibration --------------------------
+ */
 
 /* Notes what share of the CPU this thread got since the last call, and moves off a contended CPU. */
 void geometry_watch_core(struct geometry_work *work);
@@ -100,8 +102,8 @@ bool geometry_second_level_has_pieces(struct geometry_work *work, const struct b
 /* What one TLB entry covers, for every backing. */
 int geometry_measure_effective_pages(struct geometry_work *work, struct verdict *verdict);
 
-/* True when no backing waits for another try. */
-bool geometry_effective_pages_known(const struct geometry_result *result);
+/* How many backings wait for another try. */
+size_t geometry_open_pages(const struct geometry_result *result);
 
 /* Ways of the second level for base pages, behind those of the first; where they cannot be told its note says so. */
 int geometry_measure_second_ways(struct geometry_work *work, struct verdict *verdict);

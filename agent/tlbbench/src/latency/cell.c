@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/permutation.h"
 #include "base/signals.h"
-#include "base/units.h"
 #include "latency/series.h"
 
 enum {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-#include "base/permutation.h"
-#include "base/units.h"
 #include "latency/series.h"
-#include "timing/tlb_flush.h"
 
 enum {
     POINTS_MIN = 4,             /* of every plan, however slow the machine is */
@@ -21,8 +17,6 @@ enum {
 #define MAP_SHARE 0.4
 /* Part of the whole time that one mapping may take where its footprint was requested. */
 #define ASKED_MAP_SHARE 0.25
-
-/* --- rounds ----------------------------------------------------------------------------------------------------- */
 
 struct latency_run {
     const struct session *session;
@@ -65,8 +59,7 @@ static uint64_t mapped_bytes(const struct latency_run *run)
     return bytes;
 }
 
-/* Maps a fresh arena for a series. A backing that is not available is lost with its reason, the others go on; -1 =
- * stop.
+/* Maps a fresh arena for a series. A backing that is not available is lost with its reason, the others go on. -1: stop.
  */
 static int open_arena(struct latency_run *run, size_t index, uint64_t bytes, struct verdict *verdict)
 {
@@ -136,9 +129,8 @@ static int measure_placement(struct latency_run *run, const struct placement *pl
 {
     enum latency_curve layout = placed->layout;
     size_t point = placed->point;
-    uint64_t seed = placed->seed;
     uint64_t footprint = run->plan.footprints[point];
-    uint64_t offset = seed % common_places(run, layout, point) * footprint;
+    uint64_t offset = placed->seed % common_places(run, layout, point) * footprint;
     uint32_t order[SESSION_BACKINGS_MAX];
 
     permutation_fill(order, run->series_count, rng);
@@ -149,7 +141,8 @@ static int measure_placement(struct latency_run *run, const struct placement *pl
         if (session_must_stop(run->session, verdict))
             return -1;
         if (arena->base != NULL && latency_plan_has(&run->plan, layout, point, series->bytes)) {
-            struct latency_cycle cycle = {arena->base + offset, footprint, run->session->base_page_bytes, layout, seed};
+            struct latency_cycle cycle = {arena->base + offset, footprint, run->session->base_page_bytes, layout,
+                                          placed->seed};
             uint64_t nodes = latency_node_count(&cycle);
 
             tlb_flush();
@@ -202,20 +195,13 @@ static void start_clock(struct latency_run *run, double map_seconds)
     run->round_seconds = left - fmin(map_seconds, MAP_SHARE * left);
 }
 
-/* True when the first round has measured for longer than its share of the section's time. */
-static bool is_too_slow(const struct latency_run *run)
-{
-    return seconds_since(run->start_ns) > run->round_seconds;
-}
-
 /* Leaves out the footprints from `point` on: a few rounds of less are a measurement, one round of all is none. */
 static void cut_plan(struct latency_run *run, size_t point)
 {
     uint64_t largest = run->plan.footprints[point - 1];
 
     (void)snprintf(run->result->verdict.reason, sizeof(run->result->verdict.reason),
-                   "the time limit was reached at %llu MiB: larger footprints were left out",
-                   (unsigned long long)(largest >> 20));
+                   "the time limit was reached at %" PRIu64 " MiB: larger footprints were left out", (largest >> 20));
     run->plan.footprint_count = point;
     run->shared_bytes = run->shared_bytes < largest ? run->shared_bytes : largest;
     for (size_t index = 0; index < run->series_count; index++) {
@@ -225,7 +211,6 @@ static void cut_plan(struct latency_run *run, size_t point)
     }
 }
 
-/* The points of a range of footprints, in random order. */
 static int measure_points(struct latency_run *run, uint64_t above_bytes, uint64_t up_to_bytes, unsigned round,
                           struct rng *rng, struct verdict *verdict)
 {
@@ -246,7 +231,8 @@ static int measure_points(struct latency_run *run, uint64_t above_bytes, uint64_
         session_report_progress(run->session, ((double)round + (double)step / (double)count) / (double)plan->rounds);
         size_t point = order[step] / LAYOUT_COUNT;
 
-        if (round == 0 && point >= POINTS_MIN && is_too_slow(run)) {
+        /* Longer than its share of the section's time. */
+        if (round == 0 && point >= POINTS_MIN && seconds_since(run->start_ns) > run->round_seconds) {
             cut_plan(run, point);
             return 0;
         }
@@ -313,7 +299,6 @@ static int measure_rounds(struct latency_run *run, struct verdict *verdict)
     return 0;
 }
 
-/* Points of the plan that may take long to settle. */
 static unsigned slow_points(const struct latency_run *run)
 {
     unsigned most = run->session->full ? FULL_SLOW_POINTS : QUICK_SLOW_POINTS;
@@ -333,14 +318,12 @@ int latency_measure(const struct session *session, const struct latency_request 
     latency_make_plan(session, request, &run.plan);
     run.series_count = session->backing_count;
     run.series = calloc(run.series_count, sizeof(*run.series));
-    if (run.series == NULL) {
-        verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return -1;
-    }
+    if (run.series == NULL)
+        return FAILED(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
     if (run.plan.left_out_bytes > 0) {
-        verdict_set(
-            &result->verdict, STATUS_MEMORY_LIMIT, "footprints from %llu MiB on exceed the memory budget of %llu MiB",
-            (unsigned long long)(run.plan.left_out_bytes >> 20), (unsigned long long)(session->memory_bytes >> 20));
+        verdict_set(&result->verdict, STATUS_MEMORY_LIMIT,
+                    "footprints from %" PRIu64 " MiB on exceed the memory budget of %" PRIu64 " MiB",
+                    (run.plan.left_out_bytes >> 20), (session->memory_bytes >> 20));
     }
     if (run.plan.footprint_count == 0) {
         free(run.series);

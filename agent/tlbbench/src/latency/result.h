@@ -43,15 +43,12 @@ struct latency_result {
  * processor, from 4 GiB to 64 GiB. The memory allowed and the time may end it earlier. */
 uint64_t latency_largest_footprint(const struct session *session);
 
-void latency_result_free(struct latency_result *result);
-
 /* Measures on the calling thread, which must be bound to session->cpu. Always leaves a valid result. Returns 0, or -1
- * when memory for the result ran out. Free with latency_result_free(). */
+ * when memory for the result ran out. Its curves and deltas are the caller's. */
 int latency_measure(const struct session *session, const struct latency_request *request,
                     struct latency_result *result);
 
-/* --- walks.c: what decides over the cost of a walk beside the footprint --------------------------------------------
- */
+/* --- walks.c: what decides over the cost of a walk beside the footprint ------------------------------------------- */
 
 /* Curves of four kinds, by x_name: "chases" (independent ones side by side), "numa_node" (that holds the memory),
  * "table_bytes" (lines of page tables that the walks read, in turn) and "stride_bytes" (from page to page). */

@@ -36,8 +36,6 @@ struct latency_plan {
     uint64_t left_out_bytes; /* smallest footprint that was requested and is more than the memory allowed; 0 = none */
 };
 
-uint64_t latency_round_up(uint64_t bytes, uint64_t page_bytes);
-
 /* Footprints, rounds and batches of the profile, as far as the memory allowed reaches. */
 void latency_make_plan(const struct session *session, const struct latency_request *request, struct latency_plan *plan);
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What decides over the cost of a page walk beside the footprint: how many run side by side, which NUMA node holds the
  * memory, where the page tables lie (L2, last level, memory), and how far apart the pages are (the walk caches). */
-#include "base/permutation.h"
 #include "base/signals.h"
-#include "base/units.h"
 #include "latency/series.h"
-#include "timing/tlb_flush.h"
 
 #include <sys/mman.h>
 
@@ -62,8 +59,7 @@ static struct curve *add_curve(struct walks_run *run, const struct backing *back
     return curve;
 }
 
-/* --- base pages that all map the zero page: no time but that of translation ----------------------------------------
- */
+/* --- base pages that all map the zero page: no time but that of translation --------------------------------------- */
 
 struct pages {
     uint64_t x, count, stride_bytes;
@@ -119,7 +115,7 @@ static double measure_pages(struct walks_run *run, const struct pages *pages, st
     char *base = addresses == MAP_FAILED ? NULL : backing_map_zeroes(bytes);
 
     if (base == NULL) {
-        backing_explain_errno(errno, "mapping the zero page", bytes, verdict);
+        (void)backing_explain_errno(errno, "mapping the zero page", bytes, verdict);
         if (addresses != MAP_FAILED)
             (void)munmap(addresses, table_bytes);
         return 0;
@@ -202,8 +198,7 @@ static int measure_strides(struct walks_run *run, double seconds)
     return measure_zeroes(run, "stride_bytes", points, count, seconds);
 }
 
-/* --- chases side by side, and the NUMA nodes of memory, for every page size ----------------------------------------
- */
+/* --- chases side by side, and the NUMA nodes of memory, for every page size --------------------------------------- */
 
 struct place {
     struct backing backing;
@@ -230,8 +225,9 @@ static void size_place(const struct walks_run *run, struct place *place)
     if (place->bytes >= FOOTPRINT_LEAST_BYTES)
         return;
     if (place->verdict.status == STATUS_OK)
-        verdict_set(&place->verdict, STATUS_NO_FREE_HUGEPAGES, "chases need %llu MiB: %llu MiB may be taken",
-                    (unsigned long long)(FOOTPRINT_LEAST_BYTES / MIB), (unsigned long long)most / MIB);
+        verdict_set(&place->verdict, STATUS_NO_FREE_HUGEPAGES,
+                    "chases need %" PRIu64 " MiB: %" PRIu64 " MiB may be taken", (FOOTPRINT_LEAST_BYTES / MIB),
+                    most / MIB);
     place->is_over = true;
 }
 
@@ -255,11 +251,9 @@ static bool node_has(const struct session *there, const struct place *place, str
     int64_t available = environment_node_available_bytes(there->environment, there->numa_node);
 
     if (session_pool_bytes(there, &place->backing, verdict) < place->bytes ||
-        (place->backing.kind != BACKING_HUGETLB && available != UNKNOWN && (uint64_t)available < 4 * place->bytes)) {
-        verdict_set(verdict, STATUS_NO_MEMORY, "NUMA node %d has no %llu MiB to spare in %s pages", there->numa_node,
-                    (unsigned long long)place->bytes / MIB, place->backing.name);
-        return false;
-    }
+        (place->backing.kind != BACKING_HUGETLB && available != UNKNOWN && (uint64_t)available < 4 * place->bytes))
+        return REFUSED(verdict, STATUS_NO_MEMORY, "NUMA node %d has no %" PRIu64 " MiB to spare in %s pages",
+                       there->numa_node, place->bytes / MIB, place->backing.name);
     return true;
 }
 
@@ -317,21 +311,18 @@ static void measure_arena(struct walks_run *run, struct place *place, size_t nod
 
 static int collect_place(struct walks_run *run, struct place *place)
 {
-    struct curve *curve = add_curve(run, &place->backing, "chases", &place->verdict, &place->chases);
-
-    if (curve == NULL)
-        return -1;
-    curve->granted_fraction = place->granted_fraction;
-    curve->footprint_bytes = place->bytes;
-    if (run->node_count == 0)
-        return 0;
     if (place->verdict.status != STATUS_OK)
         place->node_verdict = place->verdict;
-    curve = add_curve(run, &place->backing, "numa_node", &place->node_verdict, &place->nodes);
-    if (curve == NULL)
-        return -1;
-    curve->granted_fraction = place->granted_fraction;
-    curve->footprint_bytes = place->bytes;
+    for (int nodes = 0; nodes <= (run->node_count > 0 ? 1 : 0); nodes++) {
+        struct curve *curve = nodes == 1
+                                  ? add_curve(run, &place->backing, "numa_node", &place->node_verdict, &place->nodes)
+                                  : add_curve(run, &place->backing, "chases", &place->verdict, &place->chases);
+
+        if (curve == NULL)
+            return -1;
+        curve->granted_fraction = place->granted_fraction;
+        curve->footprint_bytes = place->bytes;
+    }
     return 0;
 }
 
@@ -393,10 +384,8 @@ int walks_measure(const struct session *session, struct walks_result *result)
     };
 
     *result = (struct walks_result){.cpu_node = environment_node_of_cpu(session->environment, session->cpu)};
-    if (places == NULL) {
-        verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return -1;
-    }
+    if (places == NULL)
+        return FAILED(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
     list_nodes(&run);
     int status = measure_strides(&run, ZEROES_SHARE / 2 * seconds);
 

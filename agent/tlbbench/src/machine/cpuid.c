@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/cpuid.h"
 
-#include "base/parse.h"
+#include "base/text.h"
 
 #include <ctype.h>
 
@@ -270,10 +270,10 @@ void cpuid_write(const struct cpuid_dump *dump, FILE *out)
     }
 }
 
-static void put_register(char *text, uint32_t value)
+static void put_registers(char *text, const uint32_t *values, size_t count)
 {
-    for (int i = 0; i < 4; i++)
-        text[i] = (char)(value >> (8 * i) & 0xFF);
+    for (size_t i = 0; i < 4 * count; i++)
+        text[i] = (char)(values[i / 4] >> (8 * (i % 4)) & 0xFF);
 }
 
 static void read_brand(const struct cpuid_dump *dump, struct cpuid_identity *identity)
@@ -285,11 +285,7 @@ static void read_brand(const struct cpuid_dump *dump, struct cpuid_identity *ide
 
         if (r == NULL)
             return;
-        size_t at = (size_t)i * 16;
-        put_register(raw + at, r->eax);
-        put_register(raw + at + 4, r->ebx);
-        put_register(raw + at + 8, r->ecx);
-        put_register(raw + at + 12, r->edx);
+        put_registers(raw + (size_t)i * 16, (const uint32_t[]){r->eax, r->ebx, r->ecx, r->edx}, 4);
     }
     copy_text(identity->brand, sizeof(identity->brand), raw, sizeof(raw));
 }
@@ -299,9 +295,7 @@ static void read_vendor(const struct cpuid_registers *r, bool leaf_zero, char ve
     char raw[12];
 
     /* Leaf 0 spells EBX, EDX, ECX; the hypervisor leaf EBX, ECX, EDX. */
-    put_register(raw, r->ebx);
-    put_register(raw + 4, leaf_zero ? r->edx : r->ecx);
-    put_register(raw + 8, leaf_zero ? r->ecx : r->edx);
+    put_registers(raw, (const uint32_t[]){r->ebx, leaf_zero ? r->edx : r->ecx, leaf_zero ? r->ecx : r->edx}, 3);
     copy_text(vendor, 13, raw, sizeof(raw));
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "machine/cpuid_tlb.h"
-
-#include "base/units.h"
+#include "machine/cpuid.h"
 
 #define P4K (4 * KIB)
 #define P2M (2 * MIB)

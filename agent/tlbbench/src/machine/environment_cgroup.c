@@ -5,10 +5,8 @@
  * from the innermost group to the mount and keeps the tightest limit. Files: Documentation/admin-guide/cgroup-v2.rst
  * and cgroup-v1/{memory,hugetlb}.rst of the kernel.
  */
-#include "base/text.h"
 #include "base/tree.h"
-#include "base/units.h"
-#include "machine/environment_parts.h"
+#include "machine/environment.h"
 
 enum {
     CGROUP_TEXT_BYTES = 16384,
@@ -48,12 +46,6 @@ struct limit_files {
     const char *limit, *usage;
 };
 
-/* The tightest limit on the way up: the one that leaves least. */
-struct tightest {
-    int64_t limit_bytes, current_bytes;
-    char name[NAME_BYTES];
-};
-
 static int64_t read_number(const struct environment *environment, const struct cgroup_place *place,
                            const char *controller, const char *file)
 {
@@ -64,25 +56,21 @@ static int64_t read_number(const struct environment *environment, const struct c
     return tree_read_number(environment->root, path);
 }
 
-static void tighten(const struct environment *environment, const struct cgroup_place *place, const char *controller,
-                    const struct limit_files *files, struct tightest *tightest)
+struct limit {
+    int64_t bytes, usage_bytes; /* as the files say */
+    int64_t left_bytes;         /* INT64_MAX = no limit */
+};
+
+static struct limit read_limit(const struct environment *environment, const struct cgroup_place *place,
+                               const char *controller, const struct limit_files *files)
 {
-    int64_t limit = read_number(environment, place, controller, files->limit);
-    int64_t usage = read_number(environment, place, controller, files->usage);
+    struct limit limit = {.bytes = read_number(environment, place, controller, files->limit),
+                          .usage_bytes = read_number(environment, place, controller, files->usage),
+                          .left_bytes = INT64_MAX};
 
-    if (limit >= INT64_C(1) << NO_LIMIT_SHIFT)
-        limit = UNKNOWN;
-    if (tightest->current_bytes == UNKNOWN)
-        tightest->current_bytes = usage; /* the innermost group's, unless an outer limit is tighter */
-    if (limit == UNKNOWN)
-        return;
-    int64_t left = limit - (usage == UNKNOWN ? 0 : usage);
-
-    if (tightest->limit_bytes == UNKNOWN || left < tightest->limit_bytes - tightest->current_bytes) {
-        tightest->limit_bytes = limit;
-        tightest->current_bytes = usage;
-        (void)snprintf(tightest->name, sizeof(tightest->name), "%s", files->limit);
-    }
+    if (limit.bytes != UNKNOWN && limit.bytes < INT64_C(1) << NO_LIMIT_SHIFT)
+        limit.left_bytes = limit.bytes - (limit.usage_bytes > 0 ? limit.usage_bytes : 0);
+    return limit;
 }
 
 /* Makes the path that of the group above; false at the mount point. */
@@ -110,36 +98,29 @@ static void read_memory(struct environment *environment, const char *text)
     static const struct limit_files FILES[] = {{1, "memory.limit_in_bytes", "memory.usage_in_bytes"},
                                                {2, "memory.max", "memory.current"},
                                                {2, "memory.high", "memory.current"}};
-    struct tightest tightest = {UNKNOWN, UNKNOWN, ""};
+    struct cgroup *cgroup = &environment->cgroup;
+    int64_t least = INT64_MAX;
     struct cgroup_place place;
 
     if (!find_place(text, "memory", &place))
         return;
-    environment->cgroup.version = place.version;
+    cgroup->version = place.version;
     do {
-        for (size_t index = 0; index < sizeof(FILES) / sizeof(FILES[0]); index++)
-            if (FILES[index].version == place.version)
-                tighten(environment, &place, "memory", &FILES[index], &tightest);
+        for (size_t index = 0; index < sizeof(FILES) / sizeof(FILES[0]); index++) {
+            if (FILES[index].version != place.version)
+                continue;
+            struct limit limit = read_limit(environment, &place, "memory", &FILES[index]);
+
+            /* The innermost group's usage, unless an outer limit is tighter. */
+            if (limit.left_bytes < least || cgroup->memory_current_bytes == UNKNOWN)
+                cgroup->memory_current_bytes = limit.usage_bytes;
+            if (limit.left_bytes >= least)
+                continue;
+            least = limit.left_bytes;
+            cgroup->memory_limit_bytes = limit.bytes;
+            (void)snprintf(cgroup->memory_limit_name, sizeof(cgroup->memory_limit_name), "%s", FILES[index].limit);
+        }
     } while (go_up(&place));
-    environment->cgroup.memory_limit_bytes = tightest.limit_bytes;
-    environment->cgroup.memory_current_bytes = tightest.current_bytes;
-    (void)snprintf(environment->cgroup.memory_limit_name, sizeof(environment->cgroup.memory_limit_name), "%.31s",
-                   tightest.name);
-}
-
-/* "2MB", "1GB", "64KB": the page size in the names of hugetlb files. */
-static void hugetlb_name(uint64_t page_bytes, char name[24])
-{
-    bool is_giga = page_bytes >= GIB;
-    bool is_mega = page_bytes >= MIB;
-
-    (void)snprintf(name, 24, "%llu%s",
-                   (unsigned long long)(page_bytes / (is_giga   ? GIB
-                                                      : is_mega ? MIB
-                                                                : 1024)),
-                   is_giga   ? "GB"
-                   : is_mega ? "MB"
-                             : "KB");
 }
 
 /* Pages are charged when they are touched and, with "rsvd", when they are mapped: both limits bind. */
@@ -150,34 +131,30 @@ static void read_hugetlb(struct environment *environment, const char *text, stru
                                                {2, "max", "current"},
                                                {2, "rsvd.max", "rsvd.current"}};
     struct cgroup_place place;
-    char size[24];
+    char size[PAGE_TEXT_BYTES];
 
     if (!find_place(text, "hugetlb", &place))
         return;
-    hugetlb_name(pool->page_bytes, size);
+    (void)page_text(pool->page_bytes, size);
     do {
         for (size_t index = 0; index < sizeof(FILES) / sizeof(FILES[0]); index++) {
-            struct tightest tightest = {UNKNOWN, UNKNOWN, ""};
-            char limit[NAME_BYTES], usage[NAME_BYTES];
+            char limit_name[NAME_BYTES], usage_name[NAME_BYTES];
 
-            (void)snprintf(limit, sizeof(limit), "hugetlb.%s.%s", size, FILES[index].limit);
-            (void)snprintf(usage, sizeof(usage), "hugetlb.%s.%s", size, FILES[index].usage);
-            struct limit_files files = {FILES[index].version, limit, usage};
-
-            if (files.version == place.version)
-                tighten(environment, &place, "hugetlb", &files, &tightest);
-            if (tightest.limit_bytes == UNKNOWN)
+            if (FILES[index].version != place.version)
                 continue;
-            int64_t left = tightest.limit_bytes - (tightest.current_bytes > 0 ? tightest.current_bytes : 0);
+            (void)snprintf(limit_name, sizeof(limit_name), "hugetlb.%sB.%s", size, FILES[index].limit);
+            (void)snprintf(usage_name, sizeof(usage_name), "hugetlb.%sB.%s", size, FILES[index].usage);
+            struct limit_files files = {place.version, limit_name, usage_name};
+            int64_t left = read_limit(environment, &place, "hugetlb", &files).left_bytes;
 
-            left = left > 0 ? left : 0;
-            if (pool->cgroup_left_bytes == UNKNOWN || left < pool->cgroup_left_bytes)
-                pool->cgroup_left_bytes = left;
+            if (left != INT64_MAX && (pool->cgroup_left_bytes == UNKNOWN || left < pool->cgroup_left_bytes))
+                pool->cgroup_left_bytes = left > 0 ? left : 0;
         }
     } while (go_up(&place));
 }
 
-double cgroup_cpu_max_parse(const char *text)
+/* cpu.max of version 2, "50000 100000" or "max 100000": CPUs; NAN = no quota. */
+static double parse_cpu_max(const char *text)
 {
     char *end;
     double quota = strtod(text, &end); /* "max 100000" has no number first */
@@ -205,7 +182,7 @@ static void read_cpu(struct environment *environment, const char *text)
 
             cpus = quota > 0 && period > 0 ? (double)quota / (double)period : NAN;
         } else if (tree_read_line(environment->root, path, line, sizeof(line))) {
-            cpus = cgroup_cpu_max_parse(line);
+            cpus = parse_cpu_max(line);
         }
         if (!isnan(cpus) && !(cgroup->cpu_quota <= cpus))
             cgroup->cpu_quota = cpus;

@@ -3,9 +3,8 @@
  * What changes a measured time without being measured: clocks and power, kernel features that walk or fault more, the
  * cache behind the core. They are recorded, so that two runs can be compared.
  */
-#include "base/text.h"
 #include "base/tree.h"
-#include "machine/environment_parts.h"
+#include "machine/environment.h"
 
 #include <sys/mman.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/text.h"
 #include "base/tree.h"
-#include "machine/environment_parts.h"
+#include "machine/environment.h"
 
 /* The kernel prints "kB" and means 1024 bytes. */
 #define KILOBYTE 1024
@@ -133,8 +132,12 @@ void environment_read_memory(struct environment *environment)
     struct thp *thp = &environment->thp;
     char text[MEMINFO_BYTES];
 
-    if (tree_read(environment->root, "/proc/meminfo", text, sizeof(text)) >= 0)
+    if (tree_read(environment->root, "/proc/meminfo", text, sizeof(text)) >= 0) {
+        int64_t huge_bytes = colon_kilobytes(text, "Hugepagesize");
+
         meminfo_parse(text, m);
+        environment->default_huge_bytes = environment->pool_count > 0 && huge_bytes > 0 ? (uint64_t)huge_bytes : 0;
+    }
     read_choice(environment, "enabled", thp->enabled, sizeof(thp->enabled));
     read_choice(environment, "defrag", thp->defrag, sizeof(thp->defrag));
     read_choice(environment, "shmem_enabled", thp->shmem_enabled, sizeof(thp->shmem_enabled));
@@ -211,19 +214,11 @@ static void read_pool(const struct environment *environment, struct pool *pool)
 
 void environment_read_pools(struct environment *environment)
 {
-    char text[NODE_MEMINFO_BYTES];
-
     environment->pool_count = 0;
-    environment->default_huge_bytes = 0;
     (void)tree_list(environment->root, "/sys/kernel/mm/hugepages", add_pool, environment);
     qsort(environment->pools, environment->pool_count, sizeof(environment->pools[0]), by_size);
     for (size_t i = 0; i < environment->pool_count; i++)
         read_pool(environment, &environment->pools[i]);
-    if (environment->pool_count > 0 && tree_read(environment->root, "/proc/meminfo", text, sizeof(text)) >= 0) {
-        int64_t bytes = colon_kilobytes(text, "Hugepagesize");
-
-        environment->default_huge_bytes = bytes > 0 ? (uint64_t)bytes : 0;
-    }
 }
 
 void node_meminfo_parse(const char *text, struct numa_node *node)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/text.h"
 #include "base/tree.h"
-#include "machine/environment_parts.h"
+#include "machine/environment.h"
 
 enum {
     /* The first CPU's block is enough; the file grows by more than 1 KiB per CPU. POWER names the machine in the last
@@ -295,9 +294,9 @@ void environment_read_processor(struct environment *environment)
     /* The kernel asks every core before it prints this file: on a large machine that alone takes the time of all else,
      * so it is read only when CPUID and sysfs did not tell who the processor is. */
     if (processor->architecture[0] == '\0' || (processor->family == UNKNOWN && processor->midr == UNKNOWN)) {
-        char *cpuinfo = tree_read_all(environment->root, "/proc/cpuinfo", CPUINFO_BYTES, NULL);
+        char *cpuinfo = malloc(CPUINFO_BYTES);
 
-        if (cpuinfo != NULL)
+        if (cpuinfo != NULL && tree_read(environment->root, "/proc/cpuinfo", cpuinfo, CPUINFO_BYTES) >= 0)
             cpuinfo_parse(cpuinfo, processor, &environment->hypervisor);
         free(cpuinfo);
     }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "base/tree.h"
-#include "machine/cpuid_tlb.h"
-#include "machine/environment_parts.h"
+#include "machine/environment.h"
 
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -103,15 +101,6 @@ uint64_t base_page_inferred(const struct environment *environment)
     return 0;
 }
 
-/* --- either ------------------------------------------------------------------------------------------------------ */
-
-static bool is_directory(const char *path)
-{
-    struct stat status;
-
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 static void read_running_facts(struct environment *environment)
 {
     struct utsname name;
@@ -143,8 +132,11 @@ static void clear(struct environment *environment)
 
 int environment_read(struct environment *environment, const char *root)
 {
+    struct stat found;
+
     clear(environment);
-    if (root[0] != '\0' && (!is_directory(root) || strlen(root) >= sizeof(environment->root)))
+    if (root[0] != '\0' &&
+        (stat(root, &found) != 0 || !S_ISDIR(found.st_mode) || strlen(root) >= sizeof(environment->root)))
         return -1;
     (void)snprintf(environment->root, sizeof(environment->root), "%s", root);
     if (root[0] == '\0')

@@ -2,7 +2,7 @@
 #include "machine/processes.h"
 
 #include "base/tree.h"
-#include "machine/environment_parts.h"
+#include "machine/environment.h"
 
 #include <limits.h>
 
@@ -124,11 +124,9 @@ void processes_free(struct process_list *list)
     memset(list, 0, sizeof(*list));
 }
 
-enum { STATUS_BYTES = 8192 }; /* of /proc/self/status, which is below 2 KiB */
-
 uint64_t process_own_status_bytes(const char *field)
 {
-    char text[STATUS_BYTES];
+    char text[PROC_FILE_BYTES];
 
     if (tree_read("", "/proc/self/status", text, sizeof(text)) < 0)
         return UINT64_MAX;

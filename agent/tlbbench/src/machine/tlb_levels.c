@@ -161,10 +161,10 @@ static void explain(struct disagreement *d, const struct tlb_level_list *levels)
     }
 }
 
-static bool already_found(const struct disagreement_list *found, const struct tlb_level *like)
+bool tlb_is_disputed(const struct disagreement_list *list, unsigned level, uint64_t page_bytes)
 {
-    for (size_t i = 0; i < found->count; i++)
-        if (found->items[i].level == like->level && found->items[i].page_bytes == like->page_bytes)
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].level == level && list->items[i].page_bytes == page_bytes)
             return true;
     return false;
 }
@@ -186,7 +186,7 @@ void tlb_disagreements_find(const struct tlb_level_list *levels, struct disagree
         const struct tlb_level *item = &levels->items[i];
         struct claim claims[SOURCE_COUNT];
 
-        if (!tlb_is_data_side(item->kind) || already_found(found, item))
+        if (!tlb_is_data_side(item->kind) || tlb_is_disputed(found, item->level, item->page_bytes))
             continue;
         for (int s = 0; s < SOURCE_COUNT; s++)
             claims[s] = claim_of(levels, item, s);

@@ -78,6 +78,9 @@ void tlb_levels_from_structures(struct tlb_level_list *list, const struct tlb_st
 /* Appends a copy of `level`. */
 void tlb_levels_add(struct tlb_level_list *list, const struct tlb_level *level);
 
+/* True when the list has one of the data side of this level and page size. */
+bool tlb_is_disputed(const struct disagreement_list *list, unsigned level, uint64_t page_bytes);
+
 /* Compares the data-side entries (data, load and unified, summed) of every level and page size between the sources, and
  * lists what differs. A measured interval agrees with a value inside it widened by 5 %. Unknown agrees with everything.
  */

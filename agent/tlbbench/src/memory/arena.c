@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/signals.h"
-#include "base/units.h"
 
 #include <sys/mman.h>
 
@@ -30,19 +29,6 @@ static double granted_fraction(const struct arena *arena)
                                                                     : 0;
     }
     return NAN;
-}
-
-static int64_t multi_size_given(const struct backing *backing)
-{
-    return backing->kind == BACKING_MULTI_SIZE_THP ? backing_multi_size_given("/sys", backing->page_bytes) : -1;
-}
-
-/* From the kernel's counter of all processes: others may add to it, so that it shows at best what did not come. */
-static double given_fraction(const struct arena *arena, int64_t pages)
-{
-    double share = (double)pages * (double)arena->backing.page_bytes / (double)arena->bytes;
-
-    return share > 1 ? 1 : share;
 }
 
 /* Gives back what lies behind the first `bytes`, rounded up to whole pages. */
@@ -86,14 +72,10 @@ int memory_touch(const struct touch_request *request, size_t *touched_bytes, str
         size_t part = left < TOUCH_PART_BYTES ? left : TOUCH_PART_BYTES;
         struct touch touch = {request, *touched_bytes, *touched_bytes + part};
 
-        if (signals_stop_requested()) {
-            verdict_set(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
-            return -1;
-        }
-        if (signals_guard_bus(touch_part, &touch) != 0) {
-            verdict_set(verdict, STATUS_SIGBUS, "SIGBUS on a page of %s: %s", request->name, signals_bus_reason());
-            return -1;
-        }
+        if (signals_stop_requested())
+            return FAILED(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
+        if (signals_guard_bus(touch_part, &touch) != 0)
+            return FAILED(verdict, STATUS_SIGBUS, "SIGBUS on a page of %s: %s", request->name, signals_bus_reason());
         *touched_bytes += part;
         seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     }
@@ -125,13 +107,13 @@ bool arena_is_allowed(const struct arena_request *request, struct verdict *verdi
     if (is_left && pages <= (request->budget_bytes - request->mapped_bytes) / page)
         return true;
     if (page > request->budget_bytes) {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %llu MiB", backing->name,
-                    (unsigned long long)request->budget_bytes / MIB);
+        verdict_set(verdict, STATUS_MEMORY_LIMIT, "one %s page exceeds the memory budget of %" PRIu64 " MiB",
+                    backing->name, request->budget_bytes / MIB);
     } else {
         verdict_set(verdict, STATUS_MEMORY_LIMIT,
-                    "%llu MiB in %s pages exceed the memory budget: %llu MiB, of which %llu MiB are mapped",
-                    (unsigned long long)request->bytes / MIB, backing->name,
-                    (unsigned long long)request->budget_bytes / MIB, (unsigned long long)request->mapped_bytes / MIB);
+                    "%" PRIu64 " MiB in %s pages exceed the memory budget: %" PRIu64 " MiB, of which %" PRIu64
+                    " MiB are mapped",
+                    request->bytes / MIB, backing->name, request->budget_bytes / MIB, request->mapped_bytes / MIB);
     }
     return false;
 }
@@ -145,9 +127,8 @@ static bool is_on_node(struct arena *arena, int node, struct verdict *verdict)
     arena->on_node = share;
     if (isnan(share) || share >= ON_NODE_MIN)
         return true;
-    verdict_set(verdict, STATUS_NO_MEMORY, "NUMA node %d has no room: %.0f %% of the %s pages lie on other nodes", node,
-                100 * (1 - share), arena->backing.name);
-    return false;
+    return REFUSED(verdict, STATUS_NO_MEMORY, "NUMA node %d has no room: %.0f %% of the %s pages lie on other nodes",
+                   node, 100 * (1 - share), arena->backing.name);
 }
 
 int arena_open(struct arena *arena, const struct arena_request *request, struct verdict *verdict)
@@ -164,15 +145,17 @@ int arena_open(struct arena *arena, const struct arena_request *request, struct 
     if (arena->base == NULL)
         return -1;
     backing_prefer(arena->base, arena->bytes, request->node);
-    int64_t given = multi_size_given(backing);
+    int64_t given = backing->kind == BACKING_MULTI_SIZE_THP ? backing_multi_size_given("/sys", page) : -1;
 
     if (touch_arena(arena, request->seconds, verdict) != 0 || !is_on_node(arena, request->node, verdict)) {
         arena_close(arena);
         return -1;
     }
     arena->granted_fraction = granted_fraction(arena);
+    /* From the kernel's counter of all processes: others may add to it, so that it shows at best what did not come. */
     if (given >= 0)
-        arena->granted_fraction = given_fraction(arena, multi_size_given(backing) - given);
+        arena->granted_fraction =
+            fmin(1, (double)(backing_multi_size_given("/sys", page) - given) * (double)page / (double)arena->bytes);
     bool is_transparent = backing->kind == BACKING_THP || backing->kind == BACKING_MULTI_SIZE_THP;
 
     if (is_transparent && !(arena->granted_fraction >= 1.0)) {

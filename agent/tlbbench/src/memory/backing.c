@@ -17,23 +17,27 @@
 #define MEMFD_NO_EXEC 8u        /* MFD_NOEXEC_SEAL: hardened kernels refuse memfds without it */
 #define NUMA_POLICY_PREFERRED 1 /* MPOL_PREFERRED of linux/mempolicy.h */
 
-void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict)
+int backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict)
 {
     struct rlimit limit;
     uint64_t mapped = process_own_status_bytes("VmSize");
 
     if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        mapped != UINT64_MAX && mapped + bytes > limit.rlim_cur) {
-        verdict_set(verdict, STATUS_ADDRESS_SPACE_LIMIT, "%s: RLIMIT_AS of %llu bytes is reached", doing,
-                    (unsigned long long)limit.rlim_cur);
-        return;
-    }
-    verdict_set(verdict,
-                error == ENOMEM                                                                ? STATUS_NO_MEMORY
-                : error == EPERM || error == EACCES                                            ? STATUS_NOT_PERMITTED
-                : error == EINVAL || error == ENOSYS || error == ENODEV || error == EOPNOTSUPP ? STATUS_UNSUPPORTED
-                                                                                               : STATUS_FAILED,
-                "%s: %s", doing, strerror(error));
+        mapped != UINT64_MAX && mapped + bytes > limit.rlim_cur)
+        return FAILED(verdict, STATUS_ADDRESS_SPACE_LIMIT, "%s: RLIMIT_AS of %" PRIu64 " bytes is reached", doing,
+                      (uint64_t)limit.rlim_cur);
+    return FAILED(verdict,
+                  error == ENOMEM                                                                ? STATUS_NO_MEMORY
+                  : error == EPERM || error == EACCES                                            ? STATUS_NOT_PERMITTED
+                  : error == EINVAL || error == ENOSYS || error == ENODEV || error == EOPNOTSUPP ? STATUS_UNSUPPORTED
+                                                                                                 : STATUS_FAILED,
+                  "%s: %s", doing, strerror(error));
+}
+
+static char *no_mapping(const char *doing, uint64_t bytes, struct verdict *verdict)
+{
+    (void)backing_explain_errno(errno, doing, bytes, verdict);
+    return NULL;
 }
 
 int64_t backing_free_pages(const char *sysfs, uint64_t page_bytes, int node)
@@ -55,9 +59,8 @@ void backing_explain_pool(uint64_t page_bytes, uint64_t needed, int64_t free_pag
 {
     char text[PAGE_TEXT_BYTES];
 
-    verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "%llu free %s of %s needed, the pool has %lld",
-                (unsigned long long)needed, needed == 1 ? "page" : "pages", page_text(page_bytes, text),
-                (long long)free_pages);
+    verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "%" PRIu64 " free %s of %s needed, the pool has %" PRId64, needed,
+                needed == 1 ? "page" : "pages", page_text(page_bytes, text), free_pages);
 }
 
 static void explain_hugetlb(int error, uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
@@ -65,11 +68,10 @@ static void explain_hugetlb(int error, uint64_t page_bytes, uint64_t bytes, stru
     int64_t free_pages = backing_free_pages("/sys", page_bytes, -1);
     uint64_t needed = bytes / page_bytes;
 
-    if (error == ENOMEM && free_pages >= 0 && (uint64_t)free_pages < needed) {
+    if (error == ENOMEM && free_pages >= 0 && (uint64_t)free_pages < needed)
         backing_explain_pool(page_bytes, needed, free_pages, verdict);
-        return;
-    }
-    backing_explain_errno(error, "mapping huge pages", bytes, verdict);
+    else
+        (void)backing_explain_errno(error, "mapping huge pages", bytes, verdict);
 }
 
 static unsigned size_flag(uint64_t page_bytes)
@@ -84,32 +86,16 @@ int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict)
 
     if (fd < 0 && errno == EINVAL) /* kernels before 6.3 do not know that flag */
         fd = (int)syscall(SYS_memfd_create, "tlbbench", flags);
-    if (fd < 0) {
-        backing_explain_errno(errno, "memfd_create", bytes, verdict);
-        return -1;
-    }
-    if (ftruncate(fd, (off_t)bytes) != 0) {
-        backing_explain_errno(errno, "sizing the shared segment", bytes, verdict);
-        (void)close(fd);
-        return -1;
-    }
-    if (page_bytes > 0 && backing_free_pages("/sys", page_bytes, -1) == 0) {
+    if (fd < 0)
+        return backing_explain_errno(errno, "memfd_create", bytes, verdict);
+    if (ftruncate(fd, (off_t)bytes) != 0)
+        (void)backing_explain_errno(errno, "sizing the shared segment", bytes, verdict);
+    else if (page_bytes > 0 && backing_free_pages("/sys", page_bytes, -1) == 0)
         explain_hugetlb(ENOMEM, page_bytes, bytes, verdict);
-        (void)close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-char *backing_map_file(int fd, size_t bytes, struct verdict *verdict)
-{
-    char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-    if (base == MAP_FAILED) {
-        backing_explain_errno(errno, "mapping the shared segment", bytes, verdict);
-        return NULL;
-    }
-    return base;
+    else
+        return fd;
+    (void)close(fd);
+    return -1;
 }
 
 /* Maps `bytes` at a multiple of `alignment` and gives the rest back. */
@@ -133,9 +119,7 @@ char *backing_reserve_range(size_t bytes, uint64_t alignment, struct verdict *ve
 {
     char *base = map_aligned(bytes, alignment, PROT_NONE, MAP_NORESERVE);
 
-    if (base == NULL)
-        backing_explain_errno(errno, "reserving addresses", bytes + alignment, verdict);
-    return base;
+    return base == NULL ? no_mapping("reserving addresses", bytes + alignment, verdict) : base;
 }
 
 char *backing_map_zeroes(size_t bytes)
@@ -148,25 +132,25 @@ char *backing_map_zeroes(size_t bytes)
     return base;
 }
 
-char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict)
+char *backing_map_file(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict)
 {
     /* A page table of the base pages covers at most this much on every architecture here. */
-    uint64_t table_bytes = 512ull << 20;
-    char *range = backing_reserve_range(bytes, alignment > table_bytes ? alignment : table_bytes, verdict);
+    uint64_t table_bytes = 512 * MIB;
+    char *range = NULL;
 
-    if (range == NULL)
+    if (alignment > 0)
+        range = backing_reserve_range(bytes, alignment > table_bytes ? alignment : table_bytes, verdict);
+    if (alignment > 0 && range == NULL)
         return NULL;
-    char *base = mmap(range, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    char *base = mmap(range, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (range != NULL ? MAP_FIXED : 0), fd, 0);
 
-    if (base == MAP_FAILED) {
-        backing_explain_errno(errno, "mapping the shared segment", bytes, verdict);
+    if (base != MAP_FAILED)
+        return base;
+    (void)no_mapping("mapping the shared segment", bytes, verdict);
+    if (range != NULL)
         (void)munmap(range, bytes);
-        return NULL;
-    }
-    return base;
+    return NULL;
 }
-
-/* --- arenas --------------------------------------------------------------------------------------------------- */
 
 void backing_prefer(char *base, size_t bytes, int node)
 {
@@ -223,12 +207,10 @@ char *backing_map(const struct backing *backing, size_t bytes, struct verdict *v
     bool is_transparent = backing->kind != BACKING_BASE;
     char *base = map_aligned(bytes, backing->page_bytes, PROT_READ | PROT_WRITE, 0);
 
-    if (base == NULL) {
-        backing_explain_errno(errno, "mapping memory", bytes + backing->page_bytes, verdict);
-        return NULL;
-    }
+    if (base == NULL)
+        return no_mapping("mapping memory", bytes + backing->page_bytes, verdict);
     if (madvise(base, bytes, is_transparent ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) != 0 && is_transparent) {
-        backing_explain_errno(errno, "asking for transparent huge pages", bytes, verdict);
+        (void)no_mapping("asking for transparent huge pages", bytes, verdict);
         (void)munmap(base, bytes);
         return NULL;
     }
@@ -241,8 +223,8 @@ int64_t backing_multi_size_given(const char *sysfs, uint64_t page_bytes)
 {
     char path[128];
 
-    (void)snprintf(path, sizeof(path), "/kernel/mm/transparent_hugepage/hugepages-%llukB/stats/anon_fault_alloc",
-                   (unsigned long long)page_bytes / 1024);
+    (void)snprintf(path, sizeof(path), "/kernel/mm/transparent_hugepage/hugepages-%" PRIu64 "kB/stats/anon_fault_alloc",
+                   page_bytes / 1024);
     return tree_read_number(sysfs, path);
 }
 

@@ -17,8 +17,8 @@ struct backing {
 };
 
 /* Turns an errno of mmap and friends into a status, telling RLIMIT_AS and vm.max_map_count from plain lack of memory.
- */
-void backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict);
+ * Returns -1. */
+int backing_explain_errno(int error, const char *doing, uint64_t bytes, struct verdict *verdict);
 
 /* A memfd of `bytes`; page_bytes 0 = base pages, else hugetlb pages of that size. Returns the descriptor or -1.
  */
@@ -27,11 +27,9 @@ int backing_memfd(uint64_t page_bytes, uint64_t bytes, struct verdict *verdict);
 /* Private anonymous mapping with pages of the backing, aligned to them. Returns NULL with the reason on failure. */
 char *backing_map(const struct backing *backing, size_t bytes, struct verdict *verdict);
 
-/* Shared, readable and writable mapping of the whole file. Returns NULL with the reason on failure. */
-char *backing_map_file(int fd, size_t bytes, struct verdict *verdict);
-
-/* The same at a multiple of `alignment`, so that the kernel can use large pages and page-table sizes do not vary. */
-char *backing_map_file_aligned(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict);
+/* Shared, readable and writable mapping of the whole file, at a multiple of `alignment` (0 = anywhere), so that the
+ * kernel can use large pages and page-table sizes do not vary. Returns NULL with the reason on failure. */
+char *backing_map_file(int fd, size_t bytes, uint64_t alignment, struct verdict *verdict);
 
 /* Takes the pages of a mapping that nobody has touched yet from this NUMA node while it has room; -1 = from any. */
 void backing_prefer(char *base, size_t bytes, int node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/reserve.h"
+#include "memory/reservation.h"
 
 #include "base/tree.h"
 #include "memory/backing.h"
@@ -11,9 +11,9 @@ const struct reserve_paths RESERVE_SYSTEM = {.sysfs = "/sys", .journal_dir = NUL
 
 static const char JOURNAL_HEAD[] = "tlbbench reservation 1, boot ";
 
-enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
+#define JOURNAL_PATH "%.240s/journal"
 
-/* --- pools -------------------------------------------------------------------------------------------------------- */
+enum { JOURNAL_BYTES_MAX = 8192, OPEN_TRIES = 8 };
 
 /* Pages of the pool without those that the kernel lends beyond its count (surplus), which go by themselves. What is
  * written to nr_hugepages is this count; what is read there has the surplus in it. */
@@ -31,7 +31,7 @@ static int write_pool(const struct reserve_paths *places, const struct reserve_p
 {
     char path[POOL_PATH_BYTES];
     char text[32];
-    int length = snprintf(text, sizeof(text), "%lld\n", (long long)count);
+    int length = snprintf(text, sizeof(text), "%" PRId64 "\n", count);
 
     pool_path(places->sysfs, pool->node, pool->page_bytes, "nr_hugepages", path);
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
@@ -65,9 +65,6 @@ static int restore_pool(const struct reserve_paths *places, const struct reserve
     return count == current ? 0 : write_pool(places, pool, count);
 }
 
-/* --- recovery ----------------------------------------------------------------------------------------------------- */
-
-/* Adds a journal line's pool, or replaces what an earlier line said of it. */
 static void note_pool(const struct reserve_pool *pool, struct reserve_pool pools[RESERVE_POOLS_MAX], size_t *count)
 {
     for (size_t index = 0; index < *count; index++) {
@@ -80,10 +77,12 @@ static void note_pool(const struct reserve_pool *pool, struct reserve_pool pools
         pools[(*count)++] = *pool;
 }
 
-/* Restores the pools that the journal's text names, if it `writes`. Returns their number, or -1 when one could not be
- * written. */
-static int replay(const struct reserve_paths *places, char *text, bool writes)
+/* Restores the pools that the journal names which is open and locked as `fd`, if it `writes`. Returns their number, or
+ * -1 when one could not be written. */
+static int replay_journal(const struct reserve_paths *places, int fd, bool writes)
 {
+    char text[JOURNAL_BYTES_MAX];
+    ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
     char head[sizeof(JOURNAL_HEAD) + RESERVE_BOOT_ID_BYTES];
     char boot_id[RESERVE_BOOT_ID_BYTES];
     struct reserve_pool pools[RESERVE_POOLS_MAX];
@@ -91,6 +90,7 @@ static int replay(const struct reserve_paths *places, char *text, bool writes)
     char *rest = NULL;
     bool failed = false;
 
+    text[length > 0 ? length : 0] = '\0';
     reserve_journal_boot_id(boot_id);
     (void)snprintf(head, sizeof(head), "%s%s", JOURNAL_HEAD, boot_id);
     char *line = strtok_r(text, "\n", &rest);
@@ -108,16 +108,6 @@ static int replay(const struct reserve_paths *places, char *text, bool writes)
     return failed ? -1 : (int)count;
 }
 
-/* Gives back what the journal names that is open and locked as `fd`. The same results. */
-static int replay_journal(const struct reserve_paths *places, int fd, bool writes)
-{
-    char text[JOURNAL_BYTES_MAX];
-    ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
-
-    text[length > 0 ? length : 0] = '\0';
-    return replay(places, text, writes);
-}
-
 static int recover_journal(const struct reserve_paths *places, const char *path, bool writes)
 {
     int fd = reserve_journal_lock(path, 0);
@@ -132,7 +122,7 @@ static int recover_journal(const struct reserve_paths *places, const char *path,
     return restored;
 }
 
-static int recover(const struct reserve_paths *places, bool writes)
+int reservation_recover(const struct reserve_paths *places, bool writes)
 {
     int total = 0;
 
@@ -142,7 +132,7 @@ static int recover(const struct reserve_paths *places, bool writes)
 
         if (!reserve_journal_directory(places, number, directory) || !reserve_journal_is_private(directory))
             continue;
-        reserve_journal_path(directory, path);
+        (void)snprintf(path, sizeof(path), JOURNAL_PATH, directory);
         int restored = recover_journal(places, path, writes);
 
         if (restored < 0)
@@ -152,19 +142,6 @@ static int recover(const struct reserve_paths *places, bool writes)
     return total;
 }
 
-int reservation_recover(const struct reserve_paths *places)
-{
-    return recover(places, true);
-}
-
-bool reservation_is_left(const struct reserve_paths *places)
-{
-    return recover(places, false) > 0;
-}
-
-/* --- taking and giving back -----------------------------------------------------------------------------------------
- */
-
 static int open_new_journal(struct reservation *reservation)
 {
     for (unsigned number = 0; number < RESERVE_JOURNAL_DIRECTORIES; number++) {
@@ -172,7 +149,7 @@ static int open_new_journal(struct reservation *reservation)
 
         if (!reserve_journal_directory(&reservation->places, number, directory))
             continue;
-        reserve_journal_path(directory, reservation->journal_path);
+        (void)snprintf(reservation->journal_path, RESERVE_PATH_BYTES, JOURNAL_PATH, directory);
         for (unsigned try = 0; try < OPEN_TRIES && reservation->journal_fd < 0; try++) {
             if ((mkdir(directory, 0700) != 0 && errno != EEXIST) || !reserve_journal_is_private(directory))
                 break;
@@ -182,16 +159,13 @@ static int open_new_journal(struct reservation *reservation)
         }
         if (reservation->journal_fd >= 0)
             return 0;
-        if (errno == EWOULDBLOCK) {
-            verdict_set(&reservation->verdict, STATUS_SKIPPED, "--reserve: another program holds huge pages (%s)",
-                        reservation->journal_path);
-            return -1;
-        }
+        if (errno == EWOULDBLOCK)
+            return FAILED(&reservation->verdict, STATUS_SKIPPED, "--reserve: another program holds huge pages (%s)",
+                          reservation->journal_path);
     }
-    verdict_set(
+    return FAILED(
         &reservation->verdict, STATUS_NOT_PERMITTED,
         "--reserve: no directory for the journal: /run/tlbbench, $XDG_RUNTIME_DIR and $TMPDIR are not writable");
-    return -1;
 }
 
 int reservation_begin(struct reservation *reservation, const struct reserve_paths *places)
@@ -229,8 +203,8 @@ static void raise_pool(struct reservation *reservation, struct reserve_pool *poo
     if (write_pool(&reservation->places, pool, pool->target) != 0) {
         verdict_set(&reservation->verdict,
                     errno == EACCES || errno == EPERM || errno == EROFS ? STATUS_NOT_PERMITTED : STATUS_FAILED,
-                    "--reserve: the pool of %llu KiB pages cannot be written: %s",
-                    (unsigned long long)(pool->page_bytes / 1024), strerror(errno));
+                    "--reserve: the pool of %" PRIu64 " KiB pages cannot be written: %s", (pool->page_bytes / 1024),
+                    strerror(errno));
     }
     pool->got = read_persistent(&reservation->places, pool->page_bytes, pool->node);
     if (pool->got < pool->previous)

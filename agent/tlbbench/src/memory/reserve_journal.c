@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/reserve_journal.h"
+#include "memory/reservation.h"
 
 #include "base/tree.h"
 
@@ -11,9 +11,9 @@ enum { LOCK_TRIES = 8 };
 
 void reserve_format_line(const struct reserve_pool *pool, char line[RESERVE_LINE_BYTES])
 {
-    (void)snprintf(line, RESERVE_LINE_BYTES, "pool page_bytes=%llu node=%d former=%lld %s=%lld.\n",
-                   (unsigned long long)pool->page_bytes, pool->node, (long long)pool->previous,
-                   pool->noted ? "held" : "target", (long long)(pool->noted ? pool->held : pool->target));
+    (void)snprintf(line, RESERVE_LINE_BYTES, "pool page_bytes=%" PRIu64 " node=%d former=%" PRId64 " %s=%" PRId64 ".\n",
+                   pool->page_bytes, pool->node, pool->previous, pool->noted ? "held" : "target",
+                   (pool->noted ? pool->held : pool->target));
 }
 
 bool reserve_parse_line(const char *line, struct reserve_pool *pool)
@@ -76,11 +76,6 @@ bool reserve_journal_is_private(const char *path)
 
     return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
            (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-void reserve_journal_path(const char *directory, char path[RESERVE_PATH_BYTES])
-{
-    (void)snprintf(path, RESERVE_PATH_BYTES, "%.240s/journal", directory);
 }
 
 int reserve_journal_lock(const char *path, int flags)

@@ -4,22 +4,12 @@
 /* Significant digits of a double: nine are finer than any measurement here and keep the document short. */
 #define JSON_DOUBLE_DIGITS 9
 
-/* A write that failed stays known to the stream until json_finish() asks. */
-static void put(struct json *j, const char *text)
-{
-    (void)fputs(text, j->out);
-}
-
-static void put_char(struct json *j, char c)
-{
-    (void)fputc(c, j->out);
-}
-
+/* Writes that fail stay known to the stream until json_finish() asks. */
 static void newline(struct json *j)
 {
-    put_char(j, '\n');
+    (void)fputc('\n', j->out);
     for (unsigned i = 0; i < j->depth; i++)
-        put(j, "  ");
+        (void)fputs("  ", j->out);
 }
 
 /* Length of the UTF-8 sequence at `s`, or 0 when the bytes are not valid UTF-8 (RFC 3629 table). */
@@ -54,38 +44,27 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 
 static void put_escaped(struct json *j, unsigned char c)
 {
-    switch (c) {
-    case '"':
-        put(j, "\\\"");
-        return;
-    case '\\':
-        put(j, "\\\\");
-        return;
-    case '\n':
-        put(j, "\\n");
-        return;
-    case '\t':
-        put(j, "\\t");
-        return;
-    default:
-        break;
-    }
-    if (c < 0x20 || c == 0x7F)
+    static const char special[] = "\"\\\n\t";
+    const char *found = c != '\0' ? strchr(special, c) : NULL;
+
+    if (found != NULL)
+        (void)fprintf(j->out, "\\%c", "\"\\nt"[found - special]);
+    else if (c < 0x20 || c == 0x7F)
         (void)fprintf(j->out, "\\u%04x", c);
     else
-        put_char(j, (char)c);
+        (void)fputc((char)c, j->out);
 }
 
 static void put_string(struct json *j, const char *value, size_t length)
 {
     const unsigned char *s = (const unsigned char *)value;
 
-    put_char(j, '"');
+    (void)fputc('"', j->out);
     for (size_t i = 0; i < length;) {
         size_t bytes = utf8_length(s + i, length - i);
 
         if (bytes == 0) {
-            put(j, "\xEF\xBF\xBD"); /* U+FFFD: the document stays valid whatever /proc held */
+            (void)fputs("\xEF\xBF\xBD", j->out); /* U+FFFD: the document stays valid whatever /proc held */
             i++;
         } else if (bytes == 1) {
             put_escaped(j, s[i]);
@@ -95,7 +74,7 @@ static void put_string(struct json *j, const char *value, size_t length)
             i += bytes;
         }
     }
-    put_char(j, '"');
+    (void)fputc('"', j->out);
 }
 
 /* Writes the comma, the line break and the key that come before every value. */
@@ -104,11 +83,11 @@ static void prefix(struct json *j, const char *key)
     if (j->depth == 0)
         return;
     if (j->has_items[j->depth])
-        put_char(j, ',');
+        (void)fputc(',', j->out);
     if (j->depth <= JSON_INDENT_DEPTH)
         newline(j);
     else if (j->has_items[j->depth])
-        put_char(j, ' ');
+        (void)fputc(' ', j->out);
     j->has_items[j->depth] = true;
     if (j->is_array[j->depth]) {
         if (key != NULL)
@@ -120,23 +99,23 @@ static void prefix(struct json *j, const char *key)
         key = "";
     }
     put_string(j, key, strlen(key));
-    put(j, ": ");
+    (void)fputs(": ", j->out);
 }
 
-static void begin(struct json *j, const char *key, bool is_array)
+void json_begin(struct json *j, const char *key, bool is_array)
 {
     prefix(j, key);
     if (j->depth == JSON_MAX_DEPTH) {
         j->failed = true;
         return;
     }
-    put_char(j, is_array ? '[' : '{');
+    (void)fputc(is_array ? '[' : '{', j->out);
     j->depth++;
     j->has_items[j->depth] = false;
     j->is_array[j->depth] = is_array;
 }
 
-static void end(struct json *j, bool is_array)
+void json_end(struct json *j, bool is_array)
 {
     if (j->depth == 0 || j->is_array[j->depth] != is_array) {
         j->failed = true;
@@ -148,7 +127,7 @@ static void end(struct json *j, bool is_array)
     j->depth--;
     if (had_items && indented)
         newline(j);
-    put_char(j, is_array ? ']' : '}');
+    (void)fputc(is_array ? ']' : '}', j->out);
 }
 
 void json_init(struct json *j, FILE *out)
@@ -159,28 +138,25 @@ void json_init(struct json *j, FILE *out)
 
 int json_finish(struct json *j)
 {
-    put_char(j, '\n');
+    (void)fputc('\n', j->out);
     return fflush(j->out) != 0 || ferror(j->out) != 0 || j->failed || j->depth != 0 ? -1 : 0;
 }
 
-void json_begin_object(struct json *j, const char *key)
+size_t json_begin_list(struct json *j, const char *key)
 {
-    begin(j, key, false);
+    json_begin_array(j, key);
+    return 0;
 }
 
-void json_end_object(struct json *j)
+bool json_next(struct json *j, size_t index, size_t count)
 {
-    end(j, false);
-}
-
-void json_begin_array(struct json *j, const char *key)
-{
-    begin(j, key, true);
-}
-
-void json_end_array(struct json *j)
-{
-    end(j, true);
+    if (index > 0)
+        json_end_object(j);
+    if (index < count)
+        json_begin_object(j, NULL);
+    else
+        json_end_array(j);
+    return index < count;
 }
 
 void json_string(struct json *j, const char *key, const char *value)
@@ -227,13 +203,13 @@ void json_duration(struct json *j, const char *key, double value)
 void json_bool(struct json *j, const char *key, bool value)
 {
     prefix(j, key);
-    put(j, value ? "true" : "false");
+    (void)fputs(value ? "true" : "false", j->out);
 }
 
 void json_null(struct json *j, const char *key)
 {
     prefix(j, key);
-    put(j, "null");
+    (void)fputs("null", j->out);
 }
 
 void json_u64_or_null(struct json *j, const char *key, uint64_t value, uint64_t unknown)
@@ -246,7 +222,7 @@ void json_u64_or_null(struct json *j, const char *key, uint64_t value, uint64_t 
 
 void json_text_or_null(struct json *j, const char *key, const char *text)
 {
-    json_string(j, key, text[0] != '\0' ? text : NULL);
+    json_string(j, key, text != NULL && text[0] != '\0' ? text : NULL);
 }
 
 void json_i64_or_null(struct json *j, const char *key, int64_t value)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/report.h"
 
-#include "base/text.h"
 #include "output/report_text.h"
 
 enum { REPORT_MOST_PROCESSES = 15 };
@@ -10,9 +9,6 @@ static const char *known(const char *text)
 {
     return text[0] != '\0' ? text : "?";
 }
-
-/* Prints one line of the header. */
-#define HEADER(label, ...) report_wrapped(out, label, REPORT_LABEL_COLUMNS, __VA_ARGS__)
 
 static void identity_text(const struct processor *p, char text[ENV_TEXT_BYTES])
 {
@@ -35,25 +31,19 @@ void report_processor(FILE *out, const struct environment *e)
     identity_text(p, identity);
     if (p->cpus_online != UNKNOWN)
         (void)snprintf(cpus, sizeof(cpus), ", %d CPU%s online", p->cpus_online, p->cpus_online == 1 ? "" : "s");
-    HEADER("processor", "%s%s, %s%s", known(p->brand[0] != '\0' ? p->brand : p->vendor), identity,
-           known(p->architecture), cpus);
+    REPORT_LINE(out, "processor", "%s%s, %s%s", known(p->brand[0] != '\0' ? p->brand : p->vendor), identity,
+                known(p->architecture), cpus);
     if (p->catalogue != NULL)
-        HEADER("catalogue", "%s (%s%s%s)", p->catalogue->id, p->catalogue->uarch,
-               p->catalogue->products != NULL ? "; " : "",
-               p->catalogue->products != NULL ? p->catalogue->products : "");
+        REPORT_LINE(out, "catalogue", "%s (%s%s%s)", p->catalogue->id, p->catalogue->uarch,
+                    p->catalogue->products != NULL ? "; " : "",
+                    p->catalogue->products != NULL ? p->catalogue->products : "");
     else
-        HEADER("catalogue", "this processor is not in it");
-    switch (e->hypervisor.state) {
-    case HYPERVISOR_PRESENT:
-        HEADER("hypervisor", "%s", e->hypervisor.name[0] != '\0' ? e->hypervisor.name : "yes, unnamed");
-        break;
-    case HYPERVISOR_ABSENT:
-        HEADER("hypervisor", "none");
-        break;
-    case HYPERVISOR_UNKNOWN:
-        HEADER("hypervisor", "unknown");
-        break;
-    }
+        REPORT_LINE(out, "catalogue", "this processor is not in it");
+    REPORT_LINE(out, "hypervisor", "%s",
+                e->hypervisor.state == HYPERVISOR_UNKNOWN  ? "unknown"
+                : e->hypervisor.state == HYPERVISOR_ABSENT ? "none"
+                : e->hypervisor.name[0] == '\0'            ? "yes, unnamed"
+                                                           : e->hypervisor.name);
 }
 
 static void count_cell(FILE *out, int columns, int64_t count)
@@ -105,25 +95,25 @@ static void report_page_sizes(FILE *out, const struct environment *e)
     char page[PAGE_TEXT_BYTES];
     char text[ENV_TEXT_BYTES * 4] = "";
 
-    HEADER("base pages", "%s", e->base_page_bytes != 0 ? page_text(e->base_page_bytes, page) : "?");
+    REPORT_LINE(out, "base pages", "%s", e->base_page_bytes != 0 ? page_text(e->base_page_bytes, page) : "?");
     for (size_t i = 0; i < e->pool_count; i++)
         text_append(text, sizeof(text), "%s%s%s", i > 0 ? ", " : "", page_text(e->pools[i].page_bytes, page),
                     e->pools[i].page_bytes == e->default_huge_bytes ? " (default)" : "");
-    HEADER("huge pages", "%s",
-           e->pool_count > 0 ? text
-           : has_sys(e)      ? "none: this kernel has no hugetlb"
-                             : "unknown: /sys cannot be read");
+    REPORT_LINE(out, "huge pages", "%s",
+                e->pool_count > 0 ? text
+                : has_sys(e)      ? "none: this kernel has no hugetlb"
+                                  : "unknown: /sys cannot be read");
     if (e->thp.enabled[0] == '\0')
-        HEADER("THP", "%s", has_sys(e) ? "not in this kernel" : "unknown: /sys cannot be read");
+        REPORT_LINE(out, "THP", "%s", has_sys(e) ? "not in this kernel" : "unknown: /sys cannot be read");
     else
-        HEADER("THP", "%s, defrag %s, shmem %s, page %s", e->thp.enabled, known(e->thp.defrag),
-               known(e->thp.shmem_enabled), e->thp_bytes != 0 ? page_text(e->thp_bytes, page) : "?");
+        REPORT_LINE(out, "THP", "%s, defrag %s, shmem %s, page %s", e->thp.enabled, known(e->thp.defrag),
+                    known(e->thp.shmem_enabled), e->thp_bytes != 0 ? page_text(e->thp_bytes, page) : "?");
     text[0] = '\0';
     for (size_t i = 0; i < e->multi_size_count; i++)
         text_append(text, sizeof(text), "%s%s %s", i > 0 ? ", " : "", page_text(e->multi_size[i].page_bytes, page),
                     e->multi_size[i].enabled);
     if (e->multi_size_count > 0 || (e->thp_bytes > 0 && e->root[0] == '\0'))
-        HEADER("", "smaller: %s", e->multi_size_count > 0 ? text : "none: kernels before 6.8 have one size");
+        REPORT_LINE(out, "", "smaller: %s", e->multi_size_count > 0 ? text : "none: kernels before 6.8 have one size");
 }
 
 static void report_memory(FILE *out, const struct environment *e)
@@ -133,28 +123,29 @@ static void report_memory(FILE *out, const struct environment *e)
     char b[SIZE_TEXT_BYTES];
     char c[SIZE_TEXT_BYTES];
 
-    HEADER("memory", "%s total, %s available", size_text(m->mem_total_bytes, a), size_text(m->mem_available_bytes, b));
-    HEADER("", "%s page tables, %s transparent huge, %s in pools", size_text(m->page_tables_bytes, a),
-           size_text(m->anon_huge_pages_bytes, b), size_text(m->hugetlb_bytes, c));
+    REPORT_LINE(out, "memory", "%s total, %s available", size_text(m->mem_total_bytes, a),
+                size_text(m->mem_available_bytes, b));
+    REPORT_LINE(out, "", "%s page tables, %s transparent huge, %s in pools", size_text(m->page_tables_bytes, a),
+                size_text(m->anon_huge_pages_bytes, b), size_text(m->hugetlb_bytes, c));
     if (m->direct_map_4k_bytes != UNKNOWN)
-        HEADER("direct map", "4K %s, 2M %s, 1G %s", size_text(m->direct_map_4k_bytes, a),
-               size_text(m->direct_map_2m_bytes, b), size_text(m->direct_map_1g_bytes, c));
+        REPORT_LINE(out, "direct map", "4K %s, 2M %s, 1G %s", size_text(m->direct_map_4k_bytes, a),
+                    size_text(m->direct_map_2m_bytes, b), size_text(m->direct_map_1g_bytes, c));
     for (size_t i = 0; i < e->node_count; i++) {
         char label[REPORT_LABEL_COLUMNS + 8];
 
         (void)snprintf(label, sizeof(label), "NUMA node %d", e->nodes[i].id);
-        HEADER(label, "CPUs %s, %s total, %s free", e->nodes[i].cpus[0] != '\0' ? e->nodes[i].cpus : "none",
-               size_text(e->nodes[i].mem_total_bytes, a), size_text(e->nodes[i].mem_free_bytes, b));
+        REPORT_LINE(out, label, "CPUs %s, %s total, %s free", e->nodes[i].cpus[0] != '\0' ? e->nodes[i].cpus : "none",
+                    size_text(e->nodes[i].mem_total_bytes, a), size_text(e->nodes[i].mem_free_bytes, b));
     }
     if (e->numa_truncated)
-        HEADER("", "more nodes than %d: the rest is left out", (int)ENV_MAX_NODES);
+        REPORT_LINE(out, "", "more nodes than %d: the rest is left out", (int)ENV_MAX_NODES);
     if (e->cgroup.version == UNKNOWN)
-        HEADER("cgroup", "unknown");
+        REPORT_LINE(out, "cgroup", "unknown");
     else if (e->cgroup.memory_limit_bytes == UNKNOWN)
-        HEADER("cgroup", "version %d, no memory limit", e->cgroup.version);
+        REPORT_LINE(out, "cgroup", "version %d, no memory limit", e->cgroup.version);
     else
-        HEADER("cgroup", "version %d, memory limit %s, used %s", e->cgroup.version,
-               size_text(e->cgroup.memory_limit_bytes, a), size_text(e->cgroup.memory_current_bytes, b));
+        REPORT_LINE(out, "cgroup", "version %d, memory limit %s, used %s", e->cgroup.version,
+                    size_text(e->cgroup.memory_limit_bytes, a), size_text(e->cgroup.memory_current_bytes, b));
 }
 
 /* Kernel parameters that change what is measured here; capture.sh keeps the values of the same. */
@@ -190,19 +181,21 @@ static void report_command_line(FILE *out, const struct environment *e)
         word += strspn(word, " \t");
     }
     if (e->kernel_command_line[0] == '\0')
-        HEADER("command line", "?");
+        REPORT_LINE(out, "command line", "?");
     else if (others > 0 && text[0] != '\0')
-        HEADER("command line", "%s and %zu other word%s (--json lists all)", text, others, others == 1 ? "" : "s");
+        REPORT_LINE(out, "command line", "%s and %zu other word%s (--json lists all)", text, others,
+                    others == 1 ? "" : "s");
     else if (others > 0)
-        HEADER("command line", "%zu word%s, none about memory (--json lists all)", others, others == 1 ? "" : "s");
+        REPORT_LINE(out, "command line", "%zu word%s, none about memory (--json lists all)", others,
+                    others == 1 ? "" : "s");
     else
-        HEADER("command line", "%s", text);
+        REPORT_LINE(out, "command line", "%s", text);
 }
 
 void report_environment(FILE *out, const struct environment *e)
 {
     report_processor(out, e);
-    HEADER("kernel", "%s", known(e->kernel_release));
+    REPORT_LINE(out, "kernel", "%s", known(e->kernel_release));
     report_command_line(out, e);
     report_page_sizes(out, e);
     report_memory(out, e);

@@ -2,6 +2,7 @@
 /* The readable report: what an engineer would paste into a ticket. Renders results, computes nothing of its own. */
 #pragma once
 
+#include "counters/counters.h"
 #include "machine/processes.h"
 #include "output/run_result.h"
 
@@ -18,6 +19,10 @@ void report_levels(FILE *out, const struct environment *environment, const struc
 
 /* The processes that use most memory, and the sums of all. */
 void report_processes(FILE *out, const struct process_list *processes);
+
+/* counters.c: what was counted; and what a witness says. */
+void report_counters(FILE *out, const struct counters_result *result);
+void report_witness(FILE *out, const struct walk_witness *witness);
 
 /* Everything that was measured: plots, penalties, verdict per page size, rows, scatter, what was skipped and why. */
 void report_run(FILE *out, const struct environment *environment, const struct run_result *run);

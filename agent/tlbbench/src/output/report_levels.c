@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The TLB table: one line for each level and page size, the sources beside each other. */
-#include "base/text.h"
-#include "base/units.h"
 #include "output/report.h"
 #include "output/report_text.h"
-
-enum { CELL_BYTES = 48 };
 
 /* Loads and data of both kinds are one side; a source may call the same structure data, load or unified. */
 enum side { SIDE_DATA, SIDE_STORE, SIDE_INSTRUCTION };
@@ -18,10 +14,9 @@ struct row {
     const struct tlb_level *cells[SOURCE_COUNT];
 };
 
-struct table {
+struct row_list {
     struct row rows[TLB_LEVELS_MAX];
     size_t count;
-    bool has[SOURCE_COUNT];
     bool any_low, any_disputed;
 };
 
@@ -44,16 +39,7 @@ static enum side side_of(enum tlb_kind kind)
     return kind == TLB_STORE ? SIDE_STORE : SIDE_DATA;
 }
 
-static bool is_disputed(const struct tlb_level *level, const struct disagreement_list *disagreements)
-{
-    for (size_t i = 0; i < disagreements->count; i++)
-        if (side_of(level->kind) == SIDE_DATA && disagreements->items[i].level == level->level &&
-            disagreements->items[i].page_bytes == level->page_bytes)
-            return true;
-    return false;
-}
-
-static struct row *find_row(struct table *table, const struct tlb_level *level)
+static struct row *find_row(struct row_list *table, const struct tlb_level *level)
 {
     for (size_t i = 0; i < table->count; i++) {
         struct row *row = &table->rows[i];
@@ -68,20 +54,19 @@ static struct row *find_row(struct table *table, const struct tlb_level *level)
     return row;
 }
 
+/* By level and page size, instructions last. */
+static uint64_t rank_of(const struct row *row)
+{
+    return (uint64_t)(row->side == SIDE_INSTRUCTION) << 63 | (uint64_t)row->level << 60 | row->page_bytes << 2 |
+           row->side;
+}
+
 static int by_row(const void *a, const void *b)
 {
-    const struct row *x = a;
-    const struct row *y = b;
-    int x_last = x->side == SIDE_INSTRUCTION;
-    int y_last = y->side == SIDE_INSTRUCTION;
+    uint64_t x = rank_of(a);
+    uint64_t y = rank_of(b);
 
-    if (x_last != y_last)
-        return x_last - y_last;
-    if (x->level != y->level)
-        return x->level < y->level ? -1 : 1;
-    if (x->page_bytes != y->page_bytes)
-        return x->page_bytes < y->page_bytes ? -1 : 1;
-    return (x->side > y->side) - (x->side < y->side);
+    return (x > y) - (x < y);
 }
 
 /* The document lists every page size of the processor; the table those that this kernel can map. */
@@ -97,8 +82,8 @@ static bool is_doubtful(const struct tlb_level *level)
     return level->confidence == CONFIDENCE_LOW && level->entries != TLB_ENTRIES_UNKNOWN;
 }
 
-static void table_make(struct table *table, const struct environment *environment, const struct tlb_level_list *levels,
-                       const struct disagreement_list *disagreements)
+static void table_make(struct row_list *table, const struct environment *environment,
+                       const struct tlb_level_list *levels, const struct disagreement_list *disagreements)
 {
     memset(table, 0, sizeof(*table));
     for (size_t i = 0; i < levels->count; i++) {
@@ -109,46 +94,38 @@ static void table_make(struct table *table, const struct environment *environmen
         struct row *row = find_row(table, level);
 
         row->cells[level->source] = level;
-        row->disputed = is_disputed(level, disagreements);
-        table->has[level->source] = true;
+        row->disputed = row->side == SIDE_DATA && tlb_is_disputed(disagreements, level->level, level->page_bytes);
         table->any_low = table->any_low || is_doubtful(level);
         table->any_disputed = table->any_disputed || row->disputed;
     }
     qsort(table->rows, table->count, sizeof(table->rows[0]), by_row);
 }
 
-static void append_ways(const struct tlb_level *level, char text[CELL_BYTES])
+static void append_ways(const struct tlb_level *level, char text[TABLE_TEXT_BYTES])
 {
     if (level->ways == TLB_WAYS_FULL)
-        text_append(text, CELL_BYTES, "/full");
+        text_append(text, TABLE_TEXT_BYTES, "/full");
     else if (level->ways != TLB_WAYS_UNKNOWN && level->ways_max > level->ways)
-        text_append(text, CELL_BYTES, "/%d-%d", level->ways, level->ways_max);
+        text_append(text, TABLE_TEXT_BYTES, "/%d-%d", level->ways, level->ways_max);
     else if (level->ways != TLB_WAYS_UNKNOWN)
-        text_append(text, CELL_BYTES, "/%d", level->ways);
+        text_append(text, TABLE_TEXT_BYTES, "/%d", level->ways);
 }
 
 /* Intervals are rounded outward to two digits where they are wide: the knee of a second level is known no better. */
-static void cell_text(const struct tlb_level *level, char text[CELL_BYTES])
+static const char *cell_text(const struct tlb_level *level, char text[TABLE_TEXT_BYTES])
 {
-    text[0] = '\0';
-    if (level == NULL) {
-        text_append(text, CELL_BYTES, "-");
-        return;
-    }
-    if (level->entries == TLB_ENTRIES_UNKNOWN) {
-        text_append(text, CELL_BYTES, "unknown");
-        return;
-    }
-    if (level->entries_min == level->entries_max)
-        text_append(text, CELL_BYTES, "%u", level->entries);
-    else {
-        struct entries_interval about = report_entries(level);
+    struct entries_interval about = report_entries(level);
 
-        text_append(text, CELL_BYTES, "%s%u (%u-%u)", about.is_rounded ? "~" : "", about.entries, about.min, about.max);
-    }
+    if (level->entries == TLB_ENTRIES_UNKNOWN)
+        return "unknown";
+    if (level->entries_min == level->entries_max)
+        (void)snprintf(text, TABLE_TEXT_BYTES, "%u", level->entries);
+    else
+        (void)snprintf(text, TABLE_TEXT_BYTES, "%s%u (%u-%u)", about.is_rounded ? "~" : "", about.entries, about.min,
+                       about.max);
     append_ways(level, text);
-    if (is_doubtful(level))
-        text_append(text, CELL_BYTES, "?");
+    text_append(text, TABLE_TEXT_BYTES, is_doubtful(level) ? "?" : "");
+    return text;
 }
 
 /* The vendor's word for the structure; a measurement sees loads only and calls them data. */
@@ -162,36 +139,26 @@ static const char *kind_text(const struct row *row)
     return "?";
 }
 
-static void print_rows(FILE *out, const struct table *table)
+static void print_rows(FILE *out, const struct row_list *list)
 {
-    char page[PAGE_TEXT_BYTES];
-    char line[CELL_BYTES * SOURCE_COUNT];
+    struct table table = {.empty = "-", .is_left = true};
 
-    line[0] = '\0';
-    text_append(line, sizeof(line), "  level page  kind   ");
-    for (size_t c = 0; c < sizeof(COLUMNS) / sizeof(COLUMNS[0]); c++)
-        if (table->has[COLUMNS[c].source])
-            text_append(line, sizeof(line), " %-*s", COLUMNS[c].columns, COLUMNS[c].heading);
-    (void)fprintf(out, "%s\n", text_without_end(line));
-    for (size_t i = 0; i < table->count; i++) {
-        const struct row *row = &table->rows[i];
+    for (size_t i = 0; i < list->count; i++) {
+        const struct row *row = &list->rows[i];
+        char label[TABLE_TEXT_BYTES], cell[TABLE_TEXT_BYTES], page[PAGE_TEXT_BYTES];
 
-        line[0] = '\0';
-        text_append(line, sizeof(line), "%c L%-4u %-5s %-7s", row->disputed ? '!' : ' ', row->level,
-                    page_text(row->page_bytes, page), kind_text(row));
+        (void)snprintf(label, sizeof(label), "%c L%-4u %-5s %-7s", row->disputed ? '!' : ' ', row->level,
+                       page_text(row->page_bytes, page), kind_text(row));
         for (size_t c = 0; c < sizeof(COLUMNS) / sizeof(COLUMNS[0]); c++) {
-            char cell[CELL_BYTES];
+            struct table_column column = {.rank = c};
 
-            if (!table->has[COLUMNS[c].source])
-                continue;
-            cell_text(row->cells[COLUMNS[c].source], cell);
-            text_append(line, sizeof(line), " %-*s", COLUMNS[c].columns, cell);
+            (void)snprintf(column.heading, sizeof(column.heading), "%-*s", COLUMNS[c].columns, COLUMNS[c].heading);
+            if (row->cells[COLUMNS[c].source] != NULL)
+                table_set(&table, label, column, "%s", cell_text(row->cells[COLUMNS[c].source], cell));
         }
-        (void)fprintf(out, "%s\n", text_without_end(line));
     }
+    table_print(&table, "  level page  kind   ", out);
 }
-
-/* --- notes ---------------------------------------------------------------------------------------------------- */
 
 static bool is_explained(const char *note, const struct disagreement_list *disagreements)
 {
@@ -201,7 +168,7 @@ static bool is_explained(const char *note, const struct disagreement_list *disag
     return false;
 }
 
-static void print_notes(FILE *out, const struct table *table, const struct disagreement_list *disagreements)
+static void print_notes(FILE *out, const struct row_list *table, const struct disagreement_list *disagreements)
 {
     char page[PAGE_TEXT_BYTES];
 
@@ -219,7 +186,7 @@ static void print_notes(FILE *out, const struct table *table, const struct disag
 void report_levels(FILE *out, const struct environment *environment, const struct tlb_level_list *levels,
                    const struct disagreement_list *disagreements)
 {
-    struct table table;
+    struct row_list table;
 
     (void)fputc('\n', out);
     table_make(&table, environment, levels, disagreements);

@@ -2,7 +2,6 @@
 /* The tables of rows, of pressure and of walks. */
 #include "output/report.h"
 #include "output/report_text.h"
-#include "output/table.h"
 
 /* Base pages first, then transparent ones, then the pools' by size. */
 static struct table_column column_of_pages(const struct backing *backing)
@@ -11,12 +10,6 @@ static struct table_column column_of_pages(const struct backing *backing)
 
     (void)snprintf(column.heading, sizeof(column.heading), "%s", backing->name);
     return column;
-}
-
-/* Three digits: no measurement of rows repeats finer. */
-static int decimals_of(double millions)
-{
-    return millions < 9.995 ? 2 : millions < 99.95 ? 1 : 0;
 }
 
 static void report_speeds(FILE *out, const struct rows_result *rows)
@@ -39,9 +32,10 @@ static void report_speeds(FILE *out, const struct rows_result *rows)
             continue;
         }
         double millions = m->median.rows_per_second / 1e6;
+        int decimals = millions < 9.995 ? 2 : millions < 99.95 ? 1 : 0; /* three digits: nothing repeats finer */
         bool differs = m->pairs > 1 && (m->ratio_low > 1 || m->ratio_high < 1);
 
-        table_set(&table, row, column_of_pages(&m->backing), "%.*f%s", decimals_of(millions), millions,
+        table_set(&table, row, column_of_pages(&m->backing), "%.*f%s", decimals, millions,
                   differs                           ? "*"
                   : m->backing.kind == BACKING_BASE ? ""
                                                     : " ");
@@ -50,11 +44,10 @@ static void report_speeds(FILE *out, const struct rows_result *rows)
             table_set(&table, row, (struct table_column){UINT64_MAX, "p99"}, "%.0f", m->median.ns_p99);
         }
     }
-    (void)fputc('\n', out);
-    report_wrapped(out, "", 0,
-                   "rows read from shared memory, millions per second (thr = threads of one process, proc = forked "
-                   "processes, * = the 95 %% interval of the repeated pairs leaves out the rate of base pages%s)",
-                   has_times ? "; ns per row in base pages" : "");
+    REPORT_PARAGRAPH(out,
+                     "rows read from shared memory, millions per second (thr = threads of one process, proc = forked "
+                     "processes, * = the 95 %% interval of the repeated pairs leaves out the rate of base pages%s)",
+                     has_times ? "; ns per row in base pages" : "");
     table_print(&table, "  row     keys    read          by  ", out);
 }
 
@@ -78,8 +71,7 @@ static void report_tables(FILE *out, const struct rows_result *rows)
     }
     if (table.row_count == 0)
         return;
-    (void)fputc('\n', out);
-    report_wrapped(out, "", 0, "page tables of the processes that read the segment (of one, of all)");
+    REPORT_PARAGRAPH(out, "page tables of the processes that read the segment (of one, of all)");
     table_print(&table, "  processes", out);
 }
 
@@ -93,8 +85,6 @@ void report_rows(FILE *out, const struct rows_result *rows)
         report_wrapped(out, "  -", 4, "%s.", rows->break_evens[i].text);
     }
 }
-
-/* --- pressure ----------------------------------------------------------------------------------------------------- */
 
 /* What happens between two accesses, "1024" or "16+20us": without a wait first. */
 static struct table_column column_of_distance(const struct pressure_point *p)
@@ -115,9 +105,8 @@ void report_pressure(FILE *out, const struct pressure_result *pressure)
 
     if (pressure->point_count == 0)
         return;
-    (void)fputc('\n', out);
-    report_wrapped(
-        out, "", 0,
+    REPORT_PARAGRAPH(
+        out,
         "saving under pressure in ns per access against base pages (positive is faster, * = the 95 %% interval "
         "leaves out 0), by the cache lines read from %s of %s pages, and the wait (+8us), between two accesses",
         size_text((int64_t)pressure->region_bytes, size), pressure->region_backing);
@@ -139,8 +128,6 @@ void report_pressure(FILE *out, const struct pressure_result *pressure)
         "it takes, the fewer page-table lines stay in the caches. A database is nearer the right-hand "
         "columns.");
 }
-
-/* --- walks -------------------------------------------------------------------------------------------------------- */
 
 /* Where so many bytes of page tables lie, by the sizes of the caches. */
 static const char *table_place(const struct conditions *conditions, uint64_t bytes)
@@ -197,8 +184,7 @@ void report_walks(FILE *out, const struct environment *environment, const struct
         }
         if (table.row_count == 0)
             continue;
-        (void)fputc('\n', out);
-        report_wrapped(out, "", 0, "%s", tables[kind].words);
+        REPORT_PARAGRAPH(out, "%s", tables[kind].words);
         table_print(&table, tables[kind].label, out);
     }
 }

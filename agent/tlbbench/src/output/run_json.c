@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The document's results: a member per section that ran. */
-#include "base/units.h"
 #include "output/to_json.h"
 #include "pressure/probe.h"
 
@@ -11,86 +10,48 @@ static void backing_to_json(struct json *j, const struct backing *backing)
     json_u64(j, "page_bytes", backing->page_bytes);
 }
 
-static void point_to_json(struct json *j, const struct curve_point *point)
-{
-    json_begin_object(j, NULL);
-    json_u64(j, "x", point->x);
-    json_double(j, "ns_min", point->stats.ns_min);
-    json_double(j, "ns_p10", point->stats.ns_p10);
-    json_double(j, "ns_p50", point->stats.ns_p50);
-    json_double(j, "ns_p90", point->stats.ns_p90);
-    json_double(j, "ns_mad", point->stats.ns_mad);
-    json_u64(j, "batches", point->stats.batches);
-    json_u64(j, "dropped", point->stats.dropped);
-    json_end_object(j);
-}
-
 static void curves_to_json(struct json *j, const struct curve_list *curves)
 {
-    json_begin_array(j, "curves");
-    for (size_t index = 0; index < curves->count; index++) {
+    for (size_t index = json_begin_list(j, "curves"); json_next(j, index, curves->count); index++) {
         const struct curve *curve = &curves->items[index];
 
-        json_begin_object(j, NULL);
-        json_string(j, "name", curve->name);
-        json_string(j, "x_name", curve->x_name);
+        JSON_MEMBERS(j, curve, name, x_name);
         backing_to_json(j, &curve->backing);
-        json_string(j, "layout", curve->layout);
+        JSON_MEMBERS(j, curve, layout);
         if (curve->footprint_bytes > 0)
-            json_u64(j, "footprint_bytes", curve->footprint_bytes);
-        json_double(j, "granted_fraction", curve->granted_fraction);
+            JSON_MEMBERS(j, curve, footprint_bytes);
+        JSON_MEMBERS(j, curve, granted_fraction);
         verdict_to_json(&curve->verdict, j);
-        json_begin_array(j, "points");
-        for (size_t point = 0; point < curve->point_count; point++)
-            point_to_json(j, &curve->points[point]);
-        json_end_array(j);
-        json_end_object(j);
+        for (size_t point = json_begin_list(j, "points"); json_next(j, point, curve->point_count); point++) {
+            JSON_MEMBERS(j, &curve->points[point], x);
+            JSON_MEMBERS(j, &curve->points[point].stats, ns_min, ns_p10, ns_p50, ns_p90, ns_mad, batches, dropped);
+        }
     }
-    json_end_array(j);
 }
 
 static void penalties_to_json(struct json *j, const struct geometry_result *result)
 {
-    json_begin_array(j, "penalty");
-    for (size_t index = 0; index < result->penalty_count; index++) {
+    for (size_t index = json_begin_list(j, "penalty"); json_next(j, index, result->penalty_count); index++) {
         const struct penalty *penalty = &result->penalties[index];
 
-        json_begin_object(j, NULL);
-        json_string(j, "level", penalty->level);
-        json_u64(j, "page_bytes", penalty->page_bytes);
+        JSON_MEMBERS(j, penalty, level, page_bytes);
         json_duration(j, "ns", penalty->ns);
         json_duration(j, "ns_min", penalty->ns_min);
         json_duration(j, "ns_max", penalty->ns_max);
         json_duration(j, "cycles", penalty->cycles);
-        json_end_object(j);
     }
-    json_end_array(j);
 }
 
 static void granules_to_json(struct json *j, const struct geometry_result *result)
 {
-    json_begin_array(j, "effective_granule");
-    for (size_t index = 0; index < result->effective_page_count; index++) {
+    for (size_t index = json_begin_list(j, "effective_granule"); json_next(j, index, result->effective_page_count);
+         index++) {
         const struct effective_page *effective_page = &result->effective_pages[index];
 
-        json_begin_object(j, NULL);
         backing_to_json(j, &effective_page->backing);
         json_u64_or_null(j, "granule_bytes", effective_page->entry_bytes, 0);
         verdict_to_json(&effective_page->verdict, j);
-        json_end_object(j);
     }
-    json_end_array(j);
-}
-
-static void witness_to_json(struct json *j, const struct walk_witness *witness)
-{
-    json_begin_object(j, "counted_walks");
-    verdict_to_json(&witness->verdict, j);
-    json_u64_or_null(j, "held_pages", witness->held_pages, 0);
-    json_double(j, "held_fraction", witness->held_fraction);
-    json_u64_or_null(j, "missed_pages", witness->missed_pages, 0);
-    json_double(j, "missed_fraction", witness->missed_fraction);
-    json_end_object(j);
 }
 
 static void geometry_to_json(struct json *j, const struct geometry_result *result)
@@ -98,19 +59,14 @@ static void geometry_to_json(struct json *j, const struct geometry_result *resul
     json_begin_object(j, "geometry");
     verdict_to_json(&result->verdict, j);
     json_string(j, "method", ALIAS_METHOD_NAMES[result->method]);
-    json_double(j, "alias_cost_ns", result->alias_cost_ns);
-    json_bool(j, "coalescing_seen", result->coalescing_seen);
-    json_text_or_null(j, "coalescing", result->coalescing);
-    json_double(j, "core_alone_fraction", result->core_alone_fraction);
+    JSON_MEMBERS(j, result, alias_cost_ns, coalescing_seen, coalescing, core_alone_fraction);
     tlb_levels_to_json(&result->levels, j);
     granules_to_json(j, result);
     penalties_to_json(j, result);
     json_begin_object(j, "clock");
-    json_double(j, "core_hz", result->clock.core_hz);
-    json_double(j, "l1_hit_ns", result->clock.l1_hit_ns);
-    json_double(j, "l1_hit_cycles", result->clock.l1_hit_cycles);
+    JSON_MEMBERS(j, &result->clock, core_hz, l1_hit_ns, l1_hit_cycles);
     json_end_object(j);
-    witness_to_json(j, &result->witness);
+    witness_to_json(&result->witness, j);
     tlb_disagreements_to_json(&result->disagreements, j);
     curves_to_json(j, &result->curves);
     json_u64(j, "peak_mapped_bytes", result->peak_mapped_bytes);
@@ -121,38 +77,17 @@ static void pressure_to_json(struct json *j, const struct pressure_result *resul
 {
     json_begin_object(j, "pressure");
     verdict_to_json(&result->verdict, j);
-    json_u64(j, "region_bytes", result->region_bytes);
-    json_text_or_null(j, "region_backing", result->region_backing);
+    JSON_MEMBERS(j, result, region_bytes, region_backing);
     json_u64(j, "lines_per_page", PROBE_LINES_PER_PAGE);
-    json_begin_array(j, "points");
-    for (size_t index = 0; index < result->point_count; index++) {
+    for (size_t index = json_begin_list(j, "points"); json_next(j, index, result->point_count); index++) {
         const struct pressure_point *point = &result->points[index];
 
-        json_begin_object(j, NULL);
         backing_to_json(j, &point->backing);
-        json_u64(j, "footprint_bytes", point->footprint_bytes);
-        json_u64(j, "lines_between", point->lines_between);
-        json_u64(j, "wait_ns", point->wait_ns);
-        json_double(j, "period_ns", point->period_ns);
+        JSON_MEMBERS(j, point, footprint_bytes, lines_between, wait_ns, period_ns);
         json_duration(j, "base_ns_p50", point->base_ns_p50);
         json_duration(j, "ns_p50", point->ns_p50);
-        json_double(j, "delta_ns", point->delta_ns);
-        json_double(j, "ci95_low_ns", point->ci95_low_ns);
-        json_double(j, "ci95_high_ns", point->ci95_high_ns);
-        json_u64(j, "pairs", point->pairs);
-        json_end_object(j);
+        JSON_MEMBERS(j, point, delta_ns, ci95_low_ns, ci95_high_ns, pairs);
     }
-    json_end_array(j);
-    json_double(j, "duration_seconds", result->duration_seconds);
-    json_end_object(j);
-}
-
-static void walks_to_json(struct json *j, const struct walks_result *result)
-{
-    json_begin_object(j, "walks");
-    verdict_to_json(&result->verdict, j);
-    json_i64_or_null(j, "cpu_node", result->cpu_node);
-    curves_to_json(j, &result->curves);
     json_double(j, "duration_seconds", result->duration_seconds);
     json_end_object(j);
 }
@@ -165,23 +100,15 @@ static void latency_to_json(struct json *j, const struct run_result *run)
     json_begin_object(j, "latency");
     verdict_to_json(&result->verdict, j);
     curves_to_json(j, &result->curves);
-    json_begin_array(j, "paired_deltas");
-    for (size_t index = 0; index < result->delta_count; index++) {
-        const struct paired_delta *delta = &result->deltas[index];
-
-        json_begin_object(j, NULL);
-        json_string(j, "backing", delta->backing);
-        json_string(j, "layout", delta->layout);
-        json_u64(j, "x", delta->x);
-        json_double(j, "delta_ns", delta->delta_ns);
-        json_double(j, "ci95_low_ns", delta->ci95_low_ns);
-        json_double(j, "ci95_high_ns", delta->ci95_high_ns);
-        json_u64(j, "pairs", delta->pairs);
-        json_end_object(j);
-    }
-    json_end_array(j);
+    for (size_t index = json_begin_list(j, "paired_deltas"); json_next(j, index, result->delta_count); index++)
+        JSON_MEMBERS(j, &result->deltas[index], backing, layout, x, delta_ns, ci95_low_ns, ci95_high_ns, pairs);
     pressure_to_json(j, run->pressure);
-    walks_to_json(j, run->walks);
+    json_begin_object(j, "walks");
+    verdict_to_json(&run->walks->verdict, j);
+    JSON_MEMBERS(j, run->walks, cpu_node);
+    curves_to_json(j, &run->walks->curves);
+    JSON_MEMBERS(j, run->walks, duration_seconds);
+    json_end_object(j);
     note_peak(&peak, run->pressure->peak_mapped_bytes);
     note_peak(&peak, run->walks->peak_mapped_bytes);
     json_u64(j, "peak_mapped_bytes", peak);
@@ -190,55 +117,38 @@ static void latency_to_json(struct json *j, const struct run_result *run)
 
 static void measurement_to_json(struct json *j, const struct row_measurement *measurement)
 {
-    json_begin_object(j, NULL);
-    json_u64(j, "row_bytes", measurement->spec.row_bytes);
+    JSON_MEMBERS(j, &measurement->spec, row_bytes);
     json_string(j, "keys", ROW_KEYS_NAMES[measurement->spec.keys]);
     json_string(j, "read", ROW_READ_NAMES[measurement->spec.read]);
-    json_u64(j, "workers", measurement->spec.workers);
+    JSON_MEMBERS(j, &measurement->spec, workers);
     json_string(j, "mode", ROW_MODE_NAMES[measurement->spec.mode]);
     backing_to_json(j, &measurement->backing);
-    json_u64(j, "segment_bytes", measurement->segment_bytes);
-    json_double(j, "rows_per_second", measurement->median.rows_per_second);
-    json_double(j, "ns_p50", measurement->median.ns_p50);
-    json_double(j, "ns_p90", measurement->median.ns_p90);
-    json_double(j, "ns_p99", measurement->median.ns_p99);
-    json_double(j, "cpu_share", measurement->median.cpu_share);
+    JSON_MEMBERS(j, measurement, segment_bytes);
+    JSON_MEMBERS(j, &measurement->median, rows_per_second, ns_p50, ns_p90, ns_p99, cpu_share);
     json_double(j, "ratio_to_base", measurement->ratio);
     json_double(j, "ratio_ci95_low", measurement->ratio_low);
     json_double(j, "ratio_ci95_high", measurement->ratio_high);
-    json_u64(j, "pairs", measurement->pairs);
+    JSON_MEMBERS(j, measurement, pairs);
     json_u64_or_null(j, "vm_pte_bytes_per_process", measurement->vm_pte_bytes_per_process, UINT64_MAX);
     json_u64_or_null(j, "vm_pte_bytes_total", measurement->vm_pte_bytes_total, UINT64_MAX);
-    json_double(j, "first_touch_seconds", measurement->first_touch_seconds);
-    json_double(j, "first_touch_cpu_seconds", measurement->first_touch_cpu_seconds);
+    JSON_MEMBERS(j, measurement, first_touch_seconds, first_touch_cpu_seconds);
     verdict_to_json(&measurement->verdict, j);
-    json_end_object(j);
 }
 
 static void rows_to_json(struct json *j, const struct rows_result *result)
 {
     json_begin_object(j, "rows");
     verdict_to_json(&result->verdict, j);
-    json_begin_array(j, "measurements");
-    for (size_t index = 0; index < result->measurement_count; index++)
+    for (size_t index = json_begin_list(j, "measurements"); json_next(j, index, result->measurement_count); index++)
         measurement_to_json(j, &result->measurements[index]);
-    json_end_array(j);
-    json_begin_array(j, "break_even");
-    for (size_t index = 0; index < result->break_even_count; index++) {
+    for (size_t index = json_begin_list(j, "break_even"); json_next(j, index, result->break_even_count); index++) {
         const struct break_even *item = &result->break_evens[index];
 
-        json_begin_object(j, NULL);
-        json_u64(j, "page_bytes", item->page_bytes);
-        json_u64(j, "segment_bytes", item->segment_bytes);
-        json_i64_or_null(j, "connections", item->connections);
-        json_i64_or_null(j, "connections_per_idle_page", item->connections_per_idle_page);
-        json_u64(j, "rounding_bytes", item->rounding_bytes);
-        json_u64(j, "idle_pool_bytes", item->idle_pool_bytes);
+        JSON_MEMBERS(j, item, page_bytes, segment_bytes, connections, connections_per_idle_page, rounding_bytes,
+                     idle_pool_bytes);
         json_u64_or_null(j, "saved_bytes_per_connection", item->saved_bytes_per_connection, UINT64_MAX);
-        json_string(j, "text", item->text);
-        json_end_object(j);
+        JSON_MEMBERS(j, item, text);
     }
-    json_end_array(j);
     json_u64(j, "peak_mapped_bytes", result->peak_mapped_bytes);
     json_end_object(j);
 }
@@ -263,19 +173,14 @@ static void reservation_to_json(struct json *j, const struct reservation *reserv
 {
     json_begin_object(j, "reservation");
     verdict_to_json(&reservation->verdict, j);
-    json_begin_array(j, "pools");
-    for (size_t index = 0; index < reservation->pool_count; index++) {
+    for (size_t index = json_begin_list(j, "pools"); json_next(j, index, reservation->pool_count); index++) {
         const struct reserve_pool *pool = &reservation->pools[index];
 
-        json_begin_object(j, NULL);
-        json_u64(j, "page_bytes", pool->page_bytes);
-        json_i64_or_null(j, "node", pool->node);
+        JSON_MEMBERS(j, pool, page_bytes, node);
         json_i64(j, "former_pages", pool->previous);
         json_i64(j, "target_pages", pool->target);
         json_i64_or_null(j, "got_pages", pool->got);
-        json_end_object(j);
     }
-    json_end_array(j);
     json_end_object(j);
 }
 

@@ -4,7 +4,7 @@
 
 #include "geometry/result.h"
 #include "latency/result.h"
-#include "memory/reserve.h"
+#include "memory/reservation.h"
 #include "pressure/result.h"
 #include "rows/result.h"
 #include "scatter/scatter.h"
@@ -20,8 +20,19 @@ struct section_result {
 /* Of the program. */
 enum exit_status { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTIAL = 3 };
 
+struct section_results {
+    struct geometry_result geometry;
+    struct latency_result latency;
+    struct pressure_result pressure;
+    struct walks_result walks;
+    struct rows_result rows;
+    struct scatter_result scatter;
+    struct reservation reservation;
+};
+
 /* A section that a command did not run is NULL. */
 struct run_result {
+    struct section_results *own; /* what the pointers to the sections' results point into */
     struct section_result sections[SECTIONS_MAX];
     size_t section_count;
     struct geometry_result *geometry;

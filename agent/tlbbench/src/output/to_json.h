@@ -2,6 +2,7 @@
 /* Writers of the document's parts (tlbbench.schema.json). */
 #pragma once
 
+#include "counters/counters.h"
 #include "machine/processes.h"
 #include "output/json.h"
 #include "output/run_result.h"
@@ -11,14 +12,13 @@
 /* Writes `status` and `reason`. */
 void verdict_to_json(const struct verdict *verdict, struct json *j);
 
-/* Writes the members of the document's `environment` object, which the caller begins and ends. */
-void environment_to_json(const struct environment *environment, struct json *j);
-
-/* The arrays of the names of what they list. Structures stand unsummed. */
-void processes_to_json(const struct process_list *list, struct json *j);
-void tlb_structures_to_json(const struct tlb_structure *structures, size_t count, struct json *j);
+/* The arrays of the names of what they list. */
 void tlb_levels_to_json(const struct tlb_level_list *levels, struct json *j);
 void tlb_disagreements_to_json(const struct disagreement_list *found, struct json *j);
+
+/* counters.c: the members of these names. */
+void counters_to_json(const struct counters_request *request, const struct counters_result *result, struct json *j);
+void witness_to_json(const struct walk_witness *witness, struct json *j);
 
 /* Writes a member for each section that ran into the open document. */
 void run_to_json(struct json *j, const struct run_result *result);

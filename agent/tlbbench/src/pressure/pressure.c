@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-#include "base/permutation.h"
-#include "base/units.h"
 #include "pressure/probe.h"
 #include "pressure/series.h"
 
@@ -32,8 +29,6 @@ struct pressure_run {
     struct pressure_result *result;
 };
 
-/* --- mapping ---------------------------------------------------------------------------------------------------- */
-
 static double touch_seconds(const struct pressure_run *run)
 {
     return MAP_SHARE * deadline_remaining_seconds(run->session->deadline) / run->plan.mappings;
@@ -49,10 +44,10 @@ static uint64_t footprint_in(const struct arena *arena, uint64_t planned)
     return largest;
 }
 
-/* Weight of all batches of one mapping and pass. */
-static double weigh(const struct pressure_run *run)
+/* Weighs all batches anew; false where there are none. */
+static bool weigh(struct pressure_run *run)
 {
-    double weight = 0;
+    double weight = 0; /* of one mapping and pass */
 
     for (size_t index = 0; index < run->series_count; index++) {
         for (size_t slot = 0; slot < PRESSURE_SLOTS; slot++) {
@@ -62,18 +57,12 @@ static double weigh(const struct pressure_run *run)
             weight += has ? 2 * PRESSURE_DEPTH[depth].weight : 0;
         }
     }
-    return weight;
+    run->weight_whole = weight * run->plan.passes * run->plan.mappings;
+    return weight > 0;
 }
-
-static void weigh_again(struct pressure_run *run)
-{
-    run->weight_whole = weigh(run) * run->plan.passes * run->plan.mappings;
-}
-
-/* --- one pair --------------------------------------------------------------------------------------------------- */
 
 /* What it will take to map the page sizes that this mapping has not come to: as long a byte as base pages took, and at
- * most what arena_open_within() will be given. */
+ * most what touch_seconds() will give them. */
 static double pending_seconds(const struct pressure_run *run)
 {
     double per_byte = run->base_arena.bytes > 0 ? run->base_arena.touch_seconds / (double)run->base_arena.bytes : 0;
@@ -150,9 +139,6 @@ static int measure_pair(struct pressure_run *run, struct pressure_series *series
     return 0;
 }
 
-/* --- passes and mappings ---------------------------------------------------------------------------------------- */
-
-/* All points of one backing, in random order. */
 static int measure_pass(struct pressure_run *run, struct pressure_series *series, const struct arena *arena,
                         unsigned turn, struct verdict *verdict)
 {
@@ -173,21 +159,13 @@ static int measure_pass(struct pressure_run *run, struct pressure_series *series
     return 0;
 }
 
-static void note_mapping(struct pressure_run *run, unsigned mapping, const struct arena *arena)
-{
-    run->map_seconds += mapping == 0 ? arena->touch_seconds : 0;
-    note_peak(&run->result->peak_mapped_bytes, run->region_arena.bytes + run->base_arena.bytes + arena->bytes);
-}
-
-/* The series is left out from here on. */
 static void lose_series(struct pressure_run *run, struct pressure_series *series, const struct verdict *verdict)
 {
     series->verdict = *verdict;
     series->bytes = 0;
-    weigh_again(run);
+    (void)weigh(run);
 }
 
-/* Beside what is mapped already. */
 static struct arena_request request_arena(const struct pressure_run *run, const struct backing *backing, uint64_t bytes)
 {
     uint64_t mapped = (run->base_arena.base != NULL ? run->base_arena.bytes : 0) +
@@ -214,8 +192,9 @@ static int measure_series(struct pressure_run *run, struct pressure_series *seri
         return found.status == STATUS_STOPPED ? -1 : 0;
     }
     series->bytes = footprint_in(&arena, series->bytes);
-    note_mapping(run, mapping, &arena);
-    weigh_again(run);
+    run->map_seconds += mapping == 0 ? arena.touch_seconds : 0;
+    note_peak(&run->result->peak_mapped_bytes, run->region_arena.bytes + run->base_arena.bytes + arena.bytes);
+    (void)weigh(run);
     if (found.status != STATUS_OK && arena.granted_fraction < GRANTED_MIN)
         lose_series(run, series, &found);
     for (unsigned pass = 0; pass < run->plan.passes && series->bytes > 0 && status == 0; pass++)
@@ -259,8 +238,6 @@ static int measure_mapping(struct pressure_run *run, unsigned mapping, struct ve
     return status;
 }
 
-/* --- what is available -------------------------------------------------------------------------------------------- */
-
 static void size_series(const struct pressure_run *run, struct pressure_series *series)
 {
     const struct session *session = run->session;
@@ -271,8 +248,8 @@ static void size_series(const struct pressure_run *run, struct pressure_series *
     if (series->bytes == 0 && pool_bytes > 0)
         verdict_set(&series->verdict,
                     pool_bytes < pressure_footprint(0) ? STATUS_NO_FREE_HUGEPAGES : STATUS_MEMORY_LIMIT,
-                    "%s pages: no footprint of %llu MiB or more fits into the pool and the memory allowed",
-                    series->backing.name, (unsigned long long)(pressure_footprint(0) / MIB));
+                    "%s pages: no footprint of %" PRIu64 " MiB or more fits into the pool and the memory allowed",
+                    series->backing.name, (pressure_footprint(0) / MIB));
 }
 
 /* Large pages keep the page tables of the region itself small. The pool's only where it can spare them. */
@@ -315,35 +292,26 @@ static int open_region(struct pressure_run *run, struct verdict *verdict)
     return -1;
 }
 
-/* --- the whole -------------------------------------------------------------------------------------------------- */
-
 /* Leaves the reason in the result where nothing can be measured. */
 static bool prepare(struct pressure_run *run)
 {
     const struct session *session = run->session;
     struct verdict *verdict = &run->result->verdict;
 
-    if (run->series_count == 0) {
-        verdict_set(verdict, STATUS_SKIPPED, "no larger page size was requested");
-        return false;
-    }
+    if (run->series_count == 0)
+        return REFUSED(verdict, STATUS_SKIPPED, "no larger page size was requested");
     if (session_must_stop(session, verdict))
         return false;
-    if (run->plan.base_bytes == 0) {
-        verdict_set(
-            verdict, STATUS_MEMORY_LIMIT,
-            "the memory budget of %llu MiB holds no region larger than the last cache (%llu MiB) besides the pages",
-            (unsigned long long)(session->memory_bytes / MIB),
-            (unsigned long long)(cache_last_level_bytes(session->environment) / MIB));
-        return false;
-    }
-    if (!counter_calibrate(&run->scale)) {
-        verdict_set(verdict, STATUS_UNSUPPORTED, "this processor has no time counter that can be read in order");
-        return false;
-    }
+    if (run->plan.base_bytes == 0)
+        return REFUSED(verdict, STATUS_MEMORY_LIMIT,
+                       "the memory budget of %" PRIu64 " MiB holds no region larger than the last cache (%" PRIu64
+                       " MiB) besides the pages",
+                       (session->memory_bytes / MIB), (cache_last_level_bytes(session->environment) / MIB));
+    if (!counter_calibrate(&run->scale))
+        return REFUSED(verdict, STATUS_UNSUPPORTED, "this processor has no time counter that can be read in order");
     for (size_t index = 0; index < run->series_count; index++)
         size_series(run, &run->series[index]);
-    return weigh(run) > 0;
+    return weigh(run);
 }
 
 static int measure(struct pressure_run *run)
@@ -377,10 +345,8 @@ int pressure_measure(const struct session *session, struct pressure_result *resu
     };
 
     *result = (struct pressure_result){.verdict = {.status = STATUS_OK}};
-    if (run.series == NULL) {
-        verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return -1;
-    }
+    if (run.series == NULL)
+        return FAILED(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
     for (size_t index = 0; index < run.series_count; index++)
         run.series[index].backing = backings[index + 1];
     int status = measure(&run);

@@ -7,18 +7,6 @@
 
 #include <stdatomic.h>
 
-/* --- specs.c: which rows are read how, from the request and the profile --- */
-
-enum { ROWS_COMBINATIONS = ROW_MODE_COUNT * ROW_KEYS_COUNT * ROW_READ_COUNT }; /* of a width and number of workers */
-
-struct rows_specs {
-    struct rows_spec items[NUMBER_LIST_MAX * NUMBER_LIST_MAX * ROWS_COMBINATIONS];
-    size_t count;
-};
-
-/* Lists what every page size is measured with. */
-void rows_plan(const struct rows_request *request, bool full, struct rows_specs *specs);
-
 /* --- segment.c: the shared segment of one backing --- */
 
 struct rows_segment {
@@ -48,15 +36,13 @@ void rows_segment_unmap(const struct rows_segment *segment, char *view);
 int workers_run(const struct rows_segment *segment, double seconds, const struct session *session,
                 struct row_measurement *measurement, struct rows_round *round);
 
-/* --- rounds.c: what the rounds of a measurement say together --- */
+/* --- conclusions.c: what the rounds of a measurement say together --- */
 
 /* Fills the medians and ratios of all measurements; notes CPU contention in the reasons. */
 void rows_conclude_rounds(struct rows_result *result);
 
-/* --- break_even.c: from how many connections on huge pages cost no memory: page tables that they save against memory
- * that they hold --- */
-
-/* Smallest number of connections whose saved tables are more than `held_bytes`; at least 1. `saved_bytes` of a
+/* From how many connections on huge pages cost no memory: page tables that they save against memory that they hold.
+ * Smallest number of connections whose saved tables are more than `held_bytes`; at least 1. `saved_bytes` of a
  * connection must not be 0. */
 int64_t rows_break_even_connections(uint64_t held_bytes, uint64_t saved_bytes);
 
@@ -106,7 +92,7 @@ struct rows_reading {
 /* Reads rows until told to stop, and counts them. */
 void rows_read_until_stopped(const struct rows_reading *reading, struct rows_counters *counters);
 
-/* --- zipf.c: draws ranks with Zipf popularity: rank k (from 0) has weight 1 / (k + 1)^exponent --- */
+/* --- draws ranks with Zipf popularity: rank k (from 0) has weight 1 / (k + 1)^exponent --- */
 
 struct zipf {
     uint64_t count;

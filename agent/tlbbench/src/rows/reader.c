@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/permutation.h"
-#include "base/units.h"
 #include "rows/parts.h"
 
 enum {

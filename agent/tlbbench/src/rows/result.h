@@ -79,7 +79,5 @@ struct rows_result {
     uint64_t peak_mapped_bytes;
 };
 
-void rows_result_free(struct rows_result *result);
-
-/* Always leaves a valid result. Returns 0, or -1 when memory for the result ran out. Free with rows_result_free(). */
+/* Always leaves a valid result. Returns 0, or -1 when memory for the result ran out. Its lists are the caller's. */
 int rows_measure(const struct session *session, const struct rows_request *request, struct rows_result *result);

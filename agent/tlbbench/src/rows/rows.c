@@ -1,9 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-#include "base/permutation.h"
-#include "base/units.h"
 #include "rows/parts.h"
 #include "timing/guard.h"
+
+enum { ROWS_COMBINATIONS = ROW_MODE_COUNT * ROW_KEYS_COUNT * ROW_READ_COUNT }; /* of a width and number of workers */
+
+/* What every page size is measured with. */
+struct rows_specs {
+    struct rows_spec items[NUMBER_LIST_MAX * NUMBER_LIST_MAX * ROWS_COMBINATIONS];
+    size_t count;
+};
+
+static const struct number_list DEFAULT_ROW_BYTES = {{128, 8192, 16384}, 3};
+static const struct number_list FULL_WORKERS = {{1, 2, 4, 8, 16, 32, 64, 128}, 8};
+static const struct number_list QUICK_WORKERS = {{1, 8, 64}, 3};
+
+/* The quick profile varies one thing at a time around a default; explicit lists and the full profile take all
+ * combinations at few workers and the sweep of workers for the default. */
+static bool is_in_profile(const struct rows_request *request, bool full, const struct rows_spec *spec)
+{
+    bool is_default = spec->keys == KEYS_UNIFORM && spec->read == READ_INDEX_THEN_ROW;
+
+    if (request->workers.count > 0 || request->row_bytes.count > 0)
+        return true;
+    if (full)
+        return is_default || spec->workers == 1 || spec->workers == 16;
+    if (spec->workers != 8)
+        return is_default && spec->row_bytes <= 8192;
+    return is_default || (spec->keys == KEYS_UNIFORM && spec->row_bytes == 8192) ||
+           (spec->read == READ_INDEX_THEN_ROW && spec->row_bytes <= 8192);
+}
+
+static void list_specs(const struct rows_request *request, bool full, struct rows_specs *specs)
+{
+    const struct number_list *widths = request->row_bytes.count > 0 ? &request->row_bytes : &DEFAULT_ROW_BYTES;
+    const struct number_list *workers = request->workers.count > 0 ? &request->workers
+                                        : full                     ? &FULL_WORKERS
+                                                                   : &QUICK_WORKERS;
+
+    specs->count = 0;
+    for (size_t width = 0; width < widths->count; width++) {
+        for (size_t step = 0; step < workers->count; step++) {
+            for (unsigned combination = 0; combination < ROWS_COMBINATIONS; combination++) {
+                struct rows_spec spec = {.row_bytes = widths->items[width],
+                                         .workers = (unsigned)workers->items[step],
+                                         .mode = combination % 2,
+                                         .keys = combination / 2 % 2,
+                                         .read = combination / 4};
+
+                if (is_in_profile(request, full, &spec) && (request->modes & SET_BIT(spec.mode)) != 0 &&
+                    (request->keys & SET_BIT(spec.keys)) != 0 && (request->reads & SET_BIT(spec.read)) != 0)
+                    specs->items[specs->count++] = spec;
+            }
+        }
+    }
+}
+
+const char *const ROW_KEYS_NAMES[] = {[KEYS_UNIFORM] = "uniform", [KEYS_ZIPF] = "zipf"};
+
+const char *const ROW_READ_NAMES[] = {
+    [READ_HEADER] = "header", [READ_ROW] = "row", [READ_INDEX_THEN_ROW] = "index_then_row"};
+
+const char *const ROW_MODE_NAMES[] = {[MODE_THREADS] = "threads", [MODE_PROCESSES] = "processes"};
 
 enum {
     NOISY_TRIES = 3, /* at once */
@@ -56,8 +113,6 @@ static size_t choose_segment_bytes(const struct rows_run *run, size_t backings)
     return (size_t)largest;
 }
 
-/* --- measuring ---------------------------------------------------------------------------------------------------- */
-
 static double spec_seconds(const struct rows_run *run, const struct rows_spec *spec)
 {
     double base = run->session->full ? FULL_SECONDS : QUICK_SECONDS;
@@ -80,21 +135,17 @@ static bool fits(const struct rows_run *run, const struct rows_segment *segment,
     uint64_t memory_bytes = run->session->memory_bytes;
     uint64_t table_bytes = PTE_BYTES * (segment->mapped_bytes / run->session->base_page_bytes) * spec->workers;
 
-    if (rows_count(segment->bytes, spec->row_bytes) < ROWS_MIN) {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT,
-                    "a segment of %llu MiB, as the memory allows, does not hold %d rows of %llu bytes",
-                    (unsigned long long)segment->bytes / MIB, ROWS_MIN, (unsigned long long)spec->row_bytes);
-        return false;
-    }
+    if (rows_count(segment->bytes, spec->row_bytes) < ROWS_MIN)
+        return REFUSED(verdict, STATUS_MEMORY_LIMIT,
+                       "a segment of %" PRIu64 " MiB, as the memory allows, does not hold %d rows of %" PRIu64 " bytes",
+                       segment->bytes / MIB, ROWS_MIN, spec->row_bytes);
     if (spec->mode == MODE_PROCESSES && segment->backing.kind == BACKING_BASE &&
-        run->result->peak_mapped_bytes + table_bytes > memory_bytes) {
-        verdict_set(verdict, STATUS_MEMORY_LIMIT,
-                    "page tables of %u processes take %llu MiB, %llu of %llu MiB are left beside the segments",
-                    spec->workers, (unsigned long long)table_bytes / MIB,
-                    (unsigned long long)(memory_bytes - run->result->peak_mapped_bytes) / MIB,
-                    (unsigned long long)memory_bytes / MIB);
-        return false;
-    }
+        run->result->peak_mapped_bytes + table_bytes > memory_bytes)
+        return REFUSED(verdict, STATUS_MEMORY_LIMIT,
+                       "page tables of %u processes take %" PRIu64 " MiB, %" PRIu64 " of %" PRIu64
+                       " MiB are left beside the segments",
+                       spec->workers, table_bytes / MIB, (memory_bytes - run->result->peak_mapped_bytes) / MIB,
+                       memory_bytes / MIB);
     return true;
 }
 
@@ -280,7 +331,7 @@ int rows_measure(const struct session *session, const struct rows_request *reque
     struct rows_run run = {.session = session, .request = request, .result = result};
 
     *result = (struct rows_result){0};
-    rows_plan(request, session->full, &run.specs);
+    list_specs(request, session->full, &run.specs);
     result->measurements = calloc(run.specs.count + 1, session->backing_count * sizeof(*result->measurements));
     if (result->measurements == NULL)
         return -1;
@@ -294,11 +345,4 @@ int rows_measure(const struct session *session, const struct rows_request *reque
     for (size_t index = 0; index < run.segment_count; index++)
         rows_segment_close(&run.segments[index]);
     return status;
-}
-
-void rows_result_free(struct rows_result *result)
-{
-    free(result->measurements);
-    free(result->break_evens);
-    *result = (struct rows_result){0};
 }

@@ -3,8 +3,19 @@
 
 #include <sys/mman.h>
 
-/* The contents do not matter, only that the pages exist. Returns -1 only when asked to stop, or out of time: on a busy
- * machine, or a guest whose host has yet to give the memory, touching takes longest of all. */
+/* Whether the whole segment was touched in time: on a busy machine, or a guest whose host has yet to give the memory,
+ * that takes longest of all. Returns -1 where the section has to end. */
+static int judge_touch(struct rows_segment *segment, size_t touched_bytes, struct verdict *verdict)
+{
+    if (segment->verdict.status == STATUS_OK && touched_bytes < segment->mapped_bytes)
+        verdict_set(&segment->verdict, STATUS_STOPPED, "the time ended before the segment was touched");
+    if (segment->verdict.status != STATUS_STOPPED)
+        return 0;
+    *verdict = segment->verdict;
+    return -1;
+}
+
+/* The contents do not matter, only that the pages exist. */
 static int fill_segment(char *view, const struct session *session, struct rows_segment *segment,
                         struct verdict *verdict)
 {
@@ -16,12 +27,8 @@ static int fill_segment(char *view, const struct session *session, struct rows_s
                                     .seconds = deadline_remaining_seconds(session->deadline)};
     size_t touched_bytes = 0;
 
-    if (memory_touch(&request, &touched_bytes, &segment->verdict) == 0 && touched_bytes < segment->mapped_bytes)
-        verdict_set(&segment->verdict, STATUS_STOPPED, "the time ended before the segment was touched");
-    if (segment->verdict.status != STATUS_STOPPED)
-        return 0;
-    *verdict = segment->verdict;
-    return -1;
+    (void)memory_touch(&request, &touched_bytes, &segment->verdict);
+    return judge_touch(segment, touched_bytes, verdict);
 }
 
 /* Shared memory gets transparent huge pages only where shmem_enabled says so; what was given is read back. */
@@ -35,25 +42,20 @@ static void check_shared_thp(struct rows_segment *segment, const char *view, con
     }
 }
 
-/* Private memory for threads, where shared THP is refused. */
 static int open_private_thp(struct rows_segment *segment, const struct session *session, uint64_t taken_bytes,
                             struct verdict *verdict)
 {
     struct arena_request request = session_arena(session, &segment->backing, segment->bytes, taken_bytes);
-    struct verdict found;
 
     (void)close(segment->fd);
     segment->fd = -1;
     request.seconds = deadline_remaining_seconds(session->deadline);
-    if (arena_open(&segment->arena, &request, &found) == 0 && segment->arena.bytes < segment->mapped_bytes) {
-        verdict_set(&found, STATUS_STOPPED, "the time ended before the segment was touched");
+    (void)arena_open(&segment->arena, &request, &segment->verdict);
+    int status = judge_touch(segment, segment->arena.bytes, verdict);
+
+    if (status != 0)
         arena_close(&segment->arena);
-    }
-    segment->verdict = found;
-    if (found.status != STATUS_STOPPED)
-        return 0;
-    *verdict = found;
-    return -1;
+    return status;
 }
 
 /* What the pool, as it was found, holds beyond the segment: nothing else than huge pages can use it meanwhile. */
@@ -113,7 +115,7 @@ char *rows_segment_map(const struct rows_segment *segment, struct verdict *verdi
 {
     if (segment->fd < 0)
         return segment->arena.base;
-    char *view = backing_map_file_aligned(segment->fd, segment->mapped_bytes, segment->backing.page_bytes, verdict);
+    char *view = backing_map_file(segment->fd, segment->mapped_bytes, segment->backing.page_bytes, verdict);
 
     if (view != NULL && segment->backing.kind != BACKING_HUGETLB) {
         (void)madvise(view, segment->mapped_bytes,

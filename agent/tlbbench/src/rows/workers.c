@@ -21,6 +21,8 @@ enum {
     LOWEST_NICE = 19,
 };
 
+static const struct sched_param NO_PRIORITY = {.sched_priority = 0};
+
 /* Shared by all workers of a measurement, also by forked ones. */
 struct control {
     _Alignas(ROWS_LINE_PAIR_BYTES) atomic_bool stop;
@@ -46,8 +48,6 @@ struct worker {
     pthread_t thread;
     pid_t process;
 };
-
-/* --- a worker's life -------------------------------------------------------------------------------------------- */
 
 static struct rows_counters *counters_of(const struct worker *worker)
 {
@@ -77,7 +77,6 @@ static void read_guarded(struct worker *worker)
     counters_of(worker)->cpu_ns = clock_thread_cpu_ns() - before_ns;
 }
 
-/* Faults the whole segment in and notes what that cost. */
 static int touch_segment(const struct worker_group *group, struct rows_counters *counters)
 {
     struct touch_request request = {group->view, group->segment->mapped_bytes, (size_t)group->session->base_page_bytes,
@@ -104,22 +103,19 @@ static int touch_segment(const struct worker_group *group, struct rows_counters 
  * core would keep the parent of their own class from ever stopping them. */
 static void yield_to_others(const struct session *session)
 {
-    struct sched_param parameters = {.sched_priority = 0};
     int policy = sched_getscheduler(0);
 
     (void)cpus_set_affinity(&session->cpus);
     if (policy == SCHED_FIFO || policy == SCHED_RR)
-        (void)sched_setscheduler(0, SCHED_OTHER, &parameters);
+        (void)sched_setscheduler(0, SCHED_OTHER, &NO_PRIORITY);
     if (!session->keep_priority)
         (void)setpriority(PRIO_PROCESS, 0, LOWEST_NICE);
 }
 
 static void take_what_is_idle(const struct session *session)
 {
-    struct sched_param parameters = {.sched_priority = 0};
-
     if (!session->keep_priority)
-        (void)sched_setscheduler(0, SCHED_IDLE, &parameters);
+        (void)sched_setscheduler(0, SCHED_IDLE, &NO_PRIORITY);
 }
 
 static void wait_for_start(const struct worker_group *group)
@@ -171,29 +167,21 @@ _Noreturn static void run_process(struct worker *worker)
     _exit(0);
 }
 
-/* --- the worker group --------------------------------------------------------------------------------------------- */
-
 static int group_open(struct worker_group *group, struct verdict *verdict)
 {
     group->control_bytes = sizeof(struct control) + group->spec->workers * sizeof(struct rows_counters);
     group->control = mmap(NULL, group->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (group->control == MAP_FAILED) {
-        backing_explain_errno(errno, "mapping the workers' counters", group->control_bytes, verdict);
-        return -1;
-    }
-    if (pipe(group->ready_pipe) != 0) {
-        backing_explain_errno(errno, "pipe", 0, verdict);
-        (void)munmap(group->control, group->control_bytes);
-        return -1;
-    }
-    if (pipe(group->start_pipe) != 0) {
-        backing_explain_errno(errno, "pipe", 0, verdict);
-        (void)close(group->ready_pipe[0]);
-        (void)close(group->ready_pipe[1]);
-        (void)munmap(group->control, group->control_bytes);
-        return -1;
-    }
-    return 0;
+    if (group->control == MAP_FAILED)
+        return backing_explain_errno(errno, "mapping the workers' counters", group->control_bytes, verdict);
+    bool has_ready = pipe(group->ready_pipe) == 0;
+
+    if (has_ready && pipe(group->start_pipe) == 0)
+        return 0;
+    (void)backing_explain_errno(errno, "pipe", 0, verdict);
+    for (int end = 0; has_ready && end < 2; end++)
+        (void)close(group->ready_pipe[end]);
+    (void)munmap(group->control, group->control_bytes);
+    return -1;
 }
 
 static void group_close(struct worker_group *group)
@@ -203,7 +191,6 @@ static void group_close(struct worker_group *group)
     (void)munmap(group->control, group->control_bytes);
 }
 
-/* Starts the workers; returns how many run. */
 static unsigned start_workers(struct worker_group *group, struct worker *workers, struct verdict *verdict)
 {
     unsigned started = 0;
@@ -225,7 +212,8 @@ static unsigned start_workers(struct worker_group *group, struct worker *workers
             error = worker->process < 0 ? errno : 0;
         }
         if (error != 0) {
-            backing_explain_errno(error == EAGAIN ? ENOMEM : error, "starting a worker", WORKER_STACK_BYTES, verdict);
+            (void)backing_explain_errno(error == EAGAIN ? ENOMEM : error, "starting a worker", WORKER_STACK_BYTES,
+                                        verdict);
             break;
         }
     }
@@ -288,7 +276,6 @@ static unsigned join_workers(struct worker_group *group, struct worker *workers,
     return bad;
 }
 
-/* As many CPUs as can be busy with the workers. */
 static unsigned usable_cpus(const struct worker_group *group)
 {
     unsigned cpus = group->session->cpus.count > 0 ? (unsigned)group->session->cpus.count : 1;
@@ -338,13 +325,11 @@ static void collect_figures(const struct worker_group *group, double elapsed_sec
  * are `late`, and still touching the segment, are killed; threads have touched it and end by the flag. */
 static void end_workers(const struct worker_group *group, const struct worker *workers, unsigned started, bool late)
 {
-    struct sched_param parameters = {.sched_priority = 0};
-
     for (unsigned number = 0; number < started; number++) {
         if (group->spec->mode == MODE_THREADS)
-            (void)pthread_setschedparam(workers[number].thread, SCHED_OTHER, &parameters);
+            (void)pthread_setschedparam(workers[number].thread, SCHED_OTHER, &NO_PRIORITY);
         else
-            (void)sched_setscheduler(workers[number].process, SCHED_OTHER, &parameters);
+            (void)sched_setscheduler(workers[number].process, SCHED_OTHER, &NO_PRIORITY);
         if (late && group->spec->mode == MODE_PROCESSES)
             (void)kill(workers[number].process, SIGKILL);
     }

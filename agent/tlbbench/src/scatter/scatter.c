@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scatter/scatter.h"
 
-#include "base/permutation.h"
-#include "base/units.h"
-
 #include <sys/mman.h>
 
 enum {
@@ -76,12 +73,18 @@ static void keep_curve(struct scatter_run *run, const struct sweep *sweep, const
     curve->x_name = "hot_lines";
 }
 
-/* Measures the window's sweep in fresh mappings at one virtual address after another: TLBs choose the set of an entry
- * from high address bits, too, so that one place of so few entries can be lucky or not. The same places for base pages
- * and for huge pages that lie `apart`. */
-static int measure_places(struct scatter_run *run, struct sweep *sweep, const struct window_request *request,
-                          uint64_t apart, struct verdict *verdict)
+/* Measures the sweep in fresh mappings at one virtual address after another: TLBs choose the set of an entry from high
+ * address bits, too, so that one place of so few entries can be lucky or not. The same places for huge pages, which are
+ * one page that is mapped many times, and for base pages that lie as far `apart` as those. */
+static int measure_places(struct scatter_run *run, struct sweep *sweep, uint64_t page_bytes, uint64_t apart,
+                          struct verdict *verdict)
 {
+    struct window_request request = {.page_bytes = page_bytes,
+                                     .base_bytes = run->session->base_page_bytes,
+                                     .stride_pages = apart / page_bytes,
+                                     .pages_max = (size_t)sweep->cells[sweep->count - 1].pages,
+                                     .slots = WINDOW_SLOTS_LINES,
+                                     .spread = apart > page_bytes};
     uint64_t range = apart * GIGANTIC_LINES_MAX > PLACES_BYTES ? apart * GIGANTIC_LINES_MAX : PLACES_BYTES;
     unsigned places = run->session->full ? FULL_PLACES : 1;
     struct sweep_effort effort = run->effort;
@@ -95,16 +98,16 @@ static int measure_places(struct scatter_run *run, struct sweep *sweep, const st
         struct window window;
 
         sweep->seed += (1 + place + (uint64_t)run->pass * FULL_PLACES) << PLACE_SEED_BITS;
-        status = window_open(&window, request, verdict);
+        status = window_open(&window, &request, verdict);
         if (status != 0 && shifting != MAP_FAILED) {
             /* Addresses are short (RLIMIT_AS): the window lies where the kernel puts it. */
             (void)munmap(shifting, shift);
             shifting = MAP_FAILED;
             *verdict = (struct verdict){.status = STATUS_OK};
-            status = window_open(&window, request, verdict);
+            status = window_open(&window, &request, verdict);
         }
         if (status == 0) {
-            note_peak(&run->result->peak_mapped_bytes, window_frame_bytes(&window));
+            note_peak(&run->result->peak_mapped_bytes, window.packed_bytes);
             struct sweep_source source = sweep_of_window(&window);
 
             status = sweep_measure(sweep, &source, &effort, run->session, verdict);
@@ -114,32 +117,6 @@ static int measure_places(struct scatter_run *run, struct sweep *sweep, const st
             (void)munmap(shifting, shift);
     }
     return status;
-}
-
-/* Hot lines in base pages, `apart` bytes from each other. */
-static int measure_base(struct scatter_run *run, uint64_t apart, struct verdict *verdict)
-{
-    uint64_t base_bytes = run->session->base_page_bytes;
-    struct window_request request = {.page_bytes = base_bytes,
-                                     .base_bytes = base_bytes,
-                                     .stride_pages = apart / base_bytes,
-                                     .pages_max = (size_t)run->base->cells[run->base->count - 1].pages,
-                                     .slots = WINDOW_SLOTS_LINES,
-                                     .spread = true};
-
-    return measure_places(run, run->base, &request, apart, verdict);
-}
-
-/* The same lines in huge pages: one page, mapped many times. */
-static int measure_aliased(struct scatter_run *run, const struct backing *backing, struct verdict *verdict)
-{
-    struct window_request request = {.page_bytes = backing->page_bytes,
-                                     .base_bytes = run->session->base_page_bytes,
-                                     .stride_pages = 1,
-                                     .pages_max = (size_t)run->huge->cells[run->huge->count - 1].pages,
-                                     .slots = WINDOW_SLOTS_LINES};
-
-    return measure_places(run, run->huge, &request, backing->page_bytes, verdict);
 }
 
 static char *hot_line(const void *context, size_t line)
@@ -240,11 +217,6 @@ static size_t lines_of(const struct scatter_run *run, const struct backing *back
     return backing->page_bytes >= GIB && most > GIGANTIC_LINES_MAX ? GIGANTIC_LINES_MAX : most;
 }
 
-static int measure_huge(struct scatter_run *run, const struct backing *backing, struct verdict *verdict)
-{
-    return backing->kind == BACKING_THP ? measure_thp(run, backing, verdict) : measure_aliased(run, backing, verdict);
-}
-
 /* Huge pages of one backing beside base pages at the same addresses. Returns -1 when asked to stop. */
 static int measure_backing(struct scatter_run *run, const struct backing *backing, const struct backing *base)
 {
@@ -264,15 +236,16 @@ static int measure_backing(struct scatter_run *run, const struct backing *backin
         keep_curve(run, NULL, backing, backing, &verdict);
         return 0;
     }
-    int huge = measure_huge(run, backing, &verdict);
     struct verdict plain_verdict = {.status = STATUS_OK};
-    int plain = huge == 0 ? measure_base(run, backing->page_bytes, &plain_verdict) : -1;
+    int huge, plain;
 
-    for (run->pass = 1; run->pass <= CONFIRMATIONS && plain == 0 && compare(run, backing, false); run->pass++) {
-        huge = measure_huge(run, backing, &verdict);
-        plain = huge == 0 ? measure_base(run, backing->page_bytes, &plain_verdict) : -1;
-    }
     run->pass = 0;
+    do {
+        huge = backing->kind == BACKING_THP
+                   ? measure_thp(run, backing, &verdict)
+                   : measure_places(run, run->huge, backing->page_bytes, backing->page_bytes, &verdict);
+        plain = huge == 0 ? measure_places(run, run->base, base->page_bytes, backing->page_bytes, &plain_verdict) : -1;
+    } while (run->pass++ < CONFIRMATIONS && plain == 0 && compare(run, backing, false));
     keep_curve(run, huge == 0 ? run->huge : NULL, backing, backing, &verdict);
     if (huge == 0)
         keep_curve(run, plain == 0 ? run->base : NULL, base, backing, &plain_verdict);
@@ -312,8 +285,7 @@ int scatter_measure(const struct session *session, struct scatter_result *result
     if (run.huge == NULL || run.base == NULL) {
         free(run.huge);
         free(run.base);
-        verdict_set(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
-        return -1;
+        return FAILED(&result->verdict, STATUS_NO_MEMORY, "no memory for the result");
     }
     if (count < 2)
         verdict_set(&result->verdict, STATUS_SKIPPED, "no larger pages to compare with were found or requested");
@@ -326,10 +298,4 @@ int scatter_measure(const struct session *session, struct scatter_result *result
     free(run.base);
     judge(result);
     return 0;
-}
-
-void scatter_result_free(struct scatter_result *result)
-{
-    curve_list_free(&result->curves);
-    *result = (struct scatter_result){0};
 }

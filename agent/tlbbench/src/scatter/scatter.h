@@ -16,9 +16,8 @@ struct scatter_result {
 };
 
 /* Measures on the calling thread, which must be bound to session->cpu. Always leaves a valid result. Returns 0, or -1
- * when memory for the result ran out. Free with scatter_result_free(). */
+ * when memory for the result ran out. Its curves are the caller's. */
 int scatter_measure(const struct session *session, struct scatter_result *result);
-void scatter_result_free(struct scatter_result *result);
 
 /* Cost of a hot line, control subtracted. */
 struct scatter_point {

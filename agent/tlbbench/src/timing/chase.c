@@ -3,18 +3,8 @@
 
 #include "timing/guard.h"
 
-#define FOLLOW_ONCE position = *(void *const *)position
-#define FOLLOW_EIGHT                                                                                                   \
-    do {                                                                                                               \
-        FOLLOW_ONCE;                                                                                                   \
-        FOLLOW_ONCE;                                                                                                   \
-        FOLLOW_ONCE;                                                                                                   \
-        FOLLOW_ONCE;                                                                                                   \
-        FOLLOW_ONCE;                                                                                                   \
-        FOLLOW_ONCE;                                                                                                   \
-        FOLLOW_ONCE;                                                                                                   \
-        FOLLOW_ONCE;                                                                                                   \
-    } while (0)
+#define EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define FOLLOW_ONE(n) position = *(void *const *)position;
 
 struct chase chase_link(chase_slot *slot, const void *context, const uint32_t *order, size_t count)
 {
@@ -63,24 +53,23 @@ void chase_walk(struct chase *chase, uint64_t accesses)
     void *position = chase->position;
 
     for (uint64_t done = 0; done < accesses; done += CHASE_UNROLL) {
-        FOLLOW_EIGHT;
-        FOLLOW_EIGHT;
-        FOLLOW_EIGHT;
-        FOLLOW_EIGHT;
+        EIGHT(FOLLOW_ONE)
+        EIGHT(FOLLOW_ONE)
+        EIGHT(FOLLOW_ONE)
+        EIGHT(FOLLOW_ONE)
     }
     /* The last address is used where the compiler cannot see it, so no load can be dropped. */
     __asm__ volatile("" : "+r"(position) : : "memory");
     chase->position = position;
 }
 
-#define EACH_CHASE(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define TAKE(n) void *position##n = count > (n) ? chases[n].position : NULL;
 #define FOLLOW(n)                                                                                                      \
     if (count > (n))                                                                                                   \
         position##n = *(void *const *)position##n;
 #define FOLLOW_EACH                                                                                                    \
     do {                                                                                                               \
-        EACH_CHASE(FOLLOW)                                                                                             \
+        EIGHT(FOLLOW)                                                                                                  \
     } while (0)
 #define KEEP(n)                                                                                                        \
     if (count > (n)) {                                                                                                 \
@@ -91,10 +80,10 @@ void chase_walk(struct chase *chase, uint64_t accesses)
 /* With a constant `count` the compiler leaves out the chases that there are not, and positions stay in registers. */
 static inline __attribute__((always_inline)) void follow(struct chase *chases, const unsigned count, uint64_t steps)
 {
-    EACH_CHASE(TAKE)
+    EIGHT(TAKE)
     for (uint64_t step = 0; step < steps; step++)
         FOLLOW_EACH;
-    EACH_CHASE(KEEP)
+    EIGHT(KEEP)
 }
 
 static void walk_parallel(struct chase *chases, unsigned count, uint64_t accesses)

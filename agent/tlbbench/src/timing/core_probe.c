@@ -13,21 +13,11 @@ enum { CLOCK_ADDITIONS = 1 << 20, CLOCK_TRIES = 9, CHAIN_ADDITIONS = 2048, CHAIN
 /* The adder is a register that the compiler cannot know: cores from Golden Cove on execute the addition of a constant
  * at rename, in no cycle at all. */
 #define ADD(value)                                                                                                     \
-    do {                                                                                                               \
+    {                                                                                                                  \
         (value) += step;                                                                                               \
         __asm__("" : "+r"(value));                                                                                     \
-    } while (0)
-#define ADD_TO_ALL(a, b, c, d, e, f, g, h)                                                                             \
-    do {                                                                                                               \
-        ADD(a);                                                                                                        \
-        ADD(b);                                                                                                        \
-        ADD(c);                                                                                                        \
-        ADD(d);                                                                                                        \
-        ADD(e);                                                                                                        \
-        ADD(f);                                                                                                        \
-        ADD(g);                                                                                                        \
-        ADD(h);                                                                                                        \
-    } while (0)
+    }
+#define ADD_TO_ALL(a, b, c, d, e, f, g, h) ADD(a) ADD(b) ADD(c) ADD(d) ADD(e) ADD(f) ADD(g) ADD(h)
 
 static void add_dependent(unsigned additions)
 {
@@ -36,8 +26,8 @@ static void add_dependent(unsigned additions)
 
     __asm__ volatile("" : "+r"(value), "+r"(step));
     for (unsigned done = 0; done < additions; done += LAP_ADDITIONS) {
-        ADD_TO_ALL(value, value, value, value, value, value, value, value);
-        ADD_TO_ALL(value, value, value, value, value, value, value, value);
+        ADD_TO_ALL(value, value, value, value, value, value, value, value)
+        ADD_TO_ALL(value, value, value, value, value, value, value, value)
     }
     __asm__ volatile("" : : "r"(value));
 }
@@ -49,8 +39,8 @@ static void add_independent(unsigned additions)
 
     __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(step));
     for (unsigned done = 0; done < additions; done += LAP_ADDITIONS / CHAINS) {
-        ADD_TO_ALL(a, b, c, d, e, f, g, h);
-        ADD_TO_ALL(a, b, c, d, e, f, g, h);
+        ADD_TO_ALL(a, b, c, d, e, f, g, h)
+        ADD_TO_ALL(a, b, c, d, e, f, g, h)
     }
     __asm__ volatile("" : : "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f), "r"(g), "r"(h));
 }

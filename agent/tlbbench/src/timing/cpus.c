@@ -2,11 +2,49 @@
 #include "timing/cpus.h"
 
 #include "base/clock.h"
-#include "base/proc_stat.h"
 
+#include <ctype.h>
+#include <limits.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
+
+static bool read_cpu(const char **text, int *cpu)
+{
+    char *end;
+
+    *cpu = -1;
+    if (**text == ' ')
+        return true;
+    if (!isdigit((unsigned char)**text))
+        return false;
+    unsigned long number = strtoul(*text, &end, 10);
+
+    *text = end;
+    *cpu = number <= INT_MAX ? (int)number : INT_MAX;
+    return true;
+}
+
+bool proc_stat_next(FILE *file, struct proc_stat_cpu *found)
+{
+    char line[512];
+
+    while (fgets(line, sizeof(line), file) != NULL && strncmp(line, "cpu", 3) == 0) {
+        const char *text = line + 3;
+
+        if (!read_cpu(&text, &found->cpu))
+            continue;
+        for (unsigned column = 0; column < PROC_STAT_COLUMNS; column++) {
+            char *end;
+            unsigned long long ticks = strtoull(text, &end, 10);
+
+            found->ticks[column] = end != text && ticks <= INT64_MAX ? (int64_t)ticks : -1;
+            text = end;
+        }
+        return true;
+    }
+    return false;
+}
 
 void cpus_parse_idle(FILE *file, struct idle_sample *sample)
 {
@@ -67,8 +105,7 @@ int cpus_get_affinity(struct cpu_list *cpus)
     memset(cpus, 0, sizeof(*cpus));
     if (syscall(SYS_sched_getaffinity, 0, sizeof(cpus->bits), cpus->bits) < 0)
         return -1;
-    for (size_t word = 0; word < CPU_LIST_MAX / 64; word++)
-        cpus->count += __builtin_popcountll(cpus->bits[word]);
+    cpus_keep(cpus, cpus); /* counts them */
     return 0;
 }
 

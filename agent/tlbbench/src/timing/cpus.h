@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of the CPU to measure on. */
+/* The choice of the CPU to measure on, by the CPUs' times in /proc/stat. */
 #pragma once
 
-#include "base/parse.h"
+#include "base/text.h"
 
 /* The CPUs that this thread may run on now; and makes them these. Returns 0 or -1 (errno). */
 int cpus_get_affinity(struct cpu_list *cpus);
@@ -35,3 +35,14 @@ int cpus_choose(const struct cpu_list *allowed);
 
 /* Binds the calling thread to one core. Returns 0 or -1 (errno). */
 int cpus_pin(int cpu);
+
+/* The columns that are used here: user nice system idle iowait irq softirq steal. */
+enum { PROC_STAT_IDLE = 3, PROC_STAT_STEAL = 7, PROC_STAT_COLUMNS };
+
+struct proc_stat_cpu {
+    int cpu;                          /* -1 = the sum of all */
+    int64_t ticks[PROC_STAT_COLUMNS]; /* USER_HZ since boot; -1 = not listed */
+};
+
+/* The next CPU of an open /proc/stat; false behind the last. Lines that are no CPU's in between are left out. */
+bool proc_stat_next(FILE *file, struct proc_stat_cpu *found);

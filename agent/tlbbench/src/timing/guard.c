@@ -2,7 +2,7 @@
 #include "timing/guard.h"
 
 #include "base/clock.h"
-#include "base/proc_stat.h"
+#include "timing/cpus.h"
 
 #include <sys/resource.h>
 

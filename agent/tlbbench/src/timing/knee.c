@@ -139,7 +139,6 @@ static uint64_t estimate_pages(const struct knee_point *points, size_t count, do
     double start = (double)crossing_pages(points, count, level + RISE_SHARE * rise);
     double early = (double)crossing_pages(points, count, level + EARLY_SHARE * rise);
     double half = (double)crossing_pages(points, count, level + 0.5 * rise);
-
     double late = (double)crossing_pages(points, count, level + LATE_SHARE * rise);
 
     if (half > RANDOM_TAIL_MIN * early && early < RANDOM_START_MAX * start && late > RANDOM_LATE_MIN * half)

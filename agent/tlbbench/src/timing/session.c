@@ -2,7 +2,6 @@
 #include "timing/session.h"
 
 #include "base/signals.h"
-#include "base/units.h"
 
 bool session_must_stop(const struct session *session, struct verdict *verdict)
 {
@@ -29,20 +28,17 @@ uint64_t session_pool_bytes(const struct session *session, const struct backing 
         return UINT64_MAX;
     const struct pool *pool = environment_pool(session->environment, backing->page_bytes);
     int64_t free_pages = backing_free_pages("/sys", backing->page_bytes, session->numa_node);
+    uint64_t free_bytes = free_pages > 0 ? (uint64_t)free_pages * backing->page_bytes : 0;
     int64_t left = pool != NULL ? pool->cgroup_left_bytes : UNKNOWN;
     uint64_t allowed = left == UNKNOWN ? UINT64_MAX : (uint64_t)left / backing->page_bytes * backing->page_bytes;
 
-    if (free_pages > 0 && allowed == 0) {
-        verdict_set(verdict, STATUS_CGROUP_LIMIT, "the hugetlb cgroup leaves no page of %s; the pool has %lld free",
-                    backing->name, (long long)free_pages);
-        return 0;
-    }
-    if (free_pages > 0 && (uint64_t)free_pages * backing->page_bytes > allowed)
-        return allowed;
-    if (free_pages > 0)
-        return (uint64_t)free_pages * backing->page_bytes;
-    verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
-    return 0;
+    if (free_bytes == 0)
+        verdict_set(verdict, STATUS_NO_FREE_HUGEPAGES, "the pool of %s pages has no free page", backing->name);
+    else if (allowed == 0)
+        verdict_set(verdict, STATUS_CGROUP_LIMIT,
+                    "the hugetlb cgroup leaves no page of %s; the pool has %" PRId64 " free", backing->name,
+                    free_pages);
+    return free_bytes < allowed ? free_bytes : allowed;
 }
 
 bool session_allows(const struct session *session, const struct backing *backing, uint64_t mapped_bytes, uint64_t bytes,

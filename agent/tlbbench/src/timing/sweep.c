@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "timing/sweep.h"
 
-#include "base/permutation.h"
 #include "timing/guard.h"
-#include "timing/tlb_flush.h"
 
 enum {
     DISTURBED_TRIES = 4, /* per batch, before it counts as dropped for good */
@@ -58,7 +56,6 @@ static long warm_up(struct chase *chase, uint64_t pages)
     return switches;
 }
 
-/* Waits a little for the core to be with an idle sibling. */
 static bool await_idle_sibling(struct sweep *sweep, const struct sweep_effort *effort)
 {
     uint64_t start_ns = clock_now_ns();
@@ -184,11 +181,9 @@ int sweep_give_up_points(struct sweep *sweep, size_t batches, bool control, stru
         }
     }
     sweep->count = kept;
-    if ((double)kept < KEPT_POINTS_SHARE_MIN * (double)points) {
-        verdict_set(verdict, STATUS_NOISY, "CPU contention: fewer than %zu quiet batches at %zu of %zu points", batches,
-                    points - kept, points);
-        return -1;
-    }
+    if ((double)kept < KEPT_POINTS_SHARE_MIN * (double)points)
+        return FAILED(verdict, STATUS_NOISY, "CPU contention: fewer than %zu quiet batches at %zu of %zu points",
+                      batches, points - kept, points);
     return 0;
 }
 
@@ -202,17 +197,6 @@ double sweep_dropped_share(const struct sweep *sweep)
         dropped += sweep->cells[index].view.dropped + sweep->cells[index].packed.dropped;
     }
     return kept + dropped > 0 ? (double)dropped / (double)(kept + dropped) : 0;
-}
-
-static int judge_noise(const struct sweep *sweep, struct verdict *verdict)
-{
-    double dropped = sweep_dropped_share(sweep);
-
-    if (dropped > DROPPED_SHARE_MAX) {
-        verdict_set(verdict, STATUS_NOISY, "CPU contention: %.0f %% of the batches were disturbed", 100 * dropped);
-        return -1;
-    }
-    return 0;
 }
 
 struct round {
@@ -237,7 +221,7 @@ static double lowest(const struct sweep *sweep)
 
 /* The cells that round `number` measures: all at first, then those that need more. A sibling only adds to a figure, so
  * a low one stands; it is where the sweep seems to rise that the sibling's part in it matters. */
-static void choose_cells(struct round *round, size_t first_cell, unsigned number)
+static void choose_cells(struct round *round, unsigned number)
 {
     const struct sweep_effort *effort = round->effort;
     unsigned planned = effort->rounds > effort->rounds_max ? effort->rounds : effort->rounds_max;
@@ -248,7 +232,7 @@ static void choose_cells(struct round *round, size_t first_cell, unsigned number
     unsigned risen = 0;
 
     round->count = 0;
-    for (size_t index = first_cell; index < round->sweep->count; index++) {
+    for (size_t index = effort->from_cell; index < round->sweep->count; index++) {
         const struct sweep_cell *cell = &round->sweep->cells[index];
         bool uncertain = number < effort->rounds_max && (samples_are_uncertain(&cell->view) ||
                                                          (effort->control && samples_are_uncertain(&cell->packed)));
@@ -302,13 +286,7 @@ static int measure_round(struct round *round, unsigned number, struct verdict *v
     return 0;
 }
 
-/* True when another round like the last would end too late. */
-static bool time_is_up(const struct sweep_effort *effort, uint64_t round_ns)
-{
-    return effort->end.end_ns != 0 && clock_now_ns() + round_ns > effort->end.end_ns;
-}
-
-static int measure_rounds(struct round *round, size_t first_cell, struct verdict *verdict)
+static int measure_rounds(struct round *round, struct verdict *verdict)
 {
     const struct sweep_effort *effort = round->effort;
     uint64_t round_ns = 0;
@@ -316,9 +294,11 @@ static int measure_rounds(struct round *round, size_t first_cell, struct verdict
     for (unsigned number = 0; !round->gave_up; number++) {
         uint64_t start_ns = clock_now_ns();
 
-        choose_cells(round, first_cell, number);
-        if (round->count == 0 || (time_is_up(effort, round_ns) &&
-                                  !sweep_lacks_batches(round->sweep, samples_needed(effort), effort->control)))
+        bool is_late = effort->end.end_ns != 0 && start_ns + round_ns > effort->end.end_ns;
+
+        choose_cells(round, number);
+        if (round->count == 0 ||
+            (is_late && !sweep_lacks_batches(round->sweep, samples_needed(effort), effort->control)))
             break;
         if (measure_round(round, number, verdict) != 0)
             return -1;
@@ -327,8 +307,8 @@ static int measure_rounds(struct round *round, size_t first_cell, struct verdict
     return 0;
 }
 
-static int measure_from(struct sweep *sweep, size_t first_cell, const struct sweep_source *source,
-                        const struct sweep_effort *effort, const struct session *session, struct verdict *verdict)
+int sweep_measure(struct sweep *sweep, const struct sweep_source *source, const struct sweep_effort *effort,
+                  const struct session *session, struct verdict *verdict)
 {
     uint64_t longest = sweep->count > 0 ? sweep->cells[sweep->count - 1].pages : 0;
     struct round round = {.sweep = sweep,
@@ -337,36 +317,21 @@ static int measure_from(struct sweep *sweep, size_t first_cell, const struct swe
                           .session = session,
                           .order = malloc((size_t)longest * sizeof(*round.order) + 1)};
 
-    if (source->window != NULL && window_map(source->window, longest, verdict) != 0) {
-        free(round.order);
-        return -1;
-    }
-    if (round.order == NULL) {
-        verdict_set(verdict, STATUS_NO_MEMORY, "no memory for the order of %llu pages", (unsigned long long)longest);
-        return -1;
-    }
-    int result = measure_rounds(&round, first_cell, verdict);
+    if (round.order == NULL)
+        return FAILED(verdict, STATUS_NO_MEMORY, "no memory for the order of %" PRIu64 " pages", longest);
+    int result = source->window != NULL ? window_map(source->window, longest, verdict) : 0;
+
+    result = result == 0 ? measure_rounds(&round, verdict) : result;
 
     free(round.order);
     summarise(sweep);
     if (result == 0)
         result = sweep_give_up_points(sweep, samples_needed(effort), effort->control, verdict);
-    return result == 0 ? judge_noise(sweep, verdict) : -1;
-}
+    double dropped = sweep_dropped_share(sweep);
 
-int sweep_measure(struct sweep *sweep, const struct sweep_source *source, const struct sweep_effort *effort,
-                  const struct session *session, struct verdict *verdict)
-{
-    return measure_from(sweep, 0, source, effort, session, verdict);
-}
-
-int sweep_extend(struct sweep *sweep, uint64_t pages, const struct sweep_source *source,
-                 const struct sweep_effort *effort, const struct session *session, struct verdict *verdict)
-{
-    size_t first_cell = sweep->count;
-
-    sweep_add_point(sweep, pages);
-    return measure_from(sweep, first_cell, source, effort, session, verdict);
+    if (result == 0 && dropped > DROPPED_SHARE_MAX)
+        return FAILED(verdict, STATUS_NOISY, "CPU contention: %.0f %% of the batches were disturbed", 100 * dropped);
+    return result;
 }
 
 static struct chase link_window(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order)

@@ -30,6 +30,7 @@ struct sweep_effort {
     unsigned rounds_max;  /* of points whose median is uncertain after that; 0 = no more */
     unsigned smt_rounds;  /* more, of points without enough batches with an idle SMT sibling, until `end` */
     unsigned idle_wanted; /* such batches of every point; 0 = of those alone where the sweep seems to rise */
+    size_t from_cell;     /* points before are left as they are */
     unsigned batches;     /* of a round, each from where the last one ended */
     double batch_seconds;
     bool control;
@@ -52,14 +53,10 @@ struct sweep_source {
 
 struct sweep_source sweep_of_window(struct window *window);
 
-/* Measures all points. Returns 0; -1 when stopped or noisy, with the reason (points measured so far keep their
+/* Measures the points. Returns 0; -1 when stopped or noisy, with the reason (points measured so far keep their
  * samples). Where time was short, points that got too few quiet batches are taken out of the sweep. */
 int sweep_measure(struct sweep *sweep, const struct sweep_source *source, const struct sweep_effort *effort,
                   const struct session *session, struct verdict *verdict);
-
-/* Adds one longer cycle to a sweep that was measured and measures it alone. */
-int sweep_extend(struct sweep *sweep, uint64_t pages, const struct sweep_source *source,
-                 const struct sweep_effort *effort, const struct session *session, struct verdict *verdict);
 
 /* True while a point (or its control) has fewer quiet batches; while a median needs more. */
 bool sweep_lacks_batches(const struct sweep *sweep, size_t batches, bool control);

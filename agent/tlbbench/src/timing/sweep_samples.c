@@ -58,11 +58,9 @@ bool samples_are_uncertain(const struct sweep_samples *samples)
  * best. */
 void samples_drop_stolen(struct sweep_samples *samples, size_t first)
 {
-    double best = INFINITY;
+    double best = samples_best(samples);
     size_t kept = first;
 
-    for (size_t index = 0; index < samples->count; index++)
-        best = fmin(best, samples->ns[index]);
     for (size_t index = first; index < samples->count; index++)
         if (samples->ns[index] <= (1 + STOLEN_EXCESS_SHARE) * best)
             samples->ns[kept++] = samples->ns[index];

@@ -32,7 +32,7 @@ struct window {
     bool spread;
     size_t salt; /* changes which pages share a cache set; drawn anew by every link */
     int fd;
-    size_t view_bytes, packed_bytes;
+    size_t view_bytes, packed_bytes; /* the frames' are all the memory that it takes */
 };
 
 struct window_request {
@@ -60,9 +60,6 @@ void *window_link_view(struct window *window, size_t pages, struct rng *rng, uin
  * same data, no translation to speak of. */
 void *window_link_packed(struct window *window, size_t pages, struct rng *rng, uint32_t *order);
 
-/* Physical memory the window holds. */
-uint64_t window_frame_bytes(const struct window *window);
-
 /*
  * Many virtual base pages over the kernel's one zero page: what a read of untouched private memory maps. A load
  * there needs a translation and hits the first-level cache, as in a window (window.h), but takes no memory at all, is
@@ -85,3 +82,13 @@ void zero_window_close(struct zero_window *view);
 /* A cycle of one line in each of the first `pages` pages, in a random order; `packed`: the same lines of the first page
  * alone. A sweep_link (sweep.h): `context` is the view, and `order` becomes the table. */
 struct chase zero_window_link(void *context, bool packed, size_t pages, struct rng *rng, uint32_t *order);
+
+/* Forgetting what the TLBs hold, so that a measurement does not depend on the one before it. */
+
+/* Drops this process's translations from the TLBs of the core, as far as the kernel can be made to: always on x86-64;
+ * elsewhere where it gives up single pages for so large a range. */
+void tlb_flush(void);
+
+/* Reads so many pages that what other processes left in the TLBs of the core is gone: their entries carry another tag,
+ * are not dropped with this process's, and stay. Leaves the pages' own entries behind. */
+void tlb_evict_foreign(void);

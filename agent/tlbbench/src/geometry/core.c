@@ -2,6 +2,7 @@
 /* What a sweep may cost. On a quiet core the plan is met with time to spare; where the CPU is contended, every
  * part gets its share of the time that is left, so that all end with something, if coarser. */
 #include "geometry/work.h"
+#include "timing/core_probe.h"
 
 /* Constants that name no source: as in timing/knee.c. */
 
@@ -44,24 +45,16 @@ static void leave_contended_cpu(struct geometry_work *work)
     }
 }
 
-/* Share of the samples since the last sweep that found the sibling idle; NAN when there were few. */
-static double idle_share_since(const struct geometry_work *work)
-{
-    const struct smt_watch *now = &work->sweep->watch;
-    uint64_t samples = now->samples - work->watched_samples;
-
-    return samples >= WATCH_SAMPLES_MIN ? (double)(now->idle - work->watched_idle) / (double)samples : NAN;
-}
-
 /* A guest that runs on the SMT sibling of one core seldom has that of another, too. An idle core is tried for a
  * moment. */
 static void leave_contended_core(struct geometry_work *work)
 {
     struct smt_watch *watch = &work->sweep->watch;
-    double share = idle_share_since(work);
+    uint64_t samples = watch->samples - work->watched_samples; /* since the last sweep */
+    double share = (double)(watch->idle - work->watched_idle) / (double)samples;
     double idle_share;
 
-    if (isnan(share) || share > SIBLING_IDLE_SHARE_MIN)
+    if (samples < WATCH_SAMPLES_MIN || share > SIBLING_IDLE_SHARE_MIN)
         return;
     int idlest = cpus_idlest(&work->idle, &work->session->cpus, &idle_share);
 
@@ -116,4 +109,52 @@ struct sweep_effort geometry_effort(const struct geometry_work *work, double sha
     else if (smt_watch_idle_share(&work->sweep->watch) < SIBLING_IDLE_SHARE_MIN)
         effort.batch_seconds *= SMT_BATCH_SHARE;
     return effort;
+}
+
+/* Sharing a line counts as costly from here: twice what placement noise does to an L1 hit. */
+#define SHARED_LINE_COST_SHARE 0.10
+
+enum { CALIBRATION_PAGES = 32 }; /* below every first-level TLB in the catalogue, above what one cache line holds */
+
+/* Least ns of one cycle of CALIBRATION_PAGES pages with these slots, and of its packed view: neighbours only add. */
+static int time_calibration(struct geometry_work *work, enum window_slots slots, double *view_ns, double *packed_ns,
+                            struct verdict *verdict)
+{
+    uint64_t base = work->session->base_page_bytes;
+    struct window_request request = {
+        .page_bytes = base, .base_bytes = base, .stride_pages = 1, .pages_max = CALIBRATION_PAGES, .slots = slots};
+    struct window window;
+
+    if (window_open(&window, &request, verdict) != 0)
+        return -1;
+    geometry_start_sweep(work);
+    struct sweep_effort effort = geometry_effort(work, 0.5);
+    struct sweep_source source = sweep_of_window(&window);
+
+    sweep_add_point(work->sweep, CALIBRATION_PAGES);
+    effort.control = true;
+    int result = sweep_measure(work->sweep, &source, &effort, work->session, verdict);
+
+    *view_ns = work->sweep->cells[0].view.stats.ns_min;
+    *packed_ns = work->sweep->cells[0].packed.stats.ns_min;
+    window_close(&window);
+    return result;
+}
+
+int geometry_calibrate(struct geometry_work *work, struct verdict *verdict)
+{
+    double lines_ns, packed_ns, shared_ns, ignored_ns;
+
+    work->result->clock.core_hz = core_clock_hz();
+    if (time_calibration(work, WINDOW_SLOTS_LINES, &lines_ns, &packed_ns, verdict) != 0 ||
+        time_calibration(work, WINDOW_SLOTS_SHARED, &shared_ns, &ignored_ns, verdict) != 0)
+        return -1;
+    work->l1_hit_ns = INFINITY;
+    geometry_note_hit(work, fmin(lines_ns, packed_ns));
+    bool is_costly = shared_ns - lines_ns > SHARED_LINE_COST_SHARE * lines_ns;
+
+    work->result->alias_cost_ns = shared_ns - lines_ns;
+    work->slots = is_costly ? WINDOW_SLOTS_LINES : WINDOW_SLOTS_WORDS;
+    work->result->method = is_costly ? METHOD_DISTINCT_LINES : METHOD_ALIASED;
+    return 0;
 }

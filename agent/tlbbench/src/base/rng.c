@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/permutation.h"
+#include "base/rng.h"
 
 void permutation_shuffle(uint32_t *order, size_t count, struct rng *rng)
 {
