@@ -9,7 +9,7 @@ from pathlib import Path
 
 import suite
 
-# Lines of the source, and of what counts page walks of running programs (docs/adr/0051).
+# Lines of the source, and of what counts page walks of running programs (docs/adr/0050).
 MOST_LINES, MOST_COUNTER_LINES = 17_000, 1_300
 
 KNEE = {"timing/knee.h": "int knee(void);\n", "timing/knee.c": '#include "timing/knee.h"\n\nint knee(void)\n{\n}\n'}
