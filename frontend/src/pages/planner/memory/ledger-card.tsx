@@ -29,7 +29,7 @@ export function LedgerCard({ shown, onResize, canResize }: LedgerCardProps) {
 }
 
 /** What is missing, else what programs can still get. */
-function ledgerTitle({ plan, verdict }: Pick<PlanPreview, "plan" | "verdict">): string {
+export function ledgerTitle({ plan, verdict }: Pick<PlanPreview, "plan" | "verdict">): string {
   if (plan.shortfall) return plan.shortfall.reason;
   const total = formatBytes(plan.ledger.mem_total_bytes);
   const left = verdict.available_planned_bytes ?? null;
