@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from support.service import Service, assert_problem, fields_of
 
-from hugeplan.access import dependencies
+from hugeplan.access import dependencies, logins
 from hugeplan.access.logins import SESSIONS_PER_TOKEN
 from hugeplan.access.schemas import Role
+from hugeplan.access.service import Actor
+from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.db.models import Token
+from hugeplan.errors import ForbiddenError, NotFoundError
 from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
@@ -104,6 +109,47 @@ async def test_an_agents_token_renews_itself_as_long_as_it_was(service: Service)
         assert at is not None
         assert timedelta(minutes=2) < at - datetime.now(UTC) <= timedelta(minutes=3, seconds=5)
         agent = service.client(made.json()["token"])
+
+
+async def test_an_old_agents_token_renews_itself_for_as_long_again(service: Service) -> None:
+    """Not for what is left of it: an agent whose token is nearly over would be lost by renewing it."""
+    agent = await service.client_as_for(Role.AGENT, timedelta(hours=2))
+    async with service.database.write() as session:
+        earlier = "created_at - interval '110 minutes', expires_at = expires_at - interval '110 minutes'"
+        await session.execute(text(f"UPDATE tokens SET created_at = {earlier} WHERE role = 'agent'"))
+    at = ends(await agent.post("/api/v1/token/rotate", json={}))
+    assert at is not None
+    assert at - datetime.now(UTC) > timedelta(minutes=115)
+
+
+@pytest.mark.parametrize("maker", ["a bearer token", "a session that just logged in"])
+async def test_a_link_of_whoever_is_fresh_opens_a_fresh_session(service: Service, maker: str) -> None:
+    token = await service.token(Role.ADMIN)
+    client = service.client(token) if maker == "a bearer token" else await browser(service, token)
+    opened = await browser(service, (await client.post("/api/v1/login-links")).json()["token"])
+    assert ends(await opened.post("/api/v1/tokens", json=ENDLESS)) is None
+
+
+async def test_a_gone_token_is_not_rotated(admin: httpx.AsyncClient) -> None:
+    made = (await admin.post("/api/v1/tokens", json=ENDLESS)).json()["id"]
+    await admin.delete(f"/api/v1/tokens/{made}")
+    for gone in (made, str(uuid4())):
+        assert_problem(await admin.post(f"/api/v1/tokens/{gone}/rotate", json={}), 404, "not-found")
+
+
+@pytest.mark.parametrize("role", [Role.AGENT, Role.ENROLMENT])
+async def test_a_machines_token_has_no_login_link(service: Service, role: Role) -> None:
+    """Neither asked for by itself nor made on the server."""
+    await service.client_as(role)
+    async with service.database.write() as session:
+        (token_id,) = (await session.scalars(select(Token.id).where(Token.role == role.value))).all()
+        with pytest.raises(ForbiddenError, match=f"role {role.value} cannot log in"):
+            await logins.link_of(session, token_id)
+        asking = Actor(token_id, "x", role, machine_id=None, expires_at=None)
+        with pytest.raises(ForbiddenError, match=f"role {role.value} cannot log in"):
+            await logins.link_for(session, asking, logins.LoginLimit(RateLimiter(), "127.0.0.1", 5))
+        with pytest.raises(NotFoundError):
+            await logins.link_of(session, uuid4())
 
 
 async def test_a_session_of_a_short_token_ends_with_it(service: Service) -> None:
