@@ -147,15 +147,27 @@ for (const [where, at, x, y] of [
       await page.goto(fleet.server.url + at);
       await expect(page.getByRole("heading", { level: 1, name: /^(Import|Nodes)$/ })).toBeVisible();
       const { width, height } = page.viewportSize() ?? { width: 0, height: 0 };
-      // As the desktop's file manager does it: the browser itself gets the files.
+      // As the desktop's file manager does it: the browser itself gets the files. It moves until the page says that it
+      // takes them, as a hand does; a drop before that is the browser's own.
       const browser = await page.context().newCDPSession(page);
-      for (const type of ["dragEnter", "dragOver", "drop"] as const)
-        await browser.send("Input.dispatchDragEvent", {
+      const drag = (type: "dragEnter" | "dragOver" | "drop") =>
+        browser.send("Input.dispatchDragEvent", {
           type,
           x: Math.round(x * width),
           y: Math.round(y * height),
           data: { items: [], files: [path], dragOperationsMask: 1 },
         });
+      await page.evaluate(() => {
+        window.addEventListener("dragover", (event) => {
+          document.documentElement.dataset.takesFiles = String(event.defaultPrevented);
+        });
+      });
+      await drag("dragEnter");
+      await expect(async () => {
+        await drag("dragOver");
+        await expect(page.locator("html")).toHaveAttribute("data-takes-files", "true", { timeout: 500 });
+      }).toPass();
+      await drag("drop");
       await expect(
         page.getByRole("heading", { name: `${misfits.length} of 20 nodes do not fit.` }),
       ).toBeVisible();
