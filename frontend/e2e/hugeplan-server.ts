@@ -240,6 +240,13 @@ export class HugeplanServer {
     await this.post("/api/v1/plans", await this.token("admin"), body);
   }
 
+  /** Starts a plan of all nodes as they run, and returns the address of its page. */
+  async planFleet(): Promise<string> {
+    const body = JSON.stringify({ name: "Each node as it runs", selector: {} });
+    const { id } = await this.post("/api/v1/fleet/plan", await this.token("admin"), body);
+    return `${this.url}/fleet-plans/${String(id)}`;
+  }
+
   /** Forgets a node, so that other tests find the fleet as it was. */
   async deleteNode(id: string): Promise<void> {
     const answer = await fetch(`${this.url}/api/v1/nodes/${id}`, {

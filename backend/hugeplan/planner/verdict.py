@@ -118,6 +118,9 @@ def _answer(plan: Plan, after: tuple[str, ...], gains: tuple[str, ...], change: 
         return Answer.DO_IT, f"{format_bytes(-(change or 0))} go back to everyone else."
     if plan.risk.meets_policy is None:
         return Answer.NOT_ENOUGH_KNOWN, risk_sentence(plan.risk)
+    best = _best_gain(plan)
+    if best is not None:
+        return Answer.DO_IT, f"{best.instance}: {_words(best)}."
     return Answer.DO_IT, gains[0] if gains else plan.headline
 
 
@@ -194,10 +197,15 @@ def _costs(plan: Plan, change: int | None) -> Iterator[str]:
 
 
 def _certainty(plan: Plan) -> str:
+    best = _best_gain(plan)
+    return "exact" if best is None else best.confidence.value
+
+
+def _best_gain(plan: Plan) -> Gain | None:
+    """The largest gain against today; None where no database moves to huge pages with a known one."""
     there = _on_huge_pages(plan)
     chosen = [g for g in plan.gains if g.is_chosen and g.backing_kind != "base" and g.instance not in there]
-    best = max(chosen, key=lambda gain: gain.saving_ns_per_operation.likely, default=None)
-    return "exact" if best is None else best.confidence.value
+    return max(chosen, key=lambda gain: gain.saving_ns_per_operation.likely, default=None)
 
 
 def _blocking(plan: Plan) -> Iterator[Finding]:

@@ -60,7 +60,7 @@ async def _nothing() -> None:
 
 
 async def test_the_past_comes_whole_and_in_order(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "REPLAY_BATCH", 10)
+    monkeypatch.setattr(feed, "_BATCH", 10)
     monkeypatch.setattr(feed, "REPLAY_SECONDS", 0.001)
     await add(service, "run_added", 35)
     heard = EventFeed(service.database)

@@ -160,3 +160,19 @@ def test_a_node_of_unknown_pools_is_not_said_to_have_them(known: int) -> None:
     assert ("the node has the planned pools already" in found.reason) is (known == 2)
     assert ("not known" in found.reason) is (known < 2)
     assert ("What is reserved today is not known." in found.costs) is (known < 2)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_reason_to_do_it_is_the_largest_gain(order: tuple[int, int]) -> None:
+    request = asked()
+    small = replace(request.databases[0], name="small", settings={"shared_buffers": "1GB"})
+    databases = (small, request.databases[0])
+    made_of_two = plan(replace(request, databases=tuple(databases[i] for i in order)))
+    found = verdict(with_risk(made_of_two, meets_policy=True))
+    assert found.answer is Answer.DO_IT
+    best = max(
+        (gain for gain in made_of_two.gains if gain.is_chosen and gain.backing_kind != "base"),
+        key=lambda gain: gain.saving_ns_per_operation.likely,
+    )
+    assert found.reason.startswith(f"{best.instance}: ")
+    assert found.reason in found.gains

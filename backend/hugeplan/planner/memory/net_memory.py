@@ -30,11 +30,14 @@ def net_memory(
     instances: Sequence[InstancePlan],
     smaller: Sequence[Demand] = (),
     databases: Sequence[DatabaseInstance] = (),
+    *,
+    tables_now_bytes: int | None = None,
 ) -> NetMemory:
     """Locked, idle and returned bytes. ``net_bytes`` = returned - idle; above zero the reservation pays for itself.
 
     ``smaller``: mappings that instances have on smaller huge pages beside their own size; their pages count as used.
     ``databases``: the instances as described, whose measured page tables bound what comes back.
+    ``tables_now_bytes``: all page tables of the node, the bound of what its running servers have together.
     HVO's part is None when it is unknown whether HVO is on, and is then left out of the net.
     """
     locked = sum(pool.pages * pool.page_bytes for pool in pools)
@@ -44,12 +47,14 @@ def net_memory(
     room = node.mem_total_bytes - sum(plan.demand.segment_bytes for plan in instances)
     described = {database.name: database for database in databases}
     pooled = [plan for plan in instances if plan.page_bytes]
-    base = sum(
-        base_tables_bytes(plan.page_tables_base_bytes, described[plan.name])
-        if plan.name in described
-        else plan.page_tables_base_bytes
-        for plan in pooled
-    )
+    running = modelled = 0
+    for plan in pooled:
+        instance = described.get(plan.name)
+        if instance is None or instance.page_tables_now_bytes is None:
+            modelled += plan.page_tables_base_bytes
+        else:
+            running += base_tables_bytes(plan.page_tables_base_bytes, instance)
+    base = modelled + (running if tables_now_bytes is None else min(running, tables_now_bytes))
     tables = returned_tables_bytes(base, sum(plan.page_tables_huge_bytes for plan in pooled), room)
     measured = any(database.page_tables_now_bytes is not None for database in databases)
     hvo: int | None = None

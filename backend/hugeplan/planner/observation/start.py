@@ -85,14 +85,15 @@ def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
         matched=matches.matched,
         notes=(*parts.notes, *found.notes, *matches.notes),
     )
-    request = replace(request, databases=_as_measured(request.databases, matches.matched, node))
+    tables = sample.memory.page_tables_bytes
+    request = replace(request, databases=_as_measured(request.databases, matches.matched, node, tables))
     if request.observed.include:
         request = replace(request, tenants=(*found.tenants, *request.tenants))
     return replace(request, sample=_with_instances(sample, matches.matched)), start
 
 
 def _as_measured(
-    databases: Sequence[DatabaseInstance], matched: Sequence[Match], node: NodeFacts
+    databases: Sequence[DatabaseInstance], matched: Sequence[Match], node: NodeFacts, all_tables_bytes: int | None
 ) -> tuple[DatabaseInstance, ...]:
     """Databases with what the running servers tell: how many clients work, what libraries take, page tables, walks."""
     running = {match.instance: match.database for match in matched}
@@ -111,7 +112,9 @@ def _as_measured(
         if not runs_on_base_pages(server, node.default_huge_page_bytes):
             return database
         walks = server.walks if server.walks and _is_as_large(database, server, context) else None
-        return replace(database, page_tables_now_bytes=server.page_tables_bytes, walks_now=walks)
+        # A server whose own page tables nobody read has at most all that the node has.
+        tables = all_tables_bytes if server.page_tables_bytes is None else server.page_tables_bytes
+        return replace(database, page_tables_now_bytes=tables, walks_now=walks)
 
     return tuple(told(database) for database in databases)
 

@@ -84,6 +84,30 @@ def test_tables_of_a_server_on_huge_pages_say_nothing_of_base_pages() -> None:
     assert found.instances[0].page_bytes is not None
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_servers_whose_tables_nobody_read_give_back_no_more_than_the_node_has(count: int) -> None:
+    request = running(16, None, huge=False)
+    sample = request.sample
+    assert sample is not None
+    assert sample.memory is not None
+    names = [f"db-{index}" for index in range(count)]
+    request = replace(
+        request,
+        databases=tuple(replace(request.databases[0], name=name, runs_as=name) for name in names),
+        sample=replace(
+            sample,
+            memory=replace(
+                sample.memory,
+                page_tables_bytes=150 * MIB,
+                cached_bytes=(count * 16 + 1) * GIB,
+                shmem_bytes=count * 16 * GIB,
+            ),
+            databases=tuple(replace(sample.databases[0], key=name) for name in names),
+        ),
+    )
+    assert 0 < plan(request).net_memory.returned_page_tables_bytes <= 150 * MIB
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_never_more_than_measured(seed: int) -> None:
     rng = random.Random(seed)

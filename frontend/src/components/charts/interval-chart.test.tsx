@@ -28,3 +28,34 @@ it("writes the figures beside the bars and an unknown as the word", () => {
   expect(screen.getByRole("row", { name: /^2M 20 ns\s*10 ns to 40 ns$/ })).toBeTruthy();
   expect(screen.getByRole("row", { name: /^1G unknown unknown/ })).toBeTruthy();
 });
+
+it("names a bar that Tab reaches for its hint", () => {
+  render(
+    <MantineProvider>
+      <IntervalChart
+        title="Gain"
+        nameHeader="Page size"
+        valueHeader="Saving"
+        format={(value) => `${value} ns`}
+        rows={[
+          {
+            key: "a",
+            name: "4K",
+            range: { low: 10, likely: 20, high: 40 },
+            color: "blue",
+            detail: "of 3 runs",
+          },
+          {
+            key: "b",
+            name: "2M",
+            range: { low: 30, likely: 30, high: 30 },
+            color: "violet",
+            detail: "of 1 run",
+          },
+        ]}
+      />
+    </MantineProvider>,
+  );
+  const stops = document.querySelectorAll("[tabindex='0']");
+  expect([...stops].map(({ textContent }) => textContent)).toEqual(["20 ns, 10 ns to 40 ns", "30 ns"]);
+});

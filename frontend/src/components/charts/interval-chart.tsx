@@ -64,6 +64,8 @@ export function IntervalChart({
 }: IntervalChartProps) {
   const [low, high] = intervalDomain(rows);
   const at = (value: number) => (100 * (value - low)) / (high - low);
+  const figures = (range: IntervalRange) =>
+    [format(range.likely, range), formatInterval(range)].filter(Boolean).join(", ");
   return (
     <div className={classes.box}>
       <table className={classes.chart} data-compact={compact}>
@@ -91,6 +93,8 @@ export function IntervalChart({
               <td className={classes.plot}>
                 {range ? (
                   <Hint label={detail} className={classes.hint}>
+                    {/* A bar with a hint is a tab stop, and the drawing gives it no name. */}
+                    {detail && <VisuallyHidden>{figures(range)}</VisuallyHidden>}
                     <span className={classes.track} aria-hidden="true">
                       <span className={classes.zero} style={{ left: `${at(0)}%` }} />
                       <span

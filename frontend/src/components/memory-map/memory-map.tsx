@@ -231,7 +231,7 @@ function PoolHandles({ bar, parts, drawn, box, onResize, canResize = () => true 
         style={{ left: `min(${left}, calc(100% - ${HANDLE_HALF_PX}px))` }}
         role="slider"
         tabIndex={0}
-        aria-label={`Size of the ${part.label.toLowerCase()}`}
+        aria-label={`Size of the ${part.label.charAt(0).toLowerCase() + part.label.slice(1)} on ${bar.label}`}
         aria-valuemin={0}
         aria-valuemax={bar.totalBytes}
         aria-valuenow={part.bytes}

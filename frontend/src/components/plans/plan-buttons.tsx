@@ -1,9 +1,10 @@
-import { Button, Group } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { type PlanStep, usePlanStep } from "@/api/plans";
 import { ApiError } from "@/api/problem";
 import { useMayApprove, useMayPlan } from "@/api/session";
 import type { PlanSummary } from "@/api/types";
 import { ErrorState } from "@/components/ui/states";
+import classes from "./plan-buttons.module.css";
 
 interface Step {
   step: PlanStep;
@@ -66,7 +67,7 @@ export function PlanButtons({ plan, size = "sm" }: { plan: PlanSummary; size?: "
   if (steps.length === 0) return null;
   return (
     <div>
-      <Group gap={6} justify="flex-end" wrap={size === "sm" ? "wrap" : "nowrap"}>
+      <div className={classes.steps} data-size={size}>
         {steps.map(({ step: name, label, isAside }) => (
           <Button
             key={name}
@@ -79,7 +80,7 @@ export function PlanButtons({ plan, size = "sm" }: { plan: PlanSummary; size?: "
             {label}
           </Button>
         ))}
-      </Group>
+      </div>
       {step.isError && <ErrorState error={step.error} bare />}
     </div>
   );

@@ -67,7 +67,9 @@ function Line({ plan, withNode }: { plan: PlanSummary; withNode: boolean }) {
           <Known value={plan.node_name} />
         </Table.Td>
       )}
-      <Table.Td label="What">{plan.headline}</Table.Td>
+      <Table.Td label="What" isText>
+        {plan.headline}
+      </Table.Td>
       <Table.Td label="State">
         <PlanStateBadge plan={plan} />
       </Table.Td>

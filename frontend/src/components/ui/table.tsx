@@ -72,10 +72,19 @@ function Th({ fw, w, style, ...rest }: ComponentPropsWithRef<"th"> & CellStyle) 
 interface CellLabel {
   /** The column's name, which stands above the cell where the rows of a table stack. */
   label?: string;
+  /** There it holds a sentence, and takes the whole line. */
+  isText?: boolean;
 }
 
-function Td({ fw, w, style, label, ...rest }: ComponentPropsWithRef<"td"> & CellStyle & CellLabel) {
-  return <td style={{ fontWeight: fw, width: w, ...style }} data-label={label} {...rest} />;
+function Td({ fw, w, style, label, isText, ...rest }: ComponentPropsWithRef<"td"> & CellStyle & CellLabel) {
+  return (
+    <td
+      style={{ fontWeight: fw, width: w, ...style }}
+      data-label={label}
+      data-text={isText || undefined}
+      {...rest}
+    />
+  );
 }
 
 /** A plain table with the pages' spacing and lines. */

@@ -122,7 +122,7 @@ function Group({ jobId, group, isOpen, onToggle }: GroupProps) {
         <Table.Td className="hp-num" label="Risk">
           <Risk figures={figures} nodes={group.nodes} />
         </Table.Td>
-        <Table.Td className="hp-small" label="Why">
+        <Table.Td className="hp-small" label="Why" isText>
           {figures?.reason ?? <span className="hp-dim">nothing to look at</span>}
         </Table.Td>
         <Table.Td className="hp-num" label="Files">

@@ -46,7 +46,7 @@ export function PlanNodes({ jobId, search, onClear }: PlanNodesProps) {
     <div className="hp-stale" data-stale={query.isPlaceholderData}>
       <TableScroll label="Nodes of the plan" minWidth={720}>
         <DenseValues>
-          <Table verticalSpacing={6}>
+          <Table verticalSpacing={6} stacks>
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>Node</Table.Th>
@@ -108,13 +108,13 @@ function Line({ node, jobId }: { node: FleetPlanNode; jobId: string }) {
           {node.name}
         </TextLink>
       </Table.Th>
-      <Table.Td>
+      <Table.Td label="State">
         <StateBadge
           state={LOOKS[node.severity]}
           text={node.severity === "wrong" && node.fits === false ? "Does not fit" : undefined}
         />
       </Table.Td>
-      <Table.Td className="hp-small">
+      <Table.Td label="Why" isText className="hp-small">
         {node.exceptions.slice(0, SHOWN).map((text) => (
           <div key={text}>{withoutName(text, node.name)}</div>
         ))}
@@ -124,14 +124,18 @@ function Line({ node, jobId }: { node: FleetPlanNode; jobId: string }) {
           </div>
         )}
       </Table.Td>
-      <Table.Td className="hp-num">
+      <Table.Td label="Reserved" className="hp-num">
         <Bytes value={node.locked_bytes} />
       </Table.Td>
-      <Table.Td className="hp-num">
+      <Table.Td label="Left free" className="hp-num">
         <Bytes value={node.free_bytes} />
       </Table.Td>
-      <Table.Td className="hp-num">{pages(node.missing_pages)}</Table.Td>
-      <Table.Td className="hp-num">{pages(node.idle_pages)}</Table.Td>
+      <Table.Td label="Pages missing now" className="hp-num">
+        {pages(node.missing_pages)}
+      </Table.Td>
+      <Table.Td label="Pages too many" className="hp-num">
+        {pages(node.idle_pages)}
+      </Table.Td>
       {mayPlan && (
         <Table.Td className="hp-num">
           <OpenPlan jobId={jobId} node={node} />
