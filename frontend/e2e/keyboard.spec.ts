@@ -128,18 +128,24 @@ test("a pool is made larger and smaller by the keys of a slider, and the plan fo
     await handle.press(key);
     await expect(headline).not.toHaveText(before ?? "");
     await expect(page.getByTestId("plan-pictures")).toHaveAttribute("data-stale", "false");
-    // The next key is the same handle's.
-    await expect(handle).toBeFocused();
     return pages();
   };
   const start = await pages();
   const larger = await after("ArrowRight");
   expect(larger).toBeGreaterThan(start);
+  // The next key is the same handle's.
+  await expect(handle).toBeFocused();
   expect(await after("ArrowLeft")).toBe(start);
+  await expect(handle).toBeFocused();
   expect(await after("PageUp")).toBeGreaterThan(larger);
-  const least = await after("Home");
-  expect(least).toBeLessThan(start);
-  await expect(buffers).toHaveValue("8MB");
-  expect(await after("End")).toBeGreaterThan(larger);
+  await expect(handle).toBeFocused();
+  const most = await after("End");
+  expect(most).toBeGreaterThan(larger);
   await expect(answer).not.toContainText("Does not fit");
+  await expect(handle).toBeFocused();
+  await after("Home");
+  await expect(buffers).toHaveValue("8MB");
+  // Without a pool there is no handle; the keyboard stays where it was.
+  await expect(handle).toHaveCount(0);
+  await expect(page.getByRole("group", { name: /lanned memory of/ })).toBeFocused();
 });

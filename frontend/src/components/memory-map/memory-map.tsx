@@ -1,5 +1,5 @@
 import { Skeleton } from "@mantine/core";
-import { type CSSProperties, lazy, type RefObject, Suspense, useRef, useState } from "react";
+import { type CSSProperties, lazy, type RefObject, Suspense, useCallback, useRef, useState } from "react";
 import { loadPart } from "@/api/load-part";
 import { Disclosure } from "@/components/ui/disclosure";
 import { useHint } from "@/components/ui/hint";
@@ -112,6 +112,7 @@ function Bar({ bar, parts, ghost, active, onActive, onResize, canResize }: BarPr
       className={classes.bar}
       data-ghost={ghost}
       role="group"
+      tabIndex={-1}
       aria-label={`${ghost ? "Planned memory" : "Memory"} of ${bar.label}, ${formatBytes(bar.totalBytes)}: ${summary}`}
     >
       {visible.map((part) => (
@@ -211,6 +212,13 @@ export function keyDelta(key: string, poolBytes: number, freeBytes: number, tota
 /** A handle at the upper end of each pool: dragged, or moved with the arrow keys in steps of 1/64 of the node. */
 function PoolHandles({ bar, parts, drawn, box, onResize, canResize = () => true }: PoolHandlesProps) {
   const from = useRef<number | null>(null);
+  // A pool that is emptied takes its handle with it: the bar keeps the focus, or Tab would begin at the page's start.
+  const keepsFocus = useCallback(
+    (handle: HTMLDivElement) => () => {
+      if (document.activeElement === handle) box.current?.focus();
+    },
+    [box],
+  );
   const freeBytes = parts.find(({ look }) => look === "free")?.bytes ?? 0;
   let end = 0;
   // Handles of pools that end close to each other are set apart, or one would hide the other.
@@ -227,6 +235,7 @@ function PoolHandles({ bar, parts, drawn, box, onResize, canResize = () => true 
     return (
       <div
         key={part.key}
+        ref={keepsFocus}
         className={classes.handle}
         style={{ left: `min(${left}, calc(100% - ${HANDLE_HALF_PX}px))` }}
         role="slider"

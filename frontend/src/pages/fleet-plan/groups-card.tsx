@@ -110,13 +110,13 @@ function Group({ jobId, group, isOpen, onToggle }: GroupProps) {
             <strong>{formatCount(group.nodes)} ×</strong> {shortMachineType(group.machine_type)}
           </button>
         </Table.Th>
-        <Table.Td className="hp-num" label="Pages each, now and planned">
+        <Table.Td className="hp-num" label="Pages each, now and planned" isText>
           <Sizes group={group} />
         </Table.Td>
         <Table.Td className="hp-num" label="Given back each">
           <Returned bytes={figures?.returned_bytes} />
         </Table.Td>
-        <Table.Td label="Verdict">
+        <Table.Td label="Verdict" isText>
           <Answers group={group} />
         </Table.Td>
         <Table.Td className="hp-num" label="Risk">
