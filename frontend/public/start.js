@@ -13,6 +13,21 @@
   document.documentElement.setAttribute("data-mantine-color-scheme", dark ? "dark" : "light");
 })();
 
+// Paper is white: what is printed from a dark page has the light page's colours.
+(() => {
+  const scheme = "data-mantine-color-scheme";
+  const root = document.documentElement;
+  let onScreen = null;
+  window.addEventListener("beforeprint", () => {
+    onScreen = root.getAttribute(scheme);
+    root.setAttribute(scheme, "light");
+  });
+  window.addEventListener("afterprint", () => {
+    if (onScreen !== null) root.setAttribute(scheme, onScreen);
+    onScreen = null;
+  });
+})();
+
 // The answers that the page asks for first travel while its scripts do. `src/api/early.ts` hands them over.
 (() => {
   const { pathname } = window.location;
