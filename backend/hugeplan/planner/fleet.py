@@ -146,10 +146,10 @@ class _Answer:
         sample = None if request.sample is None else replace(request.sample, taken_at_seconds=0.0)
         self._found = plan_node(replace(request, node=replace(request.node, name=_A_NODE), sample=sample))
         findings = () if self._found.plan is None else self._found.plan.findings
-        self._named: list[tuple[int, dict[str, Any], list[str]]] = []
+        self._named: list[tuple[int, dict[str, Any], list[tuple[str, str]]]] = []
         for index, finding in enumerate(findings):
             values = {field.name: getattr(finding, field.name) for field in fields(finding)}
-            named = [name for name in _TEXTS_OF_FINDING if _A_NODE in (values[name] or "")]
+            named = [(at, value) for at, value in values.items() if isinstance(value, str) and _A_NODE in value]
             if named:
                 self._named.append((index, values, named))
 
@@ -160,7 +160,10 @@ class _Answer:
             return replace(self._found, request=request, why_not=(self._found.why_not or "").replace(_A_NODE, name))
         findings = list(found.findings)
         for index, values, named in self._named:
-            findings[index] = Finding(**{**values, **{field: values[field].replace(_A_NODE, name) for field in named}})
+            own_values = values.copy()
+            for at, text in named:
+                own_values[at] = text.replace(_A_NODE, name)
+            findings[index] = Finding(**own_values)
         now = found.now
         if now is not None and request.sample is not None:
             now = replace(now, taken_at_seconds=request.sample.taken_at_seconds)
@@ -172,9 +175,6 @@ class _Answer:
             now=now,
         )
         return replace(self._found, request=request, plan=own)
-
-
-_TEXTS_OF_FINDING: Final = ("subject", "title", "reason", "fix")
 
 
 def _difference(found: Plan, request: PlanRequest) -> tuple[int | None, int | None]:
