@@ -7,6 +7,7 @@ import http
 import http.client
 import json
 import os
+import ssl
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -98,6 +99,8 @@ class Sender:
                 response = self._connection.post(path, body, headers)
         except (http.client.HTTPException, OSError, ValueError) as error:
             reason = printable(str(error)) or type(error).__name__
+            if isinstance(error, ssl.SSLCertVerificationError):
+                reason += "; certificates of a CA of your own are named by --ca-file (HUGEPLAN_AGENT_CA_FILE)"
             return Answer(Outcome.UNAVAILABLE, f"{self.server} cannot be reached: {reason}")
         return self._answer(response)
 

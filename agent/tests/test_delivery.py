@@ -218,6 +218,7 @@ def test_a_server_is_believed_only_with_a_certificate_that_is_trusted(spool: Spo
             done = deliver(spool, stranger.send_report)
         assert done.stopped_by is not None
         assert "CERTIFICATE_VERIFY_FAILED" in done.stopped_by.detail
+        assert "--ca-file" in done.stopped_by.detail
         assert server.attempts == [], "neither the token nor the report went out"
         with Sender(server.url, "secret", 5, str(certificate)) as sender:
             assert deliver(spool, sender.send_report).is_complete

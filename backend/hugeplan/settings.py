@@ -336,7 +336,10 @@ class Settings(BaseSettings):
         except (ArgumentError, ValueError):  # a port that is no number; its text may be the password
             is_right = False
         if not is_right:
-            raise ValueError("a URL such as postgresql://user:password@host/database")
+            raise ValueError(
+                "a URL such as postgresql://user:password@host/database, with @ : / # ? and % in a password written as"
+                " %40 %3A %2F %23 %3F and %25"
+            )
         return value
 
     @field_validator("bootstrap_enrolment_token")
@@ -366,8 +369,10 @@ class Settings(BaseSettings):
         return self.public_url or f"http://{self.host}:{self.port}"
 
     def is_cookie_secure(self) -> bool:
-        """Whether the session cookie is for TLS only: as configured, else off loopback."""
-        return not is_loopback(self.host) if self.cookie_secure is None else self.cookie_secure
+        """Whether the session cookie is for TLS only: as configured, else off loopback and where browsers use https."""
+        if self.cookie_secure is not None:
+            return self.cookie_secure
+        return not is_loopback(self.host) or (self.public_url or "").startswith("https://")
 
     def model_post_init(self, _: object, /) -> None:
         """Remember the file that the database URL is from, if it is from one."""

@@ -165,8 +165,8 @@ def _not_recognised(
     if doubts:
         reason = "; ".join(doubts)
         detail = (
-            f"This machine has enrolled before, and {reason}. Send its own agent token as current_token, or let an"
-            " administrator approve it: hugeplan enrolment list. A clone needs a machine id of its own."
+            f"This machine has enrolled before, and {reason}. Enrol with its own agent token (current_token),"
+            " or let an administrator approve it: hugeplan enrolment list. A clone needs a machine id of its own."
         )
         headers = {}
     else:

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+import httpx
 import psycopg
 
 from hugeplan.api.ui import ui_dir
 from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate, server_release
+from hugeplan.planner.printable import printable
 from hugeplan.settings import Settings, is_loopback
 
 MAX_CLOCK_SECONDS = 5.0
+ANSWER_SECONDS = 2.0
 LEAST_FREE_BYTES = 1024**3
 SOON_DAYS = 14
 _Connection = psycopg.Connection[tuple[object, ...]]
@@ -52,6 +55,21 @@ def check_exposure(settings: Settings) -> Iterator[Result]:
         yield Result("attention", "Anybody may read /metrics (HUGEPLAN_METRICS_PUBLIC).")
     if settings.oidc_issuer is not None and not settings.oidc_role_map:
         yield Result("attention", "No group has a role (HUGEPLAN_OIDC_ROLE_MAP), so nobody can log in by the provider.")
+
+
+def check_answer(settings: Settings) -> Iterator[Result]:
+    """Whether the service answers where it is to listen."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - asked, not bound
+    address = f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+    try:
+        status = httpx.get(f"{address}/healthz", timeout=ANSWER_SECONDS, trust_env=False).status_code
+        yield Result("ok" if status == 200 else "attention", f"{address} answers with status {status}.")
+    except httpx.HTTPError as error:
+        yield Result(
+            "attention",
+            f"Nothing answers at {address} ({error}). A service that was just started takes some seconds; one that"
+            " cannot start says why: journalctl --unit hugeplan-server --lines 20",
+        )
 
 
 def check_files(settings: Settings) -> Iterator[Result]:
@@ -138,10 +156,17 @@ def check_tokens(_: Settings, connection: _Connection) -> Iterator[Result]:
             "attention", "No usable administrator's token. Run: hugeplan token create --role admin --name NAME"
         )
     soon = connection.execute(
-        f"SELECT count(*) FROM tokens WHERE {usable} AND expires_at < now() + make_interval(days => {SOON_DAYS})"  # noqa: S608
-    ).fetchone()
-    if soon is not None and soon[0]:
-        yield Result("attention", f"{soon[0]} tokens end within {SOON_DAYS} days; rotate them.")
+        f"SELECT name, id FROM tokens WHERE {usable} AND role <> 'enrolment'"  # noqa: S608 - enrolment is meant to end
+        f" AND expires_at < now() + make_interval(days => {SOON_DAYS}) ORDER BY expires_at"
+    ).fetchall()
+    if soon:
+        name, first = soon[0]
+        others = f" and {len(soon) - 1} more" if len(soon) > 1 else ""
+        yield Result(
+            "attention",
+            f"The token {printable(str(name))}{others} will end within {SOON_DAYS} days."
+            f" Run: hugeplan token rotate {first}",
+        )
 
 
 def check_partitions(_: Settings, connection: _Connection) -> Iterator[Result]:
@@ -156,7 +181,7 @@ def check_partitions(_: Settings, connection: _Connection) -> Iterator[Result]:
     )
 
 
-FILE_CHECKS: tuple[Callable[[Settings], Iterator[Result]], ...] = (check_exposure, check_files)
+FILE_CHECKS: tuple[Callable[[Settings], Iterator[Result]], ...] = (check_exposure, check_answer, check_files)
 DATABASE_CHECKS: tuple[Callable[[Settings, _Connection], Iterator[Result]], ...] = (
     check_migrations,
     check_role,

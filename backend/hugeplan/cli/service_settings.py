@@ -39,10 +39,7 @@ def load_settings(**given: Any) -> Settings:
     try:
         return Settings(**given)
     except OSError as error:
-        raise InputError(
-            f"{SECRETS_DIR_VARIABLE}: {error.filename} cannot be read: {error.strerror}; it must be readable for the"
-            f" user {os.geteuid()}: chown {os.geteuid()} {error.filename}"
-        ) from error
+        raise InputError(_unreadable(error)) from error
     except SettingsError as error:
         raise InputError(_unread(error, secrets_dir)) from error
     except ValidationError as error:
@@ -60,12 +57,21 @@ def _unread(error: SettingsError, secrets_dir: str | None) -> str:
     """What is wrong with a value whose text could not even be read: no UTF-8, or no JSON where that is expected."""
     found = re.search(r'field "(\w+)"', str(error))
     name = found[1] if found else ""
+    if isinstance(error.__cause__, OSError):
+        return _unreadable(error.__cause__)
     if isinstance(error.__cause__, UnicodeDecodeError):
         file = Path(secrets_dir or "") / _variable(name).lower()
         return f"{_variable(name)}: the file {file} is not UTF-8 text; write the bare value into it, with an editor"
     value = os.environ.get(_variable(name))
     shown = "" if value is None or _is_secret(name) else f" is {_short(value)}:"
     return f"{_variable(name)}{shown} expected JSON{_example(name)}"
+
+
+def _unreadable(error: OSError) -> str:
+    return (
+        f"{Path(error.filename).name.upper()}: {error.filename} cannot be read: {error.strerror}; the user"
+        f" {os.geteuid()} must be able to: chgrp {os.getegid()} {error.filename} && chmod 640 {error.filename}"
+    )
 
 
 def _variable(name: str) -> str:

@@ -451,10 +451,14 @@ async def verify_plan(session: ReadSession, plan_id: UUID) -> PlanVerification:
 
 
 async def put_in_force_if_verified(session: WriteSession, plan_id: UUID, *, by: str) -> PlanVerification:
-    """Verify a saved plan, and put it in force on its node when the newest report says that it is."""
+    """Verify a saved plan, and put it in force on its node when the newest report says that it is.
+
+    ConflictError where nobody approved it: what stands on a node is no approval.
+    """
     found = await verify_plan(session, plan_id)
     if found.outcome == "in_force":
-        await edits.set_plan_in_force(session, found.node_id, PlanInForceWrite(plan_id=plan_id, source="verify"), by=by)
+        body = PlanInForceWrite(plan_id=plan_id, source="verify")
+        await edits.set_approved_plan_in_force(session, found.node_id, body, by=by)
         await _keep_outcome(session, found)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,31 @@ def sentence_about(setting: str) -> str | None:
     except InputError as error:
         said = str(error)
         assert f"HUGEPLAN_{setting.upper()}" in said, said
-        assert "expected" in said or "is not UTF-8 text" in said, said
+        assert "expected" in said or "is not UTF-8 text" in said or "cannot be read" in said, said
         assert "\n" not in said
         assert len(said) < 500, said[:500]
         return said
     return None
+
+
+@contextmanager
+def as_somebody_else(folder: Path) -> Iterator[None]:
+    """As a user who may enter the folder and read none of its files. Root only; else the files are closed instead."""
+    files = [file for file in folder.iterdir() if file.is_file()]
+    for file in files:
+        file.chmod(0o000)
+    for each in (folder, *folder.parents[:2]):
+        each.chmod(each.stat().st_mode | 0o055)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        for file in files:
+            file.chmod(0o600)
 
 
 @pytest.mark.parametrize("setting", Settings.model_fields)
@@ -61,6 +82,11 @@ def test_a_secret_file_may_hold_anything(setting: str, monkeypatch: pytest.Monke
     said = sentence_about(setting)
     assert said is not None
     assert f"the file {file} is not UTF-8 text" in said
+    with as_somebody_else(tmp_path):
+        said = sentence_about(setting)
+    assert said is not None
+    assert f"{file} cannot be read: Permission denied" in said
+    assert f"chmod 640 {file}" in said
     file.unlink()
     file.mkdir()
     said = sentence_about(setting)

@@ -69,6 +69,9 @@ class TestCookies:
         ("host", "configured", "expected"),
         [
             ("127.0.0.1", None, False),
+            ("127.0.0.1 behind https", None, True),
+            ("127.0.0.1 behind http", None, False),
+            ("127.0.0.1 behind https", False, False),
             ("::1", None, False),
             ("0.0.0.0", None, True),  # noqa: S104 - not bound
             ("db.example", None, True),
@@ -79,7 +82,13 @@ class TestCookies:
     async def test_secure_by_default_off_loopback(
         self, settings: Settings, service: Service, host: str, configured: bool | None, expected: bool
     ) -> None:
-        app = create_app(settings.model_copy(update={"host": host, "cookie_secure": configured}))
+        host, _, scheme = host.partition(" behind ")
+        changed = {
+            "host": host,
+            "cookie_secure": configured,
+            "public_url": f"{scheme}://plan.example" if scheme else None,
+        }
+        app = create_app(settings.model_copy(update=changed))
         token = await service.token(Role.VIEWER)
         answer = await Service(app).client().post("/api/v1/session", json={"token": token})
         assert ("Secure" in answer.headers["set-cookie"]) is expected

@@ -8,7 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+import pytest
 from conftest import REPOSITORY
+
+from hugeplan.scenarios import saved_plans
+from hugeplan.scenarios.schemas import PlanVerification
 
 EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
 LABEL = "hugeplan.dev/plan"
@@ -26,7 +30,7 @@ def example(*, missing_pages: int = 0, **changes: Any) -> dict[str, Any]:
 
 
 async def node_with_plan(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -> tuple[str, str]:
-    """Ids of a node and of an approved plan for it."""
+    """Ids of a node and of a plan for it, a draft."""
     posted = await agent.post("/api/v1/reports", json=example())
     assert posted.status_code == 201, posted.text
     node_id = posted.json()["node_id"]
@@ -122,10 +126,31 @@ async def test_a_label_puts_a_plan_in_force(agent: httpx.AsyncClient, planner: h
     assert kept["pools"]
 
 
+async def test_verifying_is_no_approval(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands on the node already is said to be the plan, and still nobody said yes to it."""
+    node_id, plan_id = await node_with_plan(agent, planner)
+    verify_plan = saved_plans.verify_plan
+
+    async def it_stands(*given: Any) -> PlanVerification:
+        return (await verify_plan(*given)).model_copy(update={"outcome": "in_force"})
+
+    monkeypatch.setattr(saved_plans, "verify_plan", it_stands)
+    found = await planner.post(f"/api/v1/plans/{plan_id}/verification")
+    assert found.status_code == 409, found.text
+    assert "Nobody approved this plan" in found.json()["detail"]
+    assert await in_force(planner, node_id) is None
+    await approve(admin, plan_id)
+    assert (await planner.post(f"/api/v1/plans/{plan_id}/verification")).status_code == 200
+    assert (await in_force(planner, node_id))["source"] == "verify"
+
+
 async def test_verifying_puts_a_plan_in_force_only_when_it_is(
-    agent: httpx.AsyncClient, planner: httpx.AsyncClient
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient
 ) -> None:
     node_id, plan_id = await node_with_plan(agent, planner)
+    await approve(admin, plan_id)
     found = await planner.post(f"/api/v1/plans/{plan_id}/verification")
     assert found.status_code == 200, found.text
     kept = await in_force(planner, node_id)
