@@ -225,7 +225,7 @@ class Settings(BaseSettings):
         bool | None,
         Field(
             description="Mark the session cookie Secure, so that browsers send it over TLS only."
-            " By default it is unless `HUGEPLAN_HOST` is a loopback address."
+            " By default it is unless `HUGEPLAN_HOST` is a loopback address and `HUGEPLAN_PUBLIC_URL` no https."
         ),
     ] = None
     public_url: Annotated[
