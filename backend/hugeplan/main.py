@@ -24,6 +24,7 @@ from hugeplan.api import docs, health, openapi, problems, ui
 from hugeplan.api.allow import Methods
 from hugeplan.api.background import Supervisor
 from hugeplan.api.body import BodyLimits
+from hugeplan.api.dependencies import give_back
 from hugeplan.api.forwarded import Proxies
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.middleware import Refusals, RequestContext
@@ -190,7 +191,7 @@ def create_app(settings: Settings) -> Application:
 
     for router in ROUTERS:
         app.include_router(router, prefix=openapi.API_PREFIX)
-    guards = [] if settings.metrics_public else [Depends(require_viewer)]
+    guards = [] if settings.metrics_public else [Depends(require_viewer), Depends(give_back, scope="function")]
     app.add_api_route("/metrics", render_metrics, dependencies=guards, include_in_schema=False)
     openapi.install(app, {"ReportDocument": Report})
     problems.install(app)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
 import pytest
 from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
+from sqlalchemy import event
 from support.service import Service
 
 from hugeplan import embedded
@@ -84,8 +87,29 @@ def settings(worker_database: str, tmp_path_factory: pytest.TempPathFactory) -> 
 async def application(settings: Settings) -> AsyncIterator[FastAPI]:
     """The application, with its background work running. Built once: tests differ in rows, not in wiring."""
     app = create_app(settings)
+    _refuse_second_connections(app)
     async with app.router.lifespan_context(app):
         yield app
+
+
+def _refuse_second_connections(app: FastAPI) -> None:
+    """Fail who takes a connection of the pool while it holds one: as many of those at once wait for each other."""
+    pool = app.state.database.engine.sync_engine.pool
+    holders: set[int] = set()
+
+    @event.listens_for(pool, "checkout")
+    def note(_connection: Any, record: Any, _proxy: Any) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            return
+        if id(task) in holders:
+            raise AssertionError(f"{task.get_name()} takes a second database connection while it holds one")
+        record.info["holder"] = id(task)
+        holders.add(id(task))
+
+    @event.listens_for(pool, "checkin")
+    def forget(_connection: Any, record: Any) -> None:
+        holders.discard(record.info.pop("holder", None))
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from hugeplan.access.schemas import (
 )
 from hugeplan.access.service import Actor, hash_secret, mint
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import EnrolmentRequestRow, Machine
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError
@@ -71,7 +72,7 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
     A clone, whose hardware differs from every machine known under the id, is another machine.
     """
     now = datetime.now(UTC)
-    await repository.lock_machine(session, body.machine_id)
+    await lock_one(session, LockOfOne.MACHINE, body.machine_id)
     was_known = await repository.is_machine_known(session, body.machine_id)
     hints = _hints_of(body, now)
     known = await repository.machines_with(session, body.machine_id)
@@ -187,7 +188,12 @@ def _not_recognised(
 async def keep_asking(
     session: WriteSession, actor: Actor, body: EnrolmentRequest, asked: Asking, address: str | None
 ) -> None:
-    """Keep a request that was not granted, so that an administrator sees it."""
+    """Keep a request that was not granted, so that an administrator sees it. What the session wrote before is undone.
+
+    In its own connection: who waits for a second one while it holds the first keeps others from both.
+    """
+    await session.rollback()
+    await lock_one(session, LockOfOne.MACHINE, body.machine_id)
     now = datetime.now(UTC)
     row = EnrolmentRequestRow(
         id=uuid.uuid4(),
@@ -203,6 +209,7 @@ async def keep_asking(
         last_asked_at=now,
     )
     await asking.keep(session, row)
+    await session.commit()
 
 
 async def list_pending(session: ReadSession, *, limit: int, cursor: str | None) -> Page[PendingEnrolment]:

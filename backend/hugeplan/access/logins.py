@@ -173,9 +173,9 @@ async def open_for(session: WriteSession, row: Token, browser: Browser, login: L
         address=browser.address,
         user_agent=(browser.user_agent or "")[:MAX_USER_AGENT].replace("\0", "") or None,
     )
+    await repository.touch(session, row.id, now)  # first: it locks the token, so that one login counts after the other
     await repository.end_oldest_sessions(session, row.id, SESSIONS_PER_TOKEN - 1)
     await repository.add_session(session, opened)
-    await repository.touch(session, row.id, now)
     actor = actor_of(row, expires_at, opened.id, csrf_token_of(secret))
     return OpenedSession(secret, describe(actor), actor)
 

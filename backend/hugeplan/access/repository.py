@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, text, tuple_, update
+from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
-from hugeplan.db.locks import MACHINE_SEED
 from hugeplan.db.models import BrowserSession, EnrolmentApproval, LoginLink, Machine, OidcLogin, Token
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -52,9 +51,27 @@ async def usable_sessions(
     return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
 
 
+async def tokens_of(session: ReadSession, token_ids: Collection[UUID]) -> Sequence[Token]:
+    """Tokens by their ids, the newest first."""
+    statement = select(Token).where(Token.id.in_(token_ids)).order_by(Token.created_at.desc(), Token.id)
+    return (await session.scalars(statement)).all()
+
+
+async def lock_line(session: WriteSession, token_id: UUID) -> set[UUID]:
+    """A token and all that came of it by rotation, locked; empty where there is no such token."""
+    line = select(Token.id).where(Token.id == token_id).cte(recursive=True)
+    line = line.union(select(Token.id).join(line, Token.replaces == line.c.id))
+    statement = select(Token.id).where(Token.id.in_(select(line.c.id))).order_by(Token.created_at).with_for_update()
+    before, found = None, set[UUID]()
+    while found != before:  # one that was rotated while its lock was waited for has a successor more
+        before, found = found, set((await session.scalars(statement)).all())
+    return found
+
+
 async def usable_token(session: ReadSession, token_id: UUID, now: datetime) -> Token | None:
     """The usable token with this id."""
-    token: Token | None = await session.scalar(select(Token).where(Token.id == token_id, _usable(now)))
+    statement = select(Token).where(Token.id == token_id, _usable(now))
+    token: Token | None = await session.scalar(statement.execution_options(populate_existing=True))
     return token
 
 
@@ -180,11 +197,11 @@ async def delete_session(session: WriteSession, session_id: UUID) -> None:
     await session.execute(delete(BrowserSession).where(BrowserSession.id == session_id))
 
 
-async def revoke(session: WriteSession, token_id: UUID, now: datetime) -> bool:
-    """Revoke a token and end its sessions. False when there is no such usable token."""
-    await session.execute(delete(BrowserSession).where(BrowserSession.token_id == token_id))
-    statement = update(Token).where(Token.id == token_id, Token.revoked_at.is_(None)).values(revoked_at=now)
-    return (await session.scalar(statement.returning(Token.id))) is not None
+async def revoke(session: WriteSession, token_ids: Collection[UUID], now: datetime) -> set[UUID]:
+    """Revoke tokens and end their sessions; those that were not revoked before."""
+    await session.execute(delete(BrowserSession).where(BrowserSession.token_id.in_(token_ids)))
+    statement = update(Token).where(Token.id.in_(token_ids), Token.revoked_at.is_(None)).values(revoked_at=now)
+    return set((await session.scalars(statement.returning(Token.id))).all())
 
 
 async def revoke_agents_of(session: WriteSession, machine_id: str, now: datetime) -> None:
@@ -214,12 +231,6 @@ async def machines_of_named(session: ReadSession, name: str, role: str) -> Seque
     """The machines that usable tokens with this name and role are bound to."""
     statement = select(Token.machine_id).where(Token.name == name, Token.role == role, Token.revoked_at.is_(None))
     return [machine_id for machine_id in await session.scalars(statement) if machine_id is not None]
-
-
-async def lock_machine(session: WriteSession, machine_id: str) -> None:
-    """Let those who speak for one machine for the first time do it one after the other."""
-    lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:id, :seed))")
-    await session.execute(lock, {"id": machine_id, "seed": MACHINE_SEED})
 
 
 async def is_machine_known(session: ReadSession, machine_id: str) -> bool:

@@ -35,7 +35,6 @@ from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, W
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.api.schemas import Moment
-from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 
 router = APIRouter(tags=["access"], route_class=GatedRoute)
@@ -238,13 +237,11 @@ async def enrolments_create(
 ) -> TokenCreated:
     """Mint the agent token of one machine. A machine that is known must prove or show that it is the known one."""
     silence = timedelta(seconds=settings.reenrolment_silence_seconds)
-    database: Database = request.app.state.database
     try:
         enrolled = await enrolments.enrol(session, actor, body, silence)
     except enrolments.NotRecognisedError as error:
-        # The request's own transaction ends without a trace; that somebody asked is to stay.
-        async with database.write() as another:
-            await enrolments.keep_asking(another, actor, body, error.asking, client_address(request))
+        # The request's own change ends without a trace; that somebody asked is to stay.
+        await enrolments.keep_asking(session, actor, body, error.asking, client_address(request))
         raise
     made = enrolled.token
     audit.note(request, kind="machine", subject=made.machine_id, token_id=str(made.id), how=enrolled.how)

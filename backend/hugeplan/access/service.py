@@ -17,10 +17,18 @@ from uuid import UUID
 from hugeplan.access import machines, repository
 from hugeplan.access.schemas import EnrolmentLimits, Role, Session, Token, TokenCreate, TokenCreated, TokenRevoked
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
+from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import Machine
 from hugeplan.db.models import Token as TokenRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import FieldProblem, ForbiddenError, NotFoundError, UnauthenticatedError, invalid_input
+from hugeplan.errors import (
+    ConflictError,
+    FieldProblem,
+    ForbiddenError,
+    NotFoundError,
+    UnauthenticatedError,
+    invalid_input,
+)
 
 TOKEN_PREFIX = "hp_"  # noqa: S105 - a prefix, so that a leaked token is recognised by scanners
 FRESH_LOGIN = timedelta(minutes=15)
@@ -238,8 +246,9 @@ async def list_tokens(session: ReadSession, *, include_revoked: bool, limit: int
 
 
 async def revoke_token(session: WriteSession, token_id: UUID) -> TokenRevoked:
-    """Revoke a credential."""
-    if not await repository.revoke(session, token_id, datetime.now(UTC)):
+    """Revoke a credential, and all that came of it by rotation: whoever had its secret may have rotated it."""
+    line = await repository.lock_line(session, token_id)
+    if token_id not in await repository.revoke(session, line, datetime.now(UTC)):
         raise NotFoundError(f"There is no usable token {token_id}.")
     return TokenRevoked(id=token_id, status="revoked")
 
@@ -249,15 +258,26 @@ async def rotate_token(
 ) -> TokenCreated:
     """A new secret with the same rights. The old one stays good for the overlap, so that nothing is interrupted.
 
+    A token has one successor. Whose answer was lost rotates again, which revokes the former successor; ConflictError
+    where that one has reported or logged in.
     The new one lives as long as the old one did, but no longer than ``actor`` may make one. An agent's own renewal is
     its way to go on reporting and buys it nothing else. ``actor`` None: a command on the server.
     """
+    came_of_it = await repository.lock_line(session, token_id) - {token_id}
     now = datetime.now(UTC)
     old = await repository.usable_token(session, token_id, now)
     if old is None or old.oidc_subject is not None:
         raise NotFoundError(f"There is no usable token {token_id}.")
-    expires_in = None if old.expires_at is None else old.expires_at - old.created_at
+    former = await repository.tokens_of(session, came_of_it)
+    for one in former:
+        if one.last_used_at is not None:
+            raise ConflictError(f"This token was rotated to {one.id}, which is in use. Rotate that one.")
+    await repository.revoke(session, came_of_it, now)
     is_agents_own = actor is not None and actor.role is Role.AGENT and actor.session_id is None
+    # One that was rotated ends with its overlap: that bounds what it makes itself, and no life that another gives.
+    is_bounded = actor is not None and actor.token_id == old.id and not is_agents_own
+    like = former[0] if former and not is_bounded else old
+    expires_in = None if like.expires_at is None else like.expires_at - like.created_at
     if actor is not None and not is_agents_own:
         latest = latest_end(actor, now)
         if expires_in is None:
@@ -284,7 +304,7 @@ async def admit_machine(session: WriteSession, token_id: UUID, machine_id: str, 
     needed. A clone reports with the token that was cloned with it, and gets a node of its own.
     """
     now = datetime.now(UTC)
-    await repository.lock_machine(session, machine_id)
+    await lock_one(session, LockOfOne.MACHINE, machine_id)
     bound = await repository.bound_machine(session, token_id)
     if bound is None:
         is_known = await repository.is_machine_known(session, machine_id)

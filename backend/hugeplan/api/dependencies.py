@@ -48,6 +48,11 @@ async def get_read_session(session: _RequestSession) -> ReadSession:
     return session
 
 
+async def give_back(session: _RequestSession) -> None:
+    """Give the request's connection back, when it is known who asks: the handler waits for work with one of its own."""
+    await session.release()
+
+
 async def get_write_session(session: _RequestSession) -> WriteSession:
     """The request's session, for writing; only unsafe methods have one."""
     if not isinstance(session, WriteSession):

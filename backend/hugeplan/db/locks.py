@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from enum import IntEnum, unique
-from typing import Final
+
+from sqlalchemy import text
+
+from hugeplan.db.session import WriteSession
 
 
 @unique
@@ -17,5 +21,37 @@ class AdvisoryLock(IntEnum):
     SEALING = 4_811_252_263_005
 
 
-MACHINE_SEED: Final = 4_811_252_263
-"""Seed of the hash that makes the lock of a machine from its id: any number, so it may meet another in 2^64."""
+@unique
+class LockOfOne(IntEnum):
+    """What is done one after the other for one machine, credential or node: the seed of the hash of whose lock it is.
+
+    Any number does: a lock may meet another in 2^64.
+    """
+
+    MACHINE = 4_811_252_263
+    SCENARIOS = 4_811_252_264
+    OPEN_PLANS = 4_811_252_265
+    FLEET_PLANS = 4_811_252_266
+    TRIALS = 4_811_252_267
+
+
+async def lock_one(session: WriteSession, lock: LockOfOne, whose: object) -> None:
+    """Wait for the transaction of whoever holds this lock, and hold it until one's own ends."""
+    statement = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, :seed))")
+    await session.execute(statement, {"whose": str(whose), "seed": int(lock)})
+
+
+async def keep_within(
+    session: WriteSession, lock: LockOfOne, whose: object, require_room: Callable[[int], Awaitable[None]]
+) -> None:
+    """Refuse before any work where another one would be too many, and before the commit where there are too many.
+
+    ``require_room`` gets how many are still to come. The second time, those who add count one after the other.
+    """
+    await require_room(1)
+
+    async def again() -> None:
+        await lock_one(session, lock, whose)
+        await require_room(0)
+
+    session.before_commit.append(again)

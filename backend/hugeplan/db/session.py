@@ -6,8 +6,9 @@ ReadSession of a safe request runs in a READ ONLY transaction, which PostgreSQL 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
@@ -24,7 +25,14 @@ class ReadSession(AsyncSession):
 
 
 class WriteSession(ReadSession):
-    """A session that may also change rows."""
+    """A session that may also change rows.
+
+    ``before_commit``: what is checked in the transaction when all is written; what a check raises stores nothing.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.before_commit: list[Callable[[], Awaitable[None]]] = []
 
 
 class Database:
@@ -45,6 +53,8 @@ class Database:
         """A transaction, committed when the block ends well and rolled back when it raises."""
         async with WriteSession(self.engine, expire_on_commit=False) as session:
             yield session
+            for check in session.before_commit:
+                await check()
             await session.commit()
 
     async def dispose(self) -> None:

@@ -6,7 +6,8 @@ from typing import Final
 from uuid import UUID
 
 from hugeplan.access.service import Actor
-from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.db.locks import LockOfOne, keep_within
+from hugeplan.db.session import WriteSession
 from hugeplan.errors import ConflictError
 from hugeplan.fleet_plans import repository
 from hugeplan.settings import Settings
@@ -17,13 +18,16 @@ SHARE_OF_ONE: Final = 4
 """One credential may have a quarter of all."""
 
 
-async def require_room_to_wait(session: ReadSession, actor: Actor) -> None:
-    """ConflictError where as many fleet plans have not ended as may be."""
-    own, every = await repository.count_unfinished(session, actor.token_id)
-    if own >= WAITING_OF_ONE:
-        raise ConflictError(f"{own} fleet plans of {actor.name} have not ended, as many as may be. Wait for some.")
-    if every >= WAITING:
-        raise ConflictError(f"{every} fleet plans have not ended, as many as may be. Wait for some.")
+async def require_room_to_wait(session: WriteSession, actor: Actor) -> None:
+    """ConflictError, now or before the commit, where as many fleet plans have not ended as may be."""
+
+    async def require_room(coming: int) -> None:
+        own, every = await repository.count_unfinished(session, actor.token_id)
+        for found, whose, most in ((own, f" of {actor.name}", WAITING_OF_ONE), (every, "", WAITING)):
+            if found + coming > most:
+                raise ConflictError(f"{most} fleet plans{whose} have not ended, as many as may be. Wait for some.")
+
+    await keep_within(session, LockOfOne.FLEET_PLANS, "all", require_room)
 
 
 async def make_room(session: WriteSession, settings: Settings, author_id: UUID | None, *, for_another: bool) -> None:

@@ -20,6 +20,7 @@ from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_curs
 from hugeplan.api.preconditions import etag, require_match
 from hugeplan.api.schemas import JsonObject, fields_of
 from hugeplan.api.unread import Unread
+from hugeplan.db.locks import LockOfOne, keep_within
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import ConflictError, InvalidInputError, NotFoundError, PreconditionFailedError
@@ -308,20 +309,29 @@ async def import_yaml(
     return await _create(session, ScenarioWrite(name=body.name, node_id=body.node_id, scenario=spelled), by)
 
 
-async def require_room_for_scenario(session: ReadSession, settings: Settings) -> None:
-    """ConflictError where as many scenarios are kept as may be."""
+async def require_room_for_scenario(session: WriteSession, settings: Settings) -> None:
+    """ConflictError, now or before the commit, where as many scenarios are kept as may be."""
     most = settings.max_scenarios
-    if await repository.count_scenarios(session) >= most:
-        raise ConflictError(
-            f"{most} scenarios are kept, as many as may be (HUGEPLAN_MAX_SCENARIOS). Delete some, then save this one."
-        )
+
+    async def require_room(coming: int) -> None:
+        if await repository.count_scenarios(session) + coming > most:
+            raise ConflictError(
+                f"{most} scenarios are kept, as many as may be (HUGEPLAN_MAX_SCENARIOS). Delete some, then save this"
+                " one."
+            )
+
+    await keep_within(session, LockOfOne.SCENARIOS, "all", require_room)
 
 
-async def require_room_for_plan(session: ReadSession, settings: Settings, actor: Actor) -> None:
-    """ConflictError where somebody has kept as many plans that nobody has decided about as may be."""
+async def require_room_for_plan(session: WriteSession, settings: Settings, actor: Actor) -> None:
+    """ConflictError, now or before the commit, where somebody has as many plans that wait for a decision as may be."""
     most = settings.max_open_plans
-    if await repository.count_open_plans(session, actor.token_id) >= most:
-        raise ConflictError(
-            f"{actor.name} has {most} plans that are drafts or proposed, as many as may be (HUGEPLAN_MAX_OPEN_PLANS)."
-            " Delete some or have them approved, then keep this one."
-        )
+
+    async def require_room(coming: int) -> None:
+        if await repository.count_open_plans(session, actor.token_id) + coming > most:
+            raise ConflictError(
+                f"{actor.name} has {most} plans that are drafts or proposed, as many as may be"
+                " (HUGEPLAN_MAX_OPEN_PLANS). Delete some or have them approved, then keep this one."
+            )
+
+    await keep_within(session, LockOfOne.OPEN_PLANS, actor.token_id, require_room)

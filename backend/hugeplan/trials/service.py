@@ -17,6 +17,7 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.api.schemas import fields_of
 from hugeplan.api.unread import Unread
+from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.kept import unpack
@@ -86,6 +87,7 @@ async def store(
         "summary": document.summary | {PREDICTED: predicted},
         "document": document.document,
     }
+    await lock_one(session, LockOfOne.TRIALS, node_id)
     created = await repository.insert_trial(session, values)
     if not created and await repository.content_of(session, node_id, trial_id) != values["content_sha256"]:
         raise ConflictError(f"The node has another trial with the id {document.id}.")
