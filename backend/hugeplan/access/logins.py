@@ -107,8 +107,7 @@ async def create_login_link(session: WriteSession, token_id: UUID, maker: Actor 
         logged_in_at=(maker.logged_in_at or _LONG_AGO) if maker is not None and is_session else None,
         sessions_end_at=maker.expires_at if maker is not None and is_session else None,
     )
-    session.add(row)
-    await session.flush()
+    await repository.add(session, row)
     return made
 
 
@@ -175,7 +174,7 @@ async def open_for(session: WriteSession, row: Token, browser: Browser, login: L
     )
     await repository.touch(session, row.id, now)  # first: it locks the token, so that one login counts after the other
     await repository.end_oldest_sessions(session, row.id, SESSIONS_PER_TOKEN - 1)
-    await repository.add_session(session, opened)
+    await repository.add(session, opened)
     actor = actor_of(row, expires_at, opened.id, csrf_token_of(secret))
     return OpenedSession(secret, describe(actor), actor)
 

@@ -82,7 +82,7 @@ class Provider:
             code_verifier=verifier,
             expires_at=datetime.now(UTC) + timedelta(seconds=LOGIN_SECONDS),
         )
-        await repository.add_oidc_login(session, row)
+        await repository.add(session, row)
         query = {
             "response_type": "code",
             "client_id": self._settings.oidc_client_id,
@@ -232,7 +232,7 @@ async def row_of(session: WriteSession, person: Person) -> Token:
             created_at=datetime.now(UTC),
             oidc_subject=person.subject,
         )
-        await repository.add_token(session, row)
+        await repository.add(session, row)
     elif row.revoked_at is not None:
         raise ForbiddenError("An administrator has revoked your access.")
     row.name, row.role = person.name, person.role.value

@@ -111,9 +111,9 @@ async def has_admin(session: ReadSession, now: datetime) -> bool:
     return (await session.scalar(statement)) is not None
 
 
-async def add_token(session: WriteSession, token: Token) -> None:
-    """Store a new token."""
-    session.add(token)
+async def add(session: WriteSession, row: Token | BrowserSession | LoginLink | OidcLogin) -> None:
+    """Store a new token, session or login."""
+    session.add(row)
     await session.flush()
 
 
@@ -138,12 +138,6 @@ async def end_oldest_sessions(session: WriteSession, token_id: UUID, keep: int) 
     own = select(BrowserSession.id).where(BrowserSession.token_id == token_id)
     old = own.order_by(BrowserSession.created_at.desc(), BrowserSession.id).offset(keep)
     await session.execute(delete(BrowserSession).where(BrowserSession.id.in_(old)))
-
-
-async def add_oidc_login(session: WriteSession, row: OidcLogin) -> None:
-    """Store a login that goes to the provider."""
-    session.add(row)
-    await session.flush()
 
 
 async def use_oidc_login(session: WriteSession, state_sha256: bytes, now: datetime) -> tuple[str, str] | None:
@@ -184,12 +178,6 @@ async def end_session(session: WriteSession, session_id: UUID, *, own: UUID | No
     if own is not None:
         statement = statement.where(BrowserSession.token_id == own)
     return (await session.scalar(statement.returning(BrowserSession.id))) is not None
-
-
-async def add_session(session: WriteSession, browser_session: BrowserSession) -> None:
-    """Store a new browser session."""
-    session.add(browser_session)
-    await session.flush()
 
 
 async def delete_session(session: WriteSession, session_id: UUID) -> None:

@@ -229,7 +229,7 @@ async def mint(
         max_enrolments=limits.max_enrolments if limits else None,
         name_pattern=limits.name_pattern if limits else None,
     )
-    await repository.add_token(session, row)
+    await repository.add(session, row)
     return TokenCreated(**_token(row).model_dump(), token=chosen)
 
 
