@@ -97,8 +97,7 @@ async def read_body(request: Request, limits: BodyLimits, taken: Callable[[int],
     """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limits.max_bytes:
-        # Read to its end without keeping it: who sent this was let in, and should learn what is wrong.
-        request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES
+        _let_it_end(request)
         raise limits.too_large(declared)
     if not _has_body(request):
         return b""
@@ -143,12 +142,15 @@ async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], Non
             raise _too_slow(limits) from error
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
+        if getattr(request.state, "is_in_small_parts", False):
+            _let_it_end(request)
+            raise _in_small_parts()
         chunk: bytes = message.get("body", b"")
         received += len(chunk)
         for part in (chunk,) if unpacked is None else unpacked.parts(chunk):
             size += len(part)
             if size > limits.max_bytes:
-                request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES
+                _let_it_end(request)
                 raise limits.too_large(None)
             values.add(part)
             if taken is not None:
@@ -165,8 +167,19 @@ def _take(request: Request, taken: Callable[[int], None], count: int) -> None:
     try:
         taken(count)
     except ProblemError:
-        request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES  # who was let in should learn why
+        _let_it_end(request)
         raise
+
+
+def _let_it_end(request: Request) -> None:
+    """Have a refused body read to its end without keeping it: who was let in should learn what is wrong."""
+    if getattr(request.state, "admitted", None) is not None:
+        request.state.discard_bytes = _DISCARD_AFTER_LOGIN_BYTES
+
+
+def _in_small_parts() -> TooLargeError:
+    problem = FieldProblem(field="body", value=None, expected="parts of at least 1024 bytes")
+    return TooLargeError("The body comes in too many small parts.", [problem])
 
 
 def _too_slow(limits: BodyLimits) -> BodyTimeoutError:

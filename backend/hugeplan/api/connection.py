@@ -23,6 +23,11 @@ DISCARD_SECONDS = 2.0
 DISCARD_AFTER_LOGIN_SECONDS = 30.0
 DISCARD_BYTES = 256 * 1024
 """How much of a refused body is read and dropped, so that its sender finds the answer. More is not worth it."""
+SMALL_PARTS_BYTES = 64 * 1024
+"""How much of a body may be what tells its chunks apart, and a sixteenth of it beside. A part by itself counts for
+PART_COST_BYTES: a chunk of one byte costs as much as one of some thousands.
+"""
+PART_COST_BYTES = 32
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -60,6 +65,8 @@ class Connection(HttpToolsProtocol):
         self._is_in_head = True
         self._is_body_complete = True
         self._discarded_bytes = 0
+        self._between_bytes = self._body_bytes = 0
+        self._is_dropped = False
         self._address = ""
         self._last_cycle: object = None
 
@@ -114,6 +121,9 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Count what belongs to a head, or to a body that nobody reads any more."""
+        if self._is_dropped and not self.cycle.response_complete:
+            self.flow.pause_reading()
+            return
         if (
             not self._is_in_head
             and self.cycle is not None
@@ -123,12 +133,19 @@ class Connection(HttpToolsProtocol):
             self._discarded_bytes += len(data)
             if self._discarded_bytes > self._state("discard_bytes", DISCARD_BYTES):
                 self.transport.close()
+            if self._is_dropped or self.transport.is_closing():
                 return
         if self._is_in_head and self._is_head_too_large(data):
             self.transport.write(_TOO_LARGE)
             self.transport.close()
             return
+        if not self._is_in_head:
+            self._between_bytes += len(data) + PART_COST_BYTES
         super().data_received(data)
+        between = self._between_bytes - self._body_bytes
+        is_in_body = not self._is_in_head and not self._is_body_complete
+        if is_in_body and between > SMALL_PARTS_BYTES + self._body_bytes // 16:
+            self._drop_the_rest()
         if self._is_in_head:
             self._head_bytes += len(data)
             self._head_tail = data[-3:]
@@ -140,11 +157,28 @@ class Connection(HttpToolsProtocol):
         end = (self._head_tail + data[: MAX_HEAD_BYTES + 4]).find(b"\r\n\r\n")
         return end < 0 or self._head_bytes + end > MAX_HEAD_BYTES
 
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def _drop_the_rest(self) -> None:
+        """Parse no more of a body that is mostly what tells its parts apart; who reads it refuses it."""
+        self._is_dropped = True
+        if self.pipeline:
+            self._close()
+        elif self.cycle.response_complete:
+            self._close_after(DISCARD_SECONDS)
+        else:
+            self.cycle.scope.setdefault("state", {})["is_in_small_parts"] = True
+            self.cycle.body += b" "  # wakes who waits
+            self.cycle.message_event.set()
+
     def on_message_begin(self) -> None:
         """A head begins."""
         super().on_message_begin()
         self._is_in_head, self._is_body_complete = True, False
-        self._head_bytes = self._discarded_bytes = 0
+        self._head_bytes = self._discarded_bytes = self._between_bytes = self._body_bytes = 0
         self._head_tail = b""
         self._close_after(self.header_timeout_seconds)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, delete, func, select, tuple_, update
 from sqlalchemy.orm import defer
 
 from hugeplan.db.models import NodeRow, RunRow
@@ -35,6 +35,12 @@ async def list_runs(
     if after is not None:
         statement = statement.where(tuple_(RunRow.ordered_at, RunRow.id) < after)
     return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
+
+
+async def kept_bytes(session: ReadSession, run_ids: Sequence[UUID]) -> int:
+    """How much the documents of these runs take together, as they are kept."""
+    lengths = select(func.coalesce(func.sum(func.octet_length(RunRow.document)), 0)).where(RunRow.id.in_(run_ids))
+    return int((await session.execute(lengths)).scalar_one())
 
 
 async def get_runs(session: ReadSession, run_ids: Sequence[UUID]) -> dict[UUID, NamedRun]:

@@ -9,25 +9,25 @@ from fastapi import APIRouter, Query, Response
 
 from hugeplan.access.dependencies import Viewer
 from hugeplan.access.gated_route import GatedRoute
+from hugeplan.api.beside import json_answer
 from hugeplan.api.dependencies import Reads
-from hugeplan.api.pagination import json_response
 from hugeplan.benchmarks import service
 from hugeplan.benchmarks.schemas import RunComparison, RunDetail
 
 router = APIRouter(prefix="/runs", tags=["benchmarks"], route_class=GatedRoute)
 
 
-@router.get("/compare")
+@router.get("/compare", response_model=RunComparison)
 async def runs_compare(
     _: Viewer,
     session: Reads,
     run: Annotated[list[UUID], Query(min_length=2, max_length=20, description="Runs to compare, in this order")],
-) -> RunComparison:
+) -> Response:
     """Runs side by side: curves of the same measurement share a row."""
-    return await service.compare_runs(session, run)
+    return json_answer(await service.compare_runs(session, run))
 
 
 @router.get("/{run_id}", response_model=RunDetail)
 async def runs_get(_: Viewer, session: Reads, run_id: UUID) -> Response:
     """A run with everything it measured."""
-    return json_response(await service.get_run(session, run_id))
+    return json_answer(await service.get_run(session, run_id))

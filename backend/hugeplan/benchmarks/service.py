@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 import msgspec
@@ -13,11 +13,11 @@ from sqlalchemy import ColumnElement
 from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.api.schemas import fields_of
 from hugeplan.benchmarks import repository
-from hugeplan.benchmarks.schemas import ComparedCurve, Run, RunComparison, RunCurve, RunDetail, RunSection
+from hugeplan.benchmarks.schemas import Run, RunSection
 from hugeplan.db.models import RunRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.documents.decoding import changed, decode
-from hugeplan.documents.kept import unpack
+from hugeplan.documents.kept import unpack, unpacked_bytes
 from hugeplan.documents.tlbbench import Curve, Geometry, Scatter, TlbbenchDocument, curves_of
 from hugeplan.errors import FieldProblem, NotFoundError, invalid_input
 
@@ -26,6 +26,11 @@ _BESIDE = re.compile(r"one line in each (\w+)$")
 
 _ROWS_AT_ONCE: Final = 50
 """64 reasons of a run's sections are at most 256 kB of an agent's text."""
+
+COMPARED_BYTES: Final = 12 * 1024**2
+"""What runs side by side may have as JSON, about: twenty quick runs of a hundred kilobytes are a third of it."""
+_OBJECT_BYTES: Final = 100
+"""What a point takes as JSON beyond what its document says of it: the names of what it leaves out."""
 
 
 def beside_backing(section: str, name: str) -> str | None:
@@ -73,9 +78,10 @@ def _without_curves(document: TlbbenchDocument) -> Geometry | None:
     return None if document.geometry is None else changed(document.geometry, curves=[])
 
 
-def _curve(section: str, curve: Curve) -> RunCurve:
-    named = {"section": section, "beside_backing": beside_backing(section, curve.name)}
-    return RunCurve.model_validate(msgspec.to_builtins(curve) | named)
+def _curve(section: str, curve: Curve) -> dict[str, Any]:
+    """A RunCurve, as it is written."""
+    shown: dict[str, Any] = msgspec.structs.asdict(cast(Any, curve))
+    return shown | {"section": section, "beside_backing": beside_backing(section, curve.name)}
 
 
 async def list_runs(session: ReadSession, node_id: UUID, *, limit: int, cursor: str | None) -> Page[Run]:
@@ -110,15 +116,18 @@ async def require_run(session: ReadSession, run_id: UUID) -> repository.NamedRun
     return found
 
 
-async def get_run(session: ReadSession, run_id: UUID) -> RunDetail:
-    """A run with everything it measured. NotFoundError when there is none."""
+async def get_run(session: ReadSession, run_id: UUID) -> bytes:
+    """A RunDetail as JSON: the run with everything it measured. NotFoundError when there is none.
+
+    It is written from the document that was read: made as a model, 75,000 points would hold others up for a second.
+    """
     row, node_name, synthetic = await require_run(session, run_id)
     document = document_of(row)
     latency = document.latency
     rest = {
         "environment": document.environment,
         "geometry": _without_curves(document),
-        "curves": [],
+        "curves": [_curve(section, curve) for section, curve in curves_of(document)],
         "paired_deltas": latency.paired_deltas if latency else [],
         "pressure": latency.pressure if latency else None,
         "walks_cpu_node": latency.walks.cpu_node if latency and latency.walks else None,
@@ -126,40 +135,53 @@ async def get_run(session: ReadSession, run_id: UUID) -> RunDetail:
         "scatter": changed(document.scatter, curves=[]) if document.scatter else None,
         "scatter_loses_from_lines": loses_from_lines(document.scatter),
     }
-    detail = RunDetail.model_validate(_run(row, node_name, synthetic).model_dump() | msgspec.to_builtins(rest))
-    detail.curves = [_curve(section, curve) for section, curve in curves_of(document)]
-    return detail
+    return msgspec.json.encode(_run(row, node_name, synthetic).model_dump() | rest)
 
 
-async def compare_runs(session: ReadSession, run_ids: Sequence[UUID]) -> RunComparison:
-    """Runs side by side, in the order asked for. InvalidInputError names a run that is missing or repeated."""
+async def compare_runs(session: ReadSession, run_ids: Sequence[UUID]) -> bytes:
+    """A RunComparison as JSON: runs side by side, in the order asked for.
+
+    InvalidInputError names a run that is repeated, and how large the runs are where they are too large together.
+    """
     if len(set(run_ids)) != len(run_ids):
         raise invalid_input([FieldProblem(field="run", value=None, expected="different runs")])
+    _refuse_large(await repository.kept_bytes(session, run_ids))
     found = await repository.get_runs(session, run_ids)
     for run_id in run_ids:
         if run_id not in found:
             raise NotFoundError(f"There is no run {run_id}.")
-    documents = [document_of(found[run_id][0]) for run_id in run_ids]
-    by_key: dict[tuple[str, str, str, str, str | None], list[RunCurve | None]] = {}
+    written, documents = 0, []
+    for run_id in run_ids:
+        kept = found[run_id][0].document
+        _refuse_large(written + unpacked_bytes(kept))
+        raw = unpack(kept)
+        written += len(raw) + _OBJECT_BYTES * raw.count(b"{")
+        _refuse_large(written)
+        documents.append(decode(TlbbenchDocument, raw))
+    by_key: dict[tuple[str, str, str, str, str | None], list[dict[str, Any] | None]] = {}
     for position, document in enumerate(documents):
         for section, curve in curves_of(document):
             key = (section, curve.name, curve.x_name, curve.backing, curve.layout)
             by_key.setdefault(key, [None] * len(run_ids))[position] = _curve(section, curve)
-    return RunComparison.model_validate(
+    return msgspec.json.encode(
         {
-            "runs": [_run(*found[run_id]) for run_id in run_ids],
-            "geometries": msgspec.to_builtins([_without_curves(document) for document in documents]),
-            "pressures": msgspec.to_builtins(
-                [document.latency.pressure if document.latency else None for document in documents]
-            ),
+            "runs": [_run(*found[run_id]).model_dump() for run_id in run_ids],
+            "geometries": [_without_curves(document) for document in documents],
+            "pressures": [document.latency.pressure if document.latency else None for document in documents],
             "curves": [
-                ComparedCurve(section=section, name=name, x_name=x_name, backing=backing, layout=layout, curves=curves)
-                for (section, name, x_name, backing, layout), curves in sorted(
+                dict(zip(("section", "name", "x_name", "backing", "layout", "curves"), (*key, curves), strict=True))
+                for key, curves in sorted(
                     by_key.items(), key=lambda item: (item[0][0], item[0][1], item[0][3], item[0][4] or "")
                 )
             ],
         }
     )
+
+
+def _refuse_large(count: int) -> None:
+    if count > COMPARED_BYTES:
+        expected = f"runs of at most {COMPARED_BYTES} bytes together, as they are answered; compare fewer"
+        raise invalid_input([FieldProblem(field="run", value=f"at least {count} bytes", expected=expected)])
 
 
 async def mark_run(session: WriteSession, run_id: UUID, *, bad: bool, reason: str | None) -> tuple[UUID, Run]:

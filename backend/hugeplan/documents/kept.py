@@ -59,6 +59,11 @@ def unpack(kept: bytes) -> bytes:
     return b"".join(parts)
 
 
+def unpacked_bytes(kept: bytes) -> int:
+    """How large a document is that ``pack`` has packed, without unpacking it: gzip ends with that."""
+    return int.from_bytes(kept[-4:], "little") if kept.startswith(_GZIP_MAGIC) else len(kept)
+
+
 def _gzip(data: bytes) -> bytes:
     if _FAST is not None:
         return _FAST(data, _LEVEL, _GZIP_WBITS)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from support.reports import report, run
 
 from hugeplan.documents.decoding import decode, struct_of
-from hugeplan.documents.kept import pack, pack_around, unpack
+from hugeplan.documents.kept import pack, pack_around, unpack, unpacked_bytes
 from hugeplan.documents.report import Report
 
 WHOLE = report(run=run())
@@ -84,6 +84,7 @@ def test_msgspec_alone_accepts_nothing_that_the_model_refuses(path: tuple[Any, .
 def test_a_document_is_kept_byte_for_byte() -> None:
     for document in (b"{}", json.dumps(WHOLE, indent=3).encode(), bytes(range(32)) * 500, b""):
         assert unpack(pack(document)) == document
+        assert unpacked_bytes(pack(document)) == len(document)
     assert len(pack(json.dumps(WHOLE).encode())) < 2000
 
 

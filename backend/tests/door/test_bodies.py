@@ -116,6 +116,17 @@ class TestStrangers:
         answer = httpx.post(server.url + "/api/v1/session", content=bomb(), headers=JSON)
         assert answer.status_code == 413
 
+    def test_a_body_without_an_end_in_tiny_parts_ends(self, server: Server) -> None:
+        for credential in ([], [f"Authorization: Bearer {server.admin_token}"]):
+            for parts in (b"1\r\n \r\n" * 10_000, b"0" * 60_000, b"1;" + b"x" * 60_000 + b"\r\n \r\n"):
+                with server.connect() as connection:
+                    path = "/api/v1/session" if not credential else PREVIEW
+                    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", *credential]
+                    connection.sendall("\r\n".join([*lines, "Transfer-Encoding: chunked", "", ""]).encode())
+                    with pytest.raises((BrokenPipeError, ConnectionResetError)):
+                        for _ in range(2_000):
+                            connection.sendall(parts)
+
     def test_a_refused_upload_ends(self, server: Server) -> None:
         with server.connect() as connection:
             connection.sendall(head("POST", PREVIEW, 8 * MIB))
@@ -157,6 +168,24 @@ class TestKnownClients:
         assert answer.status == 413
         assert problem["detail"] == f"The body may have at most {4 * MIB} bytes."
         connection.close()
+
+    @pytest.mark.parametrize(
+        ("part", "number", "status"), [(1, 9_000, 201), (100, 9_000, 201), (1_500, 600, 201), (1, 200_000, 413)]
+    )
+    def test_a_body_in_many_chunks_is_read_and_one_in_tiny_ones_gets_an_answer(
+        self, server: Server, part: int, number: int, status: int
+    ) -> None:
+        text = b'{"name": "chunks", "role": "viewer"}'
+        body = b"".join(b"%x\r\n%b\r\n" % (part, b" " * part) for _ in range(number))
+        body += b"%x\r\n%b\r\n0\r\n\r\n" % (len(text), text)
+        with server.connect() as connection:
+            lines = ["POST /api/v1/tokens HTTP/1.1", "Host: x", "Content-Type: application/json"]
+            lines += [f"Authorization: Bearer {server.admin_token}", "Transfer-Encoding: chunked", "", ""]
+            connection.sendall("\r\n".join(lines).encode())
+            connection.sendall(body)
+            found, answer = answered(connection)
+        assert found == status
+        assert status == 201 or b"parts of at least 1024 bytes" in answer
 
     @pytest.mark.parametrize(
         "text",

@@ -14,7 +14,8 @@ from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
 from hugeplan.api.pagination import Page
-from hugeplan.benchmarks.service import beside_backing, loses_from_lines
+from hugeplan.benchmarks.schemas import RunComparison, RunDetail
+from hugeplan.benchmarks.service import COMPARED_BYTES, beside_backing, loses_from_lines
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.tlbbench import Scatter
 from hugeplan.fleet.reparse import reparse
@@ -403,6 +404,29 @@ class TestRuns:
         assert present[("latency", "4K")] == [True, True]
         assert present[("latency", "2M")] == [False, True]
         assert answer["pressures"] == [None, run()["latency"]["pressure"]]
+
+    async def test_runs_too_large_together_are_told_with_their_size(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        """Their points say little in their documents and much in an answer; each alone is read."""
+        points = [{"x": at} for at in range(3_000)]
+        curves = [curve("4K", 4096) | {"name": f"c{number}", "points": points} for number in range(14)]
+        large = run(latency={"status": "ok", "curves": curves})
+        ids = [
+            (await post(service, report(run=large | {"started_at": f"2026-01-0{day}T00:00:00Z"})))["run_id"]
+            for day in (1, 2, 3)
+        ]
+        answer = await viewer.get("/api/v1/runs/compare", params={"run": ids})
+        problem = assert_problem(answer, 422, "invalid-input")
+        [error] = problem["errors"]
+        assert (error["field"], str(COMPARED_BYTES) in error["expected"]) == ("run", True)
+        for run_id in ids:
+            alone = await viewer.get(f"/api/v1/runs/{run_id}")
+            assert RunDetail.model_validate_json(alone.content).model_dump(mode="json") == alone.json()
+            assert sum(len(each["points"]) for each in alone.json()["curves"]) >= 42_000
+        assert len(alone.content) * 2 < COMPARED_BYTES < len(alone.content) * 3
+        answer = await viewer.get("/api/v1/runs/compare", params={"run": ids[:2]})
+        assert RunComparison.model_validate_json(answer.content).model_dump(mode="json") == answer.json()
 
     async def test_compare_needs_two_different_known_runs(self, service: Service, viewer: httpx.AsyncClient) -> None:
         receipt = await post(service, report(run=run()))

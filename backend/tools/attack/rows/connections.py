@@ -5,11 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 
 from hugeplan.access.schemas import Role
 from tools.attack.rig import Attack, Target, WrongAnswerError, expect
 
 UNREAD = 20
+ENDLESS_BYTES = 100 << 20
+SMALL_CHUNKS = b"1\r\n \r\n" * 20_000
 
 
 def _request(running: Target, role: Role, path: str, *, receive_bytes: int | None = None) -> socket.socket:
@@ -67,6 +70,25 @@ def _wrong_bodies(running: Target) -> str:
     return expect(running.ask(Role.AGENT, "POST", "/reports", content=body, headers=headers), 422)
 
 
+def _chunks(role: Role | None, path: str, parts: bytes, running: Target) -> str:
+    """A body of chunks that never ends, for as long as anybody takes it."""
+    credential = "" if role is None else f"Authorization: Bearer {running.tokens[role]}\r\n"
+    with running.connect() as opened:
+        opened.sendall(
+            f"POST /api/v1{path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{credential}"
+            "Transfer-Encoding: chunked\r\n\r\n".encode()
+        )
+        sent, answer = 0, b""
+        with suppress(OSError):
+            while sent < ENDLESS_BYTES:
+                opened.sendall(parts)
+                sent += len(parts)
+            raise WrongAnswerError(f"{sent >> 20} MiB were taken")
+        with suppress(OSError):
+            answer = opened.recv(1024)
+        return answer[9:12].decode() or "closed"
+
+
 def _preview_left(running: Target) -> str:
     """Seventeen previews whose clients do not wait for them."""
     body = b'{"scenario": {"node": {"memory": "64GiB"}}}'
@@ -87,5 +109,21 @@ ROWS = (
     Attack("connections: a head without an end", _endless_head),
     Attack("connections: 60,000 headers", _many_headers),
     Attack("connections: a report of 130,000 objects", _wrong_bodies),
+    *(
+        Attack(
+            f"connections: small chunks to {path} of {role or 'a stranger'}", partial(_chunks, role, path, SMALL_CHUNKS)
+        )
+        for role, path in (
+            (None, "/session"),
+            (None, "/reports"),
+            (Role.AGENT, "/reports"),
+            (Role.PLANNER, "/imports/kubernetes"),
+            (Role.VIEWER, "/lint"),
+        )
+    ),
+    Attack(
+        "connections: a chunk's size of zeros without an end",
+        partial(_chunks, Role.AGENT, "/reports", b"0" * 120_000),
+    ),
     Attack("connections: 17 previews whose clients leave", _preview_left, requests=18),
 )
