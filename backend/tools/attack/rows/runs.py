@@ -14,7 +14,7 @@ from tools.attack.rows.stored import large_report
 RUNS = 11
 POINT = {"ns_min": 1.5, "ns_p50": 2.5}
 SHAPES: dict[str, tuple[int, int, dict[str, float]]] = {
-    "10 curves of 3,000 points": (10, 3_000, POINT),
+    "8 curves of 3,000 points": (8, 3_000, POINT),
     "500 curves of 70 points": (500, 70, POINT),
     "18 curves of 4,000 points without a time": (18, 4_000, {}),
 }
