@@ -36,15 +36,21 @@ def slow() -> Iterator[Target]:
             server.kill()
 
 
-@pytest.mark.parametrize("way", ["computes", "blocks", "computes beside the loop"])
+HELD_UP, COMPUTED = "held a neighbour up for", "of processor time"
+SEEN_BY = {"blocks": (HELD_UP,), "computes": (HELD_UP, COMPUTED), "computes beside the loop": (HELD_UP, COMPUTED)}
+
+
+@pytest.mark.parametrize("way", SEEN_BY)
 def test_a_service_that_holds_others_up_is_seen(slow: Target, way: str) -> None:
+    """On a busy machine a wait for who computes cannot be told from one for a processor: then its cost tells it."""
+
     def attack(_: Target) -> str:
         return expect(slow.ask(Role.VIEWER, "GET", "/slow", params={"way": way}), 200)
 
     found = judge.measure(slow, Attack(way, attack), 1)
     print(judge.HEADING, judge.line_of(found), sep="\n")
     assert found.answered == "200"
-    assert any(text.startswith("held a neighbour up for") for text in found.wrong)
+    assert any(sign in text for text in found.wrong for sign in SEEN_BY[way])
 
 
 def test_one_that_does_nothing_is_not(slow: Target) -> None:

@@ -276,10 +276,13 @@ class TestRuns:
         second = (await post(service, 1, run=run()))["run_id"]
         find = repository.good_runs
 
-        async def then_delete(session: ReadSession, node_id: UUID) -> Any:
-            found = await find(session, node_id)
+        async def delete() -> None:
             async with service.database.write() as other:
                 await other.execute(text("DELETE FROM runs WHERE id = :id"), {"id": second})
+
+        async def then_delete(session: ReadSession, node_id: UUID) -> Any:
+            found = await find(session, node_id)
+            await asyncio.create_task(delete())
             return found
 
         monkeypatch.setattr(repository, "good_runs", then_delete)
