@@ -127,11 +127,6 @@ def floor_to_multiple(size_bytes: int, unit_bytes: int) -> int:
     return size_bytes // unit_bytes * unit_bytes
 
 
-def waste_bytes(size_bytes: int, page_bytes: int, pages: int) -> int:
-    """Bytes of ``pages`` that ``size_bytes`` leaves unused."""
-    return pages * page_bytes - size_bytes
-
-
 @remembered(256)
 def page_label(page_bytes: int) -> str:
     """The short name of a page size: ``4K``, ``64K``, ``2M``, ``1G``."""

@@ -52,12 +52,11 @@ from hugeplan.planner.sentences import Doubt, headline, why_instance
 from hugeplan.planner.shortfall import missing_bytes, shortfall_of
 from hugeplan.planner.units import format_bytes
 
-_NOTHING_ASIDE = Aside()
 #: Parts of the ledger whose own history the risk uses in place of the planned amount.
 _GIVES_WAY = (LedgerKind.TENANTS, LedgerKind.PAGE_CACHE, LedgerKind.RECLAIMABLE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Chosen:
     """An instance with the candidate chosen for it, and the sentence about its pool if the planner sized it."""
 
@@ -70,12 +69,9 @@ def plan(request: PlanRequest) -> Plan:
     """The plan for one node. Raises PlannerError with the field's path for input that cannot be planned."""
     request, start = started(checked_request(request))
     inputs = choice_inputs(request, start)
-    candidates, selection, sized = decide(inputs, lambda *choice: _lacks(inputs, *choice))
-    chosen = [
-        _Chosen(instance_candidates=p, candidate=p.candidates[i], sized=sized.get(p.instance.name))
-        for p, i in zip(candidates, selection.chosen, strict=True)
-    ]
-    return _assemble(inputs, chosen, selection)
+    placing = _Placing(inputs)
+    candidates, selection, sized = decide(inputs, placing.lacks)
+    return _assemble(inputs, placing.of(candidates, selection.chosen), selection, sized)
 
 
 def _missing(inputs: ChoiceInputs, request: PlanRequest) -> int:
@@ -85,27 +81,59 @@ def _missing(inputs: ChoiceInputs, request: PlanRequest) -> int:
         changed = replace(inputs, request=request, weigh_gains=False)
     else:
         changed = choice_inputs(*started(request), weigh_gains=False)
-    candidates, selection, _ = decide(changed, lambda *choice: _lacks(changed, *choice))
-    return 0 if selection.fits else _lacks(changed, candidates, selection.chosen)
+    placing = _Placing(changed)
+    candidates, selection, _ = decide(changed, placing.lacks)
+    return 0 if selection.fits else placing.lacks(candidates, selection.chosen, Aside())
 
 
-def _lacks(
-    inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], picks: Sequence[int], aside: Aside = _NOTHING_ASIDE
-) -> int:
-    """What a choice misses in bytes once its pages are placed and everything is in the ledger.
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A choice with its pages placed: one page size per instance, their claims, and the pools.
 
-    What is bound to no NUMA node moves away from memory that is left aside on one.
+    ``claims`` are the shared ones and those of all instances, ``free`` is what they and the pools leave by NUMA node.
     """
-    chosen = [_Chosen(instance_candidates=p, candidate=p.candidates[i]) for p, i in zip(candidates, picks, strict=True)]
-    own = [instance_claims(item.instance_candidates, item.candidate, inputs.node) for item in chosen]
-    pools = _pools(inputs, *_place_all(inputs, chosen, own))
-    claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
-    free = free_under(inputs.node, claims, pools)
-    short = max(missing_bytes(free, pools, inputs.request), aside.total - sum(free.values()))
-    if not any(aside.by_node.values()):
-        return short
-    room = _room_by_node(inputs.node, pools, claims)
-    return max(short, *(size - room[numa_id] for numa_id, size in aside.by_node.items() if size))
+
+    chosen: Sequence[_Chosen]
+    own: Sequence[Claims]
+    placements: Sequence[NumaPlacement]
+    pools: tuple[PoolPlan, ...]
+    claims: Sequence[Claim]
+    free: Mapping[int, int]
+
+
+class _Placing:
+    """The choices of one plan, each placed once, however often it is asked for."""
+
+    def __init__(self, inputs: ChoiceInputs) -> None:
+        self._inputs = inputs
+        self._placed: dict[tuple[int, ...], _Placed] = {}
+
+    def lacks(self, candidates: Sequence[InstanceCandidates], picks: Sequence[int], aside: Aside) -> int:
+        """What a choice misses in bytes once its pages are placed and everything is in the ledger.
+
+        What is bound to no NUMA node moves away from memory that is left aside on one.
+        """
+        inputs, placed = self._inputs, self.of(candidates, picks)
+        free, pools = placed.free, placed.pools
+        short = max(missing_bytes(free, pools, inputs.request), aside.total - sum(free.values()))
+        if not any(aside.by_node.values()):
+            return short
+        room = _room_by_node(inputs.node, pools, placed.claims)
+        return max(short, *(size - room[numa_id] for numa_id, size in aside.by_node.items() if size))
+
+    def of(self, candidates: Sequence[InstanceCandidates], picks: Sequence[int]) -> _Placed:
+        """The choice with its pages placed. Its candidates are told apart as objects, which it keeps alive."""
+        chosen = [_Chosen(p, p.candidates[i]) for p, i in zip(candidates, picks, strict=True)]
+        key = tuple(id(item.candidate) for item in chosen)
+        if key not in self._placed:
+            inputs = self._inputs
+            own = [instance_claims(item.instance_candidates, item.candidate, inputs.node) for item in chosen]
+            claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
+            placements, besides = _place_all(inputs, chosen, claims)
+            pools = _pools(inputs, placements, besides)
+            free = free_under(inputs.node, claims, pools)
+            self._placed[key] = _Placed(chosen, own, placements, pools, claims, free)
+        return self._placed[key]
 
 
 def _pools(
@@ -118,11 +146,11 @@ def _pools(
 
 
 def _place_all(
-    inputs: ChoiceInputs, chosen: Sequence[_Chosen], own: Sequence[Claims]
+    inputs: ChoiceInputs, chosen: Sequence[_Chosen], claims: Sequence[Claim]
 ) -> tuple[list[NumaPlacement], list[NumaPlacement]]:
     """Pages of every pool instance on NUMA nodes, and its smaller huge pages: bound first, then larger pages first."""
     by_node = {numa.id: numa.mem_total_bytes for numa in inputs.node.numa}
-    for claim in (*inputs.shared.claims, *(claim for part in own for claim in part.claims)):
+    for claim in claims:
         if claim.numa_node is not None:
             by_node[claim.numa_node] -= claim.bytes
     for (numa_id, page_bytes), pages in inputs.held([c.candidate for c in chosen]).items():
@@ -168,12 +196,6 @@ def _room_by_node(node: NodeFacts, pools: Sequence[PoolPlan], claims: Iterable[C
     return room
 
 
-def _bound_room(inputs: ChoiceInputs, own: Sequence[Claims], pools: Sequence[PoolPlan]) -> dict[int, int]:
-    """What pools and all that is bound to a NUMA node leave of it for the tenants that are bound to it."""
-    claims = (*inputs.shared.claims, *(claim for part in own for claim in part.claims))
-    return _room_by_node(inputs.node, pools, (claim for claim in claims if claim.kind not in _GIVES_WAY))
-
-
 def _instance_plan(
     item: _Chosen, placement: NumaPlacement, node: NodeFacts, running: Mapping[str, str]
 ) -> InstancePlan:
@@ -206,17 +228,17 @@ def _marked(gain: Gain, candidate: Candidate) -> Gain:
     return replace(gain, is_chosen=True) if is_chosen else gain
 
 
-def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Selection) -> Plan:
+def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized: Mapping[str, SizedPool]) -> Plan:
     request, node = inputs.request, inputs.node
-    own = [instance_claims(item.instance_candidates, item.candidate, node) for item in chosen]
-    placements, besides = _place_all(inputs, chosen, own)
-    pools = _pools(inputs, placements, besides)
+    chosen = [replace(item, sized=sized.get(item.instance_candidates.instance.name)) for item in placed.chosen]
+    pools = placed.pools
     matched = () if inputs.start is None else inputs.start.matched
     running = {match.instance: match.database.key for match in matched}
     instances = tuple(
-        _instance_plan(item, placement, node, running) for item, placement in zip(chosen, placements, strict=True)
+        _instance_plan(item, placement, node, running)
+        for item, placement in zip(chosen, placed.placements, strict=True)
     )
-    ledger, cache_demands = _ledger(inputs, chosen, own, pools)
+    ledger, cache_demands = _ledger(inputs, placed)
     room_for_tenants = free_bytes(ledger) + sum_bytes(ledger, *_GIVES_WAY)
     reservations = request.reservations
     kubernetes = kubernetes_view(node, reservations, pools, inputs.reserved) if reservations.kubernetes else None
@@ -224,7 +246,8 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
         inputs.tenants,
         room_for_tenants,
         inputs.policy,
-        _bound_room(inputs, own, pools),
+        # What pools and all that is bound to a NUMA node leave of it for the tenants that are bound to it.
+        _room_by_node(node, pools, (claim for claim in placed.claims if claim.kind not in _GIVES_WAY)),
         known=inputs.start is not None and request.observed.include,
     )
     unread = sizes_not_read(request, instances)
@@ -276,7 +299,7 @@ def _assemble(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Select
         risk=verdict,
         kubernetes=kubernetes,
         assumptions=_assumptions(inputs, chosen, selection),
-        unknowns=_unknowns(inputs, own, chosen),
+        unknowns=_unknowns(inputs, placed.own, chosen),
         forecasts=forecasts([t for t in request.tenants if not _is_constant(t)], room_for_tenants),
         feasible=shortfall is None,
         fits=fit,
@@ -313,16 +336,12 @@ def _as_planned(item: _Chosen) -> DatabaseInstance:
     return replace(p.instance, settings={**p.instance.settings, **advised}, page_bytes=size)
 
 
-def _ledger(
-    inputs: ChoiceInputs, chosen: Sequence[_Chosen], own: Sequence[Claims], pools: Sequence[PoolPlan]
-) -> tuple[Ledger, Mapping[str, tuple[int, int]]]:
+def _ledger(inputs: ChoiceInputs, placed: _Placed) -> tuple[Ledger, Mapping[str, tuple[int, int]]]:
     """The ledger, and by instance the page cache (wanted, granted): granted from what is free above the margin."""
-    claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
-    by_name = sorted(chosen, key=lambda c: c.instance_candidates.instance.name)
+    claims = list(placed.claims)
+    by_name = sorted(placed.chosen, key=lambda c: c.instance_candidates.instance.name)
     cache_demands = page_cache_demands([(c.instance_candidates, c.candidate) for c in by_name])
-    # What the ledger will call free, as all of its parts sum to MemTotal.
-    free = inputs.node.mem_total_bytes - sum(claim.bytes for claim in claims)
-    free -= sum((pool.demand_pages + pool.slack_pages) * pool.page_bytes for pool in pools)
+    free = sum(placed.free.values())
     left = max(0, free - inputs.margin_bytes)
     granted: dict[str, tuple[int, int]] = {}
     for p, wanted in cache_demands:
@@ -333,7 +352,7 @@ def _ledger(
     if inputs.start is not None:
         in_cache = sum(size for _, size in granted.values())
         claims.append(reclaimable_claim(inputs.start, free - in_cache, in_cache))
-    return build_ledger(inputs.node, claims, pools), granted
+    return build_ledger(inputs.node, claims, placed.pools), granted
 
 
 def _assumptions(inputs: ChoiceInputs, chosen: Sequence[_Chosen], selection: Selection) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hugeplan.planner.choice.candidates import demand_at, instance_candidates
+from hugeplan.planner.choice.candidates import candidates_of_all, demand_at
 from hugeplan.planner.choice.pool_sizes import with_pool
 from hugeplan.planner.connection_options import connection_options
 from hugeplan.planner.demand import DemandContext, engine_named
@@ -191,7 +191,7 @@ def _largest_pool(
     best = grids
     for grid in grids:
         if grid.cost(grid.above(found)) <= room:  # more than on another page size
-            found = largest_that_fits(partial(grid.left, room), grid, most, most)
+            found = largest_that_fits(partial(grid.left, room), grid, most, room)  # it takes at least its size
             above, best = grid.above(found), [grid]
 
     def spare(buffer_pool_bytes: int) -> int:
@@ -226,6 +226,7 @@ class _Pools:
         self._page_bytes, self._engine = page_bytes, engine_named(instance.engine)
         self._context = DemandContext.of_node(request.node)
         self._numa_nodes = 1 if instance.numa_node is not None else len(request.node.numa)
+        self._steps: dict[int, int] = {}
 
     def left(self, room: int, buffer_pool_bytes: int) -> int:
         """What such a pool leaves of a room."""
@@ -261,16 +262,21 @@ class _Pools:
 
     def _step(self, buffer_pool_bytes: int) -> int:
         """The engine's step at a size; a MiB below its least pool."""
-        try:
-            return self._engine.pool_step(with_pool(self._instance, buffer_pool_bytes), self._page_bytes, self._context)
-        except PlannerError:
-            return MIB
+        found = self._steps.get(buffer_pool_bytes)
+        if found is None:
+            try:
+                sized = with_pool(self._instance, buffer_pool_bytes)
+                found = self._engine.pool_step(sized, self._page_bytes, self._context)
+            except PlannerError:
+                found = MIB
+            self._steps[buffer_pool_bytes] = found
+        return found
 
 
 def _open_sizes(request: PlanRequest, instance: DatabaseInstance) -> list[int]:
     """Page sizes that are open to an instance, the kernel's default huge page size first: it is most often the one."""
     node, context = request.node, DemandContext.of_node(request.node)
-    weighed = instance_candidates(node, instance, request.policy, context, weigh_gains=False).candidates
+    weighed = candidates_of_all(node, [instance], request.policy, context, weigh_gains=False)[0].candidates
     sizes = [c.page_bytes for c in weighed if c.obstacle is None] or [c.page_bytes for c in weighed]
     return sorted(sizes, key=lambda size: (size != node.default_huge_page_bytes, size))
 

@@ -74,4 +74,3 @@ def test_rounding_brackets_the_size(size: int, page: int) -> None:
     assert pages.floor_pages(size, page) * page <= size <= pages.ceil_pages(size, page) * page
     assert pages.ceil_pages(size, page) - pages.floor_pages(size, page) == (size % page != 0)
     assert pages.floor_to_multiple(size, page) <= size <= pages.ceil_to_multiple(size, page)
-    assert 0 <= pages.waste_bytes(size, page, pages.ceil_pages(size, page)) < page

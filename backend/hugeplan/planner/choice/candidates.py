@@ -28,19 +28,6 @@ class InstanceCandidates:
     gains: tuple[Gain, ...]
 
 
-def instance_candidates(
-    node: NodeFacts,
-    instance: DatabaseInstance,
-    policy: Policy,
-    context: DemandContext,
-    *,
-    weigh_gains: bool = True,
-) -> InstanceCandidates:
-    """All candidates of one instance. PlannerErrors name the setting or the page size that cannot be used."""
-    weighing = _weighing(node, policy, context, weigh_gains)
-    return _with_gains(weighing, [_prepared(weighing, instance)])[0]
-
-
 def candidates_of_all(
     node: NodeFacts,
     instances: Sequence[DatabaseInstance],
@@ -61,6 +48,9 @@ def candidates_of_all(
     for index, (key, instance) in enumerate(zip(keys, instances, strict=True)):
         if key in known:
             continue
+        if not weigh_gains and (found := _weighed(node, policy, context, instance)) is not None:
+            known[key] = found
+            continue
         try:
             fresh.append((key, _prepared(weighing, instance)))
         except PlannerError as error:
@@ -71,6 +61,16 @@ def candidates_of_all(
         found if (found := known[key]).instance is instance else replace(found, instance=instance)
         for key, instance in zip(keys, instances, strict=True)
     )
+
+
+def _weighed(
+    node: NodeFacts, policy: Policy, context: DemandContext, instance: DatabaseInstance
+) -> InstanceCandidates | None:
+    """The candidates without gains from those that are known with them; None where none are."""
+    found = _answers.get(Key((_weighing(node, policy, context, True), _content(instance))))
+    if found is None:
+        return None
+    return replace(found, gains=(), candidates=tuple(replace(c, gain_score=0.0) for c in found.candidates))
 
 
 class _Weighing(Key):

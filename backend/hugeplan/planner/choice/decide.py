@@ -20,7 +20,7 @@ from hugeplan.planner.memory.claims import Claims, shared_claims
 from hugeplan.planner.memory.kubernetes import NodeReserved, huge_page_cap_bytes, resolve_reservations
 from hugeplan.planner.memory.ledger import Claim
 from hugeplan.planner.memory.page_tables import instance_tables
-from hugeplan.planner.memory.pools import held_pages
+from hugeplan.planner.memory.pools import held_pages, pool_slack_pages, slack_bytes
 from hugeplan.planner.model import DatabaseInstance, LedgerKind, NodeFacts, PlanRequest, Policy
 from hugeplan.planner.observation.pools import PoolKey
 from hugeplan.planner.observation.start import PagesInUse, Start, pages_in_use
@@ -188,6 +188,8 @@ def _select(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], lack
             in_order[place] = pick
         return tuple(in_order)
 
+    # Slack goes into pages that stand and are not known to be in use: it may cost nothing.
+    certain = all(state.in_use is not None for state in inputs.in_use.pools.values())
     found = None
     for aside in _asides(inputs):
         budgets = room.less(aside.total, aside.by_node)
@@ -197,6 +199,8 @@ def _select(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], lack
             return replace(found, chosen=back(found.chosen))
         lean = [_options(inputs, p, lean=True) for p in ordered]
         for picks in best_first(lean, budgets, COUNTED_MAX, above=found.score if fits else None):
+            if certain and not _has_room(inputs.policy, lean, ordered, picks, budgets):
+                continue
             if not lacks(candidates, back(picks), aside):
                 score = sum(s.options[i].score for s, i in zip(sets, picks, strict=True))
                 return Selection(back(picks), score, fits=True, exact=True)
@@ -204,6 +208,31 @@ def _select(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], lack
             return replace(found, chosen=back(found.chosen))
     assert found is not None
     return replace(found, chosen=back(found.chosen), fits=False)
+
+
+def _has_room(
+    policy: Policy,
+    lean: Sequence[OptionSet],
+    candidates: Sequence[InstanceCandidates],
+    picks: Sequence[int],
+    budgets: Budgets,
+) -> bool:
+    """Whether the slack of a choice fits beside its options without slack, in one pool per page size: its least."""
+    slack: dict[int, int] = {}
+    uncertain = set()
+    for p, i in zip(candidates, picks, strict=True):
+        for demand in (p.candidates[i].demand, *p.candidates[i].smaller) if p.candidates[i].is_pool else ():
+            if demand.pages:
+                slack[demand.page_bytes] = slack.get(demand.page_bytes, 0) + slack_bytes(demand, policy)
+                uncertain |= {demand.page_bytes} if demand.error_pages else set()
+    least = sum(
+        size * pool_slack_pages(of_size, size, policy, uncertain=size in uncertain) for size, of_size in slack.items()
+    )
+    chosen = [s.options[i] for s, i in zip(lean, picks, strict=True)]
+    in_pools = sum(option.pools for option in chosen)
+    return sum(option.cost for option in chosen) + least <= budgets.total and (
+        budgets.pools is None or in_pools + least <= budgets.pools
+    )
 
 
 def _asides(inputs: ChoiceInputs) -> list[Aside]:

@@ -117,37 +117,11 @@ def select(sets: Sequence[OptionSet], budgets: Budgets) -> Selection:
         return Selection(best, _score(sets, best), fits=True, exact=True)
     combinations = math.prod(len(s.options) for s in sets)
     if combinations <= EXHAUSTIVE_LIMIT:
-        chosen = _best_of_all(sets, budgets)
+        chosen = next(best_first(sets, budgets, 1), None)
         if chosen is not None:
             return Selection(chosen, _score(sets, chosen), fits=True, exact=True)
         return _smallest(sets, exact=True)
     return _by_integer_program(sets, best, budgets)
-
-
-def _best_of_all(sets: Sequence[OptionSet], budgets: Budgets) -> tuple[int, ...] | None:
-    """The first of the best combinations that fit; None where none does. What is over budget is not gone into."""
-    found: tuple[float, tuple[int, ...]] | None = None
-    left = budgets.limits()
-
-    uses = [[(option.score, s.uses(option, left)) for option in s.options] for s in sets]
-
-    def descend(index: int, score: float, chosen: tuple[int, ...]) -> None:
-        nonlocal found
-        if index == len(sets):
-            if found is None or score > found[0]:
-                found = (score, chosen)
-            return
-        for i, (own, taken) in enumerate(uses[index]):
-            if any(size > left[key] for key, size in taken):
-                continue
-            for key, size in taken:
-                left[key] -= size
-            descend(index + 1, score + own, (*chosen, i))
-            for key, size in taken:
-                left[key] += size
-
-    descend(0, 0.0, ())
-    return None if found is None else found[1]
 
 
 def best_first(

@@ -222,13 +222,6 @@ def _quantile_above(values: Floats, order: float) -> float:
     return float(values[math.ceil((len(values) - 1) * order)])
 
 
-def risk(
-    tenants: Sequence[Tenant], room_bytes: int, policy: Policy, room_by_node: Mapping[int, int] | None = None
-) -> Risk:
-    """:func:`risk_of` for workloads whose demand was not worked out yet."""
-    return risk_of(tenant_demand(tenants), room_bytes, policy, room_by_node)
-
-
 def risk_of(
     demand: TenantDemand,
     room_bytes: int,

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from hugeplan.planner.choice.candidates import instance_candidates
+from hugeplan.planner.choice.candidates import candidates_of_all
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.memory.ledger import free_bytes
 from hugeplan.planner.model import (
@@ -62,9 +62,9 @@ def scores_of(request: PlanRequest) -> dict[tuple[str, int], float]:
     """(instance, page size or 0) -> points, with every size weighed beside the others."""
     context = DemandContext.of_node(request.node)
     return {
-        (database.name, candidate.page_bytes if candidate.is_pool else 0): candidate.score
-        for database in request.databases
-        for candidate in instance_candidates(request.node, database, request.policy, context).candidates
+        (found.instance.name, candidate.page_bytes if candidate.is_pool else 0): candidate.score
+        for found in candidates_of_all(request.node, request.databases, request.policy, context)
+        for candidate in found.candidates
     }
 
 

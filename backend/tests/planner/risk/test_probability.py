@@ -11,10 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.seeds import SEEDS
 
-from hugeplan.planner.model import GIB, MIB, MemoryHistory, Policy, Tenant
+from hugeplan.planner.model import GIB, MIB, MemoryHistory, Policy, Risk, Tenant
 from hugeplan.planner.risk.forecast import SECONDS_PER_DAY
-from hugeplan.planner.risk.probability import HORIZON_DAYS, risk, risk_of, tenant_bytes, tenant_demand
+from hugeplan.planner.risk.probability import HORIZON_DAYS, risk_of, tenant_bytes, tenant_demand
 from hugeplan.planner.sentences import risk_sentence
+
+
+def risk(tenants: tuple[Tenant, ...], room: int, policy: Policy, room_by_node: dict[int, int] | None = None) -> Risk:
+    return risk_of(tenant_demand(tenants), room, policy, room_by_node)
 
 
 def probability(tenants: tuple[Tenant, ...], room: int) -> tuple[float, float, float]:
