@@ -11,13 +11,14 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, is_dataclass, replace
+from io import BytesIO
 from operator import attrgetter
 from typing import Any, Final
 
 from hugeplan.planner import model
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes
-from hugeplan.planner.model import Finding, HardwareFacts, NodeFacts, NodeSample, Plan, PlanRequest
+from hugeplan.planner.model import Finding, NodeFacts, NodeSample, Plan, PlanRequest
 from hugeplan.planner.plan import plan
 
 
@@ -77,11 +78,10 @@ def _all_but(kind: type[Any], *left_out: str) -> Callable[[Any], tuple[Any, ...]
     return attrgetter(*(field.name for field in fields(kind) if field.name not in left_out))
 
 
-def _by_fields(kind: type[Any]) -> Callable[[Any], tuple[type[Any], tuple[Any, ...]]]:
+def _by_fields(kind: type[Any]) -> Callable[[Any], tuple[type[Any], tuple[Any]]]:
     """How a dataclass is written into a key: its class and its fields. By itself it looks its fields up each time."""
-    names = [field.name for field in fields(kind)]
-    values = attrgetter(*names) if len(names) > 1 else lambda each: (getattr(each, names[0]),)
-    return lambda each: (kind, values(each))
+    values = _all_but(kind)
+    return lambda each: (kind, (values(each),))
 
 
 _BY_FIELDS: Final = {
@@ -90,12 +90,7 @@ _BY_FIELDS: Final = {
 _OF_REQUEST: Final = _all_but(PlanRequest, "node", "sample")
 _OF_NODE: Final = _all_but(NodeFacts, "name", "hardware")
 _OF_SAMPLE: Final = _all_but(NodeSample, "taken_at_seconds")
-
-
-class _Written(list[bytes]):
-    """What a pickler writes, in its order."""
-
-    write = list.append
+_WORDS_OF_FINDING: Final = attrgetter("subject", "title", "reason", "fix")
 
 
 class SharedPlans:
@@ -107,7 +102,7 @@ class SharedPlans:
 
     def __init__(self) -> None:
         self._answers: OrderedDict[bytes, _Answer] = OrderedDict()
-        self._hardware: dict[int, tuple[HardwareFacts | None, bytes]] = {}
+        self._read: dict[tuple[int, ...], tuple[tuple[object, ...], bytes]] = {}
         self.planned = 0
 
     def plan_node(self, request: PlanRequest) -> NodePlan:
@@ -124,19 +119,28 @@ class SharedPlans:
         return answer.of(request)
 
     def _key(self, request: PlanRequest) -> bytes:
-        """The question in bytes. Curves are long and nodes share them as objects: those are read once."""
+        """The question in bytes."""
         node, sample = request.node, request.sample
-        found = self._hardware.get(id(node.hardware))
-        if found is None:  # the object is kept beside its bytes, so that no other one gets its id
-            if len(self._hardware) >= KEPT_ANSWERS:
-                self._hardware.clear()
-            found = self._hardware[id(node.hardware)] = (node.hardware, pickle.dumps(node.hardware))
-        rest = (_OF_REQUEST(request), _OF_NODE(node), None if sample is None else _OF_SAMPLE(sample))
-        written = _Written()
-        pickler = pickle.Pickler(written)
-        pickler.dispatch_table = _BY_FIELDS
-        pickler.dump(rest)
-        return b"".join(written) + found[1]
+        own = (_OF_NODE(node), None if sample is None else _OF_SAMPLE(sample))
+        return _in_bytes(own) + self._shared((node.hardware,)) + self._shared(_OF_REQUEST(request))
+
+    def _shared(self, parts: tuple[object, ...]) -> bytes:
+        """Parts in bytes that nodes share as objects, such as curves and databases: those are read once."""
+        ids = tuple(map(id, parts))
+        found = self._read.get(ids)
+        if found is None:  # the objects are kept beside their bytes, so that no other ones get their ids
+            if len(self._read) >= KEPT_ANSWERS:
+                self._read.clear()
+            found = self._read[ids] = (parts, _in_bytes(parts))
+        return found[1]
+
+
+def _in_bytes(parts: tuple[object, ...]) -> bytes:
+    written = BytesIO()
+    pickler = pickle.Pickler(written)
+    pickler.dispatch_table = _BY_FIELDS
+    pickler.dump(parts)
+    return written.getvalue()
 
 
 class _Answer:
@@ -145,36 +149,39 @@ class _Answer:
     def __init__(self, request: PlanRequest) -> None:
         sample = None if request.sample is None else replace(request.sample, taken_at_seconds=0.0)
         self._found = plan_node(replace(request, node=replace(request.node, name=_A_NODE), sample=sample))
-        findings = () if self._found.plan is None else self._found.plan.findings
+        found = self._found.plan
+        self._values = {} if found is None else _values_of(found)
         self._named: list[tuple[int, dict[str, Any], list[tuple[str, str]]]] = []
-        for index, finding in enumerate(findings):
-            values = {field.name: getattr(finding, field.name) for field in fields(finding)}
-            named = [(at, value) for at, value in values.items() if isinstance(value, str) and _A_NODE in value]
-            if named:
+        for index, finding in enumerate(() if found is None else found.findings):
+            if _A_NODE in "".join(filter(None, _WORDS_OF_FINDING(finding))):
+                values = _values_of(finding)
+                named = [(at, text) for at, text in values.items() if isinstance(text, str) and _A_NODE in text]
                 self._named.append((index, values, named))
 
     def of(self, request: PlanRequest) -> NodePlan:
         """The answer with the node's name and the time of its sample written into it."""
-        name, found = request.node.name, self._found.plan
+        name, answer, found = request.node.name, self._found, self._found.plan
         if found is None:
-            return replace(self._found, request=request, why_not=(self._found.why_not or "").replace(_A_NODE, name))
+            return replace(answer, request=request, why_not=(answer.why_not or "").replace(_A_NODE, name))
         findings = list(found.findings)
         for index, values, named in self._named:
-            own_values = values.copy()
-            for at, text in named:
-                own_values[at] = text.replace(_A_NODE, name)
-            findings[index] = Finding(**own_values)
+            findings[index] = Finding(**values | {at: text.replace(_A_NODE, name) for at, text in named})
         now = found.now
         if now is not None and request.sample is not None:
             now = replace(now, taken_at_seconds=request.sample.taken_at_seconds)
-        own = replace(
-            found,
-            node=name,
-            headline=found.headline.replace(_A_NODE, name),
-            findings=tuple(findings),
-            now=now,
+        headline = found.headline.replace(_A_NODE, name)
+        own = self._values | {"node": name, "headline": headline, "findings": tuple(findings), "now": now}
+        return NodePlan(
+            request=request,
+            plan=Plan(**own),
+            free_bytes=answer.free_bytes,
+            missing_pages=answer.missing_pages,
+            idle_pages=answer.idle_pages,
         )
-        return replace(self._found, request=request, plan=own)
+
+
+def _values_of(item: Plan | Finding) -> dict[str, Any]:
+    return {field.name: getattr(item, field.name) for field in fields(item)}
 
 
 def _difference(found: Plan, request: PlanRequest) -> tuple[int | None, int | None]:

@@ -30,7 +30,6 @@ from hugeplan.planner.memory.net_memory import net_memory
 from hugeplan.planner.memory.pools import NumaPlacement, place_pages, pool_plans
 from hugeplan.planner.model import (
     DatabaseInstance,
-    Difference,
     Gain,
     InstancePlan,
     Ledger,
@@ -39,7 +38,6 @@ from hugeplan.planner.model import (
     Plan,
     PlanRequest,
     PoolPlan,
-    StartingPoint,
     Tenant,
 )
 from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
@@ -281,7 +279,11 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
             },
         )
     )
-    now = None if inputs.start is None else starting_point(node, inputs.start, inputs.in_use.pools)
+    now = change = None
+    if inputs.start is not None:
+        now = starting_point(node, inputs.start, inputs.in_use.pools)
+        moves = segment_moves(instances, inputs.start)
+        change = difference(now, ledger, pools, states=inputs.in_use.pools, moves=moves)
     fit = fits(findings, feasible=shortfall is None)
     doubt = None
     if fit is None:
@@ -305,21 +307,8 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
         fits=fit,
         shortfall=shortfall,
         now=now,
-        difference=None if now is None else _difference(inputs, now, ledger, pools, instances),
+        difference=change,
     )
-
-
-def _difference(
-    inputs: ChoiceInputs,
-    now: StartingPoint,
-    ledger: Ledger,
-    pools: Sequence[PoolPlan],
-    instances: Sequence[InstancePlan],
-) -> Difference | None:
-    if inputs.start is None:
-        return None
-    moves = segment_moves(instances, inputs.start)
-    return difference(now, ledger, pools, states=inputs.in_use.pools, moves=moves)
 
 
 def _is_constant(tenant: Tenant) -> bool:

@@ -48,8 +48,12 @@ def candidates_of_all(
     for index, (key, instance) in enumerate(zip(keys, instances, strict=True)):
         if key in known:
             continue
-        if not weigh_gains and (found := _weighed(node, policy, context, instance)) is not None:
-            known[key] = found
+        # Without gains they are those that are known with them, but for the gains.
+        key_with_gains = None if weigh_gains else Key((_weighing(node, policy, context, True), _content(instance)))
+        if key_with_gains is not None and (found := _answers.get(key_with_gains)) is not None:
+            known[key] = replace(
+                found, gains=(), candidates=tuple(replace(c, gain_score=0.0) for c in found.candidates)
+            )
             continue
         try:
             fresh.append((key, _prepared(weighing, instance)))
@@ -61,16 +65,6 @@ def candidates_of_all(
         found if (found := known[key]).instance is instance else replace(found, instance=instance)
         for key, instance in zip(keys, instances, strict=True)
     )
-
-
-def _weighed(
-    node: NodeFacts, policy: Policy, context: DemandContext, instance: DatabaseInstance
-) -> InstanceCandidates | None:
-    """The candidates without gains from those that are known with them; None where none are."""
-    found = _answers.get(Key((_weighing(node, policy, context, True), _content(instance))))
-    if found is None:
-        return None
-    return replace(found, gains=(), candidates=tuple(replace(c, gain_score=0.0) for c in found.candidates))
 
 
 class _Weighing(Key):

@@ -218,16 +218,13 @@ def _has_room(
     budgets: Budgets,
 ) -> bool:
     """Whether the slack of a choice fits beside its options without slack, in one pool per page size: its least."""
-    slack: dict[int, int] = {}
-    uncertain = set()
-    for p, i in zip(candidates, picks, strict=True):
-        for demand in (p.candidates[i].demand, *p.candidates[i].smaller) if p.candidates[i].is_pool else ():
-            if demand.pages:
-                slack[demand.page_bytes] = slack.get(demand.page_bytes, 0) + slack_bytes(demand, policy)
-                uncertain |= {demand.page_bytes} if demand.error_pages else set()
-    least = sum(
-        size * pool_slack_pages(of_size, size, policy, uncertain=size in uncertain) for size, of_size in slack.items()
-    )
+    picked = [p.candidates[i] for p, i in zip(candidates, picks, strict=True)]
+    pools = [d for c in picked if c.is_pool for d in (c.demand, *c.smaller) if d.pages]
+    least = 0
+    for size in {d.page_bytes for d in pools}:
+        slack = sum(slack_bytes(d, policy) for d in pools if d.page_bytes == size)
+        uncertain = any(d.error_pages for d in pools if d.page_bytes == size)
+        least += size * pool_slack_pages(slack, size, policy, uncertain=uncertain)
     chosen = [s.options[i] for s, i in zip(lean, picks, strict=True)]
     in_pools = sum(option.pools for option in chosen)
     return sum(option.cost for option in chosen) + least <= budgets.total and (
