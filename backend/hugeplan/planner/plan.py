@@ -88,7 +88,8 @@ def _missing(inputs: ChoiceInputs, request: PlanRequest) -> int:
 class _Placed:
     """A choice with its pages placed: one page size per instance, their claims, and the pools.
 
-    ``claims`` are the shared ones and those of all instances, ``free`` is what they and the pools leave by NUMA node.
+    ``claims`` are the shared ones and those of all instances. ``free_bytes`` is what they and the pools leave, ``room``
+    what the bound ones and the pools leave of each NUMA node, ``missing_bytes`` as :func:`missing_bytes` says it.
     """
 
     chosen: Sequence[_Chosen]
@@ -96,7 +97,9 @@ class _Placed:
     placements: Sequence[NumaPlacement]
     pools: tuple[PoolPlan, ...]
     claims: Sequence[Claim]
-    free: Mapping[int, int]
+    room: Mapping[int, int]
+    free_bytes: int
+    missing_bytes: int
 
 
 class _Placing:
@@ -111,13 +114,9 @@ class _Placing:
 
         What is bound to no NUMA node moves away from memory that is left aside on one.
         """
-        inputs, placed = self._inputs, self.of(candidates, picks)
-        free, pools = placed.free, placed.pools
-        short = max(missing_bytes(free, pools, inputs.request), aside.total - sum(free.values()))
-        if not any(aside.by_node.values()):
-            return short
-        room = _room_by_node(inputs.node, pools, placed.claims)
-        return max(short, *(size - room[numa_id] for numa_id, size in aside.by_node.items() if size))
+        placed = self.of(candidates, picks)
+        by_node = (size - placed.room[numa_id] for numa_id, size in aside.by_node.items() if size)
+        return max(placed.missing_bytes, aside.total - placed.free_bytes, *by_node)
 
     def of(self, candidates: Sequence[InstanceCandidates], picks: Sequence[int]) -> _Placed:
         """The choice with its pages placed. Its candidates are told apart as objects, which it keeps alive."""
@@ -129,8 +128,13 @@ class _Placing:
             claims = [*inputs.shared.claims, *(claim for part in own for claim in part.claims)]
             placements, besides = _place_all(inputs, chosen, claims)
             pools = _pools(inputs, placements, besides)
-            free = free_under(inputs.node, claims, pools)
-            self._placed[key] = _Placed(chosen, own, placements, pools, claims, free)
+            room = _room_by_node(inputs.node, pools, claims)
+            free = sum(room.values()) - sum(claim.bytes for claim in claims if claim.numa_node is None)
+            # What is bound to none goes where room is: while there is enough, no NUMA node runs out.
+            is_enough = min(free, *room.values()) >= 0
+            by_node = {0: free} if is_enough else free_under(inputs.node, claims, pools)
+            missing = missing_bytes(by_node, pools, inputs.request)
+            self._placed[key] = _Placed(chosen, own, placements, pools, claims, room, free, missing)
         return self._placed[key]
 
 
@@ -202,6 +206,7 @@ def _instance_plan(
     runner_up = max(others, key=lambda c: c.score, default=None)
     nodes = tuple(numa_id for numa_id, pages in sorted(placement.pages.items()) if pages)
     bound = p.instance.numa_node
+    why, why_besides_score = why_instance(p, candidate, runner_up, item.sized)
     return InstancePlan(
         name=p.instance.name,
         engine=p.engine.name,
@@ -212,9 +217,9 @@ def _instance_plan(
         page_tables_huge_bytes=candidate.page_tables_bytes,
         chosen=candidate.as_choice(),
         runner_up=None if runner_up is None else runner_up.as_choice(),
-        why=why_instance(p, candidate, runner_up, item.sized),
+        why=why,
         pool_benefit=table_says(p.instance.workload.benefit_points, candidate.demand.pool_bytes),
-        why_besides_score=why_instance(p, candidate, runner_up, item.sized, score=False),
+        why_besides_score=why_besides_score,
         runs_as=running.get(p.instance.name, p.instance.runs_as),
     )
 
@@ -330,7 +335,7 @@ def _ledger(inputs: ChoiceInputs, placed: _Placed) -> tuple[Ledger, Mapping[str,
     claims = list(placed.claims)
     by_name = sorted(placed.chosen, key=lambda c: c.instance_candidates.instance.name)
     cache_demands = page_cache_demands([(c.instance_candidates, c.candidate) for c in by_name])
-    free = sum(placed.free.values())
+    free = placed.free_bytes
     left = max(0, free - inputs.margin_bytes)
     granted: dict[str, tuple[int, int]] = {}
     for p, wanted in cache_demands:

@@ -116,16 +116,10 @@ def _where(counts: Mapping[int, Mapping[int, int]]) -> str:
 
 
 def why_instance(
-    p: InstanceCandidates,
-    chosen: Candidate,
-    runner_up: Candidate | None,
-    sized: SizedPool | None,
-    *,
-    score: bool = True,
-) -> str:
-    """Why this size and count, what the runner-up was, and by how much it lost; without ``score`` not the score."""
-    by_score = _is_by_score(p, chosen)
-    sentences = [] if by_score and not score else [_why_size(p, chosen)]
+    p: InstanceCandidates, chosen: Candidate, runner_up: Candidate | None, sized: SizedPool | None
+) -> tuple[str, str]:
+    """Why this size and count, what the runner-up was, and by how much it lost; the second time without the score."""
+    sentences = [_why_size(p, chosen)]
     if chosen.is_pool:
         sentences.append(_why_count(chosen))
     if sized is not None:
@@ -135,7 +129,7 @@ def why_instance(
     sentences += [
         f"{_label(c)} is not available: {c.obstacle}." for c in p.candidates if c.obstacle and c is not chosen
     ]
-    return " ".join(sentences)
+    return " ".join(sentences), " ".join(sentences[1:] if _is_by_score(p, chosen) else sentences)
 
 
 def heavy_tables(planned: InstancePlan, mem_total_bytes: int) -> str | None:

@@ -199,9 +199,8 @@ def _select(inputs: ChoiceInputs, candidates: Sequence[InstanceCandidates], lack
             return replace(found, chosen=back(found.chosen))
         lean = [_options(inputs, p, lean=True) for p in ordered]
         for picks in best_first(lean, budgets, COUNTED_MAX, above=found.score if fits else None):
-            if certain and not _has_room(inputs.policy, lean, ordered, picks, budgets):
-                continue
-            if not lacks(candidates, back(picks), aside):
+            has_room = not certain or _has_room(inputs.policy, lean, ordered, picks, budgets)
+            if has_room and not lacks(candidates, back(picks), aside):
                 score = sum(s.options[i].score for s, i in zip(sets, picks, strict=True))
                 return Selection(back(picks), score, fits=True, exact=True)
         if fits:
@@ -226,10 +225,9 @@ def _has_room(
         uncertain = any(d.error_pages for d in pools if d.page_bytes == size)
         least += size * pool_slack_pages(slack, size, policy, uncertain=uncertain)
     chosen = [s.options[i] for s, i in zip(lean, picks, strict=True)]
-    in_pools = sum(option.pools for option in chosen)
-    return sum(option.cost for option in chosen) + least <= budgets.total and (
-        budgets.pools is None or in_pools + least <= budgets.pools
-    )
+    in_pools = least + sum(option.pools for option in chosen)
+    is_under_cap = budgets.pools is None or in_pools <= budgets.pools
+    return is_under_cap and least + sum(option.cost for option in chosen) <= budgets.total
 
 
 def _asides(inputs: ChoiceInputs) -> list[Aside]:

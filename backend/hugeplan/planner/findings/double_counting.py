@@ -9,6 +9,7 @@ from hugeplan.planner.demand import engine_named
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok, unknown
 from hugeplan.planner.model import EVERYTHING_IN_USE, DatabaseInstance, Finding
 from hugeplan.planner.observation.told_apart import perhaps_twice
+from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_bytes
 
 CODE = "double_counting"
@@ -74,5 +75,6 @@ def _by_words(databases: Sequence[DatabaseInstance]) -> dict[tuple[str, ...], st
     return called | {_words(d.name): d.name for d in databases}
 
 
+@remembered(4096)
 def _words(name: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[a-z0-9]+", name.lower()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields
 from functools import cache
 from typing import Final
 
@@ -52,9 +52,11 @@ def _segment_of_buffers(major: int, settings: shmem.ShmemSettings, *, capped: bo
     """Bytes of the segment as a function of shared_buffers in blocks, every other setting as it is."""
     beside = sum(shmem.terms_beside_buffers(major, settings).values()) + shmem.linear_bytes(major, settings)
 
+    others = {field.name: getattr(settings, field.name) for field in fields(settings)}
+
     @cache
     def segment_bytes(blocks: int) -> int:
-        candidate = replace(settings, shared_buffers=blocks)
+        candidate = shmem.ShmemSettings(**{**others, "shared_buffers": blocks})
         terms = shmem.terms_of_buffers(major, candidate, checkpoint_capped=capped)
         return shmem.rounded_segment_bytes(sum(terms.values()) + beside)
 
