@@ -11,8 +11,8 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, is_dataclass, replace
-from io import BytesIO
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, Final
 
 from hugeplan.planner import model
@@ -136,11 +136,11 @@ class SharedPlans:
 
 
 def _in_bytes(parts: tuple[object, ...]) -> bytes:
-    written = BytesIO()
-    pickler = pickle.Pickler(written)
+    written: list[bytes] = []
+    pickler = pickle.Pickler(SimpleNamespace(write=written.append))
     pickler.dispatch_table = _BY_FIELDS
     pickler.dump(parts)
-    return written.getvalue()
+    return b"".join(written)
 
 
 class _Answer:
