@@ -29,6 +29,7 @@ from hugeplan_agent.config import (
     Config,
     add_options,
     resolve,
+    unknown_variables,
     with_system_settings,
 )
 from hugeplan_agent.doctor import WRONG
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = parser().parse_args(arguments)
         config = resolve(vars(given), with_system_settings(os.environ))
         if given.command in AS_SERVICE_USER:
-            config = step_down(config)
+            config = step_down(config, is_for_doctor=given.command == "doctor")
         status = COMMANDS[given.command](config, given)
         sys.stdout.flush()
         return status
@@ -207,6 +208,8 @@ def run(config: Config, given: argparse.Namespace) -> int:
     agent = Agent(config, log, stop.event)
     if given.command == "run":
         check_server_and_token(config)
+    for text in unknown_variables(os.environ):
+        log.line(f"warning: {text}")
     notify("READY=1")
     log.line(f"observing every {config.interval_seconds:g} s, sending to {config.server}, spool {config.spool_dir}")
     agent.run()

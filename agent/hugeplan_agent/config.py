@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,8 @@ PREFIX = "HUGEPLAN_AGENT_"
 SYSTEM_SETTINGS = Path("/etc/hugeplan/agent.env")
 """What the packages' units read; the commands that an administrator types read it too."""
 SYSTEM_ENROLMENT_TOKEN = Path("/etc/hugeplan/enrolment-token")
+INJECTED = re.compile(r"\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP|SCTP)\w*)=.*|\w+=(tcp|udp|sctp)://.*")
+"""What Kubernetes tells each container of a Service that is called hugeplan, or hugeplan-agent."""
 MOST_SHOWN = 80
 PROFILES = ("none", "quick", "full")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
@@ -238,6 +240,37 @@ def with_system_settings(environment: Mapping[str, str], file: Path = SYSTEM_SET
 
     Raises ConfigurationError for a file that is no text: systemd would leave its lines out.
     """
+    found = _assignments(file)
+    return {**{name: value for name, value in found.items() if name.startswith(PREFIX)}, **environment}
+
+
+def unknown_variables(environment: Mapping[str, str], file: Path = SYSTEM_SETTINGS) -> Iterator[str]:
+    """A sentence for each variable that is called like a setting of the agent and is none, with the nearest one.
+
+    What Kubernetes tells each container about a Service called hugeplan or hugeplan-agent is no misspelt setting.
+    Raises ConfigurationError for a file that is no text.
+    """
+    options = (*SEND_OPTIONS, *SPOOL_OPTIONS, *NODE_OPTIONS, *RUN_OPTIONS)
+    known = [*(option.variable for option in options), f"{PREFIX}ENROLMENT_TOKEN"]
+    in_file = _assignments(file)
+    for name, value in sorted({**in_file, **environment}.items()):
+        upper = name.upper()
+        if name in known or not ("HUGEPLAN" in upper or "_AGENT_" in upper):
+            continue
+        if INJECTED.fullmatch(f"{upper}={value}"):
+            continue
+        import difflib  # noqa: PLC0415 - where every name is known, the daemon does without
+
+        is_ours = upper.startswith(PREFIX) or (name in in_file and upper.startswith("HUGEPLAN"))
+        cut = len(PREFIX) if upper.startswith(PREFIX) else 0
+        near = difflib.get_close_matches(upper[cut:], [k[cut:] for k in known], n=1, cutoff=0.6 if is_ours else 0.8)
+        if is_ours or near:
+            meant = f"Is {upper[:cut]}{near[0]} meant?" if near else "hugeplan-agent run --help names all."
+            yield f"{_shown(name)} is no setting of the agent, and nothing reads it. {meant}"
+
+
+def _assignments(file: Path) -> dict[str, str]:
+    """The lines NAME=VALUE of a file for systemd; empty where it cannot be read. Raises ConfigurationError."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -245,15 +278,15 @@ def with_system_settings(environment: Mapping[str, str], file: Path = SYSTEM_SET
             f"{file} is not UTF-8 text (byte {error.start}); expected lines such as HUGEPLAN_AGENT_SERVER=https://..."
         ) from error
     except OSError:
-        return dict(environment)
+        return {}
     found = {}
     for line in lines:
-        name, equals, value = line.strip().partition("=")
-        if equals and name.startswith(PREFIX):
+        name, equals, value = line.partition("=")
+        if equals and not line.lstrip().startswith(("#", ";")):
             text = value.strip()
             is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-            found[name] = text[1:-1] if is_quoted else text
-    return {**found, **environment}
+            found[name.strip()] = text[1:-1] if is_quoted else text
+    return found
 
 
 def _shown(value: object) -> str:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from hugeplan_agent import __version__, health, tlbbench
 from hugeplan_agent.collectors import collect_all
-from hugeplan_agent.config import Config, read_token
+from hugeplan_agent.config import Config, read_token, unknown_variables
 from hugeplan_agent.enrolment import ENROL, has_enrolment_token
 from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
 from hugeplan_agent.host import Host
 from hugeplan_agent.idle import why_busy
 from hugeplan_agent.ownership import service_user
+from hugeplan_agent.privileges import UNIT, rights_of_the_unit
 from hugeplan_agent.sender import Outcome, Sender
 from hugeplan_agent.service import MAX_CLOCK_OFFSET_SECONDS
 from hugeplan_agent.spool import Spool
@@ -38,13 +39,29 @@ class Check:
 def checks(config: Config) -> Iterator[Check]:
     """All checks, one after the other. Nothing is changed, but for one empty request to the server."""
     yield Check(OK, "agent", f"{__version__} on Python {platform.python_version()}, {platform.machine()}")
-    if (user := service_user()) is not None and user.pw_uid == os.geteuid():
-        yield Check(OK, "user", f"checked as {user.pw_name}, which the service runs as")
+    yield from _user()
+    yield from (Check(NOTE, "settings", text) for text in unknown_variables(os.environ))
     yield from _collectors(config)
     yield from _spool(config)
     yield from _server(config)
     yield from _benchmark(config)
     yield _page_walks(config)
+
+
+def _user() -> Iterator[Check]:
+    """Who is judged: what this user may do is what the rest of the checks see."""
+    rights = rights_of_the_unit()
+    user = service_user() if rights is None else rights.user
+    if user is None:
+        return
+    if user.pw_uid == os.geteuid():
+        as_the_unit_has_it = "" if rights is None else f": {UNIT} gives {rights.words}"
+        yield Check(OK, "user", f"checked as {user.pw_name}, which the service runs as{as_the_unit_has_it}")
+    else:
+        yield Check(
+            NOTE, "user", f"checked as user {os.geteuid()}, and the service runs as {user.pw_name}: ask as root, with"
+            " the service's own folder, and the checks are that user's",
+        )  # fmt: skip
 
 
 def _collectors(config: Config) -> Iterator[Check]:
@@ -95,7 +112,15 @@ def _server(config: Config) -> Iterator[Check]:
     if config.server is None:
         yield Check(NOTE, "server", "--server is not given: nothing can be sent")
         return
-    if not config.token_file.exists():
+    has_token = config.token_file.exists()
+    if config.enrolment_token is None and has_enrolment_token(config):
+        try:
+            read_token(config.enrolment_token_file, "--enrolment-token-file")
+        except ConfigurationError as error:
+            yield Check(NOTE if has_token else WRONG, "enrolment token", str(error))
+            if not has_token:
+                return
+    if not has_token:
         if has_enrolment_token(config):
             yield Check(NOTE, "token", "there is no agent token yet; the enrolment token will be exchanged for one")
         else:

@@ -166,6 +166,7 @@ def system_files(files: list[File]) -> list[File]:
 
 UNITS = ("hugeplan-agent.service", "hugeplan-agent-measure.timer")
 STATE = f"/var/lib/{NAME}"
+DROP_INS = f"/etc/systemd/system/{UNITS[0]}.d"
 FORMER_TOKEN = "/etc/hugeplan/agent-token"  # noqa: S105 - a path
 ADOPT_FORMER_TOKEN = f"""if [ -f {FORMER_TOKEN} ] && [ ! -e {STATE}/token ]; then
   install -m 0600 -o {NAME} -g {NAME} {FORMER_TOKEN} {STATE}/token && rm -f {FORMER_TOKEN}
@@ -177,10 +178,20 @@ fi
 """The releases before kept the token where systemd copied it from at each start."""
 
 
+def drop_ins() -> list[str]:
+    """What docs/agent.md puts beside the unit. They give rights, which a later agent must not find there."""
+    return sorted(path.name for path in (AGENT / "deploy").glob("*.conf"))
+
+
 def package(files: list[File], architecture: Architecture) -> Package:
     """What the deb and the rpm hold."""
     deb, rpm = service_scripts(
-        NAME, STATE, UNITS, before=ADOPT_FORMER_TOKEN, leftovers=(FORMER_TOKEN, "/etc/hugeplan/enrolment-token")
+        NAME,
+        STATE,
+        UNITS,
+        before=ADOPT_FORMER_TOKEN,
+        leftovers=(FORMER_TOKEN, "/etc/hugeplan/enrolment-token", *(f"{DROP_INS}/{one}" for one in drop_ins())),
+        folders=(DROP_INS,),
     )
     return Package(
         name=NAME,

@@ -240,12 +240,19 @@ def build_rpm(package: Package, out: Path, work: Path) -> Path:
 
 
 def service_scripts(
-    user: str, state: str, units: tuple[str, ...], *, before: str = "", leftovers: tuple[str, ...] = ()
+    user: str,
+    state: str,
+    units: tuple[str, ...],
+    *,
+    before: str = "",
+    leftovers: tuple[str, ...] = (),
+    folders: tuple[str, ...] = (),
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Maintainer scripts, Debian's and RPM's, of a package with units that run as a user with a state folder.
 
     ``before`` runs as root at each installation, when the user and the folder are there. ``leftovers`` are removed by a
-    purge beside the state folder. Nothing is enabled or started by an installation; an upgrade starts again what ran.
+    purge beside the state folder, and ``folders`` where nothing else is in them. Nothing is enabled or started by an
+    installation; an upgrade starts again what ran.
     """
     names = " ".join(units)
     prepare = (
@@ -264,8 +271,8 @@ def service_scripts(
     deb = {
         "postinst": f'{head}if [ "$1" = configure ]; then\n{prepare}{reload}if [ -n "$2" ]; then\n{restart}fi\nfi\n',
         "prerm": f'{head}if [ "$1" = remove ]; then\n{stop}fi\n',
-        "postrm": f'{head}if [ "$1" = purge ]; then\n{purge}rmdir --ignore-fail-on-non-empty /etc/hugeplan 2>/dev/null'
-        f" || true\nfi\n{reload}",
+        "postrm": f'{head}if [ "$1" = purge ]; then\n{purge}rmdir --ignore-fail-on-non-empty'
+        f" {' '.join(('/etc/hugeplan', *folders))} 2>/dev/null || true\nfi\n{reload}",
     }
     rpm = {
         "post": f"{prepare}{reload}",

@@ -436,6 +436,26 @@ class TestDoctor:
         assert status == 1
         assert "wrong token            the server refuses it (status 401: revoked). Run: hugeplan-agent enrol" in output
 
+    def test_an_enrolment_token_that_cannot_be_used_is_wrong(self, node: Node, server: MisbehavingServer) -> None:
+        enrolment = node.folder / "enrolment"
+        enrolment.write_text("hp_enrolment\n")
+        enrolment.chmod(0o644)
+        node.environment["HUGEPLAN_AGENT_ENROLMENT_TOKEN_FILE"] = str(enrolment)
+        node.environment["HUGEPLAN_AGENT_SEVRER"] = "https://hugeplan.example"
+        server.script.append(problem(422, "Invalid", "body: schema_version is missing"))
+        status, output, _ = node.call("doctor", "--tlbbench", node.stand_in("true"))
+        assert status == 0, "this node has a token of its own"
+        assert f"note  enrolment token  --enrolment-token-file: {enrolment} has mode 0644" in output
+        assert "note  settings         'HUGEPLAN_AGENT_SEVRER' is no setting of the agent" in output
+        node.environment["HUGEPLAN_AGENT_TOKEN_FILE"] = str(node.folder / "absent")
+        status, output, _ = node.call("doctor", "--tlbbench", node.stand_in("true"))
+        assert status == 1
+        assert f"wrong enrolment token  --enrolment-token-file: {enrolment} has mode 0644" in output
+        enrolment.chmod(0o600)
+        status, output, _ = node.call("doctor", "--tlbbench", node.stand_in("true"))
+        assert status == 0, output
+        assert "the enrolment token will be exchanged for one" in output
+
     def test_it_says_what_the_running_agent_may_count(self, node: Node, server: MisbehavingServer) -> None:
         """It may have a capability that the command has not; without one that runs, the command tries it itself."""
         server.script.extend([problem(422, "Invalid", "body: schema_version is missing")] * 4)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hugeplan_agent import ownership, privileges
-from hugeplan_agent.config import Config, resolve, with_system_settings
+from hugeplan_agent.config import Config, resolve, unknown_variables, with_system_settings
 from hugeplan_agent.spool import Spool
 from tests.factories import make_spool
 
@@ -48,6 +50,83 @@ def test_root_becomes_the_services_user(tmp_path: Path, monkeypatch: pytest.Monk
         os._exit(0 if os.geteuid() == NOBODY.pw_uid and config.enrolment_token == "hp_enrolment" else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert folder.stat().st_uid == NOBODY.pw_uid
+
+
+@AS_ROOT
+@pytest.mark.parametrize("capabilities", [frozenset(), frozenset({2, 19})])
+def test_roots_doctor_has_the_daemons_user_and_capabilities_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capabilities: frozenset[int]
+) -> None:
+    """Also the programs that it starts; and it does not read for the daemon what the daemon cannot read itself."""
+    enrolment = tmp_path / "enrolment"
+    enrolment.write_text("hp_enrolment\n")
+    enrolment.chmod(0o600)
+    for module in (ownership, privileges):
+        monkeypatch.setattr(module, "SYSTEM_SPOOL_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(privileges, "rights_of_the_unit", lambda: privileges.Rights(NOBODY, capabilities))
+    words = {"spool_dir": str(tmp_path / "state"), "enrolment_token_file": str(enrolment)}
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            config = privileges.step_down(resolve(words, {}), is_for_doctor=True)
+            started = subprocess.run(["cat", "/proc/self/status"], capture_output=True, check=True, text=True).stdout
+            os.write(into, json.dumps([config.enrolment_token, started]).encode())
+        finally:
+            os._exit(0)
+    os.close(into)
+    with os.fdopen(out) as told:
+        answer = told.read()
+    os.waitpid(child, 0)
+    token, status = json.loads(answer)
+    assert token is None
+    found = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
+    assert set(found["Uid"].split()) == {str(NOBODY.pw_uid)}
+    mask = sum(1 << number for number in capabilities)
+    assert {int(found[name], 16) for name in ("CapEff", "CapPrm", "CapAmb")} == {mask}
+
+
+def test_what_a_unit_gives_is_its_users_ambient_capabilities_within_the_bound() -> None:
+    unit = {
+        "AmbientCapabilities": "cap_dac_read_search cap_sys_ptrace cap_perfmon",
+        "CapabilityBoundingSet": "cap_dac_read_search cap_sys_ptrace cap_chown",
+        "PrivateUsers": "no",
+    }
+    root = pwd.getpwuid(0)
+    assert privileges.rights_of(unit, NOBODY).capabilities == {2, 19}
+    assert privileges.rights_of(unit, NOBODY).words == "nobody with CAP_DAC_READ_SEARCH CAP_SYS_PTRACE"
+    assert privileges.rights_of(unit, root).capabilities == {0, 2, 19}
+    assert privileges.rights_of({**unit, "PrivateUsers": "yes"}, root).capabilities == set()
+    assert privileges.rights_of({}, NOBODY).words == "nobody without capabilities"
+
+
+def test_a_misspelt_name_is_said_with_the_one_that_is_meant(tmp_path: Path) -> None:
+    file = tmp_path / "agent.env"
+    file.write_text(
+        "# HUGEPLAN_AGENT_COMMENT=1\nHUGEPLAN_AGENT_SEVRER=https://a\nHUGEPLAN_SERVER=https://a\nHUGEPLAN_XYZ=1\n"
+        "export HUGEPLAN_AGENT_MEASURE=quick\nhugeplan_agent_interval=5m\n HUGEPLAN_AGENT_NODE_NAME = a\nPATH=/x\n"
+    )
+    said = list(unknown_variables({"HUGEPLAN_AGENT_INTERVALL": "1m", "HUGPLAN_AGENT_SERVER": "x"}, file))
+    nearest = {line.partition("'")[2].partition("'")[0]: line.partition("reads it. ")[2] for line in said}
+    assert nearest == {
+        "HUGEPLAN_AGENT_INTERVALL": "Is HUGEPLAN_AGENT_INTERVAL meant?",
+        "HUGEPLAN_AGENT_SEVRER": "Is HUGEPLAN_AGENT_SERVER meant?",
+        "HUGEPLAN_SERVER": "Is HUGEPLAN_AGENT_SERVER meant?",
+        "HUGEPLAN_XYZ": "hugeplan-agent run --help names all.",
+        "HUGPLAN_AGENT_SERVER": "Is HUGEPLAN_AGENT_SERVER meant?",
+        "export HUGEPLAN_AGENT_MEASURE": "Is HUGEPLAN_AGENT_MEASURE meant?",
+        "hugeplan_agent_interval": "Is HUGEPLAN_AGENT_INTERVAL meant?",
+    }
+    assert with_system_settings({}, file)["HUGEPLAN_AGENT_NODE_NAME"] == "a", "as systemd reads it"
+
+
+def test_what_a_container_platform_puts_there_is_no_misspelt_name(tmp_path: Path) -> None:
+    """Services called hugeplan and hugeplan-agent; and the server's own settings beside an agent's."""
+    told = {"HUGEPLAN_PUBLIC_URL": "https://x", "HUGEPLAN_TOKEN": "x", "HUGEPLAN_AGENT_ENROLMENT_TOKEN": "x"}
+    for service in ("HUGEPLAN", "HUGEPLAN_AGENT"):
+        told |= {f"{service}_SERVICE_HOST": "10.0.0.1", f"{service}_SERVICE_PORT_HTTP": "80"}
+        told |= {f"{service}_PORT": "tcp://10.0.0.1:80", f"{service}_PORT_80_TCP_ADDR": "10.0.0.1"}
+    assert list(unknown_variables(told, tmp_path / "absent")) == []
 
 
 @AS_ROOT

@@ -27,6 +27,7 @@ from printed import blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STATE = "/var/lib/hugeplan-agent"
+DROP_INS = "/etc/systemd/system/hugeplan-agent.service.d"
 CAP_PERFMON = 1 << 38
 OLD, NEW = "0.0.9", "0.1.0"
 
@@ -128,6 +129,38 @@ def capabilities(node: Machine) -> dict[str, int]:
     return {name: int(value, 16) for name, value in re.findall(r"^(CapEff|CapBnd):\s+(\w+)$", status, re.MULTILINE)}
 
 
+def the_doctor_reads_what_the_daemon_reads(node: Machine) -> None:
+    node.shell("cp -p /root/enrolment /etc/hugeplan/enrolment-token")
+    doctor = node.call("hugeplan-agent", "doctor")
+    assert doctor.returncode == 1, "the daemon cannot read it, and root could"
+    assert "chgrp hugeplan-agent /etc/hugeplan/enrolment-token" in doctor.stdout, doctor.stdout
+    node.shell("rm /etc/hugeplan/enrolment-token")
+
+
+def the_drop_ins_give_and_the_doctor_says_what(node: Machine) -> None:
+    # Counting what others run is off; the page's own lines turn it on, and off again.
+    doctor = node.run("hugeplan-agent", "doctor")
+    assert "page walks       the running agent cannot count them: run as root or with CAP_PERFMON" in doctor, doctor
+    assert "off unless you turn it on" in doctor, doctor
+    turn_on, turn_off = lines_of_the_page()
+    node.shell(turn_on)
+    node.until(lambda: "CAP_PERFMON" not in node.run("hugeplan-agent", "doctor"), "the right to count")
+    assert capabilities(node) == {"CapEff": CAP_PERFMON, "CapBnd": CAP_PERFMON}
+    node.shell(turn_off)
+    node.until(lambda: "run as root or with CAP_PERFMON" in node.run("hugeplan-agent", "doctor"), "its end")
+    assert capabilities(node) == {"CapEff": 0, "CapBnd": 0}
+
+    # So with the other drop-in: root's doctor judges with what it gives the daemon. A misspelt setting is said.
+    node.shell(f"cp /usr/share/hugeplan-agent/read-databases.conf {DROP_INS}; systemctl daemon-reload")
+    node.shell("echo HUGEPLAN_AGENT_INTERVALL=9s >> /etc/hugeplan/agent.env; systemctl restart hugeplan-agent")
+    doctor = node.run("hugeplan-agent", "doctor")
+    assert "gives hugeplan-agent with CAP_DAC_READ_SEARCH CAP_SYS_PTRACE" in doctor, doctor
+    assert "other users' processes cannot be read" not in doctor, doctor
+    assert "Is HUGEPLAN_AGENT_INTERVAL meant?" in doctor, doctor
+    assert "warning: 'HUGEPLAN_AGENT_INTERVALL' is no setting" in node.journal()
+    assert owners(node) == {"hugeplan-agent:hugeplan-agent"}
+
+
 def test_the_deb_from_its_installation_to_its_purge(node: Machine, service: Server) -> None:
     name = "deb-node"
     node.run("dpkg", "-i", f"/root/hugeplan-agent_{OLD}_amd64.deb")
@@ -142,10 +175,13 @@ def test_the_deb_from_its_installation_to_its_purge(node: Machine, service: Serv
 
     # An administrator enrols and asks the doctor, as root: the service goes on without a restart.
     node.shell(f"umask 077; echo {new_token(service)} > /root/enrolment")
+    the_doctor_reads_what_the_daemon_reads(node)
     node.run("hugeplan-agent", "enrol", "--enrolment-token-file", "/root/enrolment")
     goes_on(node, service, name)
     doctor = node.run("hugeplan-agent", "doctor")
-    assert "checked as hugeplan-agent, which the service runs as" in doctor
+    said = "checked as hugeplan-agent, which the service runs as: hugeplan-agent.service gives hugeplan-agent without"
+    assert said in doctor, doctor
+    assert "other users' processes cannot be read" in doctor
     assert "answers and takes this token" in doctor
     assert node.run("hugeplan-agent", "health").startswith("reports reach the server")
     assert owners(node) == {"hugeplan-agent:hugeplan-agent"}
@@ -162,17 +198,7 @@ def test_the_deb_from_its_installation_to_its_purge(node: Machine, service: Serv
     goes_on(node, service, name)
     assert pid(node) == first
 
-    # Counting what others run is off; the page's own lines turn it on, and off again.
-    doctor = node.run("hugeplan-agent", "doctor")
-    assert "page walks       the running agent cannot count them: run as root or with CAP_PERFMON" in doctor, doctor
-    assert "off unless you turn it on" in doctor, doctor
-    turn_on, turn_off = lines_of_the_page()
-    node.shell(turn_on)
-    node.until(lambda: "CAP_PERFMON" not in node.run("hugeplan-agent", "doctor"), "the right to count")
-    assert capabilities(node) == {"CapEff": CAP_PERFMON, "CapBnd": CAP_PERFMON}
-    node.shell(turn_off)
-    node.until(lambda: "run as root or with CAP_PERFMON" in node.run("hugeplan-agent", "doctor"), "its end")
-    assert capabilities(node) == {"CapEff": 0, "CapBnd": 0}
+    the_drop_ins_give_and_the_doctor_says_what(node)
 
     # An upgrade starts the daemon again; a downgrade too. Settings and token stay.
     for version in (NEW, OLD, NEW):
@@ -198,6 +224,7 @@ def test_the_deb_from_its_installation_to_its_purge(node: Machine, service: Serv
         "/etc/hugeplan",
         "/usr/lib/hugeplan-agent",
         "/usr/bin/tlbbench",
+        DROP_INS,
     ):
         assert node.call("ls", "-d", left).returncode != 0, left
 

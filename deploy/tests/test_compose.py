@@ -140,8 +140,7 @@ def test_server_commands_exist_and_their_settings_are_valid(
         ENROLMENT_TOKEN_VARIABLE,
         SERVICE_PASSWORD_VARIABLE,
     )
-    from hugeplan.cli.service_settings import SECRETS_DIR_VARIABLE  # noqa: PLC0415
-    from hugeplan.settings import Settings  # noqa: PLC0415
+    from hugeplan.settings import SECRETS_DIR_VARIABLE, Settings  # noqa: PLC0415
 
     assert compose["services"][service]["command"][0] in {row.name for row in COMMANDS}
     environment = compose["services"][service]["environment"]

@@ -82,7 +82,7 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
         for statement in roles_of_the_guide().split(";\n"):
             if statement.strip():
                 connection.execute(statement)
-    http, https = free_port(), free_port()
+    http, https, plain = free_port(), free_port(), free_port()
     node.run("dpkg", "-i", f"/root/hugeplan-server_{OLD}_amd64.deb")
     assert node.call("systemctl", "is-active", "hugeplan-server").stdout.strip() == "inactive", "nothing is started"
     urls = {
@@ -96,8 +96,12 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
         f"printf 'HUGEPLAN_PORT={http}\\nHUGEPLAN_PUBLIC_URL=https://hugeplan.example\\n' > /etc/hugeplan/server.env"
     )
     node.run("systemctl", "enable", "--now", "hugeplan-server")
-    health = ("curl", "--fail", "--silent", f"http://127.0.0.1:{http}/readyz")
-    node.until(lambda: node.call(*health).returncode == 0, "the service")
+    # Started is what answers: nothing is waited for.
+    health = ("curl", "--fail", "--silent", f"http://127.0.0.1:{http}/healthz")
+    assert node.call(*health).returncode == 0
+    node.until(lambda: node.call("curl", "--fail", "-s", f"http://127.0.0.1:{http}/readyz").returncode == 0, "ready")
+    a_restart_that_comes_to_nothing_fails(node)
+    assert node.call(*health).returncode == 0
 
     # No credential in the journal; the file is for root and the service's user.
     assert "hp_" not in node.journal("hugeplan-server")
@@ -108,12 +112,7 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
     assert "ok        The database's role hugeplan_service changes rows and no table." in doctor, doctor
     assert "wrong" not in doctor, doctor
 
-    # Who may not, and what is wrong, is said with what mends it.
-    nobody = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
-    assert "run it as root: sudo hugeplan token list\n" in node.call(*nobody, "hugeplan", "token", "list").stderr
-    elsewhere = f"HUGEPLAN_DATABASE_URL=postgresql://no_such_role:x@127.0.0.1:{port}/hugeplan"
-    said = node.call("env", elsewhere, "hugeplan", "doctor").stdout
-    assert "the roles and the database are made once" in said, said
+    who_may_not_and_what_is_wrong_is_said(node, port)
 
     # What changes tables is the owner's, whose file the command takes by itself; the service's role may not do it.
     assert "hugeplan_service may change rows and no table." in node.run("hugeplan", "migrate")
@@ -121,17 +120,21 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
 
     # nginx with the example as it is printed, but for the three lines that name the host, and the port.
     example = node.run("cat", "/usr/share/doc/hugeplan-server/nginx.conf")
+    # Debian 12's nginx is from before 1.25.1, for which the example says what to write.
+    assert "http2 on;" in example
     mine = (
-        example.replace("listen 443 ssl http2", f"listen 127.0.0.1:{https} ssl http2")
+        example.replace("    http2 on;\n", "")
+        .replace("listen 443 ssl;", f"listen 127.0.0.1:{https} ssl http2;")
+        .replace("listen 80;", f"listen 127.0.0.1:{plain};")
         .replace("/etc/ssl/hugeplan.example.pem", "/root/tls.pem")
         .replace("/etc/ssl/private/hugeplan.example.key", "/root/tls.key")
         .replace("127.0.0.1:8000", f"127.0.0.1:{http}")
     )
-    node.shell("rm -f /etc/nginx/sites-enabled/default")
     (node.root / "etc/nginx/conf.d/hugeplan.conf").write_text(mine)
     node.shell(
-        "openssl req -x509 -newkey ed25519 -nodes -days 2 -subj /CN=hugeplan.example"
-        " -addext subjectAltName=DNS:hugeplan.example -keyout /root/tls.key -out /root/tls.pem 2>/dev/null"
+        "rm -f /etc/nginx/sites-enabled/default; openssl req -x509 -newkey ed25519 -nodes -days 2"
+        " -subj /CN=hugeplan.example -addext subjectAltName=DNS:hugeplan.example -keyout /root/tls.key"
+        " -out /root/tls.pem 2>/dev/null"
     )
     node.run("nginx", "-t")
     node.run("systemd-run", "--property=Type=forking", "/usr/sbin/nginx")
@@ -142,15 +145,50 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
     assert '"role":"admin"' in node.run(*curl, *bearer, f"{base}/api/v1/session").replace(" ", "")
     assert node.run(*curl, "--output", "/dev/null", "--write-out", "%{http_code}", f"{base}/metrics") == "404"
     assert "<html" in node.run(*curl, f"{base}/")
+    redirected = ("--header", "Host: hugeplan.example", "--output", "/dev/null", "--write-out", "%{redirect_url}")
+    assert node.run("curl", "-s", *redirected, f"http://127.0.0.1:{plain}/nodes?x=1") == (
+        "https://hugeplan.example/nodes?x=1"
+    )
 
     before = node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-server")
     node.run("dpkg", "--force-confold", "-i", f"/root/hugeplan-server_{NEW}_amd64.deb")
-    node.until(lambda: node.call(*health).returncode == 0, "the upgraded service")
+    assert node.call(*health).returncode == 0, "the upgraded service"
     assert node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-server") not in {"0", before}
     assert node.run("find", "/usr/lib/hugeplan-server", "-name", "*.pyc") == ""
     node.run("dpkg", "--purge", "hugeplan-server")
     for left in ("/var/lib/hugeplan-server", SECRETS, "/usr/lib/hugeplan-server"):
         assert node.call("ls", "-d", left).returncode != 0, left
+
+
+def who_may_not_and_what_is_wrong_is_said(node: Machine, port: int) -> None:
+    """With what mends it."""
+    nobody = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
+    assert "run it as root: sudo hugeplan token list\n" in node.call(*nobody, "hugeplan", "token", "list").stderr
+    elsewhere = f"HUGEPLAN_DATABASE_URL=postgresql://no_such_role:x@127.0.0.1:{port}/hugeplan"
+    said = node.call("env", elsewhere, "hugeplan", "doctor").stdout
+    assert "the roles and the database are made once" in said, said
+
+
+def a_restart_that_comes_to_nothing_fails(node: Machine) -> None:
+    """A bad setting, a port that is taken, a misspelt name beside a good one: each is said where an operator looks."""
+    settings = "/etc/hugeplan/server.env"
+    node.shell(f"cp {settings} /root/kept")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for line, said in (
+            ("HUGEPLAN_MAX_BODY_BYTES=x", "HUGEPLAN_MAX_BODY_BYTES is 'x'"),
+            (f"HUGEPLAN_PORT={taken.getsockname()[1]}", "is in use; stop what uses it"),
+        ):
+            node.shell(f"echo '{line}' >> {settings}")
+            failed = node.call("systemctl", "restart", "hugeplan-server")
+            assert failed.returncode != 0, line
+            assert "failed" in failed.stderr, failed.stderr
+            assert said in node.journal("hugeplan-server")
+            node.shell(f"cp /root/kept {settings}; systemctl reset-failed hugeplan-server || true")
+    node.shell(f"echo HUGEPLAN_DATABSE_URL=postgresql:///x >> {settings}; systemctl restart hugeplan-server")
+    warning = "HUGEPLAN_DATABSE_URL is no setting of hugeplan, and nothing reads it. Is HUGEPLAN_DATABASE_URL meant?"
+    assert warning in node.journal("hugeplan-server")
+    assert warning in node.call("hugeplan", "doctor").stderr
+    node.shell(f"cp /root/kept {settings}; systemctl restart hugeplan-server")
 
 
 def libpq_looks_for_certificates_where_it_may(node: Machine) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Select, select, tuple_
 from hugeplan.access.gate import client_address
 from hugeplan.access.schemas import AuditEntry
 from hugeplan.access.service import Actor
-from hugeplan.api.pagination import Page, decode_cursor, page_of
+from hugeplan.api.pagination import Page, aware_time, decode_cursor, page_of
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import AuditEvent
 from hugeplan.db.session import Database, ReadSession, WriteSession
@@ -130,17 +130,10 @@ class Filter:
         return select(AuditEvent).where(*self._conditions).order_by(AuditEvent.at.desc(), AuditEvent.id.desc())
 
 
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError("a time without a zone")
-    return moment
-
-
 async def list_events(session: ReadSession, wanted: Filter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
     """Changes, newest first."""
     statement = wanted.select().limit(limit + 1)
-    after = decode_cursor(cursor, _moment, int)
+    after = decode_cursor(cursor, aware_time, int)
     if after is not None:
         statement = statement.where(tuple_(AuditEvent.at, AuditEvent.id) < after)
     rows = (await session.scalars(statement)).all()

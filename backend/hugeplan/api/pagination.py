@@ -86,10 +86,11 @@ def _refuse_absurd(part: object) -> None:
 
 def decode_time_cursor(cursor: str | None) -> tuple[datetime, UUID] | None:
     """The cursor of a list sorted by time and id."""
-    return decode_cursor(cursor, _aware_time, UUID)
+    return decode_cursor(cursor, aware_time, UUID)
 
 
-def _aware_time(text: str) -> datetime:
+def aware_time(text: str) -> datetime:
+    """A cursor's time. Raises ValueError without a zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("a time without a zone")

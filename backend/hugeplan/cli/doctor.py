@@ -67,8 +67,8 @@ def check_answer(settings: Settings) -> Iterator[Result]:
     except httpx.HTTPError as error:
         yield Result(
             "attention",
-            f"Nothing answers at {address} ({error}). A service that was just started takes some seconds; one that"
-            " cannot start says why: journalctl --unit hugeplan-server --lines 20",
+            f"Nothing answers at {address} ({error}). A service that cannot start says why:"
+            " journalctl --unit hugeplan-server --lines 20",
         )
 
 
@@ -99,20 +99,11 @@ def judge_release(server_version: int) -> Result:
 
 def check_migrations(settings: Settings, connection: _Connection) -> Iterator[Result]:
     """Whether the database is at the newest migration."""
-    try:
-        head = migrate.head_revision(migrate.migrations_dir(settings.migrations_dir))
-    except migrate.MigrationsMissingError as error:
-        yield Result("wrong", str(error))
-        return
-    found = connection.execute("SELECT to_regclass('alembic_version')::text").fetchone()
-    row = connection.execute("SELECT version_num FROM alembic_version").fetchone() if found and found[0] else None
-    revision = row[0] if row else "none"
-    if revision == head:
-        yield Result("ok", f"The database is at migration {head}.")
+    reason = migrate.behind(connection, migrate.migrations_dir(settings.migrations_dir))
+    if reason is None:
+        yield Result("ok", "The database is at the newest migration.")
     else:
-        yield Result(
-            "wrong", f"The database is at migration {revision}, the service needs {head}. Run: hugeplan migrate"
-        )
+        yield Result("wrong", f"The{reason.removeprefix('the')}. Run: hugeplan migrate")
 
 
 _ROLE = """
@@ -208,6 +199,8 @@ def examine(settings: Settings) -> Iterator[Result]:
                 yield from database_check(settings, connection)
             except psycopg.errors.UndefinedTable:
                 yield Result("wrong", "Tables are missing. Run: hugeplan migrate")
+            except migrate.MigrationsMissingError as error:
+                yield Result("wrong", str(error))
 
 
 def run(_: argparse.Namespace) -> int:

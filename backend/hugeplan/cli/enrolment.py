@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from uuid import UUID
+from functools import partial
 
-from hugeplan.access import audit, enrolments
+from hugeplan.access import enrolments
 from hugeplan.access.schemas import EnrolmentDecision, PendingEnrolment
-from hugeplan.cli.token import print_from_database, user_name
+from hugeplan.cli.token import listed, note, print_from_database, user_name, uuid
 from hugeplan.db.session import WriteSession
 from hugeplan.settings import Settings
 
 _DECISIONS = {"approve": enrolments.APPROVED, "refuse": enrolments.REFUSED}
-_PAGE = 500
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,14 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     approve = actions.add_parser("approve", help="let exactly this asker in; it asks again by itself")
     refuse = actions.add_parser("refuse", help="turn this asker away until it is approved")
     for decision in (approve, refuse):
-        decision.add_argument("id", type=_uuid, help="of hugeplan enrolment list")
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not valid; expected an id of hugeplan enrolment list") from error
+        decision.add_argument("id", type=uuid, help="of hugeplan enrolment list")
 
 
 def _line(asked: PendingEnrolment) -> str:
@@ -42,30 +34,15 @@ def _line(asked: PendingEnrolment) -> str:
 
 
 async def _list(session: WriteSession, *_: object) -> str:
-    lines: list[str] = []
-    cursor = None
-    while True:
-        page = await enrolments.list_pending(session, limit=_PAGE, cursor=cursor)
-        lines += [_line(asked) for asked in page.items]
-        cursor = page.next_cursor
-        if cursor is None:
-            return "\n".join(lines) or "No machine waits for a decision."
+    return await listed(partial(enrolments.list_pending, session), _line) or "No machine waits for a decision."
 
 
 async def _decide(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
     who = f"hugeplan enrolment ({user_name()})"
     word = EnrolmentDecision.model_validate({"decision": _DECISIONS[arguments.action]})
     decided = await enrolments.decide(session, who, arguments.id, word)
-    await audit.record(
-        session,
-        actor=None,
-        name=who,
-        address=None,
-        action="enrolment_requests_decide",
-        kind="machine",
-        subject=decided.node_machine_id,
-        detail={"decision": word.decision},
-    )
+    machine = decided.node_machine_id
+    await note(session, "enrolment", "enrolment_requests_decide", "machine", machine, decision=word.decision)
     return f"{decided.node_name} is {word.decision}."
 
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
@@ -24,12 +25,16 @@ from hugeplan.settings import Settings
 
 #: The first bytes of pg_dump's custom format.
 MAGIC: Final = b"PGDMP"
+LEAVING_SECONDS: Final = 3.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``restore``."""
     parser.add_argument("file", type=Path, help="a file that hugeplan backup wrote; - is standard input")
     parser.add_argument("--replace", action="store_true", help="drop every table that is there, with its rows, before")
+    parser.add_argument(
+        "--even-if-in-use", action="store_true", help="replace although the service is connected; restart it afterwards"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         with sys.stdin.buffer if str(arguments.file) == "-" else arguments.file.open("rb") as given:
             if given.read(len(MAGIC)) != MAGIC:
                 raise InputError(f"{arguments.file} is no backup; expected a file that hugeplan backup wrote, whole")
+            if arguments.replace and not arguments.even_if_in_use:
+                _refuse_in_use(settings)
             _make_room(settings, replace=arguments.replace)
             _restore(settings, given)
     except OSError as error:
@@ -46,6 +53,26 @@ def run(arguments: argparse.Namespace) -> int:
     bring_along(settings)
     print("Restored, and brought to the newest migration.")
     return 0
+
+
+_IN_USE: Final = """
+SELECT DISTINCT format('%s as %s%s', application_name, usename, ' from ' || host(client_addr)) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name LIKE 'hugeplan%' ORDER BY 1 LIMIT 4
+"""
+
+
+def _refuse_in_use(settings: Settings) -> None:
+    """InputError that names who is connected. A service that was just stopped is given a moment to leave."""
+    until = time.monotonic() + LEAVING_SECONDS
+    with postgres_programs.connect(settings) as connection:
+        connection.autocommit = True
+        while found := [str(row[0]) for row in connection.execute(_IN_USE)]:
+            if time.monotonic() > until:
+                raise InputError(
+                    f"--replace: nothing was changed: the database is in use ({', '.join(found)}); stop every replica"
+                    " of the service, or add --even-if-in-use"
+                )
+            time.sleep(0.1)
 
 
 def _make_room(settings: Settings, *, replace: bool) -> None:
@@ -61,15 +88,11 @@ def _make_room(settings: Settings, *, replace: bool) -> None:
                 )
             if replace:
                 replacement.begin(connection)
-    except psycopg.errors.InsufficientPrivilege as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(
-            f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}; restore as the role that owns the tables"
-            " (docs/upgrading.md)"
-        ) from error
     except psycopg.Error as error:
+        is_refused = isinstance(error, psycopg.errors.InsufficientPrivilege)
+        hint = "; restore as the role that owns the tables (docs/upgrading.md)" if is_refused else ""
         reason = str(error).splitlines()[0]
-        raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}") from error
+        raise InputError(f"HUGEPLAN_DATABASE_URL: nothing was changed: {reason}{hint}") from error
 
 
 def _restore(settings: Settings, rest: IO[bytes]) -> None:

@@ -14,9 +14,15 @@ from typing import Final
 
 from hugeplan.cli import InputError
 from hugeplan.planner.demand import ENGINES, DemandContext, demand_of
-from hugeplan.planner.errors import PlannerError, SettingValueError
+from hugeplan.planner.errors import SettingValueError
 from hugeplan.planner.model import DatabaseInstance, NodeSample, ObservedDatabase
-from hugeplan.planner.observation.databases import as_instance, canonical_engine, instance_names, server_name
+from hugeplan.planner.observation.databases import (
+    as_instance,
+    canonical_engine,
+    instance_names,
+    pool_bytes_of,
+    server_name,
+)
 
 _SWITCHES: Final = {
     "postgresql": "huge_pages",
@@ -241,9 +247,9 @@ def _same_pool(
     context: DemandContext,
 ) -> list[ObservedDatabase]:
     """The one server with the buffer pool of the flags, where no other option has it. InputError: the user chooses."""
-    size = _pool_bytes(one.instance, context)
-    same = [d for d in left if _pool_bytes(as_instance(d, d.key, context), context) == size]
-    alike = [i for i in rivals if _pool_bytes(described[i].instance, context) == size]
+    size = pool_bytes_of(one.instance, context)
+    same = [d for d in left if pool_bytes_of(as_instance(d, d.key, context), context) == size]
+    alike = [i for i in rivals if pool_bytes_of(described[i].instance, context) == size]
     if size is not None and len(same) == len(alike) == 1:
         return same
     raise _cannot_tell(one, left)
@@ -278,10 +284,3 @@ def _no_such(one: Described, words: str, own: Sequence[ObservedDatabase]) -> Inp
 
 def _of_engine(running: Sequence[ObservedDatabase], engine: str) -> list[ObservedDatabase]:
     return [d for d in running if canonical_engine(d.engine) == canonical_engine(engine)]
-
-
-def _pool_bytes(instance: DatabaseInstance, context: DemandContext) -> int | None:
-    try:
-        return demand_of(instance, context.base_page_bytes, context).pool_bytes
-    except PlannerError:
-        return None

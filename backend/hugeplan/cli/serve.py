@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -72,6 +75,15 @@ def refuse_old_server(settings: Settings) -> None:
         print(remark, flush=True)
 
 
+def tell_service_manager() -> None:
+    """Tell systemd that the service answers (``Type=notify``, sd_notify(3)); nothing elsewhere."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+            channel.connect(address.replace("@", "\0", 1) if address.startswith("@") else address)
+            channel.sendall(b"READY=1")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
     workers: int = arguments.workers
@@ -84,10 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     async def when_ready() -> None:
         await show_first_admin(settings, arguments.first_admin_file)
         print(f"hugeplan answers on http://{settings.host}:{settings.port}", flush=True)
+        tell_service_manager()
 
     if workers == 1:
         serve(settings, listening, when_ready)
     else:
-        asyncio.run(when_ready())
+        asyncio.run(when_ready())  # the socket listens: who comes before the workers waits in its queue
         serve_with_workers(settings, listening, workers)
     return 0

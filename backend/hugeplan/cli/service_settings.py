@@ -6,8 +6,11 @@ platforms mount them; a variable of the same name wins.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,24 +18,27 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from hugeplan.cli import InputError
+from hugeplan.planner.errors import shown_value
 from hugeplan.settings import ENV_PREFIX, SECRETS_DIR_VARIABLE, Settings
-
-__all__ = ["SECRETS_DIR_VARIABLE", "load_settings"]
-
 
 #: Settings of several values, by what JSON makes of them: what a right one looks like.
 _EXAMPLES: Final = {"array": '["10.0.0.0/8"]', "object": '{"dba": "planner"}'}
-_MOST_CHARACTERS: Final = 80
+#: Variables of commands that are no settings.
+_OTHERS: Final = frozenset({SECRETS_DIR_VARIABLE, "HUGEPLAN_TOKEN", "HUGEPLAN_PROMETHEUS_TOKEN", "HUGEPLAN_DEBUG"})
+#: What Kubernetes tells each container of a Service that is called hugeplan, or hugeplan-postgres.
+_INJECTED: Final = re.compile(r"\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP|SCTP)\w*)=.*|\w+=(tcp|udp|sctp)://.*")
 
 
 def load_settings(**given: Any) -> Settings:
     """The settings of the environment, except those ``given``.
 
-    InputError names the first wrong variable, its value and its range.
+    InputError names the first wrong variable, its value and its range. A name that is no setting's is a warning.
     """
+    for text in _unknown_variables():
+        print(f"warning: {text}", file=sys.stderr, flush=True)
     secrets_dir = os.environ.get(SECRETS_DIR_VARIABLE) or None
     if secrets_dir is not None and not Path(secrets_dir).is_dir():
-        raise InputError(f"{SECRETS_DIR_VARIABLE} is {_short(secrets_dir)}: expected a folder")
+        raise InputError(f"{SECRETS_DIR_VARIABLE} is {shown_value(secrets_dir)}: expected a folder")
     for file in Path(secrets_dir).iterdir() if secrets_dir else ():
         if file.is_dir() and file.name.lower().removeprefix(ENV_PREFIX.lower()) in Settings.model_fields:
             raise InputError(f"{file.name.upper()}: {file} is a folder; expected a file with the bare value")
@@ -46,11 +52,26 @@ def load_settings(**given: Any) -> Settings:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
         # A secret is not repeated on a terminal.
-        value = "" if _is_secret(name) else f" is {_short(first['input'])}:"
+        value = "" if _is_secret(name) else f" is {shown_value(first['input'])}:"
         message = (
             first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").removeprefix("Input is not ")
         )
         raise InputError(f"{_variable(name)}{value} expected {message}{_example(name)}") from error
+
+
+def _unknown_variables() -> Iterator[str]:
+    """A sentence for each variable, and each file of a secret, that is called like a setting and is none."""
+    known = {_variable(name) for name in Settings.model_fields} | _OTHERS
+    secrets_dir = Path(os.environ.get(SECRETS_DIR_VARIABLE) or os.devnull)
+    files = {file.name: str(file) for file in secrets_dir.iterdir()} if secrets_dir.is_dir() else {}
+    for name, value in sorted((files | dict(os.environ)).items()):
+        upper = name.upper()
+        is_ours = upper.startswith(ENV_PREFIX) and not upper.startswith(f"{ENV_PREFIX}AGENT_")
+        cut, cutoff = (ENV_PREFIX, 0.6) if is_ours else ("", 0.9)
+        near = difflib.get_close_matches(upper.removeprefix(cut), [k.removeprefix(cut) for k in known], 1, cutoff)
+        if upper not in known and (is_ours or near) and not _INJECTED.fullmatch(f"{upper}={value}"):
+            meant = f"Is {cut}{near[0]} meant?" if near else "docs/settings.md has all."
+            yield f"{files.get(name, name)} is no setting of hugeplan, and nothing reads it. {meant}"
 
 
 def _unread(error: SettingsError, secrets_dir: str | None) -> str:
@@ -63,7 +84,7 @@ def _unread(error: SettingsError, secrets_dir: str | None) -> str:
         file = Path(secrets_dir or "") / _variable(name).lower()
         return f"{_variable(name)}: the file {file} is not UTF-8 text; write the bare value into it, with an editor"
     value = os.environ.get(_variable(name))
-    shown = "" if value is None or _is_secret(name) else f" is {_short(value)}:"
+    shown = "" if value is None or _is_secret(name) else f" is {shown_value(value)}:"
     return f"{_variable(name)}{shown} expected JSON{_example(name)}"
 
 
@@ -80,11 +101,6 @@ def _variable(name: str) -> str:
 
 def _is_secret(name: str) -> bool:
     return "SecretStr" in str(Settings.model_fields[name].annotation)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}... ({len(text)} characters)"
 
 
 def _example(name: str) -> str:

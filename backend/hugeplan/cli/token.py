@@ -8,12 +8,15 @@ import getpass
 import os
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import audit, logins, service
 from hugeplan.access.schemas import EnrolmentLimits, Role
+from hugeplan.api.pagination import Page
 from hugeplan.api.problems import is_unavailable
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
@@ -26,6 +29,7 @@ Action = Callable[[WriteSession, argparse.Namespace, Settings], Awaitable[str]]
 """Does something in one transaction, and says what it did."""
 
 _DAY_SECONDS = 86400
+_PAGE = 500
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,19 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--name-pattern", metavar="PATTERN", help="of an enrolment token: nodes' names, such as 'db-*'")
     actions.add_parser("list", help="usable tokens, without their secrets")
     revoke = actions.add_parser("revoke", help="end a token and the sessions opened with it")
-    revoke.add_argument("id", type=_uuid)
+    revoke.add_argument("id", type=uuid)
     rotate = actions.add_parser("rotate", help="print a new secret; the old one stays good for a while")
-    rotate.add_argument("id", type=_uuid)
+    rotate.add_argument("id", type=uuid)
     rotate.add_argument("--overlap-seconds", type=int, default=3600, metavar="N", help="default: 3600")
     link = actions.add_parser("login-link", help="print a login for a browser that works once, with a token's rights")
-    link.add_argument("id", type=_uuid, nargs="?", help="default: an administrator's token for the server's operator")
+    link.add_argument("id", type=uuid, nargs="?", help="default: an administrator's token for the server's operator")
 
 
-def _uuid(text: str) -> UUID:
+def uuid(text: str) -> UUID:
+    """The id of a token or of a machine that asks, as their lists have it."""
     try:
         return UUID(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not valid; expected the id of a token") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not valid; expected an id of the list") from error
 
 
 async def _create(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
@@ -65,36 +70,42 @@ async def _create(session: WriteSession, arguments: argparse.Namespace, _: Setti
         expires_in=None if days is None else timedelta(seconds=days * _DAY_SECONDS),
         limits=EnrolmentLimits(max_enrolments=arguments.count, name_pattern=arguments.name_pattern),
     )
-    await _note(session, "tokens_create", created.id)
+    await note(session, "token", "tokens_create", "tokens", created.id)
     return created.token
 
 
 async def _list(session: WriteSession, _: argparse.Namespace, __: Settings) -> str:
-    lines, cursor = [], None
-    while True:
-        page = await service.list_tokens(session, include_revoked=False, limit=500, cursor=cursor)
-        lines += [f"{t.id}  {t.role:<9}  {t.expires_at or 'never ends'}  {t.name}" for t in page.items]
-        cursor = page.next_cursor
-        if cursor is None:
-            return "\n".join(lines) or "There is no usable token."
+    ask = partial(service.list_tokens, session, include_revoked=False)
+    lines = await listed(ask, lambda t: f"{t.id}  {t.role:<9}  {t.expires_at or 'never ends'}  {t.name}")
+    return lines or "There is no usable token."
+
+
+async def listed(ask: Callable[..., Awaitable[Page[Any]]], line: Callable[[Any], str]) -> str:
+    """A line for each item of a list, from all of its pages."""
+    page = await ask(limit=_PAGE, cursor=None)
+    lines = [line(item) for item in page.items]
+    while page.next_cursor is not None:
+        page = await ask(limit=_PAGE, cursor=page.next_cursor)
+        lines += [line(item) for item in page.items]
+    return "\n".join(lines)
 
 
 async def _revoke(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
     await service.revoke_token(session, arguments.id)
-    await _note(session, "tokens_revoke", arguments.id)
+    await note(session, "token", "tokens_revoke", "tokens", arguments.id)
     return "Revoked."
 
 
 async def _rotate(session: WriteSession, arguments: argparse.Namespace, _: Settings) -> str:
     made = await service.rotate_token(session, arguments.id, arguments.overlap_seconds, None)
-    await _note(session, "tokens_rotate", arguments.id)
+    await note(session, "token", "tokens_rotate", "tokens", arguments.id)
     return made.token
 
 
 async def _login_link(session: WriteSession, arguments: argparse.Namespace, settings: Settings) -> str:
     token_id = arguments.id or await service.operator_token_id(session)
     secret = (await logins.link_of(session, token_id)).secret
-    await _note(session, "login_links_create", token_id)
+    await note(session, "token", "login_links_create", "tokens", token_id)
     return f"{settings.browser_url()}/login#token={secret}"
 
 
@@ -115,11 +126,11 @@ def user_name() -> str:
         return f"uid {os.getuid()}"
 
 
-async def _note(session: WriteSession, action: str, token_id: UUID) -> None:
+async def note(session: WriteSession, command: str, action: str, kind: str, subject: object, **detail: str) -> None:
     """Who has the database's password needs no token; the log says that it was a command, and whose."""
-    name = f"hugeplan token ({user_name()})"
+    name = f"hugeplan {command} ({user_name()})"
     await audit.record(
-        session, actor=None, name=name, address=None, action=action, kind="tokens", subject=str(token_id), detail={}
+        session, actor=None, name=name, address=None, action=action, kind=kind, subject=str(subject), detail=detail
     )
 
 

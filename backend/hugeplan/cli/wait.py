@@ -75,14 +75,8 @@ def missing(settings: Settings, *, migrated: bool, role: str | None = None) -> t
                 return f"the database has no role {role}", address
             if not migrated:
                 return None, address
-            revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            return migrate.behind(connection, migrate.migrations_dir(settings.migrations_dir)), address
     except InputError as error:
         return str(error), None
-    except psycopg.errors.UndefinedTable:
-        revision = None
     except psycopg.errors.InsufficientPrivilege:
         return "the service's role may not read the database before hugeplan migrate has granted it", address
-    head = migrate.head_revision(migrate.migrations_dir(settings.migrations_dir))
-    found = revision[0] if revision else "none"
-    reason = None if found == head else f"the database is at migration {found}, the service needs {head}"
-    return reason, address

@@ -88,18 +88,18 @@ def parse_kubernetes_bytes(text: str | int, field: str) -> int:
 
 def parse_mysql_bytes(text: str | int, field: str) -> int:
     """Bytes as MySQL and MariaDB read them: K, M, G, T, P, E of either case, powers of 1024, no fraction."""
-    expected = "a size such as 64G, 512M or a whole number of bytes"
-    if isinstance(text, str) and "." in text:
-        raise UnitError(field, text, expected)
-    return _scaled(text, _MYSQL, field, expected, fold=True)
+    return _whole(text, _MYSQL, field, "a size such as 64G, 512M or a whole number of bytes")
 
 
 def parse_jvm_bytes(text: str | int, field: str) -> int:
     """Bytes as the JVM reads them: k, m, g, t of either case, powers of 1024, no fraction."""
-    expected = "a size such as 8g, 512m or a whole number of bytes"
+    return _whole(text, _JVM, field, "a size such as 8g, 512m or a whole number of bytes")
+
+
+def _whole(text: str | int, units: Mapping[str, int], field: str, expected: str) -> int:
     if isinstance(text, str) and "." in text:
         raise UnitError(field, text, expected)
-    return _scaled(text, _JVM, field, expected, fold=True)
+    return _scaled(text, units, field, expected, fold=True)
 
 
 def parse_oracle_bytes(text: str | int, field: str) -> int:

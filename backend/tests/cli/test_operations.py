@@ -70,9 +70,32 @@ class TestBackup:
         known = "SELECT count(*) FROM tokens WHERE role = 'enrolment'"
         with serving(database_url, tmp_path, HUGEPLAN_BOOTSTRAP_ENROLMENT_TOKEN=secret):
             wait_for_row(database_url, known)
-            done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
+            refused = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
+            assert refused.returncode == 2
+            assert "nothing was changed: the database is in use (hugeplan as " in refused.stderr
+            with psycopg.connect(database_url) as connection:
+                assert connection.execute(known).fetchone() == (1,)
+            words = ("restore", "--replace", "--even-if-in-use", str(file))
+            done = hugeplan(*words, HUGEPLAN_DATABASE_URL=database_url)
             assert done.returncode == 0, done.stderr
             wait_for_row(database_url, known)
+
+    def test_a_service_that_was_just_stopped_is_waited_for_and_others_do_not_count(
+        self, hugeplan: Command, database_url: str, own_database_url: str, tmp_path: Path
+    ) -> None:
+        """Its connections last a moment longer than it. A dashboard's, and another database's, are none of its."""
+        file = tmp_path / "backup"
+        assert hugeplan("backup", str(file), HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        with (
+            psycopg.connect(database_url, application_name="Grafana"),
+            psycopg.connect(own_database_url, application_name="hugeplan"),
+            psycopg.connect(database_url, application_name="hugeplan reports") as leaving,
+        ):
+            timer = threading.Timer(1, leaving.close)
+            timer.start()
+            done = hugeplan("restore", "--replace", str(file), HUGEPLAN_DATABASE_URL=database_url)
+            timer.join()
+        assert done.returncode == 0, done.stderr
 
     def test_what_was_backed_up_comes_back(
         self, hugeplan: Command, database_url: str, own_database_url: str, tmp_path: Path

@@ -116,6 +116,65 @@ def test_the_sentence_has_the_name_the_value_and_what_is_valid(
         assert printed.startswith(f"hugeplan {command}: HUGEPLAN_{variable}")
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "meant"),
+    [
+        ("HUGEPLAN_DATABSE_URL", "postgresql://x/y", "Is HUGEPLAN_DATABASE_URL meant?"),
+        ("HUGPLAN_PUBLIC_URL", "https://x", "Is HUGEPLAN_PUBLIC_URL meant?"),
+        ("hugeplan_public_ur", "https://x", "Is HUGEPLAN_PUBLIC_URL meant?"),
+        ("HUGEPLAN_HTTP_PORT", "8000", "Is HUGEPLAN_PORT meant?"),
+        ("HUGEPLAN_QQQ", "1", "docs/settings.md has all."),
+    ],
+)
+def test_a_misspelt_name_is_a_warning_with_the_one_that_is_meant(
+    variable: str, value: str, meant: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("HUGEPLAN_DATABASE_URL", NOWHERE)
+    for command in ("serve", "migrate", "doctor"):
+        if command == "serve":
+            monkeypatch.setenv("HUGEPLAN_PORT", "x")  # else it would serve
+        main([command])
+        monkeypatch.delenv("HUGEPLAN_PORT", raising=False)
+        said = f"warning: {variable} is no setting of hugeplan, and nothing reads it. {meant}\n"
+        assert capsys.readouterr().err.startswith(said)
+
+
+def test_a_misspelt_file_of_a_secret_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HUGEPLAN_SECRETS_DIR", str(tmp_path))
+    (tmp_path / "hugeplan_databse_url").write_text(NOWHERE)
+    (tmp_path / "migrate").mkdir()
+    (tmp_path / "hugeplan_oidc_client_secret").write_text("x")
+    load_settings()
+    assert capsys.readouterr().err == (
+        f"warning: {tmp_path}/hugeplan_databse_url is no setting of hugeplan, and nothing reads it."
+        " Is HUGEPLAN_DATABASE_URL meant?\n"
+    )
+
+
+def test_what_a_container_platform_puts_there_is_no_misspelt_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Services called hugeplan, hugeplan-postgres and hugeplan-http; and what the agent and other commands read."""
+    address = "10.96.0.7"
+    for service in ("HUGEPLAN", "HUGEPLAN_POSTGRES", "HUGEPLAN_HTTP"):
+        told = {
+            "SERVICE_HOST": address, "SERVICE_PORT": "80", "SERVICE_PORT_HTTP": "80",
+            "PORT_80_TCP": f"tcp://{address}:80", "PORT_80_TCP_PROTO": "tcp", "PORT_80_TCP_PORT": "80",
+            "PORT_80_TCP_ADDR": address,
+        }  # fmt: skip
+        if service != "HUGEPLAN":
+            told["PORT"] = f"tcp://{address}:80"
+        for name, value in told.items():
+            monkeypatch.setenv(f"{service}_{name}", value)
+    for name in ("AGENT_SERVER", "TOKEN", "PROMETHEUS_TOKEN", "DEBUG", "LOG_LEVEL"):
+        monkeypatch.setenv(f"HUGEPLAN_{name}", "info")
+    load_settings()
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("setting", ["database_url", "bootstrap_enrolment_token"])
 def test_a_secret_is_not_repeated(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"HUGEPLAN_{setting.upper()}", "hush")

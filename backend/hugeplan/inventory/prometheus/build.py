@@ -12,7 +12,7 @@ from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inv
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import Tables, clusters_of, refuse_mixed
-from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
+from hugeplan.inventory.prometheus.hosts import Host, history_of, host_node, read_hosts
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant
 from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
@@ -131,14 +131,6 @@ def _histories(series: Iterable[Series]) -> dict[PodKey, MemoryHistory]:
         key = (one.labels.get("namespace", ""), one.labels.get("pod", ""))
         found[key] = history_of(one)
     return found
-
-
-def history_of(series: Series) -> MemoryHistory:
-    """A series of bytes as the planner takes it; differences may fall below zero for a moment and count as zero."""
-    return MemoryHistory(
-        times_seconds=tuple(moment for moment, _ in series.points),
-        used_bytes=tuple(max(0, int(value)) for _, value in series.points),
-    )
 
 
 def _kubernetes_nodes(

@@ -120,7 +120,7 @@ def host_node(host: Host, history: Series | None) -> FoundNode:
     if history is None:
         unknown.append("memory in use: MemAvailable is not recorded")
     else:
-        tenants = (Tenant(name=EVERYTHING_IN_USE, kind="service", history=_history(history)),)
+        tenants = (Tenant(name=EVERYTHING_IN_USE, kind="service", history=history_of(history)),)
     pool = host.pool
     return FoundNode(
         facts=NodeFacts(
@@ -158,7 +158,8 @@ def host_node(host: Host, history: Series | None) -> FoundNode:
     )
 
 
-def _history(series: Series) -> MemoryHistory:
+def history_of(series: Series) -> MemoryHistory:
+    """A series of bytes as the planner takes it; differences may fall below zero for a moment and count as zero."""
     return MemoryHistory(
         times_seconds=tuple(moment for moment, _ in series.points),
         used_bytes=tuple(max(0, int(value)) for _, value in series.points),
