@@ -144,7 +144,7 @@ def the_drop_ins_give_and_the_doctor_says_what(node: Machine) -> None:
     assert "off unless you turn it on" in doctor, doctor
     turn_on, turn_off = lines_of_the_page()
     node.shell(turn_on)
-    node.until(lambda: "CAP_PERFMON" not in node.run("hugeplan-agent", "doctor"), "the right to count")
+    node.until(lambda: "run as root or with CAP_PERFMON" not in node.run("hugeplan-agent", "doctor"), "the right")
     assert capabilities(node) == {"CapEff": CAP_PERFMON, "CapBnd": CAP_PERFMON}
     node.shell(turn_off)
     node.until(lambda: "run as root or with CAP_PERFMON" in node.run("hugeplan-agent", "doctor"), "its end")
