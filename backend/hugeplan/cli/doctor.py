@@ -100,10 +100,8 @@ def judge_release(server_version: int) -> Result:
 def check_migrations(settings: Settings, connection: _Connection) -> Iterator[Result]:
     """Whether the database is at the newest migration."""
     reason = migrate.behind(connection, migrate.migrations_dir(settings.migrations_dir))
-    if reason is None:
-        yield Result("ok", "The database is at the newest migration.")
-    else:
-        yield Result("wrong", f"The{reason.removeprefix('the')}. Run: hugeplan migrate")
+    newest = Result("ok", "The database is at the newest migration.")
+    yield Result("wrong", f"The{reason.removeprefix('the')}. Run: hugeplan migrate") if reason else newest
 
 
 _ROLE = """

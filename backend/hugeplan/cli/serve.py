@@ -77,8 +77,7 @@ def refuse_old_server(settings: Settings) -> None:
 
 def tell_service_manager() -> None:
     """Tell systemd that the service answers (``Type=notify``, sd_notify(3)); nothing elsewhere."""
-    address = os.environ.get("NOTIFY_SOCKET")
-    if address:
+    if address := os.environ.get("NOTIFY_SOCKET"):
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
             channel.connect(address.replace("@", "\0", 1) if address.startswith("@") else address)
             channel.sendall(b"READY=1")

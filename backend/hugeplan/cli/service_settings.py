@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,12 +34,13 @@ def load_settings(**given: Any) -> Settings:
 
     InputError names the first wrong variable, its value and its range. A name that is no setting's is a warning.
     """
-    for text in _unknown_variables():
-        print(f"warning: {text}", file=sys.stderr, flush=True)
     secrets_dir = os.environ.get(SECRETS_DIR_VARIABLE) or None
     if secrets_dir is not None and not Path(secrets_dir).is_dir():
         raise InputError(f"{SECRETS_DIR_VARIABLE} is {shown_value(secrets_dir)}: expected a folder")
-    for file in Path(secrets_dir).iterdir() if secrets_dir else ():
+    files = list(Path(secrets_dir).iterdir()) if secrets_dir else []
+    for text in _unknown_variables({file.name: str(file) for file in files}):
+        print(f"warning: {text}", file=sys.stderr, flush=True)
+    for file in files:
         if file.is_dir() and file.name.lower().removeprefix(ENV_PREFIX.lower()) in Settings.model_fields:
             raise InputError(f"{file.name.upper()}: {file} is a folder; expected a file with the bare value")
     try:
@@ -59,12 +60,10 @@ def load_settings(**given: Any) -> Settings:
         raise InputError(f"{_variable(name)}{value} expected {message}{_example(name)}") from error
 
 
-def _unknown_variables() -> Iterator[str]:
+def _unknown_variables(files: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each variable, and each file of a secret, that is called like a setting and is none."""
     known = {_variable(name) for name in Settings.model_fields} | _OTHERS
-    secrets_dir = Path(os.environ.get(SECRETS_DIR_VARIABLE) or os.devnull)
-    files = {file.name: str(file) for file in secrets_dir.iterdir()} if secrets_dir.is_dir() else {}
-    for name, value in sorted((files | dict(os.environ)).items()):
+    for name, value in sorted({**files, **os.environ}.items()):
         upper = name.upper()
         is_ours = upper.startswith(ENV_PREFIX) and not upper.startswith(f"{ENV_PREFIX}AGENT_")
         cut, cutoff = (ENV_PREFIX, 0.6) if is_ours else ("", 0.9)
