@@ -14,7 +14,17 @@ from hugeplan.planner.choice.pool_sizes import with_pool
 from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.demand.engines.jvm import COLLECTORS
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import GIB, MIB, DatabaseInstance, FitOption, NodeFacts, NumaNode, PlanRequest, Policy
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    FitOption,
+    NodeFacts,
+    NumaNode,
+    PlanRequest,
+    Policy,
+    Reservations,
+)
 from hugeplan.planner.plan import plan
 
 
@@ -139,3 +149,26 @@ def test_the_size_is_worked_out_not_searched_by_plans(
     database = DatabaseInstance(name="db", engine=engine, version=version, settings=settings)
     assert option_of(PlanRequest(node=node(64), databases=(database,))) is not None
     assert asked <= 3, asked
+
+
+@pytest.mark.parametrize("version", ["11", "21"])
+@pytest.mark.parametrize("beside_mib", [5182, 4096, 6144])
+def test_a_cap_that_others_use_up_too_leaves_the_pool_that_fits(version: str, beside_mib: int) -> None:
+    """What lacks is more than the pool takes, and the smallest pools are below the engine's least: one still fits."""
+    heap = DatabaseInstance(name="db", engine="jvm", version=version, settings={"Xmx": "9826m", "gc": "G1"})
+    others = (
+        DatabaseInstance(name="a", engine="mariadb", settings={"innodb_buffer_pool_size": f"{beside_mib}M"}),
+        DatabaseInstance(name="b", engine="jvm", version="21", settings={"Xmx": "3015m"}, page_bytes=2 * MIB),
+    )
+    capped = Reservations(kubernetes=True, provider="gke")
+    request = PlanRequest(node=node(13), databases=(heap, *others), reservations=capped)
+
+    def fits_with(pool_bytes: int) -> bool:
+        return plan(replace(request, databases=(with_pool(heap, pool_bytes), *others))).feasible
+
+    assert fits_with(64 * MIB)
+    option = option_of(request)
+    assert option is not None
+    assert option.pool_bytes is not None
+    assert fits_with(option.pool_bytes)
+    assert not fits_with(option.pool_bytes + 2 * MIB)
