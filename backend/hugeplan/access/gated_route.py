@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from hugeplan.access.gate import Gate
 from hugeplan.access.schemas import Role
 from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight, BodiesInFlight, Turns
-from hugeplan.api.body import BodyLimits, get_unread_json, read_body, read_json
+from hugeplan.api.body import BodyLimits, UnreadBody, read_body, read_json
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.api.unread import Unread, is_unread
 from hugeplan.errors import FieldProblem, invalid_input, shown
@@ -84,7 +84,7 @@ class GatedRoute(APIRoute):
     def leaves_body_unread(self) -> bool:
         """Whether the body is parsed in the sandbox, and may be larger."""
         declared = self.body_field is not None and is_unread(self.body_field.field_info.metadata)
-        return declared or get_unread_json in _calls(self.dependant)
+        return declared or any(isinstance(call, UnreadBody) for call in _calls(self.dependant))
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's handler, behind the gate."""
@@ -93,6 +93,7 @@ class GatedRoute(APIRoute):
         # What has a session to write with has a line in the audit log; but not reports.
         is_change = get_write_session in _calls(self.dependant) and allowed != frozenset({Role.AGENT})
         unread = self.leaves_body_unread()
+        instead = "".join(f"; {call.instead}" for call in _calls(self.dependant) if isinstance(call, UnreadBody))
         parameters = frozenset(_query_parameters(self.dependant))
 
         async def gated(request: Request) -> Response:
@@ -114,7 +115,7 @@ class GatedRoute(APIRoute):
                     return await handle(request)
             async with intake.bodies.body(getattr(request.state, "actor_id", ""), PART_BYTES) as counted:
                 if unread:
-                    limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES))
+                    limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES), instead=instead)
                     body = request.state.json_body = await read_body(request, limits, counted.add)
                     # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
                     setattr(request, "_body", body)  # noqa: B010

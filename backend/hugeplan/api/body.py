@@ -11,10 +11,9 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import anyio.to_thread
-from fastapi import Depends
 from starlette.requests import ClientDisconnect, Request
 
 from hugeplan.api.json_body import JsonLimits, ValueCount, parse_json
@@ -42,13 +41,14 @@ _DISCARD_AFTER_LOGIN_BYTES = 64 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """What a body may take: bytes, seconds for the first byte and the rest, and its JSON."""
+    """What a body may take: bytes, seconds for the first byte and the rest, its JSON; and what to do instead."""
 
     max_bytes: int
     patience_seconds: float
     min_bytes_per_second: int
     json: JsonLimits
     one_large_at_a_time: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    instead: str = ""
 
     @classmethod
     def of(cls, settings: Settings) -> BodyLimits:
@@ -67,11 +67,8 @@ class BodyLimits:
 
     def too_large(self, declared: str | None) -> TooLargeError:
         """The refusal of a body past ``max_bytes``."""
-        expected = f"at most {self.max_bytes} bytes"
-        return TooLargeError(
-            f"The body may have at most {self.max_bytes} bytes.",
-            [FieldProblem(field="body", value=declared, expected=expected)],
-        )
+        problem = FieldProblem(field="body", value=declared, expected=f"at most {self.max_bytes} bytes")
+        return TooLargeError(f"The body may have at most {self.max_bytes} bytes{self.instead}.", [problem])
 
 
 async def read_json(request: Request, limits: BodyLimits, taken: Callable[[int], None] | None = None) -> None:
@@ -129,7 +126,7 @@ def _check_headers(request: Request) -> bool:
 async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], None] | None, *, inflate: bool) -> bytes:
     """The whole body, uncompressed. Every byte that comes buys more time, at the least rate that is allowed."""
     unpacked = _Inflater(limits) if inflate else None
-    values = ValueCount(limits.json)
+    values = ValueCount(limits.json, limits.instead)
     chunks: list[bytes] = []
     size = received = 0
     started = asyncio.get_running_loop().time()
@@ -247,13 +244,15 @@ def no_body() -> InvalidInputError:
     return InvalidInputError("A JSON body is needed.", [FieldProblem(field="body", value=None, expected="JSON")])
 
 
-async def get_unread_json(request: Request) -> bytes:
-    """The bytes of this request's body, which nobody has parsed; InvalidInputError when there are none."""
-    raw: bytes = request.state.json_body
-    if not raw:
-        raise no_body()
-    return raw
+@dataclass(frozen=True)
+class UnreadBody:
+    """For a body that the sandbox parses; the refusal of one that is too large ends with what to do ``instead``."""
 
+    instead: str
 
-UnreadJson = Annotated[bytes, Depends(get_unread_json)]
-"""For a body that the sandbox parses."""
+    async def __call__(self, request: Request) -> bytes:
+        """The bytes of this request's body, which nobody has parsed; InvalidInputError when there are none."""
+        raw: bytes = request.state.json_body
+        if not raw:
+            raise no_body()
+        return raw

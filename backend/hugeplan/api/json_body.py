@@ -57,8 +57,8 @@ class ValueCount:
     Commas and opening brackets are counted wherever they stand, also in strings: an upper bound that costs no parsing.
     """
 
-    def __init__(self, limits: JsonLimits) -> None:
-        self._limit = limits.values
+    def __init__(self, limits: JsonLimits, instead: str = "") -> None:
+        self._limit, self._instead = limits.values, instead
         self._count = 0
 
     def add(self, chunk: bytes) -> None:
@@ -67,7 +67,7 @@ class ValueCount:
         # [ and { differ in one bit.
         self._count += int(np.count_nonzero(found == ord(","))) + int(np.count_nonzero((found & 0xDF) == ord("[")))
         if self._count > self._limit:
-            _refuse("body", None, f"at most {self._limit} commas and opening brackets")
+            _refuse("body", None, f"at most {self._limit} commas and opening brackets{self._instead}")
 
 
 class _TooDeepError(Exception):

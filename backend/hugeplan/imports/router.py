@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from hugeplan.access.dependencies import Planner, Viewer
 from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.beside import Beside
-from hugeplan.api.body import UnreadJson
+from hugeplan.api.body import UnreadBody
 from hugeplan.api.dependencies import CurrentSettings, Writes
 from hugeplan.api.json_body import JsonLimits
 from hugeplan.imports import service
@@ -27,6 +27,8 @@ _KUBECTL: dict[str, Any] = {
         "content": {"application/json": {"schema": {"type": "object", "description": "kubectl get -o json"}}},
     }
 }
+Objects = Annotated[bytes, Depends(UnreadBody(service.INSTEAD))]
+Pods = Annotated[bytes, Depends(UnreadBody(service.ONE_NODE))]
 NodeName = Annotated[
     str | None, Query(max_length=253, description="Take the pods of this node; without it, all of them")
 ]
@@ -34,7 +36,7 @@ NodeName = Annotated[
 
 @router.post("/kubernetes/workloads", openapi_extra=_KUBECTL)
 async def imports_kubernetes_workloads(
-    _: Viewer, beside: Beside, *, settings: CurrentSettings, body: UnreadJson, node_name: NodeName = None
+    _: Viewer, beside: Beside, *, settings: CurrentSettings, body: Pods, node_name: NodeName = None
 ) -> PodWorkloads:
     """Read ``kubectl get pods -A -o json`` as the workloads of one node, by the rules of the import. Keeps nothing."""
     return await service.read_pods(beside, body, limits=JsonLimits.of(settings), node_name=node_name)
@@ -42,7 +44,7 @@ async def imports_kubernetes_workloads(
 
 @router.post("/kubernetes", openapi_extra=_KUBECTL)
 async def imports_kubernetes(
-    actor: Planner, session: Writes, beside: Beside, *, settings: CurrentSettings, body: UnreadJson, save: Save = False
+    actor: Planner, session: Writes, beside: Beside, *, settings: CurrentSettings, body: Objects, save: Save = False
 ) -> KubernetesImport:
     """Plan every node of ``kubectl get nodes,pods,pvc -A -o json``, and say what is wrong today."""
     if save:

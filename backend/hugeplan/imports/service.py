@@ -18,9 +18,10 @@ from hugeplan.imports.work import PLAN_KUBERNETES, READ_WORKLOADS
 from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios import work
 
-_INSTEAD: Final = (
+INSTEAD: Final = (
     "the command line has no such limit: kubectl get nodes,pods,pvc,configmaps -A -o json | hugeplan plan -"
 )
+ONE_NODE: Final = "send one node's pods: kubectl get pods -A -o json --field-selector spec.nodeName=NODE"
 Documents = Sequence[tuple[str, dict[str, Any]]]
 
 
@@ -28,16 +29,17 @@ async def import_kubernetes(
     session: WriteSession, beside: RequestSandbox, data: bytes, *, limits: JsonLimits, save: bool, by: str
 ) -> KubernetesImport:
     """Plan every node of the objects; with ``save`` keep each node with a database as a scenario."""
-    found = msgspec.json.decode(
-        await beside.work(PLAN_KUBERNETES, pickle.dumps((limits, data)), what="Planning these nodes", instead=_INSTEAD)
-    )
+    payload = pickle.dumps((limits, data))
+    planned = await beside.work(PLAN_KUBERNETES, payload, what="Planning these nodes", instead=INSTEAD)
+    found = msgspec.json.decode(planned)
     kept = await _keep(session, beside, found["scenarios"], by) if save else []
     return KubernetesImport(answer=found["answer"], text=found["text"], scenarios=kept)
 
 
 async def read_pods(beside: RequestSandbox, data: bytes, *, limits: JsonLimits, node_name: str | None) -> PodWorkloads:
     """The workloads that pods are to a plan of one node. Nothing is kept."""
-    found = await beside.work(READ_WORKLOADS, pickle.dumps((limits, data, node_name)), what="Reading these pods")
+    payload = pickle.dumps((limits, data, node_name))
+    found = await beside.work(READ_WORKLOADS, payload, what="Reading these pods", instead=ONE_NODE)
     return PodWorkloads.model_validate_json(found)
 
 

@@ -34,37 +34,42 @@ def _kubectl(version: int) -> str:
     """The objects as kubectl and an API server of 1.``version`` print them: fields that each release added."""
     objects = [copy.deepcopy(one) for one in OBJECTS]
     for one in objects:
-        meta, status = one["metadata"], one.setdefault("status", {})
+        meta = one["metadata"]
         meta.update({"uid": f"uid-{meta['name']}", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"})
         if version <= 25:
             meta["managedFields"] = [{"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}}]
-        if one["kind"] == "Node":
-            if version >= 30:
-                status["runtimeHandlers"] = [{"name": "", "features": {"recursiveReadOnlyMounts": True}}]
-            if version >= 31:
-                status["features"] = {"supplementalGroupsPolicy": True}
-            if version >= 33:
-                status.setdefault("nodeInfo", {})["swap"] = {"capacity": 0}
-            continue
-        states = [{"name": c["name"], "ready": True, "image": "x"} for c in one["spec"]["containers"]]
-        status["containerStatuses"] = states
-        if version >= 27:
-            states[0].update({"allocatedResources": {"memory": "1Gi"}, "resources": {"requests": {"memory": "1Gi"}}})
-        if version >= 28:
-            status["hostIPs"] = [{"ip": "10.0.0.1"}]
-        if version >= 29:
-            status["conditions"] = [{"type": "PodReadyToStartContainers", "status": "True", "lastProbeTime": None}]
-        if version >= 31:
-            states[0]["user"] = {"linux": {"uid": 0, "gid": 0, "supplementalGroups": [0]}}
-            states[0]["volumeMounts"] = [{"name": "v", "mountPath": "/v", "recursiveReadOnly": "Disabled"}]
-        if version >= 33:
-            meta["generation"], status["observedGeneration"] = 1, 1
-        if version >= 34:
-            one["spec"]["containers"][0]["restartPolicyRules"] = [
-                {"action": "Restart", "exitCodes": {"operator": "In"}}
-            ]
+        (_age_node if one["kind"] == "Node" else _age_pod)(one, version)
     head: Json = {"resourceVersion": ""} if version >= 26 else {"resourceVersion": "", "selfLink": ""}
     return json.dumps({"apiVersion": "v1", "items": objects, "kind": "List", "metadata": head}, indent=4)
+
+
+def _age_node(one: Json, version: int) -> None:
+    status = one.setdefault("status", {})
+    if version >= 30:
+        status["runtimeHandlers"] = [{"name": "", "features": {"recursiveReadOnlyMounts": True}}]
+    if version >= 31:
+        status["features"] = {"supplementalGroupsPolicy": True}
+    if version >= 33:
+        status.setdefault("nodeInfo", {})["swap"] = {"capacity": 0}
+
+
+def _age_pod(one: Json, version: int) -> None:
+    status = one.setdefault("status", {})
+    states = [{"name": c["name"], "ready": True, "image": "x"} for c in one["spec"]["containers"]]
+    status["containerStatuses"] = states
+    if version >= 27:
+        states[0].update({"allocatedResources": {"memory": "1Gi"}, "resources": {"requests": {"memory": "1Gi"}}})
+    if version >= 28:
+        status["hostIPs"] = [{"ip": "10.0.0.1"}]
+    if version >= 29:
+        status["conditions"] = [{"type": "PodReadyToStartContainers", "status": "True", "lastProbeTime": None}]
+    if version >= 31:
+        states[0]["user"] = {"linux": {"uid": 0, "gid": 0, "supplementalGroups": [0]}}
+        states[0]["volumeMounts"] = [{"name": "v", "mountPath": "/v", "recursiveReadOnly": "Disabled"}]
+    if version >= 33:
+        one["metadata"]["generation"], status["observedGeneration"] = 1, 1
+    if version >= 34:
+        one["spec"]["containers"][0]["restartPolicyRules"] = [{"action": "Restart", "exitCodes": {"operator": "In"}}]
 
 
 @pytest.mark.parametrize("version", range(25, 35))
