@@ -96,14 +96,10 @@ async def read_body(request: Request, limits: BodyLimits, taken: Callable[[int],
     if declared.isdecimal() and int(declared) > limits.max_bytes:
         _let_it_end(request)
         raise limits.too_large(declared)
-    if not _has_body(request):
+    if declared in {"", "0"} and "transfer-encoding" not in request.headers:
         return b""
     inflate = _check_headers(request)
     return await _read(request, limits, taken, inflate=inflate)
-
-
-def _has_body(request: Request) -> bool:
-    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
 def _check_headers(request: Request) -> bool:

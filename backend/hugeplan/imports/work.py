@@ -40,11 +40,6 @@ _SMALL = [
 """A database that does not fit: what to do about that is planned, too."""
 
 
-def imported_name(node: str) -> str:
-    """The name under which an imported node's scenario is kept, so that the next import replaces it."""
-    return f"{node} (imported)"
-
-
 def prepare() -> None:
     """Load what the planner loads when it first needs it, and fill what it remembers; called before the first fork."""
     _planned(json.dumps({"kind": "List", "items": _SMALL}).encode())
@@ -67,7 +62,8 @@ def _planned(body: bytes) -> bytes:
         raise invalid_input([FieldProblem(field="body", value=None, expected=expected)])
     answered = answer(inventory)
     document = inventory_document(answered)
-    found = [(imported_name(node.facts.name), scenario_document(node)) for node in inventory.nodes if node.databases]
+    # By this name the next import replaces it.
+    found = [(f"{node.facts.name} (imported)", scenario_document(node)) for node in inventory.nodes if node.databases]
     return json.dumps({"answer": document, "text": inventory_text(answered), "scenarios": found}).encode()
 
 

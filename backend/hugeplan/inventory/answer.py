@@ -108,7 +108,7 @@ def _with_other_nodes(nodes: Sequence[NodeAnswer]) -> tuple[NodeAnswer, ...]:
             plan=with_other_node(
                 node.plan,
                 node.request,
-                [other.request for other in candidates if _alike(node, other)][:MOST_TRIED],
+                [other.request for other in candidates if other.node.facts.arch == node.node.facts.arch][:MOST_TRIED],
             ),
         )
         for node in nodes
@@ -121,10 +121,6 @@ def _room_bytes(node: NodeAnswer) -> int:
         return node.free_bytes
     requested = sum((t.request_bytes or 0) * t.count for t in node.request.tenants)
     return node.node.facts.mem_total_bytes - requested
-
-
-def _alike(node: NodeAnswer, other: NodeAnswer) -> bool:
-    return node.node.facts.arch == other.node.facts.arch
 
 
 def request_of(node: FoundNode, policy: Policy) -> PlanRequest:

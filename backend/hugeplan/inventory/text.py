@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from hugeplan.inventory.answer import FleetAnswer, NodeAnswer
 from hugeplan.inventory.model import FoundDatabase
@@ -212,15 +212,11 @@ def _findings(answer: FleetAnswer, verbose: bool) -> list[str]:
             if finding.fix:
                 lines.append(f"       Do: {finding.fix}")
         if len(members) > len(shown):
-            names = _distinct(finding.subject for finding in members[1:])
+            names = list(dict.fromkeys(finding.subject for finding in members[1:]))
             more = "; ".join(names[:_SUBJECTS]) + ("; ..." if len(names) > _SUBJECTS else "")
             own = ", each with its own figures (--verbose)" if len({finding.fix for finding in members}) > 1 else ""
             lines.append(f"       The same on {len(members) - 1:,} more{own}: {more}")
     return lines
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
 
 
 def _unknown(answer: FleetAnswer) -> list[str]:

@@ -21,11 +21,18 @@ TIMES = (
 )  # fmt: skip
 NUMBERS = ("-1", "0", "2147483648", "9223372036854775807", "9223372036854775808", "1" * 400, "1e9", "NaN", "０")
 TEXTS = ("", "'", "\\", "%00", "\u2028", "a" * 1000, "=1", *(str(uuid.UUID(int=0)),))
+GOOD_PLACES = (("2026-11-20T12:00:00+00:00", "0", "a"), (str(uuid.UUID(int=0)), "0"))
+ODD_PLACES = (
+    (*TIMES[:6], *NUMBERS[:5], "", "[]", "null", '["a"]'),
+    ("9223372036854775807", "2147483648", "", "a", "00000000000000000000"),
+)
 CURSORS = tuple(
     encode_cursor(first, second)
-    for first in (*TIMES[:6], *NUMBERS[:5], "", "[]", "null", '["a"]', "a")
-    for second in (str(uuid.UUID(int=0)), "0", "9223372036854775807", "2147483648", "", "a", "00000000000000000000")
+    for firsts, seconds in ((ODD_PLACES[0], GOOD_PLACES[1]), (GOOD_PLACES[0], ODD_PLACES[1]), GOOD_PLACES)
+    for first in firsts
+    for second in seconds
 )
+"""One part odd at a time: a cursor of two odd parts is refused for the first of them."""
 
 
 def values_of(parameter: dict[str, Any]) -> tuple[str, ...]:

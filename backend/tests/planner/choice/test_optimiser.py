@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hugeplan.planner.choice import optimiser
+from hugeplan.planner.choice import integer_program, optimiser
 from hugeplan.planner.choice.optimiser import Ask, Budgets, Option, OptionSet, allocate, is_concave, select
 
 NODES = (0, 1)
@@ -113,6 +113,26 @@ class TestSelect:
             patch.setattr(optimiser, "EXHAUSTIVE_LIMIT", 0)
             found = select(sets, budgets)
         assert (found.fits, found.score, found.exact) == (expected.fits, expected.score, True)
+
+    def test_a_search_that_ends_at_its_limit_is_not_called_proven_and_still_fits(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """30 instances on two nodes; the limit is of the search's nodes, so any machine ends at the same place."""
+        rng, unit = random.Random(7), 2**20
+        sets = [
+            OptionSet(tuple(Option((c := rng.randrange(1, 40_000)) * unit, c / 1024) for _ in range(3)), i % 2)
+            for i in range(30)
+        ]
+        half = sum(max(o.cost for o in s.options) for s in sets) // 4
+        budgets = Budgets({0: half, 1: half}, 2 * half - unit)
+        best = select(sets, budgets)
+        monkeypatch.setattr(integer_program, "NODE_LIMIT", 0)
+        found = select(sets, budgets)
+        assert not found.exact
+        assert found.fits
+        assert fits([(s.numa_node, s.options[i].cost) for s, i in zip(sets, found.chosen, strict=True)], budgets)
+        assert 0.9 * best.score < found.score <= best.score
+        assert select(sets, budgets) == found
 
     def test_many_instances_are_chosen_as_well_as_by_dynamic_programming(self) -> None:
         """40 instances of 3 options on one node: 10^19 combinations; the oracle counts every sum of costs."""
