@@ -6,13 +6,10 @@ handler says more with ``note``. The database refuses to change or delete a row.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from fastapi import Request
-from sqlalchemy import ColumnElement, Select, select, tuple_
+from sqlalchemy import Select, select, tuple_
 
 from hugeplan.access.gate import client_address
 from hugeplan.access.schemas import AuditEntry
@@ -20,7 +17,7 @@ from hugeplan.access.service import Actor
 from hugeplan.api.pagination import Page, aware_time, decode_cursor, page_of
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import AuditEvent
-from hugeplan.db.session import Database, ReadSession, WriteSession
+from hugeplan.db.session import ReadSession, WriteSession
 
 NO_CHANGE = frozenset(
     {"reports_create", "plans_preview", "files_lint", "engine_settings_read", "imports_kubernetes_workloads"}
@@ -41,7 +38,6 @@ CSV_COLUMNS = (
     "subject_id",
     "detail",
 )
-_CSV_PAGE = 500
 
 
 def note(request: Request, *, kind: str | None = None, subject: object = None, **detail: object) -> None:
@@ -100,69 +96,31 @@ async def record(
     await session.flush()
 
 
-class Filter:
-    """What to list. Every part that is None matches all."""
-
-    def __init__(
-        self,
-        *,
-        actor: str | None = None,
-        action: str | None = None,
-        subject: str | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
-    ) -> None:
-        self._conditions: list[ColumnElement[bool]] = []
-        for column, value in (
-            (AuditEvent.actor_name, actor),
-            (AuditEvent.action, action),
-            (AuditEvent.subject_id, subject),
-        ):
-            if value is not None:
-                self._conditions.append(column == value)
-        if start is not None:
-            self._conditions.append(AuditEvent.at >= start)
-        if end is not None:
-            self._conditions.append(AuditEvent.at < end)
-
-    def select(self) -> Select[AuditEvent]:
-        """The rows, newest first."""
-        return select(AuditEvent).where(*self._conditions).order_by(AuditEvent.at.desc(), AuditEvent.id.desc())
+def wanted(
+    *, actor: str | None, action: str | None, subject: str | None, start: datetime | None, end: datetime | None
+) -> Select[AuditEvent]:
+    """What to list, newest first. Every part that is None matches all."""
+    statement = select(AuditEvent).order_by(AuditEvent.at.desc(), AuditEvent.id.desc())
+    for column, value in (
+        (AuditEvent.actor_name, actor),
+        (AuditEvent.action, action),
+        (AuditEvent.subject_id, subject),
+    ):
+        if value is not None:
+            statement = statement.where(column == value)
+    if start is not None:
+        statement = statement.where(AuditEvent.at >= start)
+    return statement if end is None else statement.where(AuditEvent.at < end)
 
 
-async def list_events(session: ReadSession, wanted: Filter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
+async def list_events(
+    session: ReadSession, *, statement: Select[AuditEvent], limit: int, cursor: str | None
+) -> Page[AuditEntry]:
     """Changes, newest first."""
-    statement = wanted.select().limit(limit + 1)
+    statement = statement.limit(limit + 1)
     after = decode_cursor(cursor, aware_time, int)
     if after is not None:
         statement = statement.where(tuple_(AuditEvent.at, AuditEvent.id) < after)
     rows = (await session.scalars(statement)).all()
     items, next_cursor = page_of(rows, limit, lambda row: (row.at.isoformat(), str(row.id)), AuditEntry.model_validate)
     return Page(items=items, next_cursor=next_cursor)
-
-
-def _safe(value: object) -> str:
-    """A cell that a spreadsheet does not take for a formula."""
-    text = "" if value is None else value.isoformat() if isinstance(value, datetime) else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
-
-
-async def stream_csv(database: Database, wanted: Filter) -> AsyncIterator[str]:
-    """All matching rows as CSV, a part at a time, in a transaction of its own: the request's ends before its answer."""
-    async with database.read() as session:
-        async for part in _csv_parts(session, wanted):
-            yield part
-
-
-async def _csv_parts(session: ReadSession, wanted: Filter) -> AsyncIterator[str]:
-    line = io.StringIO()
-    writer = csv.writer(line)
-    writer.writerow(CSV_COLUMNS)
-    result = await session.stream_scalars(wanted.select().execution_options(yield_per=_CSV_PAGE))
-    async for part in result.partitions(_CSV_PAGE):
-        for row in part:
-            writer.writerow([_safe(getattr(row, name)) for name in CSV_COLUMNS])
-        yield line.getvalue()
-        line.seek(0)
-        line.truncate()
-    yield line.getvalue()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import RedirectResponse, StreamingResponse
+from fastapi.responses import RedirectResponse
 
 from hugeplan.access import audit, enrolments, logins, oidc, service
 from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller
@@ -31,6 +32,7 @@ from hugeplan.access.schemas import (
     TokenRevoked,
     TokenRotate,
 )
+from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
 from hugeplan.api.ratelimit import RateLimiter
@@ -209,7 +211,7 @@ async def tokens_create(request: Request, actor: Admin, session: Writes, body: T
 
 @router.delete("/tokens/{token_id}")
 async def tokens_revoke(_: Admin, session: Writes, token_id: UUID) -> TokenRevoked:
-    """Revoke a credential and the browser sessions opened with it."""
+    """Revoke a credential, the browser sessions opened with it, and the tokens that it was rotated to."""
     return await service.revoke_token(session, token_id)
 
 
@@ -282,7 +284,8 @@ From = Annotated[Moment | None, Query(alias="from", description="Earliest time, 
 To = Annotated[Moment | None, Query(alias="to", description="Latest time, exclusive")]
 
 
-@router.get("/audit")
+@router.get("/audit.csv", name="audit_csv", response_class=CsvResponse)
+@router.get("/audit", response_model=Page[AuditEntry])
 async def audit_list(
     _: Admin,
     session: Reads,
@@ -294,28 +297,12 @@ async def audit_list(
     subject: Subject = None,
     from_: From = None,
     to: To = None,
-) -> Page[AuditEntry]:
+    as_csv: AsCsv,
+) -> Any:
     """Every change, newest first: who, when, from where, what."""
-    wanted = audit.Filter(actor=actor, action=action, subject=subject, start=from_, end=to)
-    return await audit.list_events(session, wanted, limit=limit, cursor=cursor)
-
-
-@router.get(
-    "/audit.csv",
-    response_class=StreamingResponse,
-    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "The changes"}},
-)
-async def audit_csv(
-    _: Admin,
-    database: CurrentDatabase,
-    *,
-    actor: Actor_ = None,
-    action: Action = None,
-    subject: Subject = None,
-    from_: From = None,
-    to: To = None,
-) -> StreamingResponse:
-    """Every change as CSV, newest first."""
-    wanted = audit.Filter(actor=actor, action=action, subject=subject, start=from_, end=to)
-    headers = {"Content-Disposition": 'attachment; filename="hugeplan-audit.csv"'}
-    return StreamingResponse(audit.stream_csv(database, wanted), media_type="text/csv", headers=headers)
+    statement = audit.wanted(actor=actor, action=action, subject=subject, start=from_, end=to)
+    listed = partial(audit.list_events, statement=statement)
+    page = await listed(session, limit=limit, cursor=cursor)
+    if as_csv:
+        return as_csv.of("hugeplan-audit", audit.CSV_COLUMNS, page, listed, json_row)
+    return page

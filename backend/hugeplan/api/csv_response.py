@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
@@ -83,8 +84,8 @@ async def _csv_answer(request: Request) -> CsvAnswer | None:
 
 #: A handler with two routes, the list's and the same with .csv, asks which of them was taken: None is the list's.
 AsCsv = Annotated[CsvAnswer | None, Depends(_csv_answer)]
-# A spreadsheet takes a cell that begins with one of these for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet takes a cell that begins with one of these for a formula; with a minus of typesetting as well.
+_FORMULA = "=+-@\N{MINUS SIGN}"
 
 
 def csv_response(
@@ -102,7 +103,7 @@ def _headers(name: str) -> dict[str, str]:
 
 
 def _cells(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> Iterable[list[Any]]:
-    return ([_cell(row.get(column)) for column in columns] for row in rows)
+    return ([cell(row.get(column)) for column in columns] for row in rows)
 
 
 def _lines(rows: Iterable[Sequence[Any]]) -> str:
@@ -111,14 +112,20 @@ def _lines(rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
     """Null is an empty cell; a list is joined; text that would be a formula is quoted."""
     if value is None:
         return ""
     if isinstance(value, list):
-        return _cell("; ".join(str(_cell(part)) for part in value))
+        return cell("; ".join(str(cell(part)) for part in value))
     if isinstance(value, dict):
-        return _cell("; ".join(f"{key}={_cell(part)}" for key, part in value.items()))
-    if isinstance(value, str) and value.startswith(_FORMULA):
+        return cell("; ".join(f"{key}={cell(part)}" for key, part in value.items()))
+    if isinstance(value, str) and (not value[:1].isprintable() or _is_formula(value)):
         return "'" + value
     return value
+
+
+def _is_formula(text: str) -> bool:
+    """Whether the first that is seen of a text begins a formula, also as a full-width or small form of the sign."""
+    first = next((character for character in text if character.isprintable() and character != " "), "")
+    return unicodedata.normalize("NFKC", first)[:1] in _FORMULA if first else False

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from hugeplan.api.schemas import Name, RequestModel, ResponseModel
+from hugeplan.events.sending import target_of
 
 EventKind = Literal[
     "node_added",
@@ -43,6 +44,11 @@ class FleetEvent(ResponseModel):
     text: str
 
 
+def _askable(url: str) -> str:
+    target_of(url)
+    return url
+
+
 class WebhookWrite(RequestModel):
     """A receiver of events. ``format``: ``hugeplan`` sends the event as JSON, ``slack`` its text.
 
@@ -50,7 +56,7 @@ class WebhookWrite(RequestModel):
     """
 
     name: Name
-    url: Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s]+$")]
+    url: Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s]+$"), AfterValidator(_askable)]
     format: Literal["hugeplan", "slack"] = "hugeplan"
     kinds: list[EventKind] = Field(default=[], max_length=16)
 

@@ -8,8 +8,8 @@ that is connected to, so a name that resolves differently a moment later leads n
 from __future__ import annotations
 
 import asyncio
-import base64
 import ipaddress
+import re
 import socket
 import ssl
 import threading
@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from hugeplan.planner.printable import printable
 
@@ -92,31 +92,56 @@ class _Target:
     port: int
     is_tls: bool
     path: str
-    headers: Mapping[str, str]
+    named: str
+    """As the header Host has it."""
 
 
-def _target(url: str) -> _Target:
-    """A URL taken apart. RefusedError names what cannot be read."""
+_LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
+
+
+def target_of(url: str) -> _Target:
+    """A URL taken apart. RefusedError says what a URL is that can be asked, and what is wrong with this one."""
     try:
+        # urlsplit passes over control characters, so they are looked for in the URL as it was typed.
+        if not url.isprintable() or " " in url:
+            raise ValueError("a space or a character that is not printed")
         parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-        if ":" not in host:
-            host = host.encode("idna").decode("ascii")
+        if parts.scheme not in {"http", "https"}:
+            raise ValueError("another scheme")
+        if "@" in parts.netloc:
+            raise ValueError("a user or password, which everybody who may list webhooks would read")
+        host, port = _host(parts.hostname or "", is_bracketed="[" in parts.netloc), parts.port
+        if port == 0:
+            raise ValueError("port 0")
     except ValueError as error:  # UnicodeError is one
-        raise RefusedError(f"the URL cannot be read: {error}") from error
-    if parts.scheme not in {"http", "https"} or not host or not all(c.isalnum() or c in "-._:%" for c in host):
-        raise RefusedError("the URL has no host that can be asked, such as https://host.example/path")
+        raise RefusedError(
+            f"http or https, a host and a port from 1 to 65535, as https://host.example/: {error}"
+        ) from error
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     if parts.query:
         path += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
     is_tls = parts.scheme == "https"
     usual = 443 if is_tls else 80
     named = f"[{host}]" if ":" in host else host
-    headers = {"Host": named if port in {None, usual} else f"{named}:{port}"}
-    if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-        headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
-    return _Target(host, usual if port is None else port, is_tls, path, headers)
+    return _Target(host, port or usual, is_tls, path, named if port in {None, usual} else f"{named}:{port}")
+
+
+def _host(host: str, *, is_bracketed: bool) -> str:
+    """A host name in ASCII, or an address. ValueError for what no resolver should be asked."""
+    if is_bracketed:
+        if "%" in host:
+            raise ValueError("an address with a zone, which means another interface on each machine")
+        return str(ipaddress.IPv6Address(host))
+    if not 0 < len(host) <= 253:
+        raise ValueError(f"a host of {len(host)} characters")
+    name = host.encode("idna").decode("ascii")
+    name.encode("ascii").decode("idna")  # what was typed in ASCII may be no encoding of anything
+    labels = name.removesuffix(".").split(".")
+    if len(name) > 253 or not all(map(_LABEL.fullmatch, labels)):
+        raise ValueError("a host that is no name")
+    # Resolvers read 127.1, 2130706433 and 0x7f000001 as addresses; a person who reads them does not.
+    return str(ipaddress.IPv4Address(name)) if _NUMBER.fullmatch(labels[-1]) else name
 
 
 class Sender:
@@ -130,7 +155,7 @@ class Sender:
         """POST ``body``; what went wrong is in the outcome, whatever it was."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                status = await self._post(_target(url), body, headers)
+                status = await self._post(target_of(url), body, headers)
         except TimeoutError:
             return Outcome(None, f"no answer within {self._timeout_seconds:g} s")
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
@@ -143,7 +168,7 @@ class Sender:
         reader, writer = await self._connect(target)
         try:
             lines = [f"POST {target.path} HTTP/1.1"]
-            own = {**target.headers, **headers, "Content-Length": str(len(body)), "Connection": "close"}
+            own = {"Host": target.named, **headers, "Content-Length": str(len(body)), "Connection": "close"}
             lines += [f"{name}: {value}" for name, value in own.items()]
             writer.write("\r\n".join([*lines, "", ""]).encode("ascii") + body)
             await writer.drain()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
-from tools.attack import judge
+from hugeplan.access.schemas import Role
+from tools.attack import judge, processes
 from tools.attack.rig import Attack, Target, WrongAnswerError, expect, stop_seconds, target
 from tools.attack.rows import all_rows
 from tools.attack.warm import warm_up
@@ -42,6 +45,27 @@ def test_the_service_ends_while_it_is_attacked(running: Target) -> None:
     assert stop_seconds(running) < STOP_SECONDS
     running.server.start()
     running.server.wait_until_ready()
+
+
+def test_who_comes_when_the_sandbox_starts_does_not_pay_for_it(running: Target) -> None:
+    files = {"files": [{"name": "60-huge.conf", "text": "vm.nr_hugepages = 512\n"}]}
+    ended: list[int] = []
+    runs = 0
+
+    def lint(target: Target) -> str:
+        nonlocal runs
+        runs += 1
+        if not ended:
+            ended.extend(processes.leaders(target.pid, ["hugeplan.sandbox.process"]))
+            for each in ended:
+                os.kill(each, signal.SIGKILL)
+        return expect(target.ask(Role.VIEWER, "POST", "/lint", json=files), 200)
+
+    warm_up(running)
+    found = judge.measure(running, Attack("lint", lint), 1)
+    assert len(ended) == 1
+    assert runs >= 3  # the pass again, and one beside the neighbour
+    assert found.wrong == []
 
 
 def test_what_costs_too_much_is_seen(running: Target) -> None:

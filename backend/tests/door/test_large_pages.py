@@ -187,7 +187,7 @@ def test_every_list_is_known_to_be_small_or_tried_with_large_rows() -> None:
     """The lists of all nodes are those of one node with another condition."""
     alike = {
         "trials_list", "runs_list", "runs_export", "scenario_plans_list", "fleet_drift_list", "fleet_drift_export",
-        "nodes_export",
+        "nodes_export", "audit_csv",
     }  # fmt: skip
     lists = {
         route.name

@@ -3,8 +3,9 @@
 Processor time and memory are of the service and of the processes it started. They are taken in passes without the
 neighbour, the median of which counts. What an attack does to PostgreSQL holds everybody up: its processor time has a
 column of its own, and counts. The sum is judged as that of a quiet machine: a yardstick before and after each pass
-tells by how much others make this one slower. A pass in which the service started or ended a process that waits for
-fleet plans, once a minute at most and whoever asks for what, is made again.
+tells by how much others make this one slower. A pass in which the service started or ended a process for everybody's
+later work is made again: the one that waits for fleet plans, once a minute at most, and the sandbox's first, once and
+after ten minutes without work. It takes about a second, and nobody can ask for it more often.
 
 How long the neighbour was held up is wall time, which a busy machine stretches. Three things tell the service's doing
 from the machine's. The time in which somebody who takes part in the answer was ready to run and had no processor is
@@ -33,7 +34,7 @@ BUSY = 2
 MORE_TRIES = 5
 SHORTEST_PASS_SECONDS = 0.25
 SETTLE_SECONDS = 10.0
-PLANNERS = "hugeplan.fleet_plans.worker"
+FOR_EVERYBODY = ("hugeplan.fleet_plans.worker", "hugeplan.sandbox.process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +164,9 @@ class _Pass:
 
 def _undisturbed_pass(running: Target, attack: Attack, cost: Cost) -> _Pass:
     for _ in range(MORE_TRIES):
-        planners = processes.named(running.pid, PLANNERS)
+        before = processes.leaders(running.pid, FOR_EVERYBODY)
         found = _pass(running, attack, cost)
-        if processes.named(running.pid, PLANNERS) == planners:
+        if processes.leaders(running.pid, FOR_EVERYBODY) == before:
             break
     return found
 

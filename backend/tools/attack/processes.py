@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,12 +30,13 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def named(pid: int, word: str) -> list[int]:
-    """Those of a family whose command line has this word."""
+def leaders(pid: int, words: Sequence[str]) -> list[int]:
+    """Those of a family that lead a session, as none does that they forked, with one of the words in the command."""
     found = []
     for one in family(pid):
         with suppress(OSError):
-            if word.encode() in (Path("/proc") / str(one) / "cmdline").read_bytes():
+            command = (Path("/proc") / str(one) / "cmdline").read_bytes().decode(errors="replace")
+            if os.getsid(one) == one and any(word in command for word in words):
                 found.append(one)
     return sorted(found)
 

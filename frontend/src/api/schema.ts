@@ -1739,7 +1739,7 @@ export interface paths {
         post?: never;
         /**
          * Tokens Revoke
-         * @description Revoke a credential and the browser sessions opened with it.
+         * @description Revoke a credential, the browser sessions opened with it, and the tokens that it was rotated to.
          */
         delete: operations["tokens_revoke"];
         options?: never;
@@ -1896,7 +1896,7 @@ export interface paths {
         };
         /**
          * Audit Csv
-         * @description Every change as CSV, newest first.
+         * @description Every change, newest first: who, when, from where, what.
          */
         get: operations["audit_csv"];
         put?: never;
@@ -13934,6 +13934,10 @@ export interface operations {
     audit_csv: {
         parameters: {
             query?: {
+                /** @description The largest number of items to answer */
+                limit?: number;
+                /** @description next_cursor of the page before */
+                cursor?: string | null;
                 /** @description Name of who made the change */
                 actor?: string | null;
                 /** @description What was done, as an operation id */
@@ -13951,7 +13955,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The changes */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
