@@ -146,7 +146,7 @@ static void stop_and_touch(void *context)
 }
 
 /* A page behind the end of its file is the same to a program as a huge page that the kernel cannot find. */
-/* No time at all: the first piece is touched, and nothing is left mapped behind it. */
+/* No time at all: an arena fails, or the first piece is touched and nothing is left mapped behind it. */
 static void touching_stops_in_time(struct harness *h)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -156,7 +156,13 @@ static void touching_stops_in_time(struct harness *h)
 
     struct arena_request request = request_arena(&backing, 256 * MIB);
 
+    struct session session = {.deadline = deadline_after(0), .numa_node = -1, .memory_bytes = UINT64_MAX};
+    struct arena_request of_section = session_arena(&session, &backing, 256 * MIB, 0);
+
+    CHECK_I64(arena_open(&arena, &of_section, &verdict), -1);
+    CHECK(verdict.status == STATUS_STOPPED && arena.base == NULL);
     request.seconds = 0;
+    request.may_be_cut = true;
     CHECK_I64(arena_open(&arena, &request, &verdict), 0);
     CHECK_I64(verdict.status, STATUS_OK);
     CHECK(arena.bytes > 0 && arena.bytes < 256 * MIB && arena.bytes % page == 0);
@@ -380,10 +386,9 @@ static void workers_that_die_are_told(struct harness *h)
         struct rows_spec spec = {.row_bytes = 128, .workers = 3, .mode = mode, .keys = KEYS_ZIPF, .read = READ_ROW};
         struct row_measurement measurement = {.verdict.status = STATUS_NOISY};
         struct rows_round round;
-        struct verdict verdict = {.status = STATUS_OK};
         struct rows_segment segment;
 
-        CHECK(rows_segment_open(&segment, &backing, 16 * MIB, 48 * MIB, &session, &verdict) == 0);
+        CHECK(rows_segment_open(&segment, &backing, 16 * MIB, 48 * MIB, &session) == 0);
         CHECK(segment.verdict.status == STATUS_OK);
         /* Where others have the CPUs, no worker may come to a row in a short time: noise, and no rate of zero. */
         for (double seconds = 0; measurement.verdict.status == STATUS_NOISY && seconds < 2; seconds += seconds + 0.02) {
@@ -423,7 +428,7 @@ static void memory_allowed_is_kept(struct harness *h)
           0);
     CHECK(!session_allows(&session, &huge, 0, huge.page_bytes, &verdict));
     CHECK(strcmp(verdict.reason, "one 1G page exceeds the memory budget of 64 MiB") == 0);
-    CHECK(rows_segment_open(&segment, &base, 16 * MIB, 56 * MIB, &session, &verdict) == 0);
+    CHECK(rows_segment_open(&segment, &base, 16 * MIB, 56 * MIB, &session) == 0);
     CHECK(segment.verdict.status == STATUS_MEMORY_LIMIT && segment.fd < 0);
     rows_segment_close(&segment);
 }

@@ -6,6 +6,7 @@ import ctypes
 import json
 import mmap
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -231,6 +232,17 @@ def stopped_by_time() -> None:
     assert "stopped" in suite.statuses(made["sections"]), made["sections"]
 
 
+def what_the_time_cut_is_named() -> None:
+    """Footprints below a MiB have a size, too."""
+    for seconds in ("0.3", "0.5", "0.8", "1.2", "2"):
+        arguments = ("--curves", "line_per_page", "--page-sizes", str(PAGE), "--max-memory", "64M")
+        reason = str(suite.document("latency", "--time-limit", seconds, *arguments)["latency"]["reason"])
+        if reason.startswith("the time limit was reached at"):
+            assert re.match(r"the time limit was reached at [1-9]\d*[KM]: ", reason), reason
+            return
+    raise AssertionError(f"no time limit cut the footprints: {reason}")
+
+
 def stopped_by_signal() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         process = subprocess.Popen(
@@ -256,6 +268,7 @@ CASES: list[tuple[str, Callable[[], None]]] = [
     ("a full pool is named", full_pool_is_named),
     ("SIGBUS on hugetlb is named", hugetlb_sigbus_is_named),
     ("stopped by the time limit", stopped_by_time),
+    ("the footprint that the time cut is named", what_the_time_cut_is_named),
     ("stopped by RLIMIT_CPU", stopped_by_processor_time),
     ("RLIMIT_FSIZE is named", files_that_may_not_grow),
     ("stopped by a signal", stopped_by_signal),

@@ -78,30 +78,72 @@ static void pairs_are_of_the_same_rows(struct harness *h)
     CHECK(measured[2].pairs == 2 && measured[2].ratio == 1);
 }
 
+static struct session session_with(struct environment *environment, double seconds)
+{
+    return (struct session){.environment = environment,
+                            .base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+                            .numa_node = -1,
+                            .memory_bytes = UINT64_MAX,
+                            .deadline = deadline_after(seconds)};
+}
+
 /* Touching a segment takes longest of all where the CPU is taken or the host has yet to give the memory. */
 static void touching_ends_with_the_time(struct harness *h)
 {
     enum { BYTES = 256 << 20 }; /* several parts between two looks at the clock */
     static struct environment environment;
-    struct session session = {.environment = &environment,
-                              .base_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-                              .numa_node = -1,
-                              .memory_bytes = UINT64_MAX,
-                              .deadline = deadline_after(0)};
+    struct session session = session_with(&environment, 0);
     struct backing base = {.kind = BACKING_BASE, .page_bytes = session.base_page_bytes, .name = "base"};
     struct rows_segment segment;
-    struct verdict verdict = {.status = STATUS_OK};
 
-    CHECK(rows_segment_open(&segment, &base, BYTES, 0, &session, &verdict) == -1);
-    CHECK(verdict.status == STATUS_STOPPED && segment.verdict.status == STATUS_STOPPED);
+    CHECK(rows_segment_open(&segment, &base, BYTES, 0, &session) == -1);
+    CHECK_I64(segment.verdict.status, STATUS_STOPPED);
     rows_segment_close(&segment);
     session.deadline = deadline_after(600);
-    CHECK(rows_segment_open(&segment, &base, 1 << 20, 0, &session, &verdict) == 0);
+    CHECK(rows_segment_open(&segment, &base, 1 << 20, 0, &session) == 0);
     CHECK(segment.verdict.status == STATUS_OK);
     rows_segment_close(&segment);
 }
 
+/* So many workers that each gets its turn take seconds; the time that is left decides whether they start. */
+static void workers_keep_the_deadline(struct harness *h)
+{
+    static struct environment environment;
+    struct session session = session_with(&environment, 0.5);
+    struct backing base = {.kind = BACKING_BASE, .page_bytes = session.base_page_bytes, .name = "base"};
+    struct rows_request request = {.row_bytes = {{64}, 1},
+                                   .workers = {{1024}, 1},
+                                   .modes = SET_BIT(MODE_THREADS),
+                                   .keys = SET_BIT(KEYS_UNIFORM),
+                                   .reads = SET_BIT(READ_HEADER),
+                                   .segment_bytes = 1 << 20};
+    struct rows_result result;
+
+    session.backings[0] = base;
+    session.backing_count = 1;
+    CHECK_I64(rows_measure(&session, &request, &result), 0);
+    CHECK_I64(result.measurements[0].verdict.status, STATUS_STOPPED);
+    CHECK(strstr(result.measurements[0].verdict.reason, "too short for 1024 workers") != NULL);
+    free(result.measurements);
+    free(result.break_evens);
+
+    struct row_measurement measured = {.spec = {.row_bytes = 64, .workers = 2, .mode = MODE_THREADS}};
+    struct rows_segment segment;
+    struct rows_round round;
+
+    session.deadline = deadline_after(1);
+    if (rows_segment_open(&segment, &base, 1 << 20, 0, &session) != 0)
+        harness_fail(h, __FILE__, __LINE__, "%s", segment.verdict.reason);
+    uint64_t start_ns = clock_now_ns();
+
+    CHECK_I64(workers_run(&segment, 40, &session, &measured, &round), 0);
+    CHECK((double)(clock_now_ns() - start_ns) / 1e9 < 20);
+    CHECK_I64(measured.verdict.status, STATUS_NOISY);
+    rows_segment_close(&segment);
+}
+
 static const struct harness_case CASES[] = {
+    {"workers keep the deadline", workers_keep_the_deadline},
     {"touching a segment ends with the time", touching_ends_with_the_time},
     {"pairs cancel what drifts", pairs_cancel_what_drifts},
     {"contended rounds are in no pair", contended_rounds_are_in_no_pair},

@@ -21,6 +21,7 @@ BAD = [
     (["info", "--json=yes"], "--json", "no value"),
     (["info", "--root"], "--root", "proc and sys"),
     (["info", "--root", "/nonexistent"], "--root", "a directory"),
+    (["info", "--root", "/dev"], "--root", "a directory that holds proc and sys"),
     (["decode"], "decode FILE", "dump"),
     (["geometry", "--page-sizes", "3K"], "--page-sizes", "powers of two from 4K to 16G"),
     (["geometry", "--page-sizes", "0"], "--page-sizes", "powers of two"),

@@ -72,7 +72,7 @@ static int run_command(const struct options *options, char error[OPTIONS_ERROR_B
     /* A dump is all that decode reads. */
     if (options->command != COMMAND_DECODE && environment_read(&environment, options->root) != 0) {
         (void)snprintf(error, OPTIONS_ERROR_BYTES,
-                       "--root: '%.200s' is not a directory; valid: a directory that holds proc and sys",
+                       "--root: '%.200s' is no captured tree; valid: a directory that holds proc and sys",
                        options->root);
         return EXIT_USAGE;
     }

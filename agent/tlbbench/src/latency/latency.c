@@ -71,6 +71,7 @@ static int open_arena(struct latency_run *run, size_t index, uint64_t bytes, str
         return 0;
     struct arena_request request = session_arena(run->session, &series->backing, bytes, mapped_bytes(run));
 
+    request.may_be_cut = true;
     request.seconds = touch_seconds(run, series);
     if (arena_open(arena, &request, &found) != 0) {
         if (found.status == STATUS_STOPPED) {
@@ -199,9 +200,10 @@ static void start_clock(struct latency_run *run, double map_seconds)
 static void cut_plan(struct latency_run *run, size_t point)
 {
     uint64_t largest = run->plan.footprints[point - 1];
+    char size[PAGE_TEXT_BYTES];
 
     (void)snprintf(run->result->verdict.reason, sizeof(run->result->verdict.reason),
-                   "the time limit was reached at %" PRIu64 " MiB: larger footprints were left out", (largest >> 20));
+                   "the time limit was reached at %s: larger footprints were left out", page_text(largest, size));
     run->plan.footprint_count = point;
     run->shared_bytes = run->shared_bytes < largest ? run->shared_bytes : largest;
     for (size_t index = 0; index < run->series_count; index++) {

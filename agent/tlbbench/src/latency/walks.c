@@ -270,9 +270,7 @@ static bool open_place(const struct walks_run *run, const struct place *place, s
     request.seconds = TOUCH_SHARE * deadline_remaining_seconds(there.deadline);
     if ((node > 0 && !node_has(&there, place, verdict)) || arena_open(arena, &request, verdict) != 0)
         return false;
-    if (arena->bytes < place->bytes)
-        verdict_set(verdict, STATUS_STOPPED, "touching memory is slow here");
-    else if (node > 0 && isnan(arena->on_node))
+    if (node > 0 && isnan(arena->on_node))
         verdict_set(verdict, STATUS_CANNOT_TELL, "the kernel does not say on which NUMA node %s pages lie",
                     place->backing.name);
     if (verdict->status == STATUS_OK)

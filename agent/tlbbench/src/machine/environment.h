@@ -145,7 +145,9 @@ const struct pool *environment_pool(const struct environment *environment, uint6
 /* --- environment_read.c: reading the machine, or what was captured of one ----------------------------------------- */
 
 /* Reads the machine, or the captured tree below `root` ("" = the running system). What cannot be read stays unknown, so
- * this fails only when `root` is not a directory: returns 0 or -1. The struct is large: keep it off small stacks. */
+ * this fails only when `root` holds neither proc nor sys: returns 0 or -1. The struct is large: no small stack holds
+ * it.
+ */
 int environment_read(struct environment *environment, const char *root);
 
 /* The environment that a CPUID dump alone tells of; everything else is unknown. Takes the dump over. */

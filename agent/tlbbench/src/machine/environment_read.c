@@ -130,13 +130,19 @@ static void clear(struct environment *environment)
                                                   .smt_active = UNKNOWN};
 }
 
+static bool is_tree(const char *root)
+{
+    char proc[ENV_TEXT_BYTES * 8 + 8], sys[ENV_TEXT_BYTES * 8 + 8];
+
+    (void)snprintf(proc, sizeof(proc), "%s/proc/.", root);
+    (void)snprintf(sys, sizeof(sys), "%s/sys/.", root);
+    return access(proc, F_OK) == 0 || access(sys, F_OK) == 0;
+}
+
 int environment_read(struct environment *environment, const char *root)
 {
-    struct stat found;
-
     clear(environment);
-    if (root[0] != '\0' &&
-        (stat(root, &found) != 0 || !S_ISDIR(found.st_mode) || strlen(root) >= sizeof(environment->root)))
+    if (root[0] != '\0' && (strlen(root) >= sizeof(environment->root) || !is_tree(root)))
         return -1;
     (void)snprintf(environment->root, sizeof(environment->root), "%s", root);
     if (root[0] == '\0')

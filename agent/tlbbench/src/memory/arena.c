@@ -66,31 +66,35 @@ int memory_touch(const struct touch_request *request, size_t *touched_bytes, str
 {
     uint64_t start_ns = clock_now_ns();
     double seconds = 0;
+    size_t touched = 0;
 
-    for (*touched_bytes = 0; *touched_bytes < request->bytes && seconds <= request->seconds;) {
-        size_t left = request->bytes - *touched_bytes;
-        size_t part = left < TOUCH_PART_BYTES ? left : TOUCH_PART_BYTES;
-        struct touch touch = {request, *touched_bytes, *touched_bytes + part};
+    while (touched < request->bytes && seconds <= request->seconds) {
+        size_t left = request->bytes - touched;
+        struct touch touch = {request, touched, touched + (left < TOUCH_PART_BYTES ? left : TOUCH_PART_BYTES)};
 
         if (signals_stop_requested())
             return FAILED(verdict, STATUS_STOPPED, "stopped by signal %d", signals_stop_signal());
         if (signals_guard_bus(touch_part, &touch) != 0)
             return FAILED(verdict, STATUS_SIGBUS, "SIGBUS on a page of %s: %s", request->name, signals_bus_reason());
-        *touched_bytes += part;
+        touched = touch.to;
         seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     }
+    if (touched_bytes != NULL)
+        *touched_bytes = touched;
+    else if (touched < request->bytes)
+        return FAILED(verdict, STATUS_STOPPED, "the time ended before the %s pages were touched", request->name);
     return 0;
 }
 
-/* Stops touching when `seconds` are over, and cuts the arena there. */
-static int touch_arena(struct arena *arena, double seconds, struct verdict *verdict)
+/* Stops touching when the time is over, and cuts the arena there, where a part is enough. */
+static int touch_arena(struct arena *arena, const struct arena_request *wanted, struct verdict *verdict)
 {
     struct touch_request request = {arena->base, arena->bytes,        (size_t)sysconf(_SC_PAGESIZE),
-                                    true,        arena->backing.name, seconds};
+                                    true,        arena->backing.name, wanted->seconds};
     uint64_t start_ns = clock_now_ns();
-    size_t touched_bytes = 0;
+    size_t touched_bytes = arena->bytes;
 
-    if (memory_touch(&request, &touched_bytes, verdict) != 0)
+    if (memory_touch(&request, wanted->may_be_cut ? &touched_bytes : NULL, verdict) != 0)
         return -1;
     arena->touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
     cut_arena(arena, touched_bytes);
@@ -147,7 +151,7 @@ int arena_open(struct arena *arena, const struct arena_request *request, struct 
     backing_prefer(arena->base, arena->bytes, request->node);
     int64_t given = backing->kind == BACKING_MULTI_SIZE_THP ? backing_multi_size_given("/sys", page) : -1;
 
-    if (touch_arena(arena, request->seconds, verdict) != 0 || !is_on_node(arena, request->node, verdict)) {
+    if (touch_arena(arena, request, verdict) != 0 || !is_on_node(arena, request->node, verdict)) {
         arena_close(arena);
         return -1;
     }

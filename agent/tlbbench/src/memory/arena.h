@@ -6,7 +6,8 @@
 
 /* Touches every `step` bytes of a mapping: writes a non-zero word, since zero pages could be shared or compressed by a
  * hypervisor, or reads. Stops between parts of some tens of milliseconds when asked to. Returns 0; -1 when stopped, or
- * at a SIGBUS on a page of `name` that the kernel had promised, with the reason. */
+ * at a SIGBUS on a page of `name` that the kernel had promised, with the reason. Where `touched_bytes` is NULL, it is
+ * also stopped when its time ends before it has touched all. */
 struct touch_request {
     char *base;
     size_t bytes, step;
@@ -31,10 +32,10 @@ struct arena_request {
     const struct backing *backing;
     uint64_t bytes; /* rounded up to whole pages */
     int node;       /* NUMA node that the memory is taken from; -1 = any */
-    /* Touching stops after about so long, and arena->bytes is what was touched by then, some tens of MiB at least:
-     * memory that the host of a guest has not given yet is slow to touch, and only touching it tells. INFINITY = never.
-     */
+    /* Touching stops after about so long: memory that the host of a guest has not given yet is slow to touch, and only
+     * touching it tells. INFINITY = never. */
     double seconds;
+    bool may_be_cut; /* arena->bytes is what was touched by then, some tens of MiB at least; else the arena fails */
     uint64_t budget_bytes; /* that may be mapped in all */
     uint64_t mapped_bytes; /* of it that are */
 };

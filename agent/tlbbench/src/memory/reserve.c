@@ -53,7 +53,8 @@ int64_t reserve_restored_count(const struct reserve_pool *pool, int64_t current)
     return current >= lowest && current <= pool->held ? pool->previous : current;
 }
 
-static int restore_pool(const struct reserve_paths *places, const struct reserve_pool *pool)
+/* Returns 1 where the pool was restored, or would be if it `writes`; 0 where it has its count; -1 on failure. */
+static int restore_pool(const struct reserve_paths *places, const struct reserve_pool *pool, bool writes)
 {
     int64_t current = read_persistent(places, pool->page_bytes, pool->node);
     int64_t count = reserve_restored_count(pool, current);
@@ -62,7 +63,9 @@ static int restore_pool(const struct reserve_paths *places, const struct reserve
         return -1;
     /* Pages of a process that is still being torn down come free a moment later, as surplus; the kernel then drops
      * them. */
-    return count == current ? 0 : write_pool(places, pool, count);
+    if (count == current)
+        return 0;
+    return writes && write_pool(places, pool, count) != 0 ? -1 : 1;
 }
 
 static void note_pool(const struct reserve_pool *pool, struct reserve_pool pools[RESERVE_POOLS_MAX], size_t *count)
@@ -88,7 +91,7 @@ static int replay_journal(const struct reserve_paths *places, int fd, bool write
     struct reserve_pool pools[RESERVE_POOLS_MAX];
     size_t count = 0;
     char *rest = NULL;
-    bool failed = false;
+    int restored = 0;
 
     text[length > 0 ? length : 0] = '\0';
     reserve_journal_boot_id(boot_id);
@@ -103,9 +106,12 @@ static int replay_journal(const struct reserve_paths *places, int fd, bool write
         if (reserve_parse_line(line, &pool))
             note_pool(&pool, pools, &count);
     }
-    for (size_t index = count; writes && index > 0; index--)
-        failed = restore_pool(places, &pools[index - 1]) != 0 || failed;
-    return failed ? -1 : (int)count;
+    for (size_t index = count; index > 0; index--) {
+        int changed = restore_pool(places, &pools[index - 1], writes);
+
+        restored = changed < 0 || restored < 0 ? -1 : restored + changed;
+    }
+    return restored;
 }
 
 static int recover_journal(const struct reserve_paths *places, const char *path, bool writes)
@@ -252,7 +258,7 @@ int reservation_end(struct reservation *reservation)
     if (reservation->journal_fd < 0)
         return 0;
     for (size_t index = reservation->pool_count; index > 0; index--) {
-        if (restore_pool(&reservation->places, &reservation->pools[index - 1]) != 0) {
+        if (restore_pool(&reservation->places, &reservation->pools[index - 1], true) < 0) {
             verdict_set(&reservation->verdict, STATUS_FAILED,
                         "--reserve: a pool could not be given back; the next start tries again");
             status = -1;

@@ -172,6 +172,7 @@ static struct arena_request request_arena(const struct pressure_run *run, const 
                       (run->region_arena.base != NULL ? run->region_arena.bytes : 0);
     struct arena_request request = session_arena(run->session, backing, bytes, mapped);
 
+    request.may_be_cut = true;
     request.seconds = touch_seconds(run);
     return request;
 }

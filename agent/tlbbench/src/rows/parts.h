@@ -20,9 +20,9 @@ struct rows_segment {
 };
 
 /* Creates and fills the segment beside others that take `taken_bytes`; says in segment->verdict why it is not
- * available. Returns -1 only when asked to stop. */
+ * available. Returns -1 only when asked to stop, or when the time ended before it was filled. */
 int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes, uint64_t taken_bytes,
-                      const struct session *session, struct verdict *verdict);
+                      const struct session *session);
 void rows_segment_close(struct rows_segment *segment);
 
 /* A fresh mapping of it without any page faulted in, or the private arena. NULL with the reason. */

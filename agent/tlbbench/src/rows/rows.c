@@ -162,9 +162,8 @@ static bool can_measure(const struct rows_run *run, size_t segment, const struct
         verdict_set(verdict, STATUS_THP_NOT_GRANTED,
                     "shared memory gets no transparent huge pages here: shmem_enabled is '%s'",
                     run->session->environment->thp.shmem_enabled);
-    else if (spec->mode == MODE_PROCESSES &&
-             round_seconds(run, segment, spec) > deadline_remaining_seconds(run->session->deadline))
-        verdict_set(verdict, STATUS_STOPPED, "the time left is too short for %u processes", spec->workers);
+    else if (round_seconds(run, segment, spec) > deadline_remaining_seconds(run->session->deadline))
+        verdict_set(verdict, STATUS_STOPPED, "the time left is too short for %u workers", spec->workers);
     return verdict->status == STATUS_OK;
 }
 
@@ -318,9 +317,10 @@ static int open_segments(struct rows_run *run, struct verdict *verdict)
     for (size_t index = 0; index < count; index++) {
         struct rows_segment *segment = &run->segments[run->segment_count++];
 
-        if (rows_segment_open(segment, &backings[index], bytes, run->result->peak_mapped_bytes, run->session,
-                              verdict) != 0)
+        if (rows_segment_open(segment, &backings[index], bytes, run->result->peak_mapped_bytes, run->session) != 0) {
+            *verdict = segment->verdict;
             return -1;
+        }
         run->result->peak_mapped_bytes += segment->fd >= 0 || segment->arena.base != NULL ? segment->mapped_bytes : 0;
     }
     return 0;

@@ -3,21 +3,8 @@
 
 #include <sys/mman.h>
 
-/* Whether the whole segment was touched in time: on a busy machine, or a guest whose host has yet to give the memory,
- * that takes longest of all. Returns -1 where the section has to end. */
-static int judge_touch(struct rows_segment *segment, size_t touched_bytes, struct verdict *verdict)
-{
-    if (segment->verdict.status == STATUS_OK && touched_bytes < segment->mapped_bytes)
-        verdict_set(&segment->verdict, STATUS_STOPPED, "the time ended before the segment was touched");
-    if (segment->verdict.status != STATUS_STOPPED)
-        return 0;
-    *verdict = segment->verdict;
-    return -1;
-}
-
 /* The contents do not matter, only that the pages exist. */
-static int fill_segment(char *view, const struct session *session, struct rows_segment *segment,
-                        struct verdict *verdict)
+static void fill_segment(char *view, const struct session *session, struct rows_segment *segment)
 {
     struct touch_request request = {.base = view,
                                     .bytes = segment->mapped_bytes,
@@ -25,10 +12,8 @@ static int fill_segment(char *view, const struct session *session, struct rows_s
                                     .writes = true,
                                     .name = segment->backing.name,
                                     .seconds = deadline_remaining_seconds(session->deadline)};
-    size_t touched_bytes = 0;
 
-    (void)memory_touch(&request, &touched_bytes, &segment->verdict);
-    return judge_touch(segment, touched_bytes, verdict);
+    (void)memory_touch(&request, NULL, &segment->verdict);
 }
 
 /* Shared memory gets transparent huge pages only where shmem_enabled says so; what was given is read back. */
@@ -42,20 +27,13 @@ static void check_shared_thp(struct rows_segment *segment, const char *view, con
     }
 }
 
-static int open_private_thp(struct rows_segment *segment, const struct session *session, uint64_t taken_bytes,
-                            struct verdict *verdict)
+static void open_private_thp(struct rows_segment *segment, const struct session *session, uint64_t taken_bytes)
 {
     struct arena_request request = session_arena(session, &segment->backing, segment->bytes, taken_bytes);
 
     (void)close(segment->fd);
     segment->fd = -1;
-    request.seconds = deadline_remaining_seconds(session->deadline);
     (void)arena_open(&segment->arena, &request, &segment->verdict);
-    int status = judge_touch(segment, segment->arena.bytes, verdict);
-
-    if (status != 0)
-        arena_close(&segment->arena);
-    return status;
 }
 
 /* What the pool, as it was found, holds beyond the segment: nothing else than huge pages can use it meanwhile. */
@@ -67,7 +45,7 @@ static uint64_t idle_pool_bytes(const struct session *session, uint64_t page_byt
 }
 
 int rows_segment_open(struct rows_segment *segment, const struct backing *backing, size_t bytes, uint64_t taken_bytes,
-                      const struct session *session, struct verdict *verdict)
+                      const struct session *session)
 {
     size_t page = (size_t)backing->page_bytes;
     bool is_hugetlb = backing->kind == BACKING_HUGETLB;
@@ -93,14 +71,13 @@ int rows_segment_open(struct rows_segment *segment, const struct backing *backin
     if (view == NULL)
         return 0;
     backing_prefer(view, segment->mapped_bytes, session->numa_node);
-    int status = fill_segment(view, session, segment, verdict);
-
-    if (status == 0 && segment->verdict.status == STATUS_OK && backing->kind == BACKING_THP)
+    fill_segment(view, session, segment);
+    if (segment->verdict.status == STATUS_OK && backing->kind == BACKING_THP)
         check_shared_thp(segment, view, session);
     rows_segment_unmap(segment, view);
-    if (status == 0 && segment->verdict.status == STATUS_THP_NOT_GRANTED)
-        return open_private_thp(segment, session, taken_bytes, verdict);
-    return status;
+    if (segment->verdict.status == STATUS_THP_NOT_GRANTED)
+        open_private_thp(segment, session, taken_bytes);
+    return segment->verdict.status == STATUS_STOPPED ? -1 : 0;
 }
 
 void rows_segment_close(struct rows_segment *segment)

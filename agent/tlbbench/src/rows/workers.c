@@ -82,12 +82,11 @@ static int touch_segment(const struct worker_group *group, struct rows_counters 
     struct touch_request request = {group->view, group->segment->mapped_bytes, (size_t)group->session->base_page_bytes,
                                     false,       group->segment->backing.name, INFINITY};
     struct verdict ignored;
-    size_t touched_bytes = 0;
     uint64_t before = process_own_status_bytes("VmPTE");
     uint64_t start_ns = clock_now_ns();
     double start_cpu = (double)clock_thread_cpu_ns() / 1e9;
 
-    if (memory_touch(&request, &touched_bytes, &ignored) != 0)
+    if (memory_touch(&request, NULL, &ignored) != 0)
         return -1;
     counters->first_touch_cpu_seconds = (double)clock_thread_cpu_ns() / 1e9 - start_cpu;
     counters->first_touch_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
@@ -221,9 +220,9 @@ static unsigned start_workers(struct worker_group *group, struct worker *workers
     return started;
 }
 
-/* Waits until every started worker is ready or dead, or the section's time is over: workers of the idle class start
- * only when the node's own work leaves a CPU. Returns how many are ready. */
-static unsigned await_ready(struct worker_group *group, unsigned started)
+/* Waits until every started worker is ready or dead, or it is too late for them to read: workers of the idle class
+ * start only when the node's own work leaves a CPU. Returns how many are ready. */
+static unsigned await_ready(struct worker_group *group, unsigned started, double seconds)
 {
     unsigned ready = 0;
 
@@ -231,7 +230,8 @@ static unsigned await_ready(struct worker_group *group, unsigned started)
         (void)close(group->ready_pipe[1]);
         group->ready_pipe[1] = -1;
     }
-    while (ready < started && !signals_stop_requested() && !deadline_passed(group->session->deadline)) {
+    while (ready < started && !signals_stop_requested() &&
+           deadline_remaining_seconds(group->session->deadline) >= seconds) {
         struct pollfd waiting = {.fd = group->ready_pipe[0], .events = POLLIN};
         char bytes[ROWS_WORKERS_MAX];
 
@@ -347,9 +347,9 @@ static void run_group(struct worker_group *group, struct worker *workers, double
         return;
     }
     unsigned started = start_workers(group, workers, &measurement->verdict);
-    unsigned ready = await_ready(group, started);
+    unsigned ready = await_ready(group, started, seconds);
     bool complete = ready == group->spec->workers && !signals_stop_requested();
-    bool late = !complete && deadline_passed(group->session->deadline);
+    bool late = !complete && deadline_remaining_seconds(group->session->deadline) < seconds;
 
     double elapsed = run_for(group, complete ? seconds : 0);
 

@@ -55,7 +55,7 @@ struct arena_request session_arena(const struct session *session, const struct b
     return (struct arena_request){.backing = backing,
                                   .bytes = bytes,
                                   .node = session->numa_node,
-                                  .seconds = INFINITY,
+                                  .seconds = deadline_remaining_seconds(session->deadline),
                                   .budget_bytes = session->memory_bytes,
                                   .mapped_bytes = mapped_bytes};
 }
