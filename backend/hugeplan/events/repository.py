@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, tuple_
+from sqlalchemy import delete, false, func, select, tuple_
 
-from hugeplan.db.models import EventRow, WebhookDeliveryRow, WebhookRow
+from hugeplan.db.models import EventRow, NodeRow, WebhookDeliveryRow, WebhookRow
 from hugeplan.db.session import ReadSession, WriteSession
 
 
@@ -20,10 +20,11 @@ async def list_events(
     node_id: UUID | None,
     code: str | None,
     since: datetime | None,
+    synthetic: bool | None,
     before_id: int | None,
     limit: int,
 ) -> Sequence[EventRow]:
-    """Events, newest first."""
+    """Events, newest first. ``synthetic``: of made-up nodes, or of all others, those of deleted nodes among them."""
     statement = select(EventRow).order_by(EventRow.id.desc()).limit(limit)
     if kinds:
         statement = statement.where(EventRow.kind.in_(kinds))
@@ -33,6 +34,9 @@ async def list_events(
         statement = statement.where(EventRow.code == code)
     if since is not None:
         statement = statement.where(EventRow.at >= since)
+    if synthetic is not None:
+        made_up = EventRow.node_id.in_(select(NodeRow.id).where(NodeRow.synthetic))
+        statement = statement.where(made_up if synthetic else func.coalesce(made_up, false()).is_(False))
     if before_id is not None:
         statement = statement.where(EventRow.id < before_id)
     return (await session.scalars(statement)).all()

@@ -73,12 +73,13 @@ async def events_list(
     node_id: UUID | None = None,
     code: Annotated[Word | None, Query(description="Code of a finding")] = None,
     since: Moment | None = None,
+    synthetic: Annotated[bool | None, Query(description="Of made-up nodes; false: of all others")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_csv: AsCsv,
 ) -> Any:
     """Past changes, newest first."""
-    listed = partial(service.list_events, kinds=kinds, node_id=node_id, code=code, since=since)
+    listed = partial(service.list_events, kinds=kinds, node_id=node_id, code=code, since=since, synthetic=synthetic)
     page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:
         return as_csv.of("events", list(FleetEvent.model_fields), page, listed, json_row)

@@ -21,7 +21,7 @@ from hugeplan.events.schemas import FleetEvent, Webhook, WebhookCreated, Webhook
 
 async def list_events(
     session: ReadSession, *, cursor: str | None, limit: int, kinds: Sequence[str], node_id: UUID | None,
-    code: str | None, since: datetime | None,
+    code: str | None, since: datetime | None, synthetic: bool | None,
 ) -> Page[FleetEvent]:  # fmt: skip
     """Past events, newest first."""
     position = decode_cursor(cursor, int, str)
@@ -31,6 +31,7 @@ async def list_events(
         node_id=node_id,
         code=code,
         since=since,
+        synthetic=synthetic,
         before_id=None if position is None else position[0],
         limit=limit + 1,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from hugeplan.api.schemas import ResponseModel
+from hugeplan.planner.evaluation.backtest import BacktestRow
 from hugeplan.planner.model import Range
 
 
@@ -39,14 +40,6 @@ class Evidence(ResponseModel):
     not_found: list[str]
 
 
-class PredictedRange(ResponseModel):
-    """A predicted gain in percent, with its range."""
-
-    low: float
-    likely: float
-    high: float
-
-
 class PoolShapePoint(ResponseModel):
     """Shares of the best throughput that published series reached at one share of the working set."""
 
@@ -69,28 +62,6 @@ class PublishedPoolShape(ResponseModel):
     one_more_gib: Range | None
 
 
-class BacktestRow(ResponseModel):
-    """The model beside one published result. ``status``: inside, by_tolerance (outside by a point at most), outside,
-    unexplained or no_inputs; ``reason`` says why the model cannot explain it or which inputs are missing. ``is_wide``:
-    the predicted range is over 50 points.
-    """
-
-    id: str
-    source: str
-    system: str | None
-    workload: str | None
-    page_size_a: str | None
-    page_size_b: str | None
-    published: str
-    published_percent: float | None
-    predicted_percent: PredictedRange | None
-    error_percentage_points: float | None
-    status: str
-    is_wide: bool
-    reason: str | None
-    group: str
-
-
 class Backtest(ResponseModel):
     """Predicted beside published for every result; counts by status, in all and by group. No parameter is fitted to
     these rows. ``group`` of a row: database_huge_pages, memory_access, buffer_pool_size (no huge page occurs in these)
@@ -102,8 +73,8 @@ class Backtest(ResponseModel):
     counts_by_group: dict[str, dict[str, int]]
 
 
-class NoiseRange(ResponseModel):
-    """The prediction widened by the machine's own noise, in percent."""
+class Ends(ResponseModel):
+    """Ends of a range, in per cent, or in points of throughput around the likely gain."""
 
     low: float
     high: float
@@ -116,27 +87,21 @@ class ValidationRun(ResponseModel):
     printed; ``measured_throughput_percent`` the gain in operations per second, null where it was not kept;
     ``measured_rounds_percent`` has one gain per round of interleaved pairs, where rounds are known. ``verdict``
     compares the gain per CPU second (the mean of the rounds where there is no other figure) with the prediction:
-    inside its range; within_noise, outside it but within the machine's noise; or outside.
+    inside its range; within_noise, outside it but within ``noise_range_percent``, the prediction widened by the
+    machine's noise; or outside.
     """
 
     date: str
     machine: str
     configuration: str
     case: str
-    predicted_percent: PredictedRange
-    noise_range_percent: NoiseRange | None
+    predicted_percent: Range
+    noise_range_percent: Ends | None
     measured_percent: float | None
     measured_throughput_percent: float | None
     measured_rounds_percent: list[float]
     verdict: Literal["inside", "within_noise", "outside"]
     note: str | None
-
-
-class PointsAround(ResponseModel):
-    """Ends of a range in points of throughput around the likely gain."""
-
-    low: float
-    high: float
 
 
 class LeftOutMachine(ResponseModel):
@@ -162,8 +127,8 @@ class ModelErrorClass(ResponseModel):
     differences_sd_points: float
     bias_points: float
     model_sd_points: float
-    gained_points: PointsAround
-    one_measurement_points: PointsAround
+    gained_points: Ends
+    one_measurement_points: Ends
     inside: int
     leave_one_machine_out: list[LeftOutMachine]
     coverage: Literal["shown", "not shown"]

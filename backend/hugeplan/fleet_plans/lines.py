@@ -18,14 +18,13 @@ from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import NodePlan, SharedPlans
 from hugeplan.planner.model import Plan, State, subject_words
-from hugeplan.planner.verdict import Answer, locked_change_bytes, verdict
+from hugeplan.planner.verdict import Answer, locked_change_bytes, speaks_against, verdict
 from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
 
 FINE, ATTENTION, WRONG = 0, 1, 2
 MOST_EXCEPTIONS: Final = 20
 #: The answer that a reader of a group has to see first is the largest.
 _RANKS: Final = {Answer.DO_IT: 0, Answer.DO_IT_AFTER: 1, Answer.NOT_ENOUGH_KNOWN: 2, Answer.DONT: 3}
-_SEVERITY: Final = {State.WRONG: WRONG, State.ATTENTION: ATTENTION}
 #: Findings that the line says with figures of its own.
 _IN_THE_LINE: Final = frozenset({"pool_short", "memory_fit"})
 
@@ -177,9 +176,9 @@ def _planned_row(node: StoredNode, answer: NodePlan, plan: Plan) -> dict[str, An
         exceptions.append(plan.headline if plan.shortfall is None else f"{plan.headline} {plan.shortfall.reason}")
         severity = ATTENTION if plan.fits is None else WRONG
     for finding in plan.findings:
-        if finding.state in _SEVERITY and finding.code not in _IN_THE_LINE:
+        if finding.state in (State.WRONG, State.ATTENTION) and finding.code not in _IN_THE_LINE:
             exceptions.append(f"{subject_words(finding.subject)}: {finding.title}")
-            severity = max(severity, _SEVERITY[finding.state])
+            severity = max(severity, WRONG if speaks_against(plan, finding) else ATTENTION)
     if answer.missing_pages:
         exceptions.append(f"{answer.missing_pages:,} pages of the plan are not there.")
         severity = max(severity, ATTENTION)

@@ -241,7 +241,7 @@ _NO_MEMORY_BYTES: Final = 2**98
 def format_bytes(count: int) -> str:
     """Bytes with three significant digits in an IEC unit: ``1.50 GiB``, ``97.7 MiB``; exact below 1 KiB.
 
-    A whole number of the unit prints without decimals (``64 GiB``); negative values keep their sign.
+    What rounds to a whole number prints without decimals (``64 GiB``); negative values keep their sign.
     """
     sign, size = (MINUS if count < 0 else ""), abs(count)
     if size >= _NO_MEMORY_BYTES:
@@ -265,9 +265,8 @@ def exact_bytes(count: int) -> str:
 
 
 def _three_digits(value: float) -> str:
-    if value == int(value):
-        return str(int(value))
-    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+    text = f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+    return text.removesuffix(".00").removesuffix(".0")
 
 
 def format_in_units(count: int, units: tuple[tuple[str, int], ...]) -> str:

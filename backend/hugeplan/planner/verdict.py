@@ -74,6 +74,8 @@ _MENDED: Final = frozenset(
 _MENDED_IN_PODS: Final = frozenset({"pod_limit_below_segment", "time_bomb"})
 #: What has to be answered first, by state: the whole plan rests on a size that nobody read, or that was misread.
 _ASKED_FIRST: Final = {State.UNKNOWN: ("memory_fit",), State.ATTENTION: ("size_without_unit",)}
+#: Without a database, whether idle pages wait for one decides.
+_ASKED_OF_NO_DATABASE: Final = {State.ATTENTION: ("pool_idle",)}
 #: Said by the answer itself.
 _SAID: Final = frozenset({"memory_fit", "risk_above_policy"})
 _RUNS: Final = "fallback_to_base_pages"
@@ -129,8 +131,9 @@ def _refused(plan: Plan, change: int | None) -> tuple[Answer, str] | None:
     risk, basis = plan.risk, _sentence(plan.risk.basis)
     if plan.fits is False:
         return Answer.DONT, plan.headline if plan.shortfall is None else plan.shortfall.reason
+    asks = _ASKED_FIRST if plan.instances else _ASKED_FIRST | _ASKED_OF_NO_DATABASE
     for finding in plan.findings:
-        if finding.code in _ASKED_FIRST.get(finding.state, ()):
+        if finding.code in asks.get(finding.state, ()):
             return Answer.NOT_ENOUGH_KNOWN, f"{finding.reason} {finding.fix}".strip()
     # Memory that is given back makes a shortage less likely than it is today, however likely that is.
     if risk.meets_policy is False and not _gives_back(plan):
@@ -184,8 +187,8 @@ def _costs(plan: Plan, change: int | None) -> Iterator[str]:
         yield f"{format_bytes(change)} are taken from ordinary memory."
     elif change < 0:
         yield f"{format_bytes(-change)} go back to ordinary memory."
-    tables, there = net.returned_page_tables_bytes, _on_huge_pages(plan)
-    if tables and any(instance.page_bytes and instance.name not in there for instance in plan.instances):
+    tables = _returned_tables_bytes(plan)
+    if tables > 0 and plan.fits is not False:
         yield f"Up to {format_bytes(tables)} of page tables come back."
     before, after = None if plan.now is None else plan.now.available_bytes, _available_bytes(plan)
     if after < 0:
@@ -194,6 +197,14 @@ def _costs(plan: Plan, change: int | None) -> Iterator[str]:
         yield f"Available to programs: {format_bytes(before)} today, {format_bytes(after)} under the plan."
     else:
         yield f"Available to programs: {format_bytes(after)} under the plan."
+
+
+def _returned_tables_bytes(plan: Plan) -> int:
+    """Page tables that get free: what the ledger loses of them where the node was seen, else what base pages need."""
+    if plan.difference is None:
+        return plan.net_memory.returned_page_tables_bytes
+    changes = (change for change in plan.difference.memory if change.kind is LedgerKind.PAGE_TABLES)
+    return sum(change.now_bytes - change.planned_bytes for change in changes)
 
 
 def _certainty(plan: Plan) -> str:
@@ -209,16 +220,21 @@ def _best_gain(plan: Plan) -> Gain | None:
 
 
 def _blocking(plan: Plan) -> Iterator[Finding]:
+    return (finding for finding in plan.findings if speaks_against(plan, finding) and finding.code not in _SAID)
+
+
+def speaks_against(plan: Plan, finding: Finding) -> bool:
+    """Whether a finding is wrong under the plan, too: neither its files mend the fault, nor does it lower the risk."""
+    if finding.code == "risk_above_policy" and _gives_back(plan):
+        return False
     mended = _MENDED if plan.kubernetes is None else _MENDED | _MENDED_IN_PODS
-    for finding in plan.findings:
-        if finding.state is State.WRONG and finding.code not in mended | _SAID:
-            yield finding
+    return finding.state is State.WRONG and finding.code not in mended
 
 
 def _gains(plan: Plan) -> Iterator[str]:
     """Each database's gain by its name; one that runs on huge pages today gains nothing by them."""
     there = _on_huge_pages(plan)
-    for instance in plan.instances:
+    for instance in () if plan.fits is False else plan.instances:
         chosen = next((g for g in plan.gains if g.instance == instance.name and g.is_chosen), None)
         if instance.page_bytes is None:
             yield f"{instance.name}: stays on base pages, no change."

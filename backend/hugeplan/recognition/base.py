@@ -40,7 +40,6 @@ class ContainerView:
     memory_request_bytes: int | None = None
     memory_limit_bytes: int | None = None
     huge_pages_limit_bytes: Mapping[int, int] = field(default_factory=dict)
-    mount_paths: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[MountedFile] = ()
 
     @property

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
+import httpx
 import pytest
 from sqlalchemy import text
+from support.reports import report
 from support.service import Service
 
+from hugeplan.access.schemas import Role
 from hugeplan.events import feed, repository
 from hugeplan.events.feed import EventFeed
 
@@ -67,3 +70,24 @@ async def test_the_past_comes_whole_and_in_order(service: Service, monkeypatch: 
     async with asyncio.timeout(20), aclosing(heard.listen(0)) as events:
         ids = [(await anext(events)).id for _ in range(35)]
     assert ids == sorted(set(ids))
+
+
+async def test_what_changed_on_real_nodes_leaves_made_up_ones_out(service: Service, planner: httpx.AsyncClient) -> None:
+    """Those of no node and of a deleted one are told; the same question has the same answer as a table."""
+    for number, synthetic in enumerate((False, True)):
+        document = report(machine_id=f"{number:032x}", node_name=f"node-{number}", synthetic=synthetic)
+        agent = await service.client_as(Role.AGENT, machine_id=document["machine_id"])
+        assert (await agent.post("/api/v1/reports", json=document)).status_code == 201
+    deleted = "INSERT INTO events (at, kind, text, node_id) VALUES (now(), 'run_added', 'x', gen_random_uuid())"
+    async with service.database.write() as session:
+        await session.execute(text(deleted))
+    await add(service, "run_added")
+    answers = {}
+    for asked in ({}, {"synthetic": True}, {"synthetic": False}):
+        found = (await planner.get("/api/v1/events/history", params=asked)).json()["items"]
+        csv = (await planner.get("/api/v1/events/history.csv", params=asked)).text
+        assert len(csv.splitlines()) == len(found) + 1
+        answers[str(asked.get("synthetic"))] = {event["node_name"] or event["kind"] for event in found}
+    assert answers["True"] == {"node-1"}
+    assert answers["False"] == {"node-0", "run_added"}
+    assert answers["None"] == answers["True"] | answers["False"]

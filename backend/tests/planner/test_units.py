@@ -141,7 +141,7 @@ def test_postgresql_refuses_what_the_server_refuses(text: str) -> None:
         (1536 * MIB, "1.50 GiB"),
         (64 * GIB, "64 GiB"),
         (2198863872, "2.05 GiB"),
-        (1023 * MIB + 900 * KIB, "1.00 GiB"),
+        (1023 * MIB + 900 * KIB, "1 GiB"),
         (-3 * GIB // 2, "\u22121.50 GiB"),
         (97 * MIB + 700 * KIB, "97.7 MiB"),
         (512 * GIB, "512 GiB"),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Final
 
 from hugeplan.evidence.published import run_backtest
-from hugeplan.evidence.schemas import Backtest, BacktestRow
+from hugeplan.evidence.schemas import Backtest
 from hugeplan.planner.evaluation.backtest import counts, counts_by_group
 
 DECIMALS: Final = 4
@@ -17,10 +16,6 @@ DECIMALS: Final = 4
 def render() -> str:
     """backend/hugeplan/evidence/backtest.json."""
     rows = run_backtest()
-    answer = Backtest(
-        items=[BacktestRow.model_validate(asdict(row)) for row in rows],
-        counts=counts(rows),
-        counts_by_group=counts_by_group(rows),
-    )
+    answer = Backtest(items=list(rows), counts=counts(rows), counts_by_group=counts_by_group(rows))
     rounded = json.loads(answer.model_dump_json(), parse_float=lambda digits: round(float(digits), DECIMALS))
     return json.dumps(rounded, indent=1, ensure_ascii=False) + "\n"

@@ -2119,9 +2119,11 @@ export interface components {
         };
         /**
          * BacktestRow
-         * @description The model beside one published result. ``status``: inside, by_tolerance (outside by a point at most), outside,
-         *     unexplained or no_inputs; ``reason`` says why the model cannot explain it or which inputs are missing. ``is_wide``:
-         *     the predicted range is over 50 points.
+         * @description One published result. Percentages are throughput gains, B over A.
+         *
+         *     ``group``: what it is about. ``status``: ``inside`` the predicted range, outside of it ``by_tolerance`` alone,
+         *     ``outside``, ``unexplained`` (the physics cannot give it), or ``no_inputs``; ``reason`` says why for the last two.
+         *     ``is_wide``: the range is over 50 points. ``error_percentage_points`` is likely minus published.
          */
         BacktestRow: {
             /** Id */
@@ -2140,7 +2142,7 @@ export interface components {
             published: string;
             /** Published Percent */
             published_percent: number | null;
-            predicted_percent: components["schemas"]["PredictedRange"] | null;
+            predicted_percent: components["schemas"]["Range"] | null;
             /** Error Percentage Points */
             error_percentage_points: number | null;
             /** Status */
@@ -2724,6 +2726,16 @@ export interface components {
             granule_bytes: number | null;
             /** Status */
             status: string;
+        };
+        /**
+         * Ends
+         * @description Ends of a range, in per cent, or in points of throughput around the likely gain.
+         */
+        Ends: {
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
         };
         /**
          * EngineInfo
@@ -4354,8 +4366,8 @@ export interface components {
             bias_points: number;
             /** Model Sd Points */
             model_sd_points: number;
-            gained_points: components["schemas"]["PointsAround"];
-            one_measurement_points: components["schemas"]["PointsAround"];
+            gained_points: components["schemas"]["Ends"];
+            one_measurement_points: components["schemas"]["Ends"];
             /** Inside */
             inside: number;
             /** Leave One Machine Out */
@@ -4853,16 +4865,6 @@ export interface components {
             plan_state: ("match" | "short" | "idle" | "drifted") | null;
             /** Stale */
             stale: boolean;
-        };
-        /**
-         * NoiseRange
-         * @description The prediction widened by the machine's own noise, in percent.
-         */
-        NoiseRange: {
-            /** Low */
-            low: number;
-            /** High */
-            high: number;
         };
         /**
          * NumaNode
@@ -5709,16 +5711,6 @@ export interface components {
             notes: string[];
         };
         /**
-         * PointsAround
-         * @description Ends of a range in points of throughput around the likely gain.
-         */
-        PointsAround: {
-            /** Low */
-            low: number;
-            /** High */
-            high: number;
-        };
-        /**
          * PolicyDocument
          * @description The reader's choices.
          */
@@ -5912,18 +5904,6 @@ export interface components {
             high: number;
             /** Error Class */
             error_class: string;
-        };
-        /**
-         * PredictedRange
-         * @description A predicted gain in percent, with its range.
-         */
-        PredictedRange: {
-            /** Low */
-            low: number;
-            /** Likely */
-            likely: number;
-            /** High */
-            high: number;
         };
         /**
          * Pressure
@@ -7656,7 +7636,8 @@ export interface components {
          *     printed; ``measured_throughput_percent`` the gain in operations per second, null where it was not kept;
          *     ``measured_rounds_percent`` has one gain per round of interleaved pairs, where rounds are known. ``verdict``
          *     compares the gain per CPU second (the mean of the rounds where there is no other figure) with the prediction:
-         *     inside its range; within_noise, outside it but within the machine's noise; or outside.
+         *     inside its range; within_noise, outside it but within ``noise_range_percent``, the prediction widened by the
+         *     machine's noise; or outside.
          */
         ValidationRun: {
             /** Date */
@@ -7667,8 +7648,8 @@ export interface components {
             configuration: string;
             /** Case */
             case: string;
-            predicted_percent: components["schemas"]["PredictedRange"];
-            noise_range_percent: components["schemas"]["NoiseRange"] | null;
+            predicted_percent: components["schemas"]["Range"];
+            noise_range_percent: components["schemas"]["Ends"] | null;
             /** Measured Percent */
             measured_percent: number | null;
             /** Measured Throughput Percent */
@@ -11611,6 +11592,8 @@ export interface operations {
                 /** @description Code of a finding */
                 code?: string | null;
                 since?: string | null;
+                /** @description Of made-up nodes; false: of all others */
+                synthetic?: boolean | null;
                 /** @description The largest number of items to answer */
                 limit?: number;
                 /** @description next_cursor of the page before */
@@ -11651,6 +11634,8 @@ export interface operations {
                 /** @description Code of a finding */
                 code?: string | null;
                 since?: string | null;
+                /** @description Of made-up nodes; false: of all others */
+                synthetic?: boolean | null;
                 /** @description The largest number of items to answer */
                 limit?: number;
                 /** @description next_cursor of the page before */

@@ -54,15 +54,14 @@ export function formatCounted(count: number, one: string, many = `${one}s`): str
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-/** Three significant digits; a whole number of the unit has no decimals. As the service writes it (planner/units.py). */
+/** Three significant digits; what rounds to a whole number has no decimals. As the service writes it (planner/units.py). */
 function sizeDigits(value: number): string {
-  if (Number.isInteger(value)) return String(value);
   const digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   const scaled = value * 10 ** digits;
   // Halfway between two texts (12.25) the service takes the even one, `toFixed` the larger.
   const isHalf = scaled % 1 === 0.5;
   const even = Math.floor(scaled) % 2 === 0 ? Math.floor(scaled) : Math.ceil(scaled);
-  return (isHalf ? even / 10 ** digits : value).toFixed(digits);
+  return (isHalf ? even / 10 ** digits : value).toFixed(digits).replace(/\.0+$/, "");
 }
 
 /**
@@ -75,7 +74,7 @@ export function formatBytes(bytes: Maybe<number>): string {
   const sign = bytes < 0 && size > 0 ? MINUS : "";
   if (size < KIB) return `${sign}${size}${NBSP}B`;
   let unit = 0;
-  // 1,023.7 MiB is read as 1.00 GiB, not as four digits.
+  // 1,023.7 MiB is read as 1 GiB, not as four digits.
   while (unit < BYTE_UNITS.length - 1 && size / KIB ** (unit + 1) >= 999.5) unit += 1;
   return `${sign}${sizeDigits(size / KIB ** (unit + 1))}${NBSP}${BYTE_UNITS[unit]}`;
 }

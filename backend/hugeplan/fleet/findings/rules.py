@@ -26,9 +26,9 @@ _WHY = (
 
 
 def silent_fallback(observed: Observed) -> Iterable[NodeFinding]:
-    """A database silently runs on base pages beside free huge pages: it started too early, or never asked.
+    """A database uses no huge pages: beside idle ones it started too early or never asked, or there are none for it.
 
-    Each database with a large segment on base pages beside an idle pool, unless a limit keeps it from that.
+    Each database with a large segment outside huge page pools, unless a limit keeps it from them.
     """
     default = observed.inventory.default_huge_page_bytes
     idle = {size: pages * size for size, pages in idle_pages_by_size(observed.sample).items() if pages}
@@ -37,17 +37,25 @@ def silent_fallback(observed: Observed) -> Iterable[NodeFinding]:
             continue
         if default is not None and refused_by_limit(observed_database(database), default):
             continue  # a rule over the sample says so
-        segment = max((part.bytes or 0 for part in database.segments if part.backing == "base_pages"), default=0)
+        segment = max((part.bytes or 0 for part in database.segments if part.backing != "hugetlb"), default=0)
+        if segment < _LEAST_SEGMENT_BYTES:
+            continue
         fitting = [size for size, free in idle.items() if free >= segment]
-        if segment < _LEAST_SEGMENT_BYTES or not fitting:
+        lies = f"{database.engine} has {format_bytes(segment)} outside huge page pools"
+        if not fitting:
+            reason = f"{lies}, and no pool has as much free."
+            fix = "Plan the node: the plan says which pages it needs and what they buy."
+            if database.huge_pages_status == "partial":
+                yield wrong("fallback_to_base_pages", database.key, "A part of it uses no huge page pool", reason, fix)
+            else:
+                yield attention("fallback_to_base_pages", database.key, "It uses no huge page pool", reason, fix)
             continue
         size = max(fitting)
         yield wrong(
             "silent_fallback",
             database.key,
             "It runs on base pages beside an idle pool",
-            f"{database.engine} has {format_bytes(segment)} of shared memory on base pages, while "
-            f"{format_bytes(idle[size])} of {page_label(size)} pages are free.",
+            f"{lies}, while {format_bytes(idle[size])} of {page_label(size)} pages are free.",
             "Restart it: it takes huge pages only when it starts. Set huge_pages=on (or the engine's equivalent) so "
             "that it refuses to start without them.",
         )

@@ -261,7 +261,6 @@ def _container_view(
         memory_request_bytes=request,
         memory_limit_bytes=limit,
         huge_pages_limit_bytes=huge_pages_of(container.resources),
-        mount_paths={mount.mountPath: mount.name for mount in container.volumeMounts or ()},
         files=_files(container, namespace, volumes, config_maps) if config_maps else (),
     )
 

@@ -50,9 +50,9 @@ STREAM_BYTES_PER_NS = 10.0
 class BacktestRow:
     """One published result. Percentages are throughput gains, B over A.
 
-    ``group``: one of :data:`GROUPS`. ``status``: ``inside`` the predicted range, outside of it ``by_tolerance`` alone,
+    ``group``: what it is about. ``status``: ``inside`` the predicted range, outside of it ``by_tolerance`` alone,
     ``outside``, ``unexplained`` (the physics cannot give it), or ``no_inputs``; ``reason`` says why for the last two.
-    ``is_wide``: the range is over WIDE_POINTS. ``error_percentage_points`` is likely minus published.
+    ``is_wide``: the range is over 50 points. ``error_percentage_points`` is likely minus published.
     """
 
     id: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
-from hugeplan.planner.findings.base import FindingInputs, measured, ok, unknown, wrong
+from hugeplan.planner.findings.base import FindingInputs, attention, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding, InstancePlan
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
@@ -38,9 +39,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         touched = max(sizes, default=None)
         one_mapping = sum(segment.count for segment in planned.demand.segments) == 1
         if "off" in statuses:
-            yield _fallen(inputs, planned, "The server's mappings or its own huge_pages_status say off.")
+            yield _on_base(inputs, planned, "The server's mappings or its own huge_pages_status say off.")
         elif "partial" in statuses:
-            yield _fallen(inputs, planned, "Of its large mappings some are on huge pages and some are not.")
+            yield _on_base(inputs, planned, "Of its large mappings some are on huge pages and some are not.", part=True)
         elif "on" in statuses:
             yield ok(CODE, instance.name, "It runs on huge pages", "All its large mappings are on huge pages.")
         elif touched is None:
@@ -51,7 +52,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 "The processes' huge page use could not be read.",
             )
         elif touched == 0:
-            yield _fallen(inputs, planned, f"None of its {len(sizes)} observed processes maps a huge page.")
+            yield _on_base(inputs, planned, f"None of its {len(sizes)} observed processes maps a huge page.")
         elif one_mapping or touched >= planned.demand.segment_bytes:
             evidence = (measured("touched on huge pages", format_bytes(touched)),)
             yield ok(CODE, instance.name, "It runs on huge pages", "Its segment is on huge pages.", evidence=evidence)
@@ -65,8 +66,16 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             )
 
 
-def _fallen(inputs: FindingInputs, planned: InstancePlan, reason: str) -> Finding:
+def _on_base(inputs: FindingInputs, planned: InstancePlan, reason: str, *, part: bool = False) -> Finding:
+    """It fell back where it has a part of its pages, or a pool has room for all; else nobody gave it any."""
     base, demand = page_label(inputs.node.base_page_bytes), planned.demand
-    title = f"It fell back to {base} pages: it needs {demand.pages:,} pages of {page_label(demand.page_bytes)}"
+    size = page_label(demand.page_bytes)
     fix = "Reserve the planned pages, set the engine to refuse a fallback, and restart it."
-    return wrong(CODE, planned.name, title, reason, fix)
+    idle = Counter[int]()
+    for (_, page_bytes), pool in inputs.in_use.pools.items():
+        idle[page_bytes] += (pool.idle or 0) * page_bytes
+    if part or any(free >= demand.segment_bytes for free in idle.values()):
+        title = f"It fell back to {base} pages: it needs {demand.pages:,} pages of {size}"
+        return wrong(CODE, planned.name, title, reason, fix)
+    title = f"It runs on {base} pages: it needs {demand.pages:,} pages of {size}"
+    return attention(CODE, planned.name, title, reason, fix)

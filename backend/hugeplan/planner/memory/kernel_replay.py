@@ -42,7 +42,6 @@ class Verdict(StrEnum):
     COUNT_CUT = "count_cut"
     CMA_SKIPS_BOOT = "cma_skips_boot"
     GIGANTIC_TOO_LATE = "gigantic_too_late"
-    DEFAULT_NOT_BUILT = "default_not_built"
 
 
 @dataclass(slots=True)

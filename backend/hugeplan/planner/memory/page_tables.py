@@ -34,9 +34,8 @@ _FANOUTS: dict[tuple[str, int], tuple[int, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class TableLevel:
-    """One level of a process's tree: the bytes one entry covers, entries in use, whole tables, bytes of one table."""
+    """One level of a process's tree: entries in use, whole tables, bytes of one table."""
 
-    entry_span_bytes: int
     entries: int
     tables: int
     table_bytes: int
@@ -85,7 +84,7 @@ def table_levels(
         if span < leaf_span:
             continue
         entries = math.ceil(segment_bytes / span)
-        levels.append(TableLevel(span, entries, math.ceil(entries / fanout), fanout * ENTRY_BYTES))
+        levels.append(TableLevel(entries, math.ceil(entries / fanout), fanout * ENTRY_BYTES))
     return tuple(levels)
 
 

@@ -31,10 +31,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """Matched databases, observed ones that the scenario does not describe, and what could not be decided."""
+    """Matched databases, and what could not be decided."""
 
     matched: tuple[Match, ...]
-    unmatched: tuple[ObservedDatabase, ...]
     notes: tuple[str, ...]
 
 
@@ -86,7 +85,6 @@ def match_databases(
             )
     return Matches(
         matched=tuple(found[i.name] for i in instances if i.name in found),
-        unmatched=tuple(left.values()),
         notes=tuple(notes),
     )
 

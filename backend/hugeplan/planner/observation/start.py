@@ -35,9 +35,9 @@ from hugeplan.planner.observation.workloads import workloads_of
 class Start:
     """What a plan knows of the node as it is.
 
-    ``page_tables_bytes`` are those of processes that the scenario does not describe. ``numa_weights``: in which
-    proportion the node's memory outside pools is used on each NUMA node. ``own_pages``: huge pages of the matched
-    databases by page size, None where their mappings could not be read.
+    ``page_tables_bytes`` are those that stay whatever is planned: of all but the described servers on base pages.
+    ``numa_weights``: in which proportion the node's memory outside pools is used on each NUMA node. ``own_pages``: huge
+    pages of the matched databases by page size, None where their mappings could not be read.
     """
 
     sample: NodeSample
@@ -75,7 +75,9 @@ def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
     matches = _matches(request, sample)
     estimated = with_estimates(matches.matched, sample.memory, pools, DemandContext.of_node(node))
     found = workloads_of(request, sample, parts.ordinary_bytes, estimated)
-    own_tables = sum(match.database.page_tables_bytes or 0 for match in matches.matched)
+    # A server that is on huge pages keeps the tables it has: none of them come back.
+    freed = [m.database for m in matches.matched if runs_on_base_pages(m.database, node.default_huge_page_bytes)]
+    own_tables = sum(database.page_tables_bytes or 0 for database in freed)
     start = Start(
         sample=sample,
         parts=parts,

@@ -111,6 +111,7 @@ def mariadb(**fields: object) -> DatabaseInstance:
     return replace(instance, page_bytes=2 * MIB, **fields)
 
 
+UNMAPPED = process(shared_hugetlb_bytes=0)
 SERVED = database(runs_as="postgresql@pod")
 GENERIC = DatabaseInstance(name="app", engine="generic", settings={"segment_size": "4GiB"}, page_bytes=2 * MIB)
 
@@ -233,22 +234,30 @@ CASES = (
     Case("fallback_to_base_pages", UNKNOWN, request()),
     Case("fallback_to_base_pages", UNKNOWN, request(sample=process()), "could not be read"),
     Case("fallback_to_base_pages", OK, request(sample=process(shared_hugetlb_bytes=4 * GIB))),
-    Case("fallback_to_base_pages", WRONG, request(sample=process(shared_hugetlb_bytes=0)), "maps a huge page"),
+    Case("fallback_to_base_pages", LOOK, request(sample=UNMAPPED), "maps a huge page"),
+    Case("fallback_to_base_pages", WRONG, request(node(pools(PAGES)), sample=UNMAPPED), "maps a huge page"),
+    Case("fallback_to_base_pages", LOOK, request(node(pools(PAGES // 2)), sample=UNMAPPED), "maps a huge page"),
+    Case(
+        "fallback_to_base_pages",
+        WRONG,
+        request(node(pools(PAGES // 2, PAGES // 2)), sample=UNMAPPED),
+        "maps a huge page",
+    ),
     # One mapping is on huge pages as a whole: what was not touched yet is cold.
     Case("fallback_to_base_pages", OK, request(sample=process(shared_hugetlb_bytes=GIB))),
     Case("fallback_to_base_pages", UNKNOWN, request(BIG, mariadb(), sample=touched(GIB)), "cold or on base pages"),
     Case("fallback_to_base_pages", OK, request(BIG, mariadb(), sample=touched(8 * GIB))),
-    Case("fallback_to_base_pages", WRONG, request(sample=process(huge_pages_status="off")), "huge_pages_status"),
+    Case("fallback_to_base_pages", LOOK, request(sample=process(huge_pages_status="off")), "huge_pages_status"),
     Case(
         "fallback_to_base_pages",
-        WRONG,
+        LOOK,
         request(None, RUNNING, sample=server(huge_pages_status="off")),
         "huge_pages_status",
     ),
     Case("fallback_to_base_pages", OK, request(None, RUNNING, sample=server(huge_pages_status="on"))),
     Case("fallback_to_base_pages", UNKNOWN, request(None, RUNNING, sample=server())),
     Case("fallback_to_base_pages", OK, request(node(), SERVED, sample=limited("on", "hugetlb")), "All its large"),
-    Case("fallback_to_base_pages", WRONG, request(node(), SERVED, sample=limited("off", "base_pages")), "mappings"),
+    Case("fallback_to_base_pages", LOOK, request(node(), SERVED, sample=limited("off", "base_pages")), "mappings"),
     Case("fallback_to_base_pages", WRONG, request(node(), SERVED, sample=limited("partial", "hugetlb")), "are not"),
     Case("silent_fallback", OK, request()),
     Case("silent_fallback", UNKNOWN, request(BIG, GENERIC), "taken to refuse"),

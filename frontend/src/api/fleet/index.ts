@@ -32,12 +32,13 @@ export function fleetSummaryQuery(selection: NodeSelection = {}) {
 }
 
 /** What changed within a day, newest first. */
-export function recentEventsQuery() {
+export function recentEventsQuery({ synthetic }: Pick<NodeSelection, "synthetic"> = {}) {
   return queryOptions({
-    queryKey: ["fleet", "events"] as const,
+    queryKey: ["fleet", "events", synthetic] as const,
     queryFn: () => {
       const since = new Date(Date.now() - DAY_MS).toISOString();
-      return unwrap(client.GET("/api/v1/events/history", { params: { query: { since, limit: 100 } } }));
+      const query = { since, limit: 100, synthetic };
+      return unwrap(client.GET("/api/v1/events/history", { params: { query } }));
     },
     refetchInterval: REFRESH_MS,
   });

@@ -41,7 +41,7 @@ export function changesPools({ figures }: Pick<FleetPlanGroup, "figures">): bool
   return (
     figures !== null &&
     figures.nodes_not_fitting === 0 &&
-    figures.sizes.some(({ present_pages: now, planned_pages: planned }) => now !== planned || planned > 0)
+    figures.sizes.some(({ present_pages: now, planned_pages: planned }) => now !== planned)
   );
 }
 

@@ -55,6 +55,8 @@ it("offers files only where a plan has pools and fits", () => {
   expect(changesPools({ figures })).toBe(true);
   expect(changesPools({ figures: { ...figures, nodes_not_fitting: 1 } })).toBe(false);
   expect(changesPools({ figures: { ...figures, sizes: [] } })).toBe(false);
+  const asToday = { page_bytes: 2 ** 21, present_pages: 5, planned_pages: 5 };
+  expect(changesPools({ figures: { ...figures, sizes: [asToday] } })).toBe(false);
   expect(changesPools({ figures: null })).toBe(false);
 });
 

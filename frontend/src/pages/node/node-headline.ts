@@ -1,5 +1,6 @@
 import type { NodeDetail } from "@/api/types";
 import { formatPages } from "@/lib/page-size";
+import { subjectWords } from "@/lib/subject-words";
 import { formatBytes } from "@/lib/units";
 import { fracturedSentence } from "./machine/tlb-meaning";
 import { largestIdlePool, poolRows } from "./memory/pool-rows";
@@ -7,7 +8,13 @@ import { largestIdlePool, poolRows } from "./memory/pool-rows";
 /** The first line of a node's page: what should be done, in words with a number. */
 export function nodeHeadline(node: NodeDetail): string {
   const rows = poolRows(node.sample);
-  const idle = largestIdlePool(rows);
+  // What is wrong comes before what could be better, and the first line says what the list under it does.
+  const wrong = node.findings.find(({ state }) => state === "wrong");
+  if (wrong) {
+    const subject = wrong.subject === node.name ? "" : `${subjectWords(wrong.subject)}: `;
+    return `${subject}${wrong.title}.`;
+  }
+  const idle = node.findings.some(({ code }) => code === "pool_idle") && largestIdlePool(rows);
   if (idle) {
     const where = node.numa_node_count > 1 ? ` on NUMA node ${idle.numaNode}` : "";
     const size = idle.allocated === 1 ? "" : ` (${formatBytes(idle.allocated * idle.pageBytes)})`;

@@ -1,20 +1,22 @@
 import { Anchor, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { recentEventsQuery } from "@/api/fleet";
+import { csvPath } from "@/api/nodes";
 import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { StateText } from "@/components/ui/states";
 import { TextLink } from "@/components/ui/text-link";
 import { When } from "@/components/ui/values";
 import { formatCounted } from "@/lib/units";
+import type { NodeSelection } from "@/search";
 import { type Change, groupChanges } from "./changes";
 import classes from "./overview-page.module.css";
 
 const SHOWN = 8;
 
-/** What changed within a day, newest first; the same change on many nodes is one line. */
-export function ChangesCard() {
-  const query = useQuery(recentEventsQuery());
+/** What changed within a day on the nodes that the page counts, newest first; the same change on many is one line. */
+export function ChangesCard({ scope }: { scope: NodeSelection }) {
+  const query = useQuery(recentEventsQuery(scope));
   return (
     <QuestionCard title="What changed since yesterday?">
       <QueryView query={query} skeleton={<Skeleton height={180} />}>
@@ -30,7 +32,7 @@ export function ChangesCard() {
               </ul>
               {(changes.length > SHOWN || more) && (
                 <StateText>
-                  <Anchor href="/api/v1/events/history.csv" download inherit>
+                  <Anchor href={csvPath("/api/v1/events/history.csv", { synthetic: scope.synthetic })} download inherit>
                     All changes as CSV
                   </Anchor>
                 </StateText>

@@ -93,7 +93,7 @@ export function OverviewPage() {
         </QuestionCard>
         <div className={classes.pair}>
           <ProblemsCard fleet={fleet} scope={scope} />
-          <ChangesCard />
+          <ChangesCard scope={scope} />
         </div>
         <Suspense fallback={<CardSkeleton height={300} />}>
           <MachinesCard parts={fleet.parts} scope={scope} />

@@ -58,7 +58,8 @@ function OneDatabase({ shown, databases }: Pick<PlanViewProps, "databases"> & { 
   const workload = databases.find(({ name }) => name.trim() === instance.name)?.workload;
   const cards = (
     <>
-      <GainsCard plan={plan} instance={instance.name} />
+      {/* What cannot be installed buys nothing. */}
+      {plan.fits !== false && <GainsCard plan={plan} instance={instance.name} />}
       <PoolBenefitCard
         key={instance.name}
         instance={instance}

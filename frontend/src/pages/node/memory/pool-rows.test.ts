@@ -30,7 +30,8 @@ it.each([
   "names the same idle pool in the node's first line and above its pools: %s",
   (_size, pools, line, title) => {
     const sample = { pools } as unknown as NodeDetail["sample"];
-    const node = { sample, numa_node_count: 2, pools: [] } as unknown as NodeDetail;
+    const findings = [{ code: "pool_idle", state: "attention" }];
+    const node = { sample, numa_node_count: 2, pools: [], findings } as unknown as NodeDetail;
     expect(nodeHeadline(node)).toMatch(line);
     expect(poolsTitle(poolRows(sample))).toMatch(title);
   },

@@ -9,7 +9,7 @@ import { Unknown } from "@/components/ui/values";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatChance, formatCount, formatNsWithin, formatPercentChange } from "@/lib/units";
 import classes from "./answer.module.css";
-import { bestGain, pageChanges, riskState } from "./plan-figures";
+import { bestGain, NOTHING_FITS, pageChanges, riskState } from "./plan-figures";
 import { QuestionField } from "./question-field";
 import { planLook, VerdictLine } from "./verdict-line";
 
@@ -160,7 +160,7 @@ function Changes({ plan }: { plan: Plan }) {
 }
 
 function Benefit({ plan, verdict }: { plan: Plan; verdict: Verdict }) {
-  if (plan.fits === false) return "Nothing: it does not fit";
+  if (plan.fits === false) return NOTHING_FITS;
   const best = bestGain(plan, verdict);
   if (!best) {
     // A database that stays on base pages, or is on huge pages already, is as fast as today: that is known.

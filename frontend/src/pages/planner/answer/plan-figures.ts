@@ -2,6 +2,9 @@ import type { Gain, Plan, Verdict } from "@/api/types";
 import { pageSizeShort } from "@/lib/page-size";
 import { formatChance, formatCount, formatNsInterval, formatPercentChange } from "@/lib/units";
 
+/** What a plan buys that cannot be installed. */
+export const NOTHING_FITS = "Nothing: it does not fit";
+
 interface PageChange {
   pageBytes: number;
   /** Null when it is not known. */
@@ -65,13 +68,16 @@ export function answerTexts(
   );
   return {
     change: changes.join(", ") || "no huge pages",
-    benefit: !best
-      ? "none"
-      : best.measured_here
-        ? best.measured_here.text
-        : best.speedup
-          ? `${percent(best.speedup.likely)} (${percent(best.speedup.low)} to ${percent(best.speedup.high)})`
-          : `${formatNsInterval(best.saving_ns_per_operation)} per operation`,
+    benefit:
+      plan.fits === false
+        ? NOTHING_FITS
+        : !best
+          ? "none"
+          : best.measured_here
+            ? best.measured_here.text
+            : best.speedup
+              ? `${percent(best.speedup.likely)} (${percent(best.speedup.low)} to ${percent(best.speedup.high)})`
+              : `${formatNsInterval(best.saving_ns_per_operation)} per operation`,
     risk: plan.shortfall
       ? plan.shortfall.reason
       : riskState(plan) === "unknown" || !probability
