@@ -53,6 +53,18 @@ test.describe("on a telephone no page is wider than its screen", () => {
     });
   }
 
+  test("what is long is folded, and its line says what is in it", async ({ signedIn: page, fleet }) => {
+    const height = () => page.evaluate(() => document.documentElement.scrollHeight);
+    await page.goto(`${fleet.server.url}/evidence`);
+    await expect(page.getByText(/What have others published/)).toBeVisible();
+    await expect(page.getByRole("button", { name: /\d+ of \d+ inside, / }).first()).toBeVisible();
+    expect(await height()).toBeLessThan(8_000);
+    await page.goto(await fleet.server.planFleet());
+    const nodes = page.getByRole("button", { name: /^Which nodes need attention\? \d+ of \d+\./ });
+    await expect(nodes).toHaveAttribute("aria-expanded", "false");
+    expect(await height()).toBeLessThan(4_000);
+  });
+
   test("a node whose processor has a long name", async ({ signedIn: page, fleet }) => {
     const cpu = { brand: "Genuine Processor with a Brand as Long as its Maker Likes It @ 3.20GHz" };
     const { inventory } = await fleet.server.recorded("guest");
@@ -94,7 +106,11 @@ test.describe("on a telephone no page is wider than its screen", () => {
       await fleet.server.sendReport("guest", { report_id: crypto.randomUUID() });
       if (table === "Kept plans") await fleet.server.keepPlan(fleet.numaId);
       await page.goto(fleet.server.url + path(fleet));
-      if (table === "Nodes of the plan") await page.goto(await fleet.server.planFleet());
+      if (table === "Nodes of the plan") {
+        await page.goto(await fleet.server.planFleet());
+        // Twenty stacked rows are folded behind their number.
+        await page.getByRole("button", { name: /^Which nodes need attention/ }).click();
+      }
       const box = page.getByRole("region", { name: table });
       await expect(box.getByRole("cell").first()).toBeVisible();
       await expect(box.getByRole("columnheader").first()).toBeAttached();

@@ -28,7 +28,8 @@ _WHY = (
 def silent_fallback(observed: Observed) -> Iterable[NodeFinding]:
     """A database uses no huge pages: beside idle ones it started too early or never asked, or there are none for it.
 
-    Each database with a large segment outside huge page pools, unless a limit keeps it from them.
+    Each database with a segment of 64 MiB outside huge page pools, unless a limit keeps it from them; without pages for
+    it, from 1 GiB.
     """
     default = observed.inventory.default_huge_page_bytes
     idle = {size: pages * size for size, pages in idle_pages_by_size(observed.sample).items() if pages}
@@ -47,7 +48,7 @@ def silent_fallback(observed: Observed) -> Iterable[NodeFinding]:
             fix = "Plan the node: the plan says which pages it needs and what they buy."
             if database.huge_pages_status == "partial":
                 yield wrong("fallback_to_base_pages", database.key, "A part of it uses no huge page pool", reason, fix)
-            else:
+            elif segment >= LEAST_IDLE_BYTES:
                 yield attention("fallback_to_base_pages", database.key, "It uses no huge page pool", reason, fix)
             continue
         size = max(fitting)

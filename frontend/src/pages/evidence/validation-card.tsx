@@ -1,6 +1,7 @@
 import type { Validation, ValidationRun } from "@/api/types";
 import { IntervalChart } from "@/components/charts/interval-chart";
 import { StateBadge } from "@/components/ui/badges";
+import { Disclosure } from "@/components/ui/disclosure";
 import { QuestionCard } from "@/components/ui/question-card";
 import { formatPercentChange } from "@/lib/units";
 import { token } from "@/theme/tokens";
@@ -19,6 +20,16 @@ export function validationTitle(items: readonly ValidationRun[]): string {
   return `Measured here on a real PostgreSQL: ${inside} of ${items.length} gains lie inside the range written down before, ${outside} outside of it and of the known noise.`;
 }
 
+/** A machine and how its runs came out: its line while they are folded. */
+export function machineLabel(
+  machine: string,
+  items: readonly Pick<ValidationRun, "machine" | "verdict">[],
+): string {
+  const own = items.filter((item) => item.machine === machine);
+  const count = (wanted: ValidationRun["verdict"]) => own.filter(({ verdict }) => verdict === wanted).length;
+  return `${machine}: ${count("inside")} of ${own.length} inside, ${count("within_noise")} within the noise, ${count("outside")} outside`;
+}
+
 const VERDICTS = {
   inside: { state: "ok", text: "Inside" },
   within_noise: { state: "unknown", text: "Within the noise" },
@@ -34,10 +45,7 @@ export function ValidationCard({ validation }: { validation: Validation }) {
       description={`${validation.about} Bar: predicted range; diamond: measured. Repeat it on your machine with ${validation.command}.`}
     >
       {machines.map((machine) => (
-        <div key={machine}>
-          <p>
-            <strong>{machine}</strong>
-          </p>
+        <Disclosure key={machine} label={machineLabel(machine, validation.items)}>
           <IntervalChart
             compact
             title={`Validation runs on ${machine}`}
@@ -71,7 +79,7 @@ export function ValidationCard({ validation }: { validation: Validation }) {
                 ],
               }))}
           />
-        </div>
+        </Disclosure>
       ))}
     </QuestionCard>
   );

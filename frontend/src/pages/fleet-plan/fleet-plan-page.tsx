@@ -16,6 +16,7 @@ import { useMayPlan } from "@/api/session";
 import type { FleetPlanDetail, FleetPlanSummary } from "@/api/types";
 import { StateBadge } from "@/components/ui/badges";
 import { CsvButton } from "@/components/ui/csv-button";
+import { FoldCard } from "@/components/ui/fold-card";
 import { SearchIcon } from "@/components/ui/icons";
 import { LinkButton } from "@/components/ui/link-button";
 import { PageHeader } from "@/components/ui/page-header";
@@ -122,6 +123,11 @@ function Progress({ job }: { job: FleetPlanDetail }) {
   );
 }
 
+/** Whether rows stack: twenty of them are ten screens of a telephone, behind the groups that say the same. */
+function isNarrow(): boolean {
+  return window.matchMedia("(max-width: 36em)").matches;
+}
+
 function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSummary }) {
   const search = useSearch({ from: "/app/fleet-plans/$jobId" });
   const navigate = useNavigate({ from: "/fleet-plans/$jobId" });
@@ -159,22 +165,23 @@ function Results({ job, summary }: { job: FleetPlanDetail; summary: FleetPlanSum
       <div className={classes.stack}>
         <GroupsCard jobId={job.id} open={search.group} onOpen={set} />
         <DecisionsCard jobId={job.id} nodes={summary.nodes} />
-        <QuestionCard
-          title="Which nodes need attention?"
-          description={
-            <>
+        <FoldCard
+          title={`Which nodes need attention? ${formatCount(summary.nodes_wrong + summary.nodes_attention)} of ${formatCount(summary.nodes)}.`}
+          open={!isNarrow() || search.severity !== undefined || search.q !== undefined}
+        >
+          <Group justify="space-between" align="flex-end" mb="sm">
+            <StateText>
               What the plan wants beside what each node has now, exceptions first. Planned{" "}
               <When iso={job.finished_at} />.
-            </>
-          }
-          actions={<Filters search={search} jobId={job.id} onChange={set} />}
-        >
+            </StateText>
+            <Filters search={search} jobId={job.id} onChange={set} />
+          </Group>
           <PlanNodes
             jobId={job.id}
             search={{ severity: search.severity, q: search.q }}
             onClear={() => set({ severity: undefined, q: undefined })}
           />
-        </QuestionCard>
+        </FoldCard>
       </div>
     </>
   );

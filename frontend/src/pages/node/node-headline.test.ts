@@ -3,7 +3,13 @@ import type { NodeDetail } from "@/api/types";
 import { MIB } from "@/lib/units";
 import { nodeHeadline } from "./node-headline";
 
-const idle = { page_bytes: 2 * MIB, numa_node: 0, nr_hugepages: 50, free_hugepages: 50, surplus_hugepages: 0 };
+const idle = {
+  page_bytes: 2 * MIB,
+  numa_node: 0,
+  nr_hugepages: 50,
+  free_hugepages: 50,
+  surplus_hugepages: 0,
+};
 const node = (findings: readonly unknown[]) =>
   ({
     name: "db-7",
@@ -17,7 +23,12 @@ const node = (findings: readonly unknown[]) =>
   }) as unknown as NodeDetail;
 
 it("says first what is wrong, in the words of the list of findings", () => {
-  const wrong = { code: "x", state: "wrong", subject: "postgresql@systemd:pg.service:5432", title: "It fell" };
+  const wrong = {
+    code: "x",
+    state: "wrong",
+    subject: "postgresql@systemd:pg.service:5432",
+    title: "It fell",
+  };
   expect(nodeHeadline(node([{ code: "pool_idle", state: "attention" }, wrong]))).toBe(
     "postgresql in pg.service, port 5432: It fell.",
   );

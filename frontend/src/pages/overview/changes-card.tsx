@@ -32,7 +32,11 @@ export function ChangesCard({ scope }: { scope: NodeSelection }) {
               </ul>
               {(changes.length > SHOWN || more) && (
                 <StateText>
-                  <Anchor href={csvPath("/api/v1/events/history.csv", { synthetic: scope.synthetic })} download inherit>
+                  <Anchor
+                    href={csvPath("/api/v1/events/history.csv", { synthetic: scope.synthetic })}
+                    download
+                    inherit
+                  >
                     All changes as CSV
                   </Anchor>
                 </StateText>
