@@ -308,6 +308,9 @@ test.describe("the planner", () => {
     await expect(page.getByText("A plan that is not kept.")).toBeVisible();
     await expect(page.getByTestId("plan-headline")).toBeVisible();
     await expect(page.getByRole("textbox", { name: "shared_buffers" })).toBeHidden();
+    // Neither the toolbar above nor a control in the answer.
+    for (const name of ["Open", "Compare", "Share", "Save", "Keep this plan"])
+      await expect(page.getByRole("button", { name, exact: true })).toBeHidden();
     await expect(page.getByText("Signature", { exact: true })).toHaveCount(0);
   });
 

@@ -48,7 +48,6 @@ def node_sample(
         if sample.databases is None
         else tuple(observed_database(database) for database in sample.databases),
         ordinary_history=history,
-        watermark_low_bytes=None if sample.watermarks is None else sample.watermarks.low_bytes,
     )
 
 

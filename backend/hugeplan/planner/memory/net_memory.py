@@ -45,18 +45,17 @@ def net_memory(
     used += sum(part.segment_bytes for part in smaller) + sum(pool.held_pages * pool.page_bytes for pool in pools)
     idle = locked - used
     room = node.mem_total_bytes - sum(plan.demand.segment_bytes for plan in instances)
-    described = {database.name: database for database in databases}
+    on_base = {database.name: database for database in databases if database.page_tables_now_bytes is not None}
     pooled = [plan for plan in instances if plan.page_bytes]
     running = modelled = 0
     for plan in pooled:
-        instance = described.get(plan.name)
-        if instance is None or instance.page_tables_now_bytes is None:
+        instance = on_base.get(plan.name)
+        if instance is None:
             modelled += plan.page_tables_base_bytes
         else:
             running += base_tables_bytes(plan.page_tables_base_bytes, instance)
     base = modelled + (running if tables_now_bytes is None else min(running, tables_now_bytes))
     tables = returned_tables_bytes(base, sum(plan.page_tables_huge_bytes for plan in pooled), room)
-    measured = any(database.page_tables_now_bytes is not None for database in databases)
     hvo: int | None = None
     if node.hvo_enabled is not None:
         hvo = sum(hvo_returned_bytes(p.pages, p.page_bytes, node.base_page_bytes) for p in pools) * node.hvo_enabled
@@ -79,7 +78,7 @@ def net_memory(
                     format_bytes(tables),
                     Source.COMPUTED,
                     "at most what the running servers have today"
-                    if measured
+                    if on_base
                     else "of the active connections where they are known, else of all that may connect",
                 ),
                 _hvo_term(hvo),

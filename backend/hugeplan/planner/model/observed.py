@@ -211,4 +211,3 @@ class NodeSample:
     units: tuple[ObservedUnit, ...] | None = None
     databases: tuple[ObservedDatabase, ...] | None = None
     ordinary_history: MemoryHistory | None = None
-    watermark_low_bytes: int | None = None
