@@ -31,6 +31,7 @@ CROSSINGS = {
     ("access", "nodes"): "a machine that asks to enrol again is recognised by what its node was",
     ("benchmarks", "nodes"): "lists of runs are filtered by their node, in one statement",
     ("cli", "tokens"): "doctor looks into a database that it does not serve",
+    ("events", "nodes"): "past changes are listed without those of synthetic nodes, in one statement",
     ("fleet", "tokens"): "a report's machine and its token are checked in the statement that stores it",
     ("fleet", "runs"): "a report stores its run in the same batch; summaries count them",
     ("fleet", "run_wins"): "a report stores its run in the same batch; summaries count them",
