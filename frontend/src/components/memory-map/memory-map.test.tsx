@@ -42,6 +42,12 @@ describe("MemoryMap", () => {
       screen.getByRole("group", { name: /^Planned memory of db-7.*Pool of 2M pages 2\sGiB/ }),
     ).toBeTruthy();
   });
+  it("draws no arrow between two sizes that read alike", () => {
+    const near = [part("kernel", "Kernel", GIB + 1024), part("free", "Free", 2 * GIB, { look: "free" })];
+    renderWithTheme(<MemoryMap legend="key" bars={[{ ...bar, ghost: near }]} />);
+    const legend = screen.getAllByRole("listitem").map((item) => item.textContent?.replaceAll("\u00a0", " "));
+    expect(legend).toEqual(["Kernel 1 GiB", "Free 3 GiB → 2 GiB"]);
+  });
   it("leaves empty what a bar does not tell apart, instead of writing zero", async () => {
     renderWithTheme(<MemoryMap bars={[bar]} />);
     const row = await screen.findByRole("row", { name: /Pool of 2M pages/ });

@@ -338,6 +338,12 @@ export function scaleStep(totalBytes: number): number {
   return 2 ** Math.max(Math.ceil(Math.log2(totalBytes / 8)), Math.log2(MIB));
 }
 
+/** "3 GiB → 1 GiB"; a change that is in no digit is none. */
+function changeText(now: number | null, planned: number | null): string {
+  const [before, after] = [now, planned ?? now].map(formatBytes);
+  return now === null || before === after ? `${after}` : `${before} → ${after}`;
+}
+
 /** The parts in one line: hue, name, and the size now and as planned. */
 function Legend({ bars, active, onActive }: ActiveProps & { bars: readonly MapBar[] }) {
   const planned = bars.some((bar) => bar.ghost);
@@ -351,12 +357,7 @@ function Legend({ bars, active, onActive }: ActiveProps & { bars: readonly MapBa
           onMouseLeave={() => onActive(null)}
         >
           <PartSwatch part={part} />
-          {part.label}{" "}
-          <strong>
-            {planned && bytes !== null && ghostBytes !== null && bytes !== ghostBytes
-              ? `${formatBytes(bytes)} → ${formatBytes(ghostBytes)}`
-              : formatBytes(ghostBytes ?? bytes)}
-          </strong>
+          {part.label} <strong>{planned ? changeText(bytes, ghostBytes) : formatBytes(bytes)}</strong>
         </li>
       ))}
     </ul>
