@@ -8,7 +8,7 @@ type Search = Record<string, unknown>;
 /** The longest name that a node, a token or a scenario can have. */
 export const NAME_CHARACTERS = 253;
 
-export const NODE_SORTS = [
+const NODE_SORTS = [
   "name",
   "last_report_at",
   "mem_total_bytes",
@@ -17,8 +17,8 @@ export const NODE_SORTS = [
   "mem_available_bytes",
   "findings",
 ] as const;
-export const NODE_STATES = ["wrong", "attention"] as const;
-export const PLAN_STATES = ["match", "short", "idle", "drifted", "none"] as const;
+const NODE_STATES = ["wrong", "attention"] as const;
+const PLAN_STATES = ["match", "short", "idle", "drifted", "none"] as const;
 const MOST_LABELS = 16;
 const MOST_RUNS = 6;
 

@@ -1,7 +1,7 @@
 import type { Source } from "@/components/ui/badges";
 
 /** A nested fill inside a part: how much of a pool is used, idle, and so on. */
-export interface MapFill {
+interface MapFill {
   label: string;
   bytes: number;
   look: "used" | "idle" | "reserved";

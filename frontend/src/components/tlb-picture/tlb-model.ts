@@ -18,7 +18,7 @@ export interface TlbBox {
   disagrees: Disagreement | null;
 }
 
-export interface TlbRow {
+interface TlbRow {
   level: number;
   kind: string;
   label: string;

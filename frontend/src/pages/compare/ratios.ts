@@ -10,7 +10,7 @@ export interface Timed {
 }
 
 /** How long a run takes relative to the first; below 1 it is faster. The interval is as wide as both scatters. */
-export interface Ratio {
+interface Ratio {
   likely: number;
   low: number;
   high: number;
