@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -92,6 +93,8 @@ def test_accepted(parse: Callable[[str, str], int], text: str, expected: int) ->
         ("0100MB", 8192, 64 * MIB),
         ("010.5MB", 1024, 21 * MIB // 2),
         ("0", 8192, 0),
+        ("1.5B", 1, 2),
+        ("0.5B", 1, 0),
     ],
 )
 def test_postgresql_sizes(text: str, unit_bytes: int, expected: int) -> None:
@@ -126,8 +129,8 @@ def test_refused_with_the_fields_name(parse: Callable[[str, str], int], text: st
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["8gb", "8KB", "8 gigs", "-1", "1.2.3MB", "0x", "0xGB"])
-def test_postgresql_refuses_what_the_server_refuses(text: str) -> None:
+@pytest.mark.parametrize("text", ["8gb", "8KB", "8 gigs", "-1", "1.2.3MB", "0x", "0xGB", True, 8.5, None])
+def test_postgresql_refuses_what_the_server_refuses(text: Any) -> None:
     with pytest.raises(UnitError, match=r"settings\.shared_buffers"):
         units.parse_postgresql_bytes(text, 8192, "settings.shared_buffers")
 
@@ -145,6 +148,7 @@ def test_postgresql_refuses_what_the_server_refuses(text: str) -> None:
         (-3 * GIB // 2, "\u22121.50 GiB"),
         (97 * MIB + 700 * KIB, "97.7 MiB"),
         (512 * GIB, "512 GiB"),
+        pytest.param(-(10**400), "\u2212over 281474976710656 PiB", id="too long to divide"),
     ],
 )
 def test_printed_with_three_digits(count: int, text: str) -> None:
@@ -177,3 +181,11 @@ def test_fractions(text: str, share: float) -> None:
 def test_fractions_outside_0_to_1_are_refused(text: str) -> None:
     with pytest.raises(UnitError, match=r"policy\.slack"):
         units.parse_fraction(text, "policy.slack")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1025, "1,025 B"), (1024, "1 KiB"), (121 * GIB // 2, "60.5 GiB"), (5 * MIB // 4, "1.25 MiB")],
+)
+def test_printed_without_rounding(count: int, text: str) -> None:
+    assert units.exact_bytes(count) == text

@@ -15,9 +15,11 @@ from hugeplan.planner.model import (
     Plan,
     PlanRequest,
     Pool,
+    Range,
     State,
 )
 from hugeplan.planner.plan import plan
+from hugeplan.planner.question import biggest_question
 from hugeplan.planner.verdict import Answer, verdict
 
 GIB = 1024**3
@@ -133,6 +135,40 @@ def test_the_question_narrows_the_range_and_its_answer_is_asked_no_more() -> Non
     answered = replace(request, databases=(replace(request.databases[0], workload=workload),))
     after = verdict(plan(answered), answered).question
     assert after is None or after.field != before.field
+
+
+def test_nothing_is_asked_where_all_is_given_or_no_gain_is_known() -> None:
+    request = asked()
+    database = request.databases[0]
+    workload = replace(
+        database.workload, operations_per_second_per_busy_core=50_000.0, active_connections=64,
+        working_set_bytes=16 * GIB, row_bytes=128,
+    )  # fmt: skip
+    answered = replace(request, databases=(replace(database, workload=workload),))
+    found = plan(answered)
+    assert next(one for one in found.gains if one.is_chosen).speedup is not None
+    assert biggest_question(found, answered) is None
+    assert biggest_question(replace(found, gains=()), answered) is None
+    assert biggest_question(plan(request), request, without={"main"}) is None
+
+
+def test_a_gain_is_said_in_nanoseconds_where_the_rate_is_not_known() -> None:
+    found = made()
+    unknown_rate = replace(found, gains=tuple(replace(gain, speedup=None) for gain in found.gains))
+    (text,) = verdict(unknown_rate).gains
+    assert text.startswith("main: ")
+    assert " ns less per operation likely, " in text
+    request = asked()
+    off = replace(request.databases[0], settings={"shared_buffers": "16GB", "huge_pages": "off"})
+    (text,) = verdict(plan(replace(request, databases=(off,)))).gains
+    assert text == "main: stays on base pages, no change."
+
+
+def test_a_risk_that_may_be_within_the_policy_is_not_enough_to_say_no() -> None:
+    found = replace(with_risk(made(), meets_policy=False), findings=())
+    for low, answer in ((found.risk.policy, Answer.NOT_ENOUGH_KNOWN), (2 * found.risk.policy, Answer.DONT)):
+        probability = Range(low=low, likely=low, high=0.9)
+        assert verdict(replace(found, risk=replace(found.risk, probability=probability))).answer is answer
 
 
 def test_every_database_has_its_gain() -> None:

@@ -146,13 +146,12 @@ class _Kernel:
         state = self.add_hstate(size)
         self.parsed_valid_hugepagesz = True
         self.parsed_default = size
-        if self.default_max:
+        if self.default_max and self.default_step is not None:
             if state.max_huge_pages and state.last is not None:
                 state.last.verdict = Verdict.COUNT_OVERRULED
             state.max_huge_pages, state.node = self.default_max, dict(self.default_node)
             state.last = self.default_step
-            if self.default_step is not None:
-                self.default_step.target_bytes = size
+            self.default_step.target_bytes = size
             self.default_max, self.default_node = 0, {}
 
     def hugepages(self, step: Step, value: str) -> None:
@@ -230,22 +229,18 @@ class _Kernel:
         elif self.parsed_default is not None:
             default = self.parsed_default
         state = self.add_hstate(default)
-        if self.default_max:
-            self.leading_count(state)
+        if self.default_max and self.default_step is not None:
+            self.leading_count(state, self.default_step)
         return default
 
-    def leading_count(self, state: _Hstate) -> None:
-        step = self.default_step
-        if step is not None:
-            step.target_bytes = state.size
+    def leading_count(self, state: _Hstate, step: Step) -> None:
+        step.target_bytes = state.size
         if self.version < (5, 8):
             if state.max_huge_pages:
-                if step is not None:
-                    step.verdict = Verdict.COUNT_OVERRULED
+                step.verdict = Verdict.COUNT_OVERRULED
                 return
             if state.size >= self.gigantic_from_bytes:
-                if step is not None:
-                    step.verdict = Verdict.GIGANTIC_TOO_LATE
+                step.verdict = Verdict.GIGANTIC_TOO_LATE
                 return
             state.max_huge_pages = self.default_max
             return

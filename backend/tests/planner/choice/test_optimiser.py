@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hugeplan.planner.choice import integer_program, optimiser
-from hugeplan.planner.choice.optimiser import Ask, Budgets, Option, OptionSet, allocate, is_concave, select
+from hugeplan.planner.choice.optimiser import (
+    Ask,
+    Budgets,
+    Option,
+    OptionSet,
+    allocate,
+    best_first,
+    is_concave,
+    select,
+)
 
 NODES = (0, 1)
 
@@ -159,3 +168,18 @@ class TestSelect:
                 assert found.score == pytest.approx(max(table.values()), abs=1e-6)
             else:
                 assert not found.fits
+
+
+class TestBestFirst:
+    SETS = (OptionSet((Option(1, 1.0), Option(3, 5.0))), OptionSet((Option(1, 2.0), Option(3, 4.0))))
+
+    def test_all_that_fit_the_highest_score_first(self) -> None:
+        assert list(best_first(self.SETS, Budgets({}, 4), 9)) == [(1, 0), (0, 1), (0, 0)]
+        assert list(best_first(self.SETS, Budgets({}, 4), 2)) == [(1, 0), (0, 1)]
+
+    @pytest.mark.parametrize("limit", [optimiser.EXHAUSTIVE_LIMIT, 0])
+    def test_only_what_is_above(self, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(optimiser, "EXHAUSTIVE_LIMIT", limit)
+        for above, found in ((6.0, [(1, 0)]), (7.0, []), (9.0, [])):
+            assert list(best_first(self.SETS, Budgets({}, 4), 1, above=above)) == found
+        assert list(best_first(self.SETS, Budgets({}, 1), 1)) == []

@@ -20,6 +20,7 @@ from support.translation_oracles import (
     zipf_popularity,
 )
 
+from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.gain import translation as tr
 
 K4, M2, G1 = 4096, 2 << 20, 1 << 30
@@ -188,3 +189,12 @@ def test_scattered_rows_flatten_popularity() -> None:
         assert float(np.dot(popularity, counts)) == pytest.approx(1.0)
         hits.append(che(popularity, 0.01 * float(counts.sum()), counts).hit)
     assert hits[0] > hits[1] > hits[2] > 0.01
+
+
+@pytest.mark.parametrize(
+    ("row", "alignment", "field"),
+    [(0, 1, "row_bytes"), (100, 0, "alignment_bytes"), (100, 8, "alignment_bytes"), (6000, 3, "alignment_bytes")],
+)
+def test_a_row_that_lies_nowhere_is_refused(row: int, alignment: int, field: str) -> None:
+    with pytest.raises(PlannerError, match=field):
+        tr.expected_pages_touched(row, 4096, alignment)

@@ -91,3 +91,16 @@ def test_errors_name_the_field() -> None:
         page_table_bytes(G1, K4, touched_fraction=1.5)
     with pytest.raises(PlannerError, match="page_bytes"):
         page_table_bytes(G1, 1024)
+
+
+def test_what_no_kernel_has_is_refused_by_name() -> None:
+    for field, call in {
+        "base_page_bytes": lambda: leaf_entry_bytes(M2, base_page_bytes=5000),
+        "page_bytes": lambda: leaf_entry_bytes(K4, base_page_bytes=16 * K4),
+        "segment_bytes": lambda: table_levels(-1, K4),
+        "processes": lambda: page_table_bytes(G1, K4, processes=-1),
+        "touched_fraction": lambda: page_table_bytes(G1, K4, touched_fraction=1.1),
+    }.items():
+        with pytest.raises(PlannerError) as refused:
+            call()
+        assert refused.value.field == field

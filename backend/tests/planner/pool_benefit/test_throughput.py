@@ -93,6 +93,8 @@ def test_outside_the_data_it_says_so() -> None:
         ("8GiB 100\n16GiB\t150\n", [(8, 100), (16, 150)]),
         ("# a comment\nsize;tps\n\n8;100\n16;150", [(8, 100), (16, 150)]),
         ("8192MiB, 1e2", [(8, 100)]),
+        ("| pool (MiB) | tps |\n|---|---:|\n| 8192 | 100 |", [(8, 100)]),
+        ("\ufeffsize;tps\n8,0;100,0", [(8, 100)]),
     ],
 )
 def test_pasted_tables(text: str, points: list[tuple[int, int]]) -> None:
@@ -106,6 +108,14 @@ def test_pasted_tables(text: str, points: list[tuple[int, int]]) -> None:
         ("8 100\n16XB 3", "line 2"),
         ("8 100\n16 fast", "line 2"),
         ("8 100\n16 150tps", "line 2"),
+        ("", "lines of a pool size and a throughput"),
+        ("8 100\n" * 10_001, "at most 10000"),
+        ("8,100,5", "more columns need a heading for each"),
+        ("size,tps,p99\n8,100", "3 columns, as in the heading"),
+        ("run,size MiB\n8,100", "the pool size in the first column"),
+        ("1,234;100", "line 1"),
+        ("8;100\n1,234;100", "line 2"),
+        (f'8,100\n16,"{"1" * 140_000}', "line 2"),
     ],
 )
 def test_a_wrong_line_is_named(text: str, expected: str) -> None:

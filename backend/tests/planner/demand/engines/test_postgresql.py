@@ -126,11 +126,13 @@ def test_base_pages_are_counted_without_the_servers_extra_page() -> None:
         ("notify_buffers", "20", SettingValueError, "multiple of 16"),
         ("io_max_concurrency", "0", SettingValueError, "1 to 1024"),
         ("old_snapshot_threshold", "10", UnknownSettingError, "15 to 16"),
+        ("pg_stat_statements.max", "many", SettingValueError, "a whole number from 100"),
+        ("pg_stat_statements.max", "99", SettingValueError, "a whole number from 100"),
     ],
 )
 def test_wrong_settings_are_named(name: str, value: str, error: type[PlannerError], needle: str) -> None:
     with pytest.raises(error) as caught:
-        demand("18", **{name: value})
+        demand("18", **{"shared_preload_libraries": "pg_stat_statements", name: value})
     assert name in str(caught.value)
     assert needle in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -313,3 +315,9 @@ def test_a_system_v_segment_takes_no_huge_page() -> None:
     found = demand_of(instance, 2 * MIB)
     assert any("uses no huge page" in note for note in found.notes)
     assert {"shared_memory_type": "mmap"}.items() <= {a.name: a.value for a in found.settings}.items()
+
+
+def test_libraries_with_a_rule_of_their_own() -> None:
+    assert library_bytes("$libdir/pg_prewarm.so", 18, {}) == KIB
+    assert library_bytes("auto_explain", 18, {}) == 0
+    assert library_bytes("citus", 18, {}) is None
