@@ -110,6 +110,6 @@ async def nodes_with_trials(session: ReadSession, node_ids: Collection[UUID]) ->
 
 
 async def get_trial(session: ReadSession, trial_id: UUID) -> TrialRow | None:
-    """A trial with its document: the newest where two nodes have one of that id."""
-    statement = select(TrialRow).where(TrialRow.id == trial_id).order_by(TrialRow.stored_at.desc()).limit(1)
+    """A trial with its document: of two nodes with one of that id it is the first that came, which none takes over."""
+    statement = select(TrialRow).where(TrialRow.id == trial_id).order_by(TrialRow.stored_at).limit(1)
     return (await session.execute(statement)).scalar_one_or_none()

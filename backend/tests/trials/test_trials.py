@@ -177,6 +177,21 @@ async def test_who_may_not(service: Service, agent: httpx.AsyncClient, viewer: h
     assert_problem(await agent.get(f"{API}/trials/{uuid.uuid4()}"), 403, "forbidden")
 
 
+async def test_no_other_nodes_trial_takes_the_place_of_one(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    """Its agent chooses the id: that of a trial which another node has sent names that one still."""
+    await known_node(agent)
+    document, other_machine = trial(), "e" * 32
+    assert (await agent.post(f"{API}/trials", json=document)).status_code == 201
+    other = await service.client_as(Role.AGENT)
+    assert (await other.post(f"{API}/reports", json=report(machine_id=other_machine))).status_code == 201
+    forged = trial(other_machine, id=document["id"], sentence="2M pages: +99 %.")
+    assert (await other.post(f"{API}/trials", json=forged)).status_code == 201
+    found = (await viewer.get(f"{API}/trials/{document['id']}")).json()
+    assert (found["machine"]["machine_id"], found["sentence"]) == (EXAMPLE["machine_id"], document["sentence"])
+
+
 async def test_what_is_not_known_or_not_valid(planner: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
     await known_node(agent)
     assert_problem(await planner.post(f"{API}/trials", json=trial("f" * 32)), 404, "not-found")
