@@ -6,13 +6,21 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
+import pytest
 import pytest_asyncio
 from sqlalchemy import text
+from sqlalchemy.pool import QueuePool
 from support.reports import report
 from support.service import Service
 
+from hugeplan.db.engine import create_engine
+from hugeplan.db.session import Database
+from hugeplan.fleet.stored import StoredNode
+from hugeplan.fleet_plans import worker
+from hugeplan.fleet_plans.lines import LinePlanner, Lines
 from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.settings import Settings
 
@@ -68,6 +76,38 @@ async def test_a_process_that_died_while_it_waited_is_not_needed(
     assert (await planned(planner))["status"] == "done"
     await runner.prepare()
     assert ready(runner) is not process
+
+
+async def test_no_connection_is_held_while_nodes_are_planned(
+    runner: FleetPlanRunner,
+    agent: httpx.AsyncClient,
+    planner: httpx.AsyncClient,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither when a chunk is handed over nor when its lines come back. That it tells how far it is, is left out."""
+    await agent.post("/api/v1/reports", json=report())
+    monkeypatch.setattr(runner, "start", AsyncMock())
+    monkeypatch.setattr(worker, "PROGRESS_SECONDS", 60)
+    job = (await planner.post("/api/v1/fleet/plan", json={"scenario": SCENARIO})).json()
+    database = Database(create_engine(settings))
+    held: list[int] = []
+
+    def start(_: object, nodes: list[StoredNode]) -> asyncio.Future[Lines]:
+        held.append(pool.checkedout())
+        lines = asyncio.get_running_loop().run_in_executor(None, LinePlanner(None).lines, nodes)
+        lines.add_done_callback(lambda _: held.append(pool.checkedout()))
+        return lines
+
+    monkeypatch.setattr(worker._Planners, "start", start)
+    try:
+        pool = database.engine.sync_engine.pool
+        assert isinstance(pool, QueuePool)
+        await worker.Job(database, settings, uuid.UUID(job["id"])).run()
+    finally:
+        await database.dispose()
+    assert (await planner.get(f"/api/v1/fleet/plans/{job['id']}")).json()["status"] == "done"
+    assert held == [0, 0]
 
 
 async def test_it_ends_when_nobody_can_give_it_a_job(runner: FleetPlanRunner) -> None:
