@@ -118,6 +118,8 @@ test.describe("on a telephone no page is wider than its screen", () => {
         // A proposed plan has two buttons side by side.
         await box.getByRole("button", { name: "Propose" }).first().click();
         await expect(box.getByRole("button", { name: "Take back" }).first()).toBeVisible();
+        // What turns while a button works is laid out past its edge, and is no text.
+        await expect(box.locator("[data-loading]")).toHaveCount(0);
       }
       const { needs, has, cut } = await box.evaluate((element) => ({
         needs: element.scrollWidth,
