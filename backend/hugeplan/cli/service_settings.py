@@ -23,8 +23,12 @@ from hugeplan.settings import ENV_PREFIX, SECRETS_DIR_VARIABLE, Settings
 
 #: Settings of several values, by what JSON makes of them: what a right one looks like.
 _EXAMPLES: Final = {"array": '["10.0.0.0/8"]', "object": '{"dba": "planner"}'}
-#: Variables of commands that are no settings.
-_OTHERS: Final = frozenset({SECRETS_DIR_VARIABLE, "HUGEPLAN_TOKEN", "HUGEPLAN_PROMETHEUS_TOKEN", "HUGEPLAN_DEBUG"})
+#: Variables of commands, and of this repository's tests, that are no settings.
+_OTHERS: Final = frozenset({
+    SECRETS_DIR_VARIABLE, "HUGEPLAN_TOKEN", "HUGEPLAN_PROMETHEUS_TOKEN", "HUGEPLAN_DEBUG", "HUGEPLAN_ENROLMENT_TOKEN",
+    "HUGEPLAN_DATABASE_PASSWORD", "HUGEPLAN_DATABASE_SERVICE_PASSWORD", "HUGEPLAN_TRIAL",
+    "HUGEPLAN_HUGE_PAGES_LOCK_SECONDS", "HUGEPLAN_SHARED", "HUGEPLAN_INSTALL",
+})  # fmt: skip
 #: What Kubernetes tells each container of a Service that is called hugeplan, or hugeplan-postgres.
 _INJECTED: Final = re.compile(r"\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP|SCTP)\w*)=.*|\w+=(tcp|udp|sctp)://.*")
 

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from conftest import REPOSITORY
 
-from hugeplan.cli import COMMANDS, InputError, main, postgres_programs
+from hugeplan.cli import COMMANDS, InputError, main, postgres_programs, service_settings
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.settings import Settings
 
@@ -247,3 +248,20 @@ def test_every_way_to_be_away_has_a_remedy(reason: str) -> None:
 @pytest.mark.parametrize("bound", ["lock", "statement"])
 def test_a_server_that_gave_up_a_statement_is_not_away(bound: str) -> None:
     assert "start PostgreSQL" not in postgres_programs.mending(f"ERROR:  canceling statement due to {bound} timeout")
+
+
+def test_what_our_own_programs_read_is_no_misspelt_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One warning too many and each command of the suites said two lines in place of one."""
+    read = re.compile(r"""(?:environ(?:ment)?\W+(?:get\W+)?|Final = )"(HUGEPLAN_\w+[A-Z])\"""")
+    folders = [
+        REPOSITORY / "backend" / "hugeplan",
+        REPOSITORY / "agent" / "hugeplan_agent",
+        REPOSITORY / "deploy" / "suites",
+    ]
+    names = {
+        name for folder in folders for file in folder.rglob("*.py") for name in read.findall(file.read_text("utf-8"))
+    }
+    assert {"HUGEPLAN_TOKEN", "HUGEPLAN_HUGE_PAGES_LOCK_SECONDS", "HUGEPLAN_INSTALL", "HUGEPLAN_TRIAL"} <= names
+    for name in names:
+        monkeypatch.setenv(name, "x")
+    assert list(service_settings._unknown_variables({})) == []
