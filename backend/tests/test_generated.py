@@ -37,6 +37,13 @@ def test_every_finding_and_rule_is_explained() -> None:
     assert codes - set(explained) == set()
 
 
+def test_what_is_wrong_says_what_to_do() -> None:
+    """Of a finding: where one of its answers to a state has a fix. A rule of the linter is one answer."""
+    for one in [*findings(), *rules()]:
+        for state in {"wrong", "attention"} & {state for state, _, _ in one.says}:
+            assert any(fix.strip("….") for found, _, fix in one.says if found == state), (one.name, state)
+
+
 def test_operation_ids_are_unique_nouns_with_verbs() -> None:
     document = _document()
     ids = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]

@@ -49,7 +49,8 @@ async def mark_stale(database: Database, now: datetime) -> int:
                 name,
                 "The node stopped reporting",
                 f"Its last report came at {last_report_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC.",
-                "See whether the machine runs, and the agent's log: journalctl -u hugeplan-agent.",
+                "See whether the machine runs. Read the agent's log: journalctl -u hugeplan-agent, or kubectl logs of"
+                " its pod. Where the server refuses its token, see hugeplan enrolment list.",
             )
             kept = KeptFinding(**msgspec.structs.asdict(found), since=now)
             fields = msgspec.structs.asdict(kept) | {

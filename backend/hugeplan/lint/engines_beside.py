@@ -24,6 +24,7 @@ BELOW: Final = wrong(
     "A huge page limit below the engine's mapping is a silent fallback where the runtime limits reservations, "
     "and a crash once the cache is warm where it limits use only.",
     CGROUP,
+    "Set the engine's whole mapping, in whole pages, as request and limit of the container.",
 )
 
 MISSING: Final = wrong(

@@ -22,17 +22,21 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: a stable id, how bad it is to break it, the rule in one sentence, and where it is written down."""
+    """One rule: a stable id, how bad it is to break it, the rule in one sentence, and where it is written down.
+
+    ``fix`` is what to do in general words; a problem's own fix says it with the values of the file.
+    """
 
     id: str
     severity: Severity
     sentence: str
     source: str
+    fix: str = ""
 
 
-def wrong(rule_id: str, sentence: str, source: str) -> Rule:
+def wrong(rule_id: str, sentence: str, source: str, fix: str = "") -> Rule:
     """A rule whose breach keeps the file from doing what it says."""
-    return Rule(rule_id, Severity.WRONG, sentence, source)
+    return Rule(rule_id, Severity.WRONG, sentence, source, fix)
 
 
 def attention(rule_id: str, sentence: str, source: str) -> Rule:

@@ -1,4 +1,4 @@
-"""plan(): from facts, reservations, tenants, databases and policy to pools, a ledger, gains and findings.
+"""plan(): from facts, reservations, workloads, databases and policy to pools, a ledger, gains and findings.
 
 The order matters: page sizes are chosen by score within the memory there is, pools with a range are then sized,
 sizes are chosen once more for the sized pools, pages are placed on NUMA nodes, and everything is written into the
@@ -175,7 +175,7 @@ def _place_all(
     )
     for i, demand in order:
         bound = chosen[i].instance_candidates.instance.numa_node
-        # What tenants that are bound to a NUMA node may come to need stays free there, where others have room.
+        # What workloads that are bound to a NUMA node may come to need stays free there, where others have room.
         enough = {numa_id: size - inputs.excess[1][numa_id] for numa_id, size in by_node.items()}
         placement = place_pages(demand, bound, inputs.node, inputs.policy, (enough, by_node))
         for numa_id, pages in placement.pages.items():
@@ -249,7 +249,7 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
         inputs.tenants,
         room_for_tenants,
         inputs.policy,
-        # What pools and all that is bound to a NUMA node leave of it for the tenants that are bound to it.
+        # What pools and all that is bound to a NUMA node leave of it for the workloads that are bound to it.
         _room_by_node(node, pools, (claim for claim in placed.claims if claim.kind not in _GIVES_WAY)),
         known=inputs.start is not None and request.observed.include,
     )

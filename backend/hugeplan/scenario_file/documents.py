@@ -101,7 +101,7 @@ class HistoryDocument(Document):
 
 
 class TenantDocument(Document):
-    """A co-located consumer of ordinary memory; figures are for one copy."""
+    """A workload beside the databases: another user of ordinary memory. Figures are per replica."""
 
     name: Name
     kind: Literal["pod", "service", "page_cache"] = "pod"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -26,6 +27,8 @@ _ALSO: Final = {"sample": ["nodes that report"], "claims": ["imports", "verify",
 """Where else a rule of the planner runs, by a fact that it needs and a plan is not needed for."""
 _STATES: Final = {state.value: state for state in State}
 _TERMS: Final = frozenset({"given", "measured", "computed"})
+_OR: Final = " Or: "
+"""Between fixes of one answer: which of them is meant depends on what was found."""
 _ORDER: Final = ("wrong", "attention", "unknown", "ok")
 
 
@@ -65,17 +68,17 @@ def rules() -> list[Explanation]:
                 one = found.setdefault(value.id, Explanation(value.id, places=["lint"], source=value.source))
                 add(one.asks, value.sentence)
                 if not one.says:
-                    one.says.append((value.severity.value, "", ""))
+                    one.says.append((value.severity.value, "", re.sub(r"\{\w+\}", ANYTHING, value.fix)))
     for module in modules_below("hugeplan.lint"):
         source = Source(module)
         for call, function in source.calls():
             for rule in _rules_of(call, function, source):
                 fixes = [text for fix in _fixes(call) for text in source.texts(fix, function)]
                 severity, _, before = found[rule.id].says[0]
-                each = before.split(" / ") if before else []
+                each = before.split(_OR) if before else []
                 for fix in fixes:
                     add(each, fix if fix.strip(ANYTHING + ".") else "")
-                found[rule.id].says[0] = (severity, "", " / ".join(each[:4]))
+                found[rule.id].says[0] = (severity, "", _OR.join(each[:4]))
     return _sorted(found)
 
 
@@ -185,6 +188,6 @@ def _read(source: _Checks, place: str, found: dict[str, Explanation]) -> None:
         one = found.setdefault(code, Explanation(code))
         add(one.asks, source.asks(code, function, is_one))
         add(one.places, place)
-        add(one.says, (state.value, " / ".join(titles), " / ".join(fixes)))
+        add(one.says, (state.value, " / ".join(titles), _OR.join(filter(None, fixes))))
         for term in terms:
             add(one.evidence, term)

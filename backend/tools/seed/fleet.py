@@ -85,7 +85,7 @@ INCIDENTS: Final = (
 class SyntheticNode:
     """One node: its report without a run, and what the report does not say.
 
-    ``growth_bytes_per_day`` is how its tenants grow; ``silent_seconds`` since its last report.
+    ``growth_bytes_per_day`` is how its workloads grow; ``silent_seconds`` since its last report.
     """
 
     id: uuid.UUID

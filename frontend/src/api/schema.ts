@@ -7106,7 +7106,7 @@ export interface components {
         State: "ok" | "attention" | "wrong" | "unknown";
         /**
          * TenantDocument
-         * @description A co-located consumer of ordinary memory; figures are for one copy.
+         * @description A workload beside the databases: another user of ordinary memory. Figures are per replica.
          */
         TenantDocument: {
             /** Name */

@@ -233,7 +233,7 @@ class SealedSamplesRow(Base):
 class RollUp:
     """The samples of a node in one span of time. Sums and counts, so that a late sample is added where it belongs.
 
-    Bytes; null is unknown. ``ordinary_bytes`` is memory in use that is not a huge page pool: what tenants take.
+    Bytes; null is unknown. ``ordinary_bytes`` is memory in use that is not a huge page pool: what workloads take.
     ``anon_shmem_bytes`` is AnonPages + Shmem, which the planner's history is made of.
     """
 

@@ -134,30 +134,18 @@ def _judge(step: Step, boot: Boot, notes: Notes, context: Context, edits: tuple[
     rule, what = _BY_VERDICT[step.verdict]
     text = step.word.text
     message = f"{text} {what}" + (f": {step.note}" if step.verdict is Verdict.COUNT_INVALID and step.note else "")
-    fix = "Write default_hugepagesz= once, then each hugepagesz= followed by one hugepages=."
     if step.verdict is Verdict.SIZE_UNSUPPORTED:
-        sizes = ", ".join(page_label(size) for size in context.sizes)
         message = f"{text}: {format_bytes(memparse(step.word.value or ''))} is not a huge page size of {context.arch}"
-        fix = f"Use one of {sizes}."
     elif step.verdict is Verdict.COUNT_CUT:
         kernel = context.kernel
         if kernel is not None and kernel < (5, 16) and ":" in text:
             rule = rules.NODES_BEFORE_516
         size = step.target_bytes or boot.default_page_bytes
         message = f"{text}: the kernel reads {counted_pages(step.pages or 0, size)}"
-        fix = "Write the number of pages, such as hugepages=512."
-        if rule is rules.NODES_BEFORE_516:
-            edits = ()
-            fix = "Write counts per node to /sys/devices/system/node/node*/hugepages in an early unit instead."
-    elif step.verdict is Verdict.COUNT_INVALID:
-        fix = "Write one number of pages, or node:count pairs of online NUMA nodes such as 0:512,1:512."
-    elif step.verdict is Verdict.AFTER_DASHES:
-        fix = "Move it in front of --."
-    elif step.verdict is Verdict.NO_VALUE:
-        fix = f"Write {step.word.name}=VALUE as one word, without blanks."
-    elif step.verdict is Verdict.CMA_SKIPS_BOOT:
-        fix = "Leave out hugetlb_cma=, or leave out this count and ask for the pages at run time."
+    if rule in {rules.NODES_BEFORE_516, rules.CMA}:
         edits = ()
+    sizes = ", ".join(page_label(size) for size in context.sizes)
+    fix = rule.fix.format(name=step.word.name, sizes=sizes)
     notes.problem(rule, step.word.start, text, message + ".", fix, *edits)
 
 
@@ -219,8 +207,7 @@ def _swapped_pairs(words: Sequence[Word], boot: Boot, notes: Notes, edits: tuple
                 f"{word.text} is after {last_size.text}, but the kernel reserves pages of "
                 f"{page_label(step.target_bytes or boot.default_page_bytes)} with it."
             )
-            fix = "Write default_hugepagesz= first, then each hugepagesz= followed by one hugepages=."
-            notes.problem(rules.WRONG_TARGET, word.start, word.text, said, fix, *edits)
+            notes.problem(rules.WRONG_TARGET, word.start, word.text, said, rules.WRONG_TARGET.fix, *edits)
 
 
 def _next_size(words: Sequence[Word], count: Word) -> int | None:

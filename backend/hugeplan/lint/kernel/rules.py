@@ -8,24 +8,31 @@ from hugeplan.lint.model import attention, wrong
 
 _SETUP: Final = "mm/hugetlb.c hugepages_setup()"
 _DOC: Final = "Documentation/admin-guide/mm/hugetlbpage.rst"
+_IN_ORDER: Final = "Write default_hugepagesz= first and once, then each hugepagesz= followed by one hugepages=."
 
 COUNT_TWICE: Final = wrong(
-    "cmdline-count-twice", "Between two hugepages= there must be a hugepagesz=; the kernel ignores the second.", _SETUP
+    "cmdline-count-twice",
+    "Between two hugepages= there must be a hugepagesz=; the kernel ignores the second.",
+    _SETUP,
+    _IN_ORDER,
 )
 COUNT_WITHOUT_SIZE: Final = wrong(
     "cmdline-count-without-size",
     "A hugepages= that follows a size which the kernel refused is ignored with it.",
     _SETUP,
+    _IN_ORDER,
 )
 COUNT_INVALID: Final = wrong(
     "cmdline-count-invalid",
     "hugepages= takes one count, or node:count pairs of online NUMA nodes separated by commas; anything else sets 0.",
     _SETUP,
+    "Write one number of pages, or node:count pairs of online NUMA nodes such as 0:512,1:512.",
 )
 COUNT_CUT: Final = wrong(
     "cmdline-count-not-a-number",
     "hugepages= takes a number of pages: the kernel reads the leading digits and drops the rest.",
     _SETUP,
+    "Write the number of pages, such as hugepages=512.",
 )
 NODE_TWICE: Final = wrong(
     "cmdline-node-twice", "A NUMA node occurs once in hugepages=: the last count of a node replaces the others.", _SETUP
@@ -39,6 +46,7 @@ COUNT_OVERRULED: Final = wrong(
     "cmdline-order",
     "A hugepages= before any hugepagesz= counts pages of the default size, and it overrides a later count for it.",
     "mm/hugetlb.c hugetlb_init(); " + _DOC,
+    _IN_ORDER,
 )
 LEADING_COUNT: Final = wrong(
     "cmdline-count-before-size",
@@ -46,17 +54,22 @@ LEADING_COUNT: Final = wrong(
     _SETUP + "; " + _DOC,
 )
 SIZE_TWICE: Final = wrong(
-    "cmdline-size-twice", "A size may be given once with hugepagesz=.", "mm/hugetlb.c hugepagesz_setup()"
+    "cmdline-size-twice",
+    "A size may be given once with hugepagesz=.",
+    "mm/hugetlb.c hugepagesz_setup()",
+    _IN_ORDER,
 )
 DEFAULT_TWICE: Final = wrong(
     "cmdline-default-twice",
     "default_hugepagesz= may be given once; the kernel ignores later ones.",
     "mm/hugetlb.c default_hugepagesz_setup()",
+    _IN_ORDER,
 )
 SIZE_UNSUPPORTED: Final = wrong(
     "cmdline-size-unsupported",
     "hugepagesz= takes a size that the processor has, with a K, M or G behind the number.",
     "arch_hugetlb_valid_size() of the architecture; " + _DOC,
+    "Use one of {sizes}.",
 )
 SIZE_ALONE: Final = attention(
     "cmdline-size-without-count",
@@ -67,31 +80,37 @@ WRONG_TARGET: Final = wrong(
     "cmdline-count-of-another-size",
     "A hugepages= belongs to the size that the kernel accepted last, which need not be the size written before it.",
     "mm/hugetlb.c parsed_hstate, hugetlb_add_hstate()",
+    _IN_ORDER,
 )
 AFTER_DASHES: Final = wrong(
     "cmdline-after-dashes",
     "Words behind -- are for init: the kernel does not read them.",
     "kernel/params.c parse_args()",
+    "Move it in front of --.",
 )
 TOO_MANY: Final = wrong(
     "cmdline-too-many-words",
     "Linux 6.15 and later keep 2 x HUGE_MAX_HSTATE + 1 huge page words, five on x86-64, and drop the rest.",
     "mm/hugetlb.c hugetlb_add_param(), HUGE_MAX_CMDLINE_ARGS",
+    _IN_ORDER,
 )
 NO_VALUE: Final = wrong(
     "cmdline-no-value",
     "A parameter and its value are one word: name=value without blanks.",
     "kernel/params.c next_arg()",
+    "Write {name}=VALUE as one word, without blanks.",
 )
 CMA: Final = wrong(
     "cmdline-cma-skips-boot",
     "With hugetlb_cma= the kernel skips the boot-time reservation of gigantic pages; they come from CMA at run time.",
     "mm/hugetlb.c hugetlb_hstate_alloc_pages(): hugetlb_cma is enabled, skip boot time allocation",
+    "Leave out hugetlb_cma=, or leave out this count and ask for the pages at run time.",
 )
 GIGANTIC_LATE: Final = wrong(
     "cmdline-gigantic-needs-size",
     "Before Linux 5.8 gigantic pages are reserved at boot only by a hugepages= behind their own hugepagesz=.",
     "mm/hugetlb.c (4.19) hugetlb_nrpages_setup(): gigantic pages come from the boot memory allocator",
+    _IN_ORDER,
 )
 UNKNOWN_WORD: Final = wrong(
     "cmdline-unknown-word",
@@ -123,6 +142,7 @@ NODES_BEFORE_516: Final = wrong(
     "cmdline-nodes-need-5.16",
     "node:count pairs need Linux 5.16; older kernels read the digits before the first colon as the count.",
     'mm/hugetlb.c (5.15) hugepages_setup(): sscanf(s, "%lu")',
+    "Write counts per node to /sys/devices/system/node/node*/hugepages in an early unit instead.",
 )
 REPLACED: Final = attention(
     "cmdline-variable-replaced",

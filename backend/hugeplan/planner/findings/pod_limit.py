@@ -81,7 +81,7 @@ def _fix(claim: Claim) -> str:
         counter = f"{claim.counter} limit" if claim.counter else "limit"
         return (
             f"Raise the {counter} of {page_label(claim.page_bytes)} pages of the cgroup {claim.cgroup} to "
-            f"{format_bytes(size)}, {size // claim.page_bytes:,} pages, where its service or container is set up."
+            f"{format_bytes(size)}, {size // claim.page_bytes:,} pages. Its service or container sets the limit."
         )
     wanted = ", ".join(f"{name}: {format_kubernetes_bytes(size)}" for name, size in claim.grant.items())
     return f"Set {wanted} as request and limit {claim.holder}."

@@ -32,7 +32,7 @@ class Reservations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """A co-located consumer of ordinary memory. ``count`` identical replicas; figures per replica in bytes.
+    """Another workload on the node: ``count`` identical replicas; figures per replica in bytes. Named as scenarios do.
 
     ``observed`` says how a workload that the plan derived from the sample was measured; None for a described one.
     """

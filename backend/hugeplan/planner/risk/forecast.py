@@ -1,4 +1,4 @@
-"""Forecast: how fast tenants grow, and when the headroom under the plan is gone.
+"""Forecast: how fast workloads grow, and when the headroom under the plan is gone.
 
 The slope is Theil and Sen's median of pairwise slopes over medians of equal time buckets: one spike or one restart
 does not move it. Its interval is Sen's, from the variance of Kendall's S, widened for the residuals' lag-1
@@ -24,7 +24,7 @@ MIN_BUCKETS = 10
 MIN_SPAN_DAYS = 3.0
 MAX_BUCKETS = 120
 REACH = 10.0
-#: Days ahead at which growing tenants are judged: about the time between two reviews of a node.
+#: Days ahead at which growing workloads are judged: about the time between two reviews of a node.
 HORIZON_DAYS = 30.0
 _Z95 = 1.959964
 
@@ -122,7 +122,7 @@ def _interval(slopes: Floats, count: int, residuals: Floats) -> tuple[float, flo
 
 
 def forecast(tenant: Tenant, headroom_bytes: int) -> Forecast:
-    """Growth of all replicas of a tenant, and days until ``headroom_bytes`` is gone if the others do not grow."""
+    """Growth of all replicas of a workload, and days until ``headroom_bytes`` is gone if the others do not grow."""
     history = tenant.history
     reason = "no history" if history is None else why_no_trend(history)
     if history is None or reason is not None:
@@ -149,7 +149,7 @@ def forecast(tenant: Tenant, headroom_bytes: int) -> Forecast:
 
 
 def growth_bytes(tenant: Tenant) -> int:
-    """What all replicas of a tenant are expected to grow by in ``HORIZON_DAYS``; 0 without a clear trend."""
+    """What all replicas of a workload are expected to grow by in ``HORIZON_DAYS``; 0 without a clear trend."""
     history = tenant.history
     found = None if history is None or len(set(history.used_bytes)) < 2 else trend(history)
     if found is None or not found.is_growing:
@@ -182,7 +182,7 @@ def _days_until(headroom_bytes: int, growth: Range, reach_days: float) -> tuple[
 
 
 def forecasts(tenants: Sequence[Tenant], room_bytes: int) -> tuple[Forecast, ...]:
-    """A forecast for each tenant with a history. Headroom is ``room_bytes`` less what all tenants use today."""
+    """A forecast for each workload with a history. Headroom is ``room_bytes`` less what all workloads use today."""
     headroom = room_bytes - sum(tenant.count * _level_bytes(tenant) for tenant in tenants)
     return tuple(forecast(tenant, headroom) for tenant in tenants if tenant.history is not None)
 

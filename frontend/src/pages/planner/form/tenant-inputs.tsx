@@ -24,7 +24,7 @@ const KINDS = [
   { value: "page_cache", label: "Page cache" },
 ];
 
-/** One co-located consumer of ordinary memory. */
+/** One workload beside the databases. */
 export const TenantInputs = memo(function TenantInputs(props: TenantInputsProps) {
   const { tenant, index, numaNodes, errors, onChange, onRemove } = props;
   const at = (field: string) => errors.at(`tenants.${index}.${field}`);
