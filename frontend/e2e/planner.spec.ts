@@ -6,7 +6,7 @@ import { measureWhatIf, quantile } from "./what-if";
 
 /** A plan is to be painted within this time of the key, in 95 of 100 keys. The printed line says what was measured. */
 const WHAT_IF_MS = 100;
-/** A machine whose yardstick is slower than this does something else as well. */
+/** A machine whose median yardstick is slower than this does something else as well. Measured in quiet: 22. */
 const QUIET_YARDSTICK_MS = 25;
 /** How many times an empty preview a what-if may take, however busy the machine is. Measured beside seven engineers: 2.4, 2.2. */
 const MOST_EMPTY_PREVIEWS = { p50: 4, p95: 4 };
@@ -296,7 +296,7 @@ test.describe("the planner", () => {
         `empty preview: p50 ${leastP50.toFixed(0)} ms, p95 ${leastP95.toFixed(0)} ms`,
     );
     // Beside other work everything takes longer, and a key that asks for a plan of nothing as well: the ratio counts always.
-    if (leastP95 <= QUIET_YARDSTICK_MS) expect(p95).toBeLessThan(WHAT_IF_MS);
+    if (leastP50 <= QUIET_YARDSTICK_MS) expect(p95).toBeLessThan(WHAT_IF_MS);
     expect(p50 / leastP50).toBeLessThan(MOST_EMPTY_PREVIEWS.p50);
     expect(p95 / leastP95).toBeLessThan(MOST_EMPTY_PREVIEWS.p95);
   });

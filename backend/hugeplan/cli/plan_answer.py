@@ -88,7 +88,8 @@ def _cost(plan: Plan) -> list[str]:
         text += f" ({format_bytes(net.idle_bytes)} idle)"
     returned = net.returned_page_tables_bytes + (net.returned_hvo_bytes or 0)
     if returned > 0:
-        text += f"; page tables and struct pages give back up to {format_bytes(returned)}"
+        what = "page tables and struct pages" if net.returned_hvo_bytes else "page tables"
+        text += f"; {what} take up to {format_bytes(returned)} less than on base pages"
         if any(i.page_bytes and i.demand.process_per_connection for i in plan.instances):
             text += " when warm"  # each connection's tables grow as it touches the pool
     return [f"{text}."]

@@ -187,9 +187,8 @@ def _costs(plan: Plan, change: int | None) -> Iterator[str]:
         yield f"{format_bytes(change)} are taken from ordinary memory."
     elif change < 0:
         yield f"{format_bytes(-change)} go back to ordinary memory."
-    tables = _returned_tables_bytes(plan)
-    if tables > 0 and plan.fits is not False:
-        yield f"Up to {format_bytes(tables)} of page tables come back."
+    if plan.fits is not False:
+        yield from _page_tables(plan)
     before, after = None if plan.now is None else plan.now.available_bytes, _available_bytes(plan)
     if after < 0:
         yield f"{format_bytes(-after)} are missing."
@@ -199,12 +198,17 @@ def _costs(plan: Plan, change: int | None) -> Iterator[str]:
         yield f"Available to programs: {format_bytes(after)} under the plan."
 
 
-def _returned_tables_bytes(plan: Plan) -> int:
-    """Page tables that get free: what the ledger loses of them where the node was seen, else what base pages need."""
+def _page_tables(plan: Plan) -> Iterator[str]:
+    """Page tables come back where the ledger of the node as seen loses some; what nobody saw run returns none."""
     if plan.difference is None:
-        return plan.net_memory.returned_page_tables_bytes
+        saved = plan.net_memory.returned_page_tables_bytes
+        if saved > 0:
+            yield f"Page tables take up to {format_bytes(saved)} less than on base pages."
+        return
     changes = (change for change in plan.difference.memory if change.kind is LedgerKind.PAGE_TABLES)
-    return sum(change.now_bytes - change.planned_bytes for change in changes)
+    returned = sum(change.now_bytes - change.planned_bytes for change in changes)
+    if returned > 0:
+        yield f"Up to {format_bytes(returned)} of page tables come back."
 
 
 def _certainty(plan: Plan) -> str:

@@ -10,7 +10,9 @@ from hugeplan.planner.model import (
     DatabaseInstance,
     Finding,
     KubernetesView,
+    Meminfo,
     NodeFacts,
+    NodeSample,
     NumaNode,
     Plan,
     PlanRequest,
@@ -114,6 +116,18 @@ def test_costs_say_what_is_needed_either_way_and_what_stays_available() -> None:
     assert found.available_planned_bytes is not None
     assert found.available_planned_bytes > 0
     assert found.available_now_bytes is None  # nobody has seen this node
+
+
+def test_no_page_tables_come_back_of_a_database_that_nobody_saw_run() -> None:
+    """They are less than on base pages; only what the node as seen has of them can come back."""
+    text = " ".join(verdict(made()).costs)
+    assert "come back" not in text
+    assert "less than on base pages" in text
+    # On a node that was seen without it, the database brings page tables of its own.
+    memory = Meminfo(mem_total_bytes=64 * GIB, mem_free_bytes=60 * GIB, page_tables_bytes=GIB)
+    seen = plan(replace(asked(), sample=NodeSample(memory=memory, databases=(), processes=())))
+    assert seen.difference is not None
+    assert not [line for line in verdict(seen).costs if "age tables" in line]
 
 
 def test_the_question_narrows_the_range_and_its_answer_is_asked_no_more() -> None:

@@ -75,7 +75,7 @@ def test_163_mib_of_page_tables_give_back_no_gib() -> None:
         / (256 * GIB),
         abs=0.01,
     )
-    assert "give back up to 1" in " ".join(plan_answer(found, ()).split())
+    assert "take up to 1" in " ".join(plan_answer(found, ()).split())
 
 
 def test_tables_of_a_server_on_huge_pages_say_nothing_of_base_pages() -> None:

@@ -10,8 +10,9 @@ import { TableScroll } from "@/components/ui/table-scroll";
 import { TextLink } from "@/components/ui/text-link";
 import { Bytes } from "@/components/ui/values";
 import { formatCount } from "@/lib/units";
-import { clusterTitle, type FoundNode, nodesOf, verdictOf } from "./cluster-words";
+import { clusterTitle, type FoundNode, nodesOf, verdictOf, worstOf } from "./cluster-words";
 import { CommandText } from "./command-text";
+import classes from "./import.module.css";
 
 /** Rows at first, and with each wish for more. */
 const ROWS = 20;
@@ -68,13 +69,19 @@ export function ClusterCard({ found, keep }: { found: KubernetesImport; keep: Re
 }
 
 function Row({ node }: { node: FoundNode }) {
+  const plan = node.shortfall?.reason ?? node.not_planned_because ?? node.headline;
+  const said = [plan, worstOf(node)].filter((text) => text !== null);
   return (
     <Table.Tr className="hp-top">
       <Table.Th scope="row" className="hp-anywhere">
         {node.name}
       </Table.Th>
       <Table.Td label="Verdict">
-        <StateBadge {...verdictOf(node)} />
+        <span className={classes.badges}>
+          {verdictOf(node).map((badge) => (
+            <StateBadge key={badge.text} {...badge} />
+          ))}
+        </span>
       </Table.Td>
       <Table.Td className="hp-num" label="Memory">
         <Bytes value={node.mem_total_bytes} />
@@ -82,8 +89,12 @@ function Row({ node }: { node: FoundNode }) {
       <Table.Td className="hp-num" label="Databases">
         {formatCount(node.databases.length)}
       </Table.Td>
-      <Table.Td className="hp-small" label="What">
-        {node.shortfall?.reason ?? node.not_planned_because ?? node.findings[0]?.why ?? node.headline}
+      <Table.Td className="hp-small" label="What" isText>
+        {said.map((text) => (
+          <p key={text} className={classes.said}>
+            {text}
+          </p>
+        ))}
       </Table.Td>
     </Table.Tr>
   );
