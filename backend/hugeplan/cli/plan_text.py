@@ -142,7 +142,8 @@ def _ledger(plan: Plan) -> list[str]:
     hvo = "unknown" if net.returned_hvo_bytes is None else format_bytes(net.returned_hvo_bytes)
     lines.append(
         f"Locked {format_bytes(net.locked_bytes)}, idle {format_bytes(net.idle_bytes)}; less than on base pages:"
-        f" page tables up to {format_bytes(net.returned_page_tables_bytes)}, struct pages {hvo}; net {format_bytes(net.net_bytes)}."
+        f" page tables up to {format_bytes(net.returned_page_tables_bytes)}, struct pages {hvo};"
+        f" net {format_bytes(net.net_bytes)}."
     )
     return lines
 
