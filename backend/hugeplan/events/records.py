@@ -54,9 +54,7 @@ _RECORDS: Final = (
     " previous_state text, text text)"
 )
 INSERT_EVENTS: Final = f"INSERT INTO events ({_NAMES}) SELECT {_NAMES} FROM jsonb_to_recordset(%s::jsonb) {_RECORDS}"  # noqa: S608
-_INSERT_BY_SESSION: Final = (
-    f"INSERT INTO events ({_NAMES}) SELECT {_NAMES} FROM jsonb_to_recordset(CAST(:rows AS jsonb)) {_RECORDS}"  # noqa: S608
-)
+_INSERT_BY_SESSION: Final = INSERT_EVENTS.replace("%s::jsonb", "CAST(:rows AS jsonb)")
 
 
 async def write_events(session: WriteSession, events: Sequence[Event]) -> None:

@@ -7,59 +7,35 @@ from __future__ import annotations
 
 from typing import Final
 
+from sqlalchemy.engine import make_url
+
+from hugeplan.benchmarks.records import RunRecord, WinsRecord
+from hugeplan.db.base import Base
 from hugeplan.db.exchange import Statement
+from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, RunRow, RunWinsRow, SampleHourRow, SampleRow
 from hugeplan.documents.against import REFERENCE_ID
 from hugeplan.events import records as events
 
-NODE_COLUMNS: Final = {
-    "name": "text",
-    "synthetic": "boolean",
-    "architecture": "text",
-    "cpu_brand": "text",
-    "virtualised": "boolean",
-    "mem_total_bytes": "bigint",
-    "numa_node_count": "bigint",
-    "agent_version": "text",
-    "last_report_at": "timestamptz",
-    "sampled_at": "timestamptz",
-    "labels": "jsonb",
-    "machine_type": "text",
-    "group_key": "text",
-    "mem_available_bytes": "bigint",
-    "page_tables_bytes": "bigint",
-    "anon_huge_pages_bytes": "bigint",
-    "pool_bytes": "bigint",
-    "pool_idle_bytes": "bigint",
-    "pools": "jsonb",
-    "spool": "jsonb",
-    "clock_ahead_seconds": "double precision",
-    "findings_wrong": "bigint",
-    "findings_attention": "bigint",
-    "plan_state": "text",
-}
+_DIALECT: Final = make_url("postgresql://").get_dialect()()
+
+
+def _columns(row: type[Base], *names: str) -> dict[str, str]:
+    """Columns of a table with their types; all where none is named."""
+    columns = row.__table__.c
+    return {name: columns[name].type.compile(dialect=_DIALECT) for name in names or columns.keys()}
+
+
+_NODE: Final = _columns(NodeRow, "id", "machine_id", "first_report_at")
+_RUN_COLUMNS: Final = _columns(NodeRow, "latest_run_id", "effective_granule_bytes")
+_OTHERS: Final = {"labels_set", "sealed_until"} | _NODE.keys() | _RUN_COLUMNS.keys()
+NODE_COLUMNS: Final = {name: kind for name, kind in _columns(NodeRow).items() if name not in _OTHERS}
 """What the newest sample says; written together."""
 
-_IN_FULL: Final = {"inventory": "jsonb", "sample": "jsonb", "collectors": "jsonb"}
-_STATE_COLUMNS: Final = _IN_FULL | {"processes_kept": "bytea"}
-_FINDINGS: Final = {"findings": "jsonb"}
-_RUN_COLUMNS: Final = {"latest_run_id": "uuid", "effective_granule_bytes": "bigint"}
+_IN_FULL: Final = _columns(NodeStateRow, "inventory", "sample", "collectors")
+_STATE_COLUMNS: Final = _IN_FULL | _columns(NodeStateRow, "processes_kept")
+_FINDINGS: Final = _columns(NodeStateRow, "findings")
 _MEASURED: Final = {"measured": "jsonb"} | _RUN_COLUMNS
-_SAMPLE_COLUMNS: Final = {
-    "node_id": "uuid",
-    "taken_at": "timestamptz",
-    "report_id": "uuid",
-    "mem_total_bytes": "bigint",
-    "mem_available_bytes": "bigint",
-    "page_tables_bytes": "bigint",
-    "anon_huge_pages_bytes": "bigint",
-    "hugetlb_bytes": "bigint",
-    "pool_idle_bytes": "bigint",
-    "anon_shmem_bytes": "bigint",
-    "memory": "jsonb",
-    "pools": "jsonb",
-}
-
-
+_SAMPLE_COLUMNS: Final = _columns(SampleRow)
 _ROLLED_UP_ONLY: Final = {"ordinary_bytes": "bigint"}
 
 
@@ -165,11 +141,7 @@ SELECT n.machine_id, s.measured::text FROM nodes n JOIN node_states s ON s.node_
 """)
 
 INSERT_NODES: Final = Statement(
-    _insert(
-        "nodes",
-        {"id": "uuid", "machine_id": "text", "first_report_at": "timestamptz"} | NODE_COLUMNS | _RUN_COLUMNS,
-    )
-    + " ON CONFLICT (machine_id) DO NOTHING RETURNING id"
+    _insert("nodes", _NODE | NODE_COLUMNS | _RUN_COLUMNS) + " ON CONFLICT (machine_id) DO NOTHING RETURNING id"
 )
 INSERT_STATES: Final = Statement(_insert("node_states", {"node_id": "uuid"} | _STATE_COLUMNS | _FINDINGS))
 _LAST_REPORT: Final = "greatest(nodes.last_report_at, r.last_report_at)"
@@ -182,57 +154,36 @@ FROM {_records({"id": "uuid", "last_report_at": "timestamptz"})} WHERE nodes.id 
 UPDATE_RUN_OF_NODE: Final = Statement(_update("nodes", "id", _RUN_COLUMNS))
 UPDATE_MEASURED: Final = Statement(_update("node_states", "node_id", {"measured": "jsonb"}))
 
-_WINS_COLUMNS: Final = {
-    "node_id": "uuid",
-    "run_id": "uuid",
-    "backing": "text",
-    "cases": "bigint",
-    "wins": "bigint",
-    "lowest": "bigint",
-    "log_sum": "double precision",
-    "log_count": "bigint",
-}
+_RUN: Final = _columns(RunRow, *RunRecord.__struct_fields__)
 INSERT_RUNS: Final = Statement(f"""
-WITH win AS ({_insert("run_wins", _WINS_COLUMNS)})
-INSERT INTO runs (node_id, id, started_at, stored_at, ordered_at, command, profile, tool_version, duration_seconds,
-    geometry_rank, latency_rank, pressure_rank, sections, document)
-SELECT r.node_id, r.id, r.started_at, r.stored_at, r.ordered_at, r.command, r.profile, r.tool_version,
-    r.duration_seconds, r.geometry_rank, r.latency_rank, r.pressure_rank, r.sections, d.document
-FROM jsonb_to_recordset($2::jsonb) AS r(node_id uuid, id uuid, started_at timestamptz, stored_at timestamptz,
-    ordered_at timestamptz, command text, profile text, tool_version text, duration_seconds double precision,
-    geometry_rank smallint, latency_rank smallint, pressure_rank smallint, sections jsonb)
-JOIN unnest($3::uuid[], $4::bytea[]) AS d(id, document) ON d.id = r.id
+WITH win AS ({_insert("run_wins", _columns(RunWinsRow, *WinsRecord.__struct_fields__))})
+INSERT INTO runs ({", ".join(_RUN)}, document)
+SELECT {", ".join(f"r.{name}" for name in _RUN)}, d.document
+FROM {_records(_RUN, "$2")} JOIN unnest($3::uuid[], $4::bytea[]) AS d(id, document) ON d.id = r.id
 """)  # noqa: S608 - constants
 """Runs with their wins. That the wins are of a run that is there is judged when the whole statement is done."""
 
 
+_TOTALS: Final = {
+    "samples": "count(*)",
+    "mem_available_bytes_sum": "coalesce(sum(CAST(mem_available_bytes AS double precision)), 0)",
+    "mem_available_samples": "count(mem_available_bytes)",
+}
+_EXTREMES: Final = {"max": "greatest", "min": "least"}
+
+
 def roll_up(table: str, width: str, source: str) -> str:
     """Add samples to the rows of their hour or day. Extremes and sums only, so that the order does not matter."""
+    added, together = dict(_TOTALS), {name: f"t.{name} + excluded.{name}" for name in _TOTALS}
+    for name in _columns(SampleHourRow):
+        column, _, kind = name.rpartition("_")
+        if kind in _EXTREMES:
+            added[name] = f"{kind}({column})"
+            together[name] = f"{_EXTREMES[kind]}(t.{name}, excluded.{name})"
     return f"""
-INSERT INTO {table} AS t (node_id, start_at, samples, mem_total_bytes_max, mem_available_bytes_min,
-    mem_available_bytes_sum, mem_available_samples, page_tables_bytes_max, anon_huge_pages_bytes_max,
-    hugetlb_bytes_min, hugetlb_bytes_max, pool_idle_bytes_min, pool_idle_bytes_max, ordinary_bytes_max,
-    anon_shmem_bytes_max)
-SELECT node_id, date_trunc('{width}', taken_at, 'UTC'), count(*), max(mem_total_bytes), min(mem_available_bytes),
-    coalesce(sum(CAST(mem_available_bytes AS double precision)), 0), count(mem_available_bytes),
-    max(page_tables_bytes), max(anon_huge_pages_bytes), min(hugetlb_bytes), max(hugetlb_bytes),
-    min(pool_idle_bytes), max(pool_idle_bytes), max(ordinary_bytes), max(anon_shmem_bytes)
-FROM {source}
-GROUP BY 1, 2
-ON CONFLICT (node_id, start_at) DO UPDATE SET
-    samples = t.samples + excluded.samples,
-    mem_total_bytes_max = greatest(t.mem_total_bytes_max, excluded.mem_total_bytes_max),
-    mem_available_bytes_min = least(t.mem_available_bytes_min, excluded.mem_available_bytes_min),
-    mem_available_bytes_sum = t.mem_available_bytes_sum + excluded.mem_available_bytes_sum,
-    mem_available_samples = t.mem_available_samples + excluded.mem_available_samples,
-    page_tables_bytes_max = greatest(t.page_tables_bytes_max, excluded.page_tables_bytes_max),
-    anon_huge_pages_bytes_max = greatest(t.anon_huge_pages_bytes_max, excluded.anon_huge_pages_bytes_max),
-    hugetlb_bytes_min = least(t.hugetlb_bytes_min, excluded.hugetlb_bytes_min),
-    hugetlb_bytes_max = greatest(t.hugetlb_bytes_max, excluded.hugetlb_bytes_max),
-    pool_idle_bytes_min = least(t.pool_idle_bytes_min, excluded.pool_idle_bytes_min),
-    pool_idle_bytes_max = greatest(t.pool_idle_bytes_max, excluded.pool_idle_bytes_max),
-    ordinary_bytes_max = greatest(t.ordinary_bytes_max, excluded.ordinary_bytes_max),
-    anon_shmem_bytes_max = greatest(t.anon_shmem_bytes_max, excluded.anon_shmem_bytes_max)
+INSERT INTO {table} AS t (node_id, start_at, {", ".join(added)})
+SELECT node_id, date_trunc('{width}', taken_at, 'UTC'), {", ".join(added.values())} FROM {source} GROUP BY 1, 2
+ON CONFLICT (node_id, start_at) DO UPDATE SET {", ".join(f"{name} = {value}" for name, value in together.items())}
 """  # noqa: S608 - constants
 
 
@@ -284,18 +235,7 @@ value that stays keeps its place outside the row.
 
 DELETE_FINDINGS: Final = Statement("DELETE FROM node_findings WHERE node_id = ANY($1)")
 INSERT_FINDINGS: Final = Statement(
-    _insert(
-        "node_findings",
-        {
-            "node_id": "uuid",
-            "code": "text",
-            "subject": "text",
-            "state": "text",
-            "title": "text",
-            "since": "timestamptz",
-        },
-    )
-    + " ON CONFLICT (node_id, code, subject) DO NOTHING"
+    _insert("node_findings", _columns(NodeFindingRow)) + " ON CONFLICT (node_id, code, subject) DO NOTHING"
 )
 LOCK_EVENTS: Final = Statement(events.LOCK_EVENTS)
 INSERT_EVENTS: Final = Statement(events.INSERT_EVENTS.replace("%s", "$1"))
