@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import text
@@ -32,18 +32,6 @@ _MOST_BLOCKS: Final = 100
 _GAP_WIDTHS = 3
 """A gap is a time without samples of this many widths, and of five minutes at least."""
 
-_COLUMNS: Final = (
-    "sum(samples), max(mem_total_bytes_max), min(mem_available_bytes_min), sum(mem_available_bytes_sum),"
-    " sum(mem_available_samples), max(page_tables_bytes_max), max(anon_huge_pages_bytes_max), min(hugetlb_bytes_min),"
-    " max(hugetlb_bytes_max), min(pool_idle_bytes_min), max(pool_idle_bytes_max), max(ordinary_bytes_max)"
-)
-_SAMPLE_COLUMNS: Final = (
-    "count(*), max(mem_total_bytes), min(mem_available_bytes), sum(mem_available_bytes), count(mem_available_bytes),"
-    " max(page_tables_bytes), max(anon_huge_pages_bytes), min(hugetlb_bytes), max(hugetlb_bytes),"
-    " min(pool_idle_bytes), max(pool_idle_bytes),"
-    " max(greatest(0, mem_total_bytes - mem_available_bytes - hugetlb_bytes))"
-    " FILTER (WHERE mem_available_bytes IS NOT NULL AND hugetlb_bytes IS NOT NULL)"
-)
 _WEEKS: Final = datetime(2001, 1, 1, tzinfo=UTC)
 """2001 began on a Monday, so weeks begin on one."""
 
@@ -66,26 +54,33 @@ class _Totals(NamedTuple):
     ordinary_bytes_max: int | None
 
 
-def _statement(table: str, column: str, columns: str) -> str:
-    return (
-        f"SELECT date_bin(make_interval(secs => :width), {column}, TIMESTAMPTZ '2001-01-01 00:00:00+00') AS at,"  # noqa: S608
-        f" {columns} FROM {table} WHERE node_id = :node_id AND {column} >= :start AND {column} < :end GROUP BY 1"
-    )
+_EXTREMES: Final[dict[str, Callable[..., Any]]] = {"min": min, "max": max}
+_SUMMED: Final = Numbers.__struct_fields__[1:7]
+
+
+def _kind(name: str) -> str:
+    """How a field of ``_Totals`` is made of values, or of the same field of finer roll-ups."""
+    kind = name.rpartition("_")[2]
+    return kind if kind in _EXTREMES else "sum"
+
+
+_COLUMNS: Final = ", ".join(f"{_kind(name)}({name})" for name in _Totals._fields[1:])
 
 
 # Sealed and not in one statement: a sample that is sealed meanwhile is there once.
 _SAMPLES: Final = (
-    f"SELECT s.*, NULL FROM ({_statement('samples', 'taken_at', _SAMPLE_COLUMNS)}) s UNION ALL"  # noqa: S608
-    f" SELECT start_at, {', '.join(['NULL'] * (len(_Totals._fields) - 1))}, numbers FROM sealed_samples"
+    "SELECT taken_at, mem_total_bytes, mem_available_bytes, page_tables_bytes, anon_huge_pages_bytes, hugetlb_bytes,"
+    " pool_idle_bytes, NULL, NULL FROM samples WHERE node_id = :node_id AND taken_at >= :start AND taken_at < :end"
+    " UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, numbers FROM sealed_samples"
     " WHERE node_id = :node_id AND start_at < :end AND end_at >= :start"
 )
 _BLOCKS: Final = text(
     "SELECT count(*) FROM sealed_samples WHERE node_id = :node_id AND start_at < :end AND end_at >= :start"
 )
-_STATEMENTS: Final = {
-    "samples": _SAMPLES,
-    "hours": _statement("sample_hours", "start_at", _COLUMNS),
-    "days": _statement("sample_days", "start_at", _COLUMNS),
+_STATEMENTS: Final = {"samples": _SAMPLES} | {
+    source: "SELECT date_bin(make_interval(secs => :width), start_at, TIMESTAMPTZ '2001-01-01 00:00:00+00') AS at,"  # noqa: S608
+    f" {_COLUMNS} FROM sample_{source} WHERE node_id = :node_id AND start_at >= :start AND start_at < :end GROUP BY 1"
+    for source in ("hours", "days")
 }
 
 
@@ -95,7 +90,7 @@ def width_for(span: timedelta, points: int) -> int:
     return next((width for width in _WIDTHS if width >= wanted), _WIDTHS[-1])
 
 
-def _source(width: int) -> str:
+def _source(width: int) -> Literal["samples", "hours", "days"]:
     return "samples" if width < HOUR else "hours" if width < DAY else "days"
 
 
@@ -116,17 +111,10 @@ async def get_history(
         width = HOUR
     source = _source(width)
     found = await _points(session, source, node_id, start=since, end=until, width=width)
-    return NodeHistory.model_validate(
-        {
-            "node_id": node_id,
-            "start_at": since,
-            "end_at": until,
-            "width_seconds": width,
-            "source": source,
-            "points": [point for point, _ in found],
-            "gaps": _gaps(found),
-        }
-    )
+    return NodeHistory(
+        node_id=node_id, start_at=since, end_at=until, width_seconds=width, source=source,
+        points=[point for point, _ in found], gaps=_gaps(found),
+    )  # fmt: skip
 
 
 _COARSER: Final = {"samples": ("hours", HOUR), "hours": ("days", DAY)}
@@ -157,75 +145,45 @@ async def _read(
     rows = (await session.execute(text(_STATEMENTS[source]), values)).all()
     if source != "samples":
         return sorted(_Totals(*row) for row in rows)
-    blocks = [row[-1] for row in rows if row[-1] is not None]
+
+    def totals() -> list[_Totals]:
+        unsealed = [Numbers(microseconds(row[0]), *row[1:-1]) for row in rows if row[-1] is None]
+        blocks = (row[-1] for row in rows if row[-1] is not None)
+        return sorted(_totals_of(unsealed + read_numbers(blocks, start, end), width))
+
     try:
         # Up to a fortnight of samples: not in the loop that answers everybody.
-        sealed = await asyncio.to_thread(lambda: _totals_of(read_numbers(blocks, start, end), width)) if blocks else []
+        return await asyncio.to_thread(totals)
     except DamagedBlockError as error:
         raise DamagedError(
             f"Samples of node {node_id} between {start.isoformat()} and {end.isoformat()} cannot be read back from the"
             f" database: {error}. Spans of a month or more are read from hourly values."
         ) from error
-    return _merged([*(_Totals(*row[:-1]) for row in rows if row[-1] is None), *sealed])
 
 
 def _totals_of(samples: Sequence[Numbers], width: int) -> list[_Totals]:
-    """One per width that has samples; the same as _SAMPLE_COLUMNS."""
+    """One per width that has samples."""
     step, origin = width * 10**6, microseconds(_WEEKS)
     of_width: dict[int, list[Numbers]] = defaultdict(list)
     for one in samples:
         of_width[(one.taken_at_microseconds - origin) // step].append(one)
     totals = []
     for number, found in of_width.items():
-        available = _known(one.mem_available_bytes for one in found)
-        hugetlb, idle = _known(one.hugetlb_bytes for one in found), _known(one.pool_idle_bytes for one in found)
-        ordinary = [
+        values = {name: [x for one in found if (x := getattr(one, name)) is not None] for name in _SUMMED}
+        values["ordinary_bytes"] = [
             max(0, one.mem_total_bytes - one.mem_available_bytes - one.hugetlb_bytes)
             for one in found
             if one.mem_available_bytes is not None and one.hugetlb_bytes is not None
         ]
-        totals.append(
-            _Totals(
-                start_at=_WEEKS + timedelta(seconds=number * width),
-                samples=len(found),
-                mem_total_bytes_max=max(one.mem_total_bytes for one in found),
-                mem_available_bytes_min=min(available, default=None),
-                mem_available_bytes_sum=sum(available),
-                mem_available_samples=len(available),
-                page_tables_bytes_max=max(_known(one.page_tables_bytes for one in found), default=None),
-                anon_huge_pages_bytes_max=max(_known(one.anon_huge_pages_bytes for one in found), default=None),
-                hugetlb_bytes_min=min(hugetlb, default=None),
-                hugetlb_bytes_max=max(hugetlb, default=None),
-                pool_idle_bytes_min=min(idle, default=None),
-                pool_idle_bytes_max=max(idle, default=None),
-                ordinary_bytes_max=max(ordinary, default=None),
-            )
-        )
+        extremes: dict[str, Any] = {
+            name: _EXTREMES[kind](values[name.removesuffix(f"_{kind}")], default=None)
+            for name in _Totals._fields
+            if (kind := _kind(name)) in _EXTREMES
+        }
+        start_at, available = _WEEKS + timedelta(seconds=number * width), values["mem_available_bytes"]
+        means = {"mem_available_bytes_sum": sum(available), "mem_available_samples": len(available)}
+        totals.append(_Totals(start_at=start_at, samples=len(found), **means, **extremes))
     return totals
-
-
-def _known(values: Iterable[int | None]) -> list[int]:
-    return [value for value in values if value is not None]
-
-
-def _merged(totals: Iterable[_Totals]) -> list[_Totals]:
-    """One per width, in order: a width may have samples in both forms, and in more than one block."""
-    found: dict[datetime, _Totals] = {}
-    for one in totals:
-        other = found.get(one.start_at)
-        found[one.start_at] = (
-            one if other is None else _Totals(one.start_at, *map(_together, _NAMES, one[1:], other[1:]))
-        )
-    return [found[at] for at in sorted(found)]
-
-
-_NAMES: Final = _Totals._fields[1:]
-
-
-def _together(name: str, one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other) if name.endswith("_min") else max(one, other) if name.endswith("_max") else one + other
 
 
 def _floor(start: datetime, source: str) -> datetime:
