@@ -81,7 +81,7 @@ def figures(arguments: argparse.Namespace, postgres: embedded.EmbeddedPostgres, 
         return
     options = SeedOptions(
         nodes=arguments.nodes, seed=1, samples=arguments.samples, runs=arguments.runs, most_runs=reads.MOST_RUNS,
-        history_days=arguments.history_days,
+        history_days=arguments.history_days, documents=True,
     )  # fmt: skip
     settings, seconds = world.seeded(postgres, "bench", options)
     yield figure(f"seeding {arguments.nodes} nodes (0: it was there)", seconds, None)

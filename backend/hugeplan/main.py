@@ -45,7 +45,7 @@ from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.metrics import FleetMetrics, render_metrics
 from hugeplan.fleet.overview_router import router as overview_router
 from hugeplan.fleet.router import router as fleet_router
-from hugeplan.fleet.sealing import SEAL_SECONDS, Sealing
+from hugeplan.fleet.sealing import SEAL_SECONDS, seal_and_give_back
 from hugeplan.fleet.watch import LOOK_SECONDS as WATCH_SECONDS
 from hugeplan.fleet.watch import watch
 from hugeplan.fleet_plans.router import router as fleet_plans_router
@@ -133,7 +133,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     work.start("webhooks", partial(deliver_forever, database, Sender(settings.webhook_allowed_networks).post))
     maintenance = Maintenance(database, settings, app.state.metrics.note_retention)
     work.start("maintenance", maintenance.round, every=settings.maintenance_interval_seconds)
-    work.start("sealing", Sealing(database, settings.seal_after_seconds).round, every=SEAL_SECONDS)
+    work.start("sealing", partial(seal_and_give_back, database, settings), every=SEAL_SECONDS)
     work.start("silent nodes", partial(watch, database), every=WATCH_SECONDS)
     work.start("stale plans", partial(check_plans, database, app.state.sandbox), every=PLANS_SECONDS)
     work.start("fleet plans", runner.look_after, every=LOOK_SECONDS)

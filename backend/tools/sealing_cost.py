@@ -53,7 +53,7 @@ _ROWS: Final = (
     "INSERT INTO reports (node_id, report_id, received_at, content_sha256) VALUES (:node, :id, :at, sha256(:document))",
     "INSERT INTO samples (node_id, taken_at, report_id, mem_total_bytes, mem_available_bytes, page_tables_bytes,"
     " anon_huge_pages_bytes, hugetlb_bytes, pool_idle_bytes, anon_shmem_bytes)"
-    " SELECT :node, :at, :id, m.mem_total_bytes, m.mem_available_bytes, m.page_tables_bytes, m.anon_huge_pages_bytes,"
+    " SELECT :node, :took, :id, m.mem_total_bytes, m.mem_available_bytes, m.page_tables_bytes, m.anon_huge_pages_bytes,"
     " m.hugetlb_bytes, 0, m.anon_pages_bytes + m.shmem_bytes FROM jsonb_to_record(CAST(:memory AS jsonb)) AS m("
     " mem_total_bytes bigint, mem_available_bytes bigint, page_tables_bytes bigint, anon_huge_pages_bytes bigint,"
     " hugetlb_bytes bigint, anon_pages_bytes bigint, shmem_bytes bigint)",
@@ -76,7 +76,7 @@ async def _store(database: Database, report: dict[str, Any], processes: int, cha
         rows.append({
             "node": node, "id": report_id, "at": at, "document": against(document, *first),
             "gzip": gzip.compress(document, 6),
-            "memory": json.dumps(sample["memory"]),
+            "memory": json.dumps(sample["memory"]), "took": datetime.fromisoformat(sample["taken_at"]),
         })  # fmt: skip
     async with database.write() as session:
         await session.execute(text(_NODE), {"node": node, "at": start})

@@ -12,8 +12,10 @@ number that is written in another form, costs that part and nothing else, and an
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -22,8 +24,8 @@ from numpy.typing import NDArray
 
 _LONGEST: Final = 18
 """Digits that an int64 holds; a longer run is several numbers after each other."""
+_POWERS: Final = 10 ** np.arange(1, _LONGEST + 1, dtype=np.int64)
 _ZERO: Final = ord("0")
-_BRACE: Final = ord("{")
 _PADDING: Final = b" " * 16
 """Before the first text, so that there are eight octets before the end of every number."""
 _PAIRS: Final = tuple(
@@ -65,8 +67,8 @@ class _Header(msgspec.Struct, frozen=True):
 _header = msgspec.json.Decoder(_Header)
 
 
-def pack_columns(texts: Sequence[bytes]) -> bytes:
-    """All texts, to be compressed."""
+def pack_columns(texts: Sequence[bytes]) -> list[bytes | Octets]:
+    """All texts, as text and as rows of octets of one kind. ``unpack_columns`` reads them after each other."""
     # A byte between them, so that no run of digits reaches from one into the next.
     whole = np.frombuffer(_PADDING + b" ".join([*texts, b""]), dtype=np.uint8)
     digits = (whole - _ZERO) < 10
@@ -76,74 +78,76 @@ def pack_columns(texts: Sequence[bytes]) -> bytes:
     skeletons = whole[keep]
     skeletons[(skeletons - _ZERO) < 10] = _ZERO
     values = _values(whole, starts + lengths, lengths)
-    parts = _parts(texts, whole, starts, lengths, skeletons.tobytes())
-    clusters: dict[tuple[int, ...], list[_Part]] = {}
-    for part in parts.found.values():
-        clusters.setdefault(tuple(part.members), []).append(part)
+    begins = np.cumsum([len(_PADDING), *(len(text) + 1 for text in texts)])
+    first_runs = np.searchsorted(starts, begins)
+    # Of each run one byte is kept.
+    kept = begins - np.concatenate(([0], np.cumsum(lengths - 1)))[first_runs]
+    forms = _forms(skeletons.tobytes(), kept.tolist())
     numbers: dict[bytes, int] = {}
     headers: list[_Cluster] = []
-    streams: list[bytes] = []
-    places: dict[tuple[bytes, int], tuple[int, int]] = {}
-    for of_cluster in clusters.values():
-        for place, part in enumerate(of_cluster):
-            places[part.key] = len(headers), place
-        runs = np.hstack([np.array(part.runs)[:, None] + np.arange(part.count) for part in of_cluster])
-        row = zip(lengths[runs[0]].tolist(), values[runs[0]].tolist(), strict=True)
+    streams: list[bytes | Octets] = []
+    places: dict[_PartKey, tuple[int, int]] = {}
+    for of_forms, keys in _clusters(forms).items():
+        members = np.concatenate([forms[form].members for form in of_forms])
+        in_order = np.argsort(members)
+        counts = [len(forms[form].members) for form in of_forms]
+        runs = []
+        for place, key in enumerate(keys):
+            places[key] = len(headers), place
+            firsts = first_runs[members] + np.repeat([forms[form].parts[key] for form in of_forms], counts)
+            runs.append(firsts[in_order, None] + np.arange(key[0].count(b"0")))
+        of_cluster = np.hstack(runs)
+        row = zip(lengths[of_cluster[0]].tolist(), values[of_cluster[0]].tolist(), strict=True)
         first = b" ".join(b"%0*d" % number for number in row)
-        which = [numbers.setdefault(part.key[0], len(numbers)) for part in of_cluster]
-        header, changes = _changes(values[runs], lengths[runs])
+        which = [numbers.setdefault(skeleton, len(numbers)) for skeleton, _ in keys]
+        header, changes = _changes(values[of_cluster], lengths[of_cluster])
         headers.append(_Cluster(which, len(first), *header))
-        streams += [first, *changes]
-    sequences: dict[tuple[tuple[bytes, int], ...], int] = {}
-    of_texts = [sequences.setdefault(tuple(sequence), len(sequences)) for sequence in parts.sequences]
-    in_order = [[places[key] for key in sequence] for sequence in sequences]
-    head = msgspec.json.encode(_Header([len(one) for one in numbers], headers, in_order, of_texts))
-    return b"".join((len(head).to_bytes(4, "little"), head, *numbers, *streams))
+        streams += [first, changes]
+    sequences = [[places[key] for key in form.parts] for form in forms]
+    of_texts = np.zeros(len(texts), dtype=np.int64)
+    for number, form in enumerate(forms):
+        of_texts[form.members] = number
+    head = msgspec.json.encode(_Header([len(one) for one in numbers], headers, sequences, of_texts.tolist()))
+    return [len(head).to_bytes(4, "little"), head, *numbers, *streams]
+
+
+_PartKey = tuple[bytes, int]
+"""The skeleton of a part, and how many of it stand before it in its text."""
 
 
 @dataclass(slots=True)
-class _Part:
-    """One part in all texts that have it: its skeleton and its how-manieth it is, and where its runs begin."""
+class _Form:
+    """Texts of one skeleton: which, and their parts in order with the number of the first run in each."""
 
-    key: tuple[bytes, int]
-    count: int
     members: list[int] = field(default_factory=list)
-    runs: list[int] = field(default_factory=list)
+    parts: dict[_PartKey, int] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Parts:
-    found: dict[tuple[bytes, int], _Part] = field(default_factory=dict)
-    sequences: list[list[tuple[bytes, int]]] = field(default_factory=list)
+def _forms(skeletons: bytes, begins: Sequence[int]) -> list[_Form]:
+    """The forms of all texts, whose skeletons begin at ``begins``, with a byte between them."""
+    found: dict[bytes, _Form] = defaultdict(_Form)
+    for index, (begin, end) in enumerate(pairwise(begins)):
+        found[skeletons[begin : end - 1]].members.append(index)
+    for skeleton, form in found.items():
+        seen, run = Counter[bytes](), 0
+        pieces = skeleton.split(b"{")
+        for part in [pieces[0], *(b"{" + one for one in pieces[1:])]:
+            form.parts[part, seen[part]] = run
+            seen[part] += 1
+            run += part.count(b"0")
+    return list(found.values())
 
 
-def _parts(texts: Sequence[bytes], whole: Octets, starts: Integers, lengths: Integers, skeletons: bytes) -> _Parts:
-    """The parts of all texts."""
-    begins = np.cumsum([len(_PADDING), *(len(text) + 1 for text in texts)])
-    braces = np.flatnonzero(whole == _BRACE)
-    edges = np.insert(braces, np.searchsorted(braces, begins), begins)
-    counts = np.searchsorted(starts, edges)
-    # Of each run one byte is kept.
-    kept = (edges - np.concatenate(([0], np.cumsum(lengths - 1)))[counts]).tolist()
-    first_edge = (np.searchsorted(braces, begins) + np.arange(begins.size)).tolist()
-    run_counts = counts.tolist()
-    parts = _Parts()
-    for index in range(len(texts)):
-        sequence, seen = [], dict[bytes, int]()
-        last = first_edge[index + 1]
-        for edge in range(first_edge[index], last):
-            # Without the byte that stands between texts.
-            skeleton = skeletons[kept[edge] : kept[edge + 1] - (edge + 1 == last)]
-            key = skeleton, seen.get(skeleton, 0)
-            seen[skeleton] = key[1] + 1
-            part = parts.found.get(key)
-            if part is None:
-                part = parts.found[key] = _Part(key, run_counts[edge + 1] - run_counts[edge])
-            part.members.append(index)
-            part.runs.append(run_counts[edge])
-            sequence.append(key)
-        parts.sequences.append(sequence)
-    return parts
+def _clusters(forms: Sequence[_Form]) -> dict[tuple[int, ...], list[_PartKey]]:
+    """The parts that the same forms have."""
+    of_part: dict[_PartKey, list[int]] = defaultdict(list)
+    for number, form in enumerate(forms):
+        for key in form.parts:
+            of_part[key].append(number)
+    found: dict[tuple[int, ...], list[_PartKey]] = defaultdict(list)
+    for key, numbers in of_part.items():
+        found[tuple(numbers)].append(key)
+    return found
 
 
 def unpack_columns(packed: bytes, wanted: Sequence[int] | None = None) -> list[bytes]:
@@ -212,8 +216,8 @@ def _eight_digits(whole: Octets, ends: Integers, lengths: Integers) -> Integers:
     return words.astype(np.int64)
 
 
-def _changes(values: Integers, lengths: Integers) -> tuple[tuple[Any, ...], list[bytes]]:
-    """``changing``, ``scales`` and ``planes`` of a group, and its streams. One row per text."""
+def _changes(values: Integers, lengths: Integers) -> tuple[tuple[Any, ...], Octets]:
+    """``changing``, ``scales`` and ``planes`` of a cluster, and its streams. One row per text."""
     changing = np.flatnonzero((values != values[:1]).any(axis=0) | (lengths != lengths[:1]).any(axis=0))
     values, lengths = values[:, changing].T, lengths[:, changing].T
     differences = np.diff(values, axis=1, prepend=values[:, :1])
@@ -222,8 +226,14 @@ def _changes(values: Integers, lengths: Integers) -> tuple[tuple[Any, ...], list
     folded = np.ascontiguousarray((scaled << 1) ^ (scaled >> 63), dtype="<i8")
     octets = folded.view(np.uint8).reshape(*folded.shape, 8)
     planes = -(-int(folded.max(initial=0)).bit_length() // 8)
-    header = (changing.tolist(), scales.tolist(), planes)
-    return header, [lengths.astype(np.uint8).tobytes(), *(octets[:, :, plane].tobytes() for plane in range(planes))]
+    # Where it is not always the same, 0 is as many digits as the number has.
+    is_natural = (lengths != lengths[:, :1]).any(axis=1)[:, None] & (lengths == _digit_counts(values))
+    streams = np.where(is_natural, 0, lengths).astype(np.uint8), *(octets[:, :, plane] for plane in range(planes))
+    return (changing.tolist(), scales.tolist(), planes), np.concatenate(streams)
+
+
+def _digit_counts(values: Integers) -> Integers:
+    return np.searchsorted(_POWERS, values, side="right") + 1
 
 
 def _members(header: _Header) -> list[list[int]]:

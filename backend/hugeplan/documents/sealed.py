@@ -1,11 +1,15 @@
 """Many documents of one node in one block: consecutive reports are nearly equal, so each costs little beside the first.
 
-Each is read back byte for byte. A block is a zstd frame (RFC 8878) around columns (hugeplan.documents.columns), before
-it a version; the former kind of block begins with zstd's magic number and holds the documents after each other.
+Each is read back byte for byte. A block is a version and behind it streams of columns (hugeplan.documents.columns),
+compressed by zstd (RFC 8878) with their like: low octets of numbers are anything, high ones are nearly always small,
+and one code for them all takes a tenth more than one for each kind. Of the second version all streams are one frame,
+and the first one is a frame of the documents after each other.
 """
 
 from __future__ import annotations
 
+import io
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
@@ -14,9 +18,10 @@ from uuid import UUID
 import msgspec
 import zstandard
 
-_LEVEL: Final = 9
-_VERSION: Final = b"\x02"
-_FORMER_WINDOW_LOG: Final = 26
+_VERSION: Final = b"\x03"
+_SECOND: Final = b"\x02"
+_TEXT: Final = 255
+_LEVEL: Final = 13
 _ID_LENGTH: Final = 36
 _LARGEST: Final = 10
 """How many times as large as its documents a block may be before zstd: nine octets for a number of one digit, and its
@@ -24,6 +29,8 @@ place in the header."""
 _LEAST_BYTES: Final = 1 << 16
 _LARGEST_BYTES: Final = 1 << 26
 """Of a block whose documents' sizes are not known."""
+_block = msgspec.msgpack.Decoder(tuple[bytes, dict[int, bytes]])
+_plan = msgspec.msgpack.Decoder(tuple[bytes, list[int]])
 
 
 class DamagedBlockError(Exception):
@@ -40,30 +47,51 @@ def seal(documents: Sequence[bytes], ids: Sequence[UUID] = ()) -> bytes:
         places.append(place)
         texts.append(document if place < 0 else document[:place] + document[place + _ID_LENGTH :])
     head = msgspec.json.encode(places)
-    packed = b"".join((len(head).to_bytes(4, "little"), head, pack_columns(texts)))
-    return _VERSION + zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(packed)
+    streams: list[tuple[int, bytes]] = [(_TEXT, len(head).to_bytes(4, "little") + head)]
+    for found in pack_columns(texts):
+        streams += [(_TEXT, found)] if isinstance(found, bytes) else [(_kind(row), row) for row in map(bytes, found)]
+    of_kind: dict[int, list[bytes]] = defaultdict(list)
+    for kind, stream in streams:
+        of_kind[kind].append(stream)
+    plan = msgspec.msgpack.encode((bytes(kind for kind, _ in streams), [len(stream) for _, stream in streams]))
+    frames = {kind: _compressed(b"".join(of_one)) for kind, of_one in of_kind.items()}
+    return _VERSION + msgspec.msgpack.encode((_compressed(plan), frames))
+
+
+def _kind(stream: bytes) -> int:
+    """How many bits an octet takes, and whether most take any."""
+    return 2 * max(stream, default=0).bit_length() + (2 * stream.count(0) < len(stream))
+
+
+def _compressed(octets: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(octets)
 
 
 def unseal(block: bytes, sizes_bytes: Sequence[int], number: int, ids: Sequence[UUID] = ()) -> bytes:
     """The document of this number, from 0. DamagedBlockError when the block is not what was sealed."""
-    if block.startswith(_VERSION):
-        return _unsealed(block, sizes_bytes, number, ids)
-    ends = list(accumulate(sizes_bytes))
-    whole = _decompressed(block, exactly=ends[-1])
-    return whole[ends[number] - sizes_bytes[number] : ends[number]]
+    return unseal_some(block, sizes_bytes, [number], ids)[0]
+
+
+def unseal_some(
+    block: bytes, sizes_bytes: Sequence[int], wanted: Sequence[int], ids: Sequence[UUID] = ()
+) -> list[bytes]:
+    """The documents of some numbers. DamagedBlockError."""
+    if not block.startswith((_VERSION, _SECOND)):
+        ends = list(accumulate(sizes_bytes))
+        whole = _unpacked(_SECOND + block, ends[-1])
+        if len(whole) != ends[-1]:
+            raise DamagedBlockError(f"{len(whole)} bytes in place of {ends[-1]}")
+        return [whole[ends[number] - sizes_bytes[number] : ends[number]] for number in wanted]
+    found = _texts(_unpacked(block, _LEAST_BYTES + _LARGEST * sum(sizes_bytes)), wanted, ids)
+    for number, text in zip(wanted, found, strict=True):
+        if len(text) != sizes_bytes[number]:
+            raise DamagedBlockError(f"document {number} has {len(text)} bytes in place of {sizes_bytes[number]}")
+    return found
 
 
 def unseal_all(block: bytes, wanted: Sequence[int] | None = None) -> list[bytes]:
     """All documents of a block that was sealed without ids, or those of some numbers. DamagedBlockError."""
-    return _texts(_decompressed(block[1:], at_most=_LARGEST_BYTES), wanted, ())
-
-
-def _unsealed(block: bytes, sizes_bytes: Sequence[int], number: int, ids: Sequence[UUID]) -> bytes:
-    packed = _decompressed(block[1:], at_most=_LEAST_BYTES + _LARGEST * sum(sizes_bytes))
-    (found,) = _texts(packed, [number], ids)
-    if len(found) != sizes_bytes[number]:
-        raise DamagedBlockError(f"document {number} has {len(found)} bytes in place of {sizes_bytes[number]}")
-    return found
+    return _texts(_unpacked(block, _LARGEST_BYTES), wanted, ())
 
 
 def _texts(packed: bytes, wanted: Sequence[int] | None, ids: Sequence[UUID]) -> list[bytes]:
@@ -82,13 +110,30 @@ def _texts(packed: bytes, wanted: Sequence[int] | None, ids: Sequence[UUID]) -> 
         raise DamagedBlockError(str(error)) from error
 
 
-def _decompressed(frame: bytes, *, exactly: int | None = None, at_most: int = 0) -> bytes:
-    """What a frame holds. What it says it holds is checked before any memory is taken."""
+def _unpacked(block: bytes, at_most: int) -> bytes:
+    """The streams of a block after each other, of up to so many octets."""
     try:
-        size = zstandard.get_frame_parameters(frame).content_size
-        if size != exactly if exactly is not None else size > at_most:
-            raise DamagedBlockError(f"it says {size} bytes in place of {at_most if exactly is None else exactly}")
-        decompressor = zstandard.ZstdDecompressor(max_window_size=1 << _FORMER_WINDOW_LOG)
-        return decompressor.decompress(frame)
-    except zstandard.ZstdError as error:
+        if not block.startswith(_VERSION):
+            return _decompressed(block[1:], at_most)
+        packed, frames = _block.decode(block[1:])
+        kinds, sizes = _plan.decode(_decompressed(packed, at_most))
+        if min(sizes) < 0 or sum(sizes) > at_most:
+            raise ValueError(f"it says {sum(sizes)} bytes in place of at most {at_most}")
+        of_kind = Counter[int]()
+        for kind, size in zip(kinds, sizes, strict=True):
+            of_kind[kind] += size
+        streams = {kind: io.BytesIO(_decompressed(frames[kind], size)) for kind, size in of_kind.items()}
+        found = b"".join(streams[kind].read(size) for kind, size in zip(kinds, sizes, strict=True))
+        if len(found) != sum(sizes) or len(frames) != len(streams):
+            raise ValueError(f"its frames do not hold the {sum(sizes)} bytes of its plan")
+        return found
+    except (ValueError, KeyError, OverflowError, zstandard.ZstdError, msgspec.MsgspecError) as error:
         raise DamagedBlockError(str(error)) from error
+
+
+def _decompressed(frame: bytes, at_most: int) -> bytes:
+    """What a frame holds. What it says it holds is checked before any memory is taken. ValueError, ZstdError."""
+    size = zstandard.get_frame_parameters(frame).content_size
+    if size > at_most:
+        raise ValueError(f"it says {size} bytes in place of at most {at_most}")
+    return zstandard.ZstdDecompressor().decompress(frame)

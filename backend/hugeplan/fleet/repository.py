@@ -305,14 +305,30 @@ async def list_samples(
         row = await session.scalar(blocks.order_by(SealedSamplesRow.end_at.desc()).limit(1))
         if row is None or (len(newest) >= limit and row.end_at < newest[limit - 1][0]):
             return [found[key] for key in newest[:limit]]
+        documents = await _documents_of(session, row)
+        is_wanted = partial(_is_within, start, end, after)
         # Beside the loop: some of 4,096 pools each take a tenth of a second.
-        for sample in await asyncio.to_thread(read_samples, row, partial(_is_within, start, end, after), limit):
+        for sample in await asyncio.to_thread(read_samples, row, documents, is_wanted, limit):
             found[sample.taken_at, sample.report_id] = sample
         newest = sorted(found, reverse=True)
         key_of_block = tuple_(SealedSamplesRow.start_at, SealedSamplesRow.first_report_id)
         blocks = blocks.where(
             SealedSamplesRow.end_at <= row.end_at, key_of_block != (row.start_at, row.first_report_id)
         )
+
+
+async def _documents_of(session: ReadSession, samples: SealedSamplesRow) -> Any:
+    """The sealed documents of the same reports; None where the samples say it themselves, or there are none any more.
+
+    None of them came before it was taken.
+    """
+    row = SealedDocumentsRow
+    found = select(row.report_ids, row.sizes_bytes, row.documents).where(
+        row.node_id == samples.node_id,
+        row.start_at >= samples.start_at,
+        row.first_report_id == samples.first_report_id,
+    )
+    return None if samples.details else (await session.execute(found.order_by(row.start_at).limit(1))).first()
 
 
 def _is_within(start: datetime | None, end: datetime | None, after: SampleKey | None, key: SampleKey) -> bool:

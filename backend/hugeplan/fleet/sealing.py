@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import accumulate, groupby
 from typing import Any, Final
 from uuid import UUID
@@ -37,7 +38,8 @@ from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.against import reference_of, restored
 from hugeplan.documents.sealed import DamagedBlockError, seal
 from hugeplan.fleet.repository import SAMPLE_COLUMNS, SAMPLES, get_document, said_of
-from hugeplan.fleet.sealed_samples import Said, details_of, said_by, sealed_block
+from hugeplan.fleet.sealed_samples import Details, Said, details_of, said_by, sealed_numbers
+from hugeplan.settings import Settings
 
 BATCH_ROWS: Final = 360
 """Of one node, in one row: six hours at one report per minute."""
@@ -61,13 +63,17 @@ _DOCUMENT_KEY: Final[_Key] = (ReportDocumentRow.node_id, ReportDocumentRow.recei
 _SAMPLE_KEY: Final[_Key] = (SampleRow.node_id, SampleRow.taken_at, SampleRow.report_id)
 
 
-async def seal_round(database: Database, after_seconds: float, now: datetime | None = None) -> tuple[int, int]:
+async def seal_round(
+    database: Database, after_seconds: float, now: datetime | None = None, *, samples_outlive: bool = False
+) -> tuple[int, int]:
     """Seal what is more than ``after_seconds`` old, node by node; the numbers of documents and of samples sealed.
 
     What an earlier version could not read (``newer_schema``) stays as it is until it has been read.
+    ``samples_outlive``: samples are kept for longer than documents, and say everything themselves.
     """
     before = (now or datetime.now(UTC)) - timedelta(seconds=after_seconds)
-    documents, with_them = await _seal_table(database, before, _DOCUMENT_KEY, _documents)
+    seal_documents = partial(_documents, samples_outlive=samples_outlive)
+    documents, with_them = await _seal_table(database, before, _DOCUMENT_KEY, seal_documents)
     # Those whose documents came late and are not due yet, or are gone.
     _, alone = await _seal_table(database, before, _SAMPLE_KEY, _samples)
     return documents, with_them + alone
@@ -121,19 +127,14 @@ async def give_space_back(database: Database, now: datetime) -> list[str]:
         return emptied
 
 
-class Sealing:
-    """The rounds of one process."""
-
-    def __init__(self, database: Database, after_seconds: float) -> None:
-        self._database, self._after_seconds = database, after_seconds
-
-    async def round(self) -> None:
-        """One round; nothing where sealing is off (0 seconds)."""
-        if self._after_seconds:
-            documents, samples = await seal_round(self._database, self._after_seconds)
-            emptied = await give_space_back(self._database, datetime.now(UTC))
-            if documents or samples or emptied:
-                _logger.info("sealed", extra={"documents": documents, "samples": samples, "emptied": emptied})
+async def seal_and_give_back(database: Database, settings: Settings) -> None:
+    """One round; nothing where sealing is off (0 seconds)."""
+    if settings.seal_after_seconds:
+        outlive = settings.sample_retention_days > settings.document_retention_days
+        documents, samples = await seal_round(database, settings.seal_after_seconds, samples_outlive=outlive)
+        emptied = await give_space_back(database, datetime.now(UTC))
+        if documents or samples or emptied:
+            _logger.info("sealed", extra={"documents": documents, "samples": samples, "emptied": emptied})
 
 
 async def _takes_its_turn(session: WriteSession) -> bool:
@@ -148,7 +149,9 @@ def _oldest(
     return statement.where(nodes == node_id, times < before).order_by(times, report_ids).limit(BATCH_ROWS)
 
 
-async def _documents(session: WriteSession, node_id: UUID, before: datetime) -> tuple[int, int]:
+async def _documents(
+    session: WriteSession, node_id: UUID, before: datetime, *, samples_outlive: bool
+) -> tuple[int, int]:
     """Seal the oldest documents of a node with their samples and the rows that say that these reports are stored; how
     many documents and samples.
     """
@@ -172,7 +175,9 @@ async def _documents(session: WriteSession, node_id: UUID, before: datetime) -> 
     )
     of_them = of_them.where(SampleRow.taken_at.between(min(kept), max(kept)))
     samples = (await session.execute(of_them.order_by(SampleRow.taken_at, SampleRow.report_id))).all()
-    sealed = await asyncio.to_thread(_sealed_samples, node_id, samples, dict(zip(ids, said, strict=True)))
+    is_said = not samples_outlive and {one.report_id for one in samples if one.memory is None} == set(ids)
+    found = dict(zip(ids, said, strict=True))
+    sealed = await asyncio.to_thread(_sealed_samples, node_id, samples, found, ids if is_said else ())
     if not await _take_out(session, _DOCUMENT_KEY, node_id, [(one.received_at, one.report_id) for one in taken]):
         return 0, 0
     if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in samples]):
@@ -264,29 +269,39 @@ async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tu
 
 
 def _sealed_samples(
-    node_id: UUID, rows: Sequence[Row[*tuple[Any, ...]]], said: Mapping[UUID, Said]
+    node_id: UUID, rows: Sequence[Row[*tuple[Any, ...]]], said: Mapping[UUID, Said], beside: Sequence[UUID] = ()
 ) -> list[SealedSamplesRow]:
     """Rows of samples in their order as one, or as some where they say much, or are further apart than a day: a row is
     kept for as long as the day that it begins in.
+
+    ``beside``: the reports of the row of ``sealed_documents`` that says all of them.
     """
-    found = []
-    is_short = not rows or rows[-1].taken_at - rows[0].taken_at <= timedelta(days=1)
+    if not rows:
+        return []
+    is_short = rows[-1].taken_at - rows[0].taken_at <= timedelta(days=1)
+    if is_short and beside:
+        return [_sealed_row(node_id, rows, (), beside)]
     details = [details_of(row, said.get(row.report_id)) for row in rows]
     sizes = accumulate(len(bytes(one.pools)) for one in details)
+    found = []
     for _, group in groupby(
         zip(rows, details, sizes, strict=True),
         key=lambda one: (is_short or one[0].taken_at.astimezone(UTC).date(), one[2] // BATCH_BYTES),
     ):
         together, in_full, _ = zip(*group, strict=True)
-        numbers, block = sealed_block(together, in_full)
-        found.append(
-            SealedSamplesRow(
-                node_id=node_id, start_at=together[0].taken_at, first_report_id=together[0].report_id,
-                end_at=together[-1].taken_at, report_ids=[one.report_id for one in together],
-                numbers=numbers, details=block,
-            )
-        )  # fmt: skip
+        found.append(_sealed_row(node_id, together, in_full))
     return found
+
+
+def _sealed_row(
+    node_id: UUID, rows: Sequence[Row[*tuple[Any, ...]]], details: Sequence[Details], beside: Sequence[UUID] = ()
+) -> SealedSamplesRow:
+    ids = [one.report_id for one in rows]
+    return SealedSamplesRow(
+        node_id=node_id, start_at=rows[0].taken_at, first_report_id=(beside or ids)[0], end_at=rows[-1].taken_at,
+        report_ids=[] if ids == beside else ids, numbers=sealed_numbers(rows),
+        details=seal([msgspec.json.encode(one) for one in details]) if details else b"",
+    )  # fmt: skip
 
 
 _FORGET_REPORTS: Final = text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import uuid
 
@@ -21,7 +22,7 @@ NUMBERS = st.integers(0, 10**40).map(lambda value: b"%d" % value) | st.integers(
 
 @given(st.lists(BYTES, min_size=1, max_size=6), st.data())
 def test_any_texts(texts: list[bytes], data: st.DataObject) -> None:
-    packed = pack_columns(texts)
+    packed = b"".join(bytes(part) for part in pack_columns(texts))
     assert unpack_columns(packed) == texts
     wanted = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=4))
     assert unpack_columns(packed, wanted) == [texts[number] for number in wanted]
@@ -31,13 +32,13 @@ def test_any_texts(texts: list[bytes], data: st.DataObject) -> None:
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=8))
 def test_texts_of_one_skeleton(rows: list[tuple[bytes, bytes, bytes]]) -> None:
     texts = [b'{"a_bytes":%s,"at":"%s.%sZ"}' % row for row in rows]
-    assert unpack_columns(pack_columns(texts)) == texts
+    assert unseal_all(seal(texts)) == texts
 
 
 @given(st.integers(0, 10**9), st.lists(st.integers(-(10**17), 10**17), min_size=2, max_size=30))
 def test_differences_of_any_size(first: int, others: list[int]) -> None:
     texts = [b"x %d" % abs(number) for number in (first, *others)]
-    assert unpack_columns(pack_columns(texts)) == texts
+    assert unseal_all(seal(texts)) == texts
 
 
 def test_a_number_that_changes_costs_two_bytes_and_what_stays_costs_nothing() -> None:
@@ -54,6 +55,32 @@ def test_the_id_of_a_document_is_not_in_its_block() -> None:
     assert len(block) < 400
     sizes = [len(document) for document in documents]
     assert [unseal(block, sizes, number, ids) for number in range(100)] == documents
+
+
+#: As a release before this one sealed them, with ids and without.
+FORMER_WITH_IDS = (
+    "Aii1L/1kXACVBgAiCyUiQGurAzjzMmGm0FmLAbKmiddRlANjFsMGdTdkOpDHgC1tCwk6AegghJIEUcqust0wjX4Nk88WTNSrKjTh6WPytoNrPTPv01"
+    "pnTpz3u1aLrmFwc3fgM0UGF3YTZE3qmREfI7JG0xO0dLyFnhNfnhyuZQObntUNXvC0fJdCpesHhIPItINOQerjHASA1ZPA1dU65yACGCBAQsJUe5sy"
+    "Yhd/w/ZFnQWAaSfSGTUbBh7zusItKo2AkgPHTRGWpThYLnB0bwbBXhDyiSMcF+RaCgoGmXCi"
+)
+FORMER = (
+    "Aii1L/0kslUEANIHGx6AuQ0zwABvdLLxi/EdnUgUssiYAGz7JbEMlAJEOwUpUyaEkIIoRvhp3lf463Y3LzPmoDsJfxRsD6HbgLXKay7qttoFMgtsBa"
+    "e7PjYMQbe58Y/Oc7q9WECj/2IggIf354aojMxstEpWJSwzjwogEGbtAyNR4wrQ8Ny8s4+wvPwXF5QAVNhSBvlNMEw="
+)
+
+
+def test_blocks_of_the_release_before_are_read() -> None:
+    ids = [uuid.UUID(int=n + 1) for n in range(4)]
+    documents = [
+        b'{"id":"%s","n":%d,"of":[{"a":0%d},{"a":7}]}' % (str(ids[n]).encode(), n * n * 1000, n) for n in range(4)
+    ]
+    documents[2] = b"without"
+    sizes = [len(document) for document in documents]
+    block = base64.b64decode(FORMER_WITH_IDS)
+    assert [unseal(block, sizes, number, ids) for number in range(4)] == documents
+    assert unseal_all(base64.b64decode(FORMER)) == [b"1 2", b"3 40"]
+    with pytest.raises(DamagedBlockError):
+        unseal(block[:40] + b"x" + block[41:], sizes, 0, ids)
 
 
 def test_a_list_that_grows_and_a_number_in_another_form_cost_little() -> None:

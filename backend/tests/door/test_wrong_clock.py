@@ -29,8 +29,10 @@ KEPT = {
     # What is sealed lies in blocks, and is not deleted.
     "documents": "SELECT (SELECT count(*) FROM report_documents)"
     " + (SELECT coalesce(sum(cardinality(report_ids)), 0) FROM sealed_documents)",
-    "samples": "SELECT (SELECT count(*) FROM samples)"
-    " + (SELECT coalesce(sum(cardinality(report_ids)), 0) FROM sealed_samples)",
+    # Where their documents say them, they have as many reports as those.
+    "samples": "SELECT (SELECT count(*) FROM samples) + (SELECT coalesce(sum(CASE WHEN s.details = '' THEN"
+    " (SELECT cardinality(d.report_ids) FROM sealed_documents d WHERE d.node_id = s.node_id"
+    " AND d.first_report_id = s.first_report_id) ELSE cardinality(s.report_ids) END), 0) FROM sealed_samples s)",
     "nodes": "SELECT count(*) FROM nodes",
     "sessions": "SELECT count(*) FROM browser_sessions",
     "tokens": "SELECT count(*) FROM tokens",

@@ -21,11 +21,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from support.reports import GIB, report
 from support.service import Service, assert_problem
 
+from hugeplan.db.maintenance import maintain
 from hugeplan.db.models import SampleRow
 from hugeplan.documents.sealed import unseal_all
 from hugeplan.fleet import repository
 from hugeplan.fleet.reparse import reparse
-from hugeplan.fleet.sealing import BATCH_BYTES, seal_round
+from hugeplan.fleet.sealing import BATCH_BYTES, seal_and_give_back, seal_round
 from hugeplan.fleet.stored import read_histories
 from hugeplan.settings import Settings
 
@@ -128,6 +129,69 @@ async def test_samples_are_sealed_in_full_whichever_release_sealed_their_documen
             await session.execute(text("DROP TABLE aside"))
         assert await seal_round(service.database, HOUR) == (0, 40)
     assert await readings(viewer, node, newest) == before
+
+
+async def sealed_with_their_documents(service: Service, agent: httpx.AsyncClient, count: int, **settings: bool) -> str:
+    """Samples of half a day ago, sealed in one batch with their documents; the node."""
+    newest = datetime.now(UTC) - timedelta(hours=12)
+    node = await stored(agent, count, newest=newest, every=timedelta(minutes=10))
+    await arrived(service, 11)
+    assert await seal_round(service.database, HOUR, **settings) == (count, count)
+    return node
+
+
+async def changed(service: Service, statement: str) -> None:
+    async with service.database.write() as session:
+        await session.execute(text(statement))
+
+
+async def test_samples_are_in_their_documents_and_are_named_where_those_are_damaged(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    node = await sealed_with_their_documents(service, agent, 5)
+    async with service.database.read() as session:
+        assert await session.scalar(text("SELECT max(octet_length(details)) FROM sealed_samples")) == 0
+    assert {one["memory"]["anon_pages_bytes"] for one in await all_samples(viewer, node, limit=2)} > {GIB}
+    await changed(service, "UPDATE sealed_documents SET documents = overlay(documents placing 'xxx' from 30)")
+    assert_problem(await viewer.get(f"{NODES}/{node}/samples"), 500, "document-damaged")
+    assert (await viewer.get(f"{NODES}/{node}/history")).json()["points"]
+    await changed(service, "UPDATE sealed_documents SET report_ids = report_ids[2:], sizes_bytes = sizes_bytes[2:]")
+    assert_problem(await viewer.get(f"{NODES}/{node}/samples"), 500, "document-damaged")
+
+
+@pytest.mark.parametrize("samples_outlive", [False, True])
+async def test_what_is_left_of_samples_whose_documents_are_not_kept_any_more(
+    service: Service,
+    agent: httpx.AsyncClient,
+    viewer: httpx.AsyncClient,
+    settings: Settings,
+    samples_outlive: bool,
+) -> None:
+    """What histories read of them, and everything where samples were set to be kept for longer."""
+    node = await sealed_with_their_documents(service, agent, 5, samples_outlive=samples_outlive)
+    before = await all_samples(viewer, node, limit=50)
+    points = (await viewer.get(f"{NODES}/{node}/history")).json()["points"]
+    days = {"sample_retention_days": 30, "document_retention_days": 1, "retention_max_share": 1.0}
+    later = datetime.now(UTC) + timedelta(days=3)
+    assert await maintain(service.database, settings.model_copy(update=days), later) is None
+    async with service.database.read() as session:
+        assert await session.scalar(text("SELECT count(*) FROM sealed_documents")) == 0
+    found = await all_samples(viewer, node, limit=50)
+    assert found == (before if samples_outlive else [])
+    assert (await viewer.get(f"{NODES}/{node}/history")).json()["points"] == points
+
+
+@pytest.mark.parametrize(("samples", "documents"), [(30, 30), (30, 31), (31, 30)])
+async def test_samples_that_are_kept_for_longer_than_documents_say_it_themselves(
+    service: Service, agent: httpx.AsyncClient, settings: Settings, samples: int, documents: int
+) -> None:
+    days = {"sample_retention_days": samples, "document_retention_days": documents}
+    await stored(agent, 2, newest=datetime.now(UTC) - timedelta(hours=12), every=timedelta(minutes=10))
+    await arrived(service, 11)
+    await seal_and_give_back(service.database, settings.model_copy(update=days))
+    async with service.database.read() as session:
+        (details,) = (await session.scalars(text("SELECT details FROM sealed_samples"))).all()
+    assert bool(details) is (samples > documents)
 
 
 async def test_samples_that_the_release_before_wrote_in_full_are_read_and_sealed(

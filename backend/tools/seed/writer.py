@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ import psycopg
 from psycopg import Connection, sql
 
 from hugeplan.benchmarks.records import RunRecord, WinsRecord, run_record, wins_records
+from hugeplan.documents.against import against
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.kept import pack
 from hugeplan.documents.report import Report
@@ -39,6 +41,7 @@ class SeedOptions:
     """What to make. ``samples`` and ``runs`` are per node; ``history_days`` is how far roll-ups reach back.
 
     ``most_runs``: runs of every tenth node, where that is more than ``runs``: a few nodes are measured often.
+    ``documents``: the newest report of a node is kept as an agent's is, and says the node's state.
     """
 
     nodes: int
@@ -47,6 +50,7 @@ class SeedOptions:
     runs: int = 1
     history_days: int = 30
     most_runs: int = 0
+    documents: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,9 @@ def _add_node(
     )
     measured = packed(node.measured) if node.measured.latest else None
     state = {name: node.state[name] for name in ("inventory", "sample", "processes_kept", "collectors", "findings")}
+    if options.documents:
+        _add_document(rows, node, synthetic, arrived)
+        state["processes_kept"] = None
     rows.add("node_states", {"node_id": node.id, "measured": measured, **state})
     for finding in node.findings:
         rows.add(
@@ -166,6 +173,21 @@ def _add_node(
                 "set_by": "tools.seed",
             },
         )
+
+
+def _add_document(rows: _Rows, node: Node, synthetic: SyntheticNode, arrived: datetime) -> None:
+    """The newest report, as ingest keeps one that its node's others will refer to, with its sample."""
+    raw = json.dumps(synthetic.report, separators=(",", ":")).encode()
+    ids = {"node_id": node.id, "report_id": uuid.UUID(synthetic.report["report_id"])}
+    sha256 = hashlib.sha256(raw).digest()
+    rows.add("reports", {**ids, "received_at": arrived, "content_sha256": sha256})
+    rows.add("report_references", {**ids, "made_at": arrived, "document": pack(raw)})
+    document = against(raw, ids["report_id"], raw)
+    rows.add("report_documents", {**ids, "received_at": arrived, "document": document})
+    memory = synthetic.report["sample"]["memory"]
+    numbers = ("mem_total_bytes", "mem_available_bytes", "page_tables_bytes", "anon_huge_pages_bytes", "hugetlb_bytes")
+    of_sample = {name: memory.get(name) for name in numbers}
+    rows.add("samples", {**ids, "taken_at": arrived, **of_sample, "pool_idle_bytes": node.columns["pool_idle_bytes"]})
 
 
 def _add_run(rows: _Rows, node: Node, synthetic: SyntheticNode, arrived: datetime, number: int) -> None:
@@ -215,7 +237,10 @@ def _incoming(synthetic: SyntheticNode, report: Report, arrived: datetime) -> In
 
 
 def _flush(connection: Connection[Any], rows: _Rows) -> None:
-    for table in ("nodes", "node_states", "runs", "run_wins", "node_findings", "plans_in_force"):
+    for table in (
+        "nodes", "node_states", "runs", "run_wins", "node_findings", "plans_in_force", "reports", "report_references",
+        "report_documents", "samples",
+    ):  # fmt: skip
         _copy(connection, table, rows.tables.get(table, ()))
     rows.tables.clear()
 

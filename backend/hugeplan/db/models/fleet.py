@@ -215,7 +215,8 @@ class SampleRow(Base):
 class SealedSamplesRow(Base):
     """Samples of one node from ``start_at`` to ``end_at``, in order, as blocks (hugeplan.fleet.sealed_samples).
 
-    Partitioned by day.
+    Partitioned by day. ``details`` is empty where the row of ``sealed_documents`` with the same ``first_report_id``
+    says it, and so are ``report_ids`` where they are the same in their order.
     """
 
     __tablename__ = "sealed_samples"
