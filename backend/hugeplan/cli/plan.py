@@ -12,6 +12,7 @@ from hugeplan.cli import InputError
 from hugeplan.cli.files import decode_text, read_bytes
 from hugeplan.inventory.kubernetes.documents import looks_like_kubernetes
 from hugeplan.planner.demand import ENGINES
+from hugeplan.planner.model import GIB
 
 EPILOG: Final = """\
 examples:
@@ -30,7 +31,7 @@ Whatever it does not name (version, connections, every other setting) is taken f
 several run, choose with port=5433, pid=812 or data_directory=/srv/pg; server=new describes one that does not run yet.
 
 exit status: 0 the plan fits, 1 failed, 2 wrong input, 4 the plan does not fit, 5 a finding says wrong,
-6 whether it fits is not known.
+6 whether it fits is not known. Where several are true, 4 counts before 5, and 5 before 6, over all nodes.
 """
 
 
@@ -58,9 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--force", action="store_true", help="write the files of a plan that does not fit, each with a warning"
     )
     engines = parser.add_argument_group("databases on --node this, may be repeated")
-    for name in ENGINES:
+    for name, engine in ENGINES.items():
+        size = f"={engine.format_size(8 * GIB)}" if engine.pool_setting else ""
+        text = f"{engine.title}, such as {engine.sized_by[0]}{size}. {engine.summary}"
         engines.add_argument(
-            f"--{name}", dest=f"engine_{name}", action="append", default=[], metavar="SETTING=VALUE,..."
+            f"--{name}",
+            dest=f"engine_{name}",
+            action="append",
+            default=[],
+            metavar="SETTING=VALUE,...",
+            help=text.replace("%", "%%"),
         )
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
 
-from hugeplan.cli import InputError, main
+from hugeplan.cli import InputError, main, status_of_plans
 from hugeplan.cli.files import read_run
+from hugeplan.cli.plan import add_arguments
 from hugeplan.cli.plan_scenario import parse_database, parse_workload
 from hugeplan.cli.this_node import observe
+from hugeplan.planner.demand import ENGINES, demand_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes
 from hugeplan.planner.model import GIB, MIB, PlanRequest
@@ -323,6 +327,34 @@ class TestOptions:
     def test_a_bad_count(self) -> None:
         with pytest.raises(PlannerError):
             parse_workload("app:6GiB x 99999999")
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_an_engine_s_option_says_what_may_be_given(self, engine: str) -> None:
+        parser = argparse.ArgumentParser()
+        add_arguments(parser)
+        meaning = next(row for row in parser.format_help().split("  --") if row.startswith(f"{engine} "))
+        example = re.search(r"such as\s+(\w+)(=\S+)?\.\s", meaning)
+        assert example is not None, meaning
+        demand = demand_of(parse_database(engine, f"{example[1]}{example[2] or '=8'}").instance, 4096)
+        assert (demand.pool_bytes == 8 * GIB) if example[2] else not demand.wants_pool
+        assert ENGINES[engine].summary in " ".join(meaning.split())
+
+    @pytest.mark.parametrize(
+        ("fits", "wrong", "status"),
+        [
+            ([True, None, False], True, 4),
+            ([False], False, 4),
+            ([None, True], True, 5),
+            ([True], True, 5),
+            ([True, None], False, 6),
+            ([True], False, 0),
+            ([], False, 0),
+        ],
+    )
+    def test_exit_status_4_counts_before_5_and_5_before_6(
+        self, fits: list[bool | None], status: int, *, wrong: bool
+    ) -> None:
+        assert status_of_plans(fits, wrong=wrong) == status
 
     def test_artifacts_are_written_as_the_command_of_that_name_writes_them(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
