@@ -11,6 +11,7 @@ from hugeplan.planner.choice.pool_sizes import with_pool
 from hugeplan.planner.connection_options import connection_options
 from hugeplan.planner.demand import DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.memory.claims import GROWTH
 from hugeplan.planner.memory.kubernetes import huge_page_cap_bytes
 from hugeplan.planner.memory.ledger import free_bytes_by_node
 from hugeplan.planner.memory.page_tables import instance_tables
@@ -89,9 +90,21 @@ def shortfall_of(
         constraint=constraint,
         shortfall_bytes=short,
         numa_node=numa_node,
-        reason=reason,
+        reason=reason + _growth_words(ledger, free, pools, request),
         options=tuple(_options(request, instances, short, numa_node, missing)),
     )
+
+
+def _growth_words(ledger: Ledger, free: Mapping[int, int], pools: Sequence[PoolPlan], request: PlanRequest) -> str:
+    """What of the memory is a forecast, and whether the plan fits as long as it does not come."""
+    growth = dict.fromkeys(free, 0)
+    for part in ledger.parts:
+        growth[part.numa_node] += part.bytes if part.name.endswith(GROWTH) else 0
+    if not any(growth.values()):
+        return ""
+    fits = not missing_bytes({i: size + growth[i] for i, size in free.items()}, pools, request)
+    text = f" {format_bytes(sum(growth.values()))} are set aside for {GROWTH.removeprefix(': ')}, a forecast"
+    return f"{text}; without it the plan fits." if fits else f"{text}."
 
 
 def _of_databases(request: PlanRequest, ledger: Ledger, pools: Sequence[PoolPlan]) -> int:

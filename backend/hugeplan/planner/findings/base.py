@@ -94,6 +94,7 @@ class Claim:
     ``subject`` is its name as whoever asks shows it. ``limit_bytes`` is None where it is not known, ``counter`` where
     it is not known whether touched pages (``usage``) or mappings (``reservation``) count against it. ``grant`` is what
     the limit is to be, by Kubernetes resource, the page size of the claim first; ``holder`` whose limit it is.
+    ``error_pages``: by how many more the count of ``pages`` may be off.
     ``refuses_start``: the engine ends where it does not get its pages. ``cgroup``: the limit is that of a cgroup which
     no kubelet made, so there is no pod to edit.
     """
@@ -108,6 +109,7 @@ class Claim:
     holder: str = "of the container"
     refuses_start: bool = False
     cgroup: str | None = None
+    error_pages: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

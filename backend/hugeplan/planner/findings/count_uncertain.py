@@ -9,6 +9,7 @@ from hugeplan.planner.model import Finding, InstancePlan
 from hugeplan.planner.pages import counted_pages
 
 CODE = "count_uncertain"
+COMPARE = "Compare with the running server's own count, or raise policy.slack_min_pages."
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -25,8 +26,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             continue
         short = counted_pages(short_of[instance.name], demand.page_bytes)
         reason = f"The rule's count may be off by {demand.error_pages:,} pages{shared}; the slack is {spare:,}."
-        fix = "Compare with the running server's own count, or raise policy.slack_min_pages."
-        yield attention(CODE, instance.name, f"It may need up to {short} more", reason, fix, evidence=evidence)
+        title = f"It may need up to {short} more"
+        yield attention(CODE, instance.name, title, reason, COMPARE, evidence=evidence)
 
 
 def pages_short(inputs: FindingInputs) -> dict[str, int]:

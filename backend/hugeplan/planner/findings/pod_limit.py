@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hugeplan.planner.demand import OnShortage
 from hugeplan.planner.findings.base import Claim, Facts, FindingInputs, computed, given, ok, unknown, wrong
 from hugeplan.planner.findings.container_limits import RESERVATION, USAGE, counter_of_kubelet, goes_off_as
+from hugeplan.planner.findings.count_uncertain import COMPARE
 from hugeplan.planner.memory.kubernetes import huge_page_limits
 from hugeplan.planner.model import Finding
 from hugeplan.planner.pages import page_label
@@ -27,6 +28,7 @@ def claims_of(inputs: FindingInputs) -> tuple[Claim, ...] | None:
             engine=planned.engine,
             page_bytes=planned.demand.page_bytes,
             pages=planned.demand.pages,
+            error_pages=planned.demand.error_pages,
             grant=huge_page_limits(planned, inputs.pools, inputs.instances),
             limit_bytes=instance.pod_hugepages_limit_bytes,
             counter=counter_of_kubelet(version),
@@ -49,12 +51,9 @@ def check(facts: Facts) -> Iterable[Finding]:
 
 def _judged(claim: Claim) -> Finding:
     limit, name = claim.limit_bytes, claim.subject
+    not_known = "Whether the pod may use the segment's pages is not known"
     if limit is None:
-        title, why = (
-            "Whether the pod may use the segment's pages is not known",
-            "The pod's huge page limit is not given.",
-        )
-        return unknown(CODE, name, title, why, _fix(claim))
+        return unknown(CODE, name, not_known, "The pod's huge page limit is not given.", _fix(claim))
     evidence = (
         computed("needed", format_bytes(next(iter(claim.grant.values())))),
         given("limit", format_bytes(limit)),
@@ -71,6 +70,12 @@ def _judged(claim: Claim) -> Finding:
         why = f"The limit is not a whole number of {page_label(claim.page_bytes)} pages: the pod is refused."
         title = "The pod will be refused for its huge page limit"
         return wrong(CODE, name, title, why, _fix(claim), evidence=evidence)
+    most = claim.pages + claim.error_pages
+    if limit < most * claim.page_bytes:
+        allows = f"The limit allows {limit // claim.page_bytes:,} pages of {page_label(claim.page_bytes)}"
+        why = f"{allows}; the rule's count is {claim.pages:,}, at most {most:,}."
+        fix = _fix(claim) if limit < next(iter(claim.grant.values())) else COMPARE
+        return unknown(CODE, name, not_known, why, fix, evidence=evidence)
     title, why = "The pod may use all pages of the segment", "The limit covers the segment."
     return ok(CODE, name, title, why, evidence=evidence)
 

@@ -46,34 +46,21 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
         return
     more, state = pool.present_pages - pool.pages, inputs.state_of(pool)
     unread = inputs.unread
+    pages = f"{more:,} pages of {label} ({format_bytes(max(0, more) * pool.page_bytes)})"
+    evidence = (computed("planned", pool.pages), measured("present", pool.present_pages))
     if more > 0 and state is not None and state.idle is None:
-        yield unknown(
-            CODE,
-            subject,
-            f"Whether {more:,} pages beyond the plan are idle is not known",
-            f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) may be promised to a process"
-            " (HugePages_Rsvd): the pool's reserved count is not known.",
-            f"Give the pool's reserved count; set nr_hugepages to {pool.pages} where it is 0.",
-            evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
-        )
+        title = f"Whether {more:,} pages beyond the plan are idle is not known"
+        why = f"{pages} may be promised to a process (HugePages_Rsvd): the pool's reserved count is not known."
+        fix = f"Give the pool's reserved count; set nr_hugepages to {pool.pages} where it is 0."
+        yield unknown(CODE, subject, title, why, fix, evidence=evidence)
     elif more > 0 and unread:
-        yield unknown(
-            CODE,
-            subject,
-            f"Whether {more:,} pages beyond the plan are needed is not known",
-            f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are free, and {not_read(unread)}.",
-            f"Set {settings_of(unread)} as the server has it before pages are given back.",
-            evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
-        )
+        title = f"Whether {more:,} pages beyond the plan are needed is not known"
+        fix = f"Set {settings_of(unread)} as the server has it before pages are given back."
+        yield unknown(CODE, subject, title, f"{pages} are free, and {not_read(unread)}.", fix, evidence=evidence)
     elif more > 0:
-        yield attention(
-            CODE,
-            subject,
-            f"{more:,} reserved pages are not needed",
-            f"{more:,} pages of {label} ({format_bytes(more * pool.page_bytes)}) are reserved beyond the plan.",
-            f"Set nr_hugepages to {pool.pages}: these pages are free and not reserved.",
-            evidence=(computed("planned", pool.pages), measured("present", pool.present_pages)),
-        )
+        title, why = f"{more:,} reserved pages are not needed", f"{pages} are reserved beyond the plan."
+        fix = f"Set nr_hugepages to {pool.pages}: these pages are free and not reserved."
+        yield attention(CODE, subject, title, why, fix, evidence=evidence)
     elif not inputs.request.databases and pool.slack_pages:
         size = format_bytes(pool.slack_pages * pool.page_bytes)
         yield attention(

@@ -26,19 +26,13 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             continue
         evidence = (computed("planned", pool.pages), measured("present", pool.present_pages))
         state = inputs.state_of(pool)
-        if pool.present_pages >= pool.pages and state is not None and state.in_use is None:
+        count = "free" if state is None or state.in_use is None else "reserved"
+        own = pool.pages - pool.held_pages
+        if pool.present_pages >= pool.pages and (own or count == "free") and state is not None and state.idle is None:
             title = f"{pool.present_pages:,} pages are reserved, whether they are free is not known"
-            reason = f"The plan counts on {pool.pages:,} pages here, and the pool's free count is not known."
-            yield unknown(CODE, subject, title, reason, "Give the pool's free count, or let the agent report it.")
-        elif pool.present_pages >= pool.pages > pool.held_pages and state is not None and state.idle is None:
-            yield unknown(
-                CODE,
-                subject,
-                f"Whether {pool.pages - pool.held_pages:,} of {pool.present_pages:,} pages are idle is not known",
-                "Free pages may be promised to a process (HugePages_Rsvd), and the reserved count is not known.",
-                "Give the pool's reserved count, or let the agent report it.",
-                evidence=evidence,
-            )
+            reason = f"The plan counts on {own:,} of them, and the pool's {count} count is not known."
+            fix = f"Give the pool's {count} count, or let the agent report it."
+            yield unknown(CODE, subject, title, reason, fix, evidence=evidence)
         elif pool.present_pages >= pool.pages > pool.present_pages - (surplus := _surplus(inputs, pool)) and (
             state is None or (state.idle or 0) < pool.pages - pool.held_pages
         ):

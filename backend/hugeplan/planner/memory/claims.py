@@ -20,6 +20,8 @@ from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
 
 POD_KINDS = ("pod", "container")
+#: How the ledger's part ends that a growing tenant's forecast takes.
+GROWTH = f": growth of {HORIZON_DAYS:g} days"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +177,7 @@ def _tenant_claims(tenant: Tenant, probability: float, numa_weights: tuple[int, 
         (Term("growth", format_bytes(growth), Source.COMPUTED),),
         "a forecast from the trend of its history; the forecasts say until when there is room",
     )
-    name = f"{tenant.name}: growth of {HORIZON_DAYS:g} days"
-    return [own, Claim(kind, name, growth, tenant.numa_node, Source.COMPUTED, ahead, weights)]
+    return [own, Claim(kind, tenant.name + GROWTH, growth, tenant.numa_node, Source.COMPUTED, ahead, weights)]
 
 
 @remembered(64)

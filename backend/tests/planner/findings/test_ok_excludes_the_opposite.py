@@ -11,6 +11,7 @@ from hugeplan.planner.model import (
     MIB,
     DatabaseInstance,
     GlobalPool,
+    MemoryHistory,
     NodeFacts,
     NodeSample,
     NumaNode,
@@ -182,3 +183,47 @@ def test_pages_that_vanish_when_they_are_freed_are_no_pool(free: int, surplus: i
         sample=NodeSample(databases=() if free else (server,)),
     )
     assert states(of, {"pool_short"}) == {("pool_short", state)}
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "settings"),
+    [
+        ("postgresql", "13", {"shared_buffers": "8GB"}),
+        ("oracle", "19", {"sga_target": "8G"}),
+        ("db2", "11.5", {"database_memory": "8G"}),
+        ("postgresql", "17", {"shared_buffers": "8GB"}),
+    ],
+)
+def test_a_limit_at_a_count_that_may_be_off_is_not_known_to_cover_the_segment(
+    engine: str, version: str, settings: dict[str, str]
+) -> None:
+    database = DatabaseInstance(name="core", engine=engine, version=version, settings=settings, page_bytes=2 * MIB)
+    demand = found(database).instances[0].demand
+    for more in (-1, 0, demand.error_pages - 1, demand.error_pages, demand.error_pages + 1):
+        limit = (demand.pages + more) * 2 * MIB
+        (judged,) = [
+            f
+            for f in found(replace(database, pod_hugepages_limit_bytes=limit)).findings
+            if f.code == "pod_limit_below_segment"
+        ]
+        wanted = State.WRONG if more < 0 else State.UNKNOWN if more < demand.error_pages else State.OK
+        assert judged.state is wanted, (more, demand.error_pages)
+        if judged.state is State.UNKNOWN:
+            assert f"at most {demand.pages + demand.error_pages:,}" in judged.reason
+
+
+@pytest.mark.parametrize(("gib", "fits_today"), [(10, True), (40, False)])
+def test_a_shortage_that_is_a_forecast_is_said_to_be_one(gib: int, *, fits_today: bool) -> None:
+    grows = MemoryHistory(
+        times_seconds=tuple(86400.0 * day for day in range(30)), used_bytes=tuple(GIB * n for n in range(10, 40))
+    )
+    tenant = Tenant(name="t", history=grows)
+    database = DatabaseInstance(name="g", engine="generic", settings={"segment_size": f"{gib}GiB"})
+    short = found(database, tenants=(tenant,), reservations=Reservations()).shortfall
+    assert short is not None
+    assert "30 GiB are set aside for growth of 30 days, a forecast" in short.reason
+    assert short.reason.endswith("without it the plan fits.") == fits_today
+    still = replace(tenant, history=replace(grows, used_bytes=(39 * GIB,) * 30))
+    without = found(database, tenants=(still,), reservations=Reservations())
+    assert without.feasible == fits_today
+    assert without.shortfall is None or "forecast" not in without.shortfall.reason
