@@ -12,7 +12,7 @@ from hugeplan.artifacts.base import Restart
 from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.model import Finding, Gain, Plan, State, subject_words
 from hugeplan.planner.pages import page_label
-from hugeplan.planner.sentences import heavy_tables, risk_sentence
+from hugeplan.planner.sentences import heavy_tables, risk_sentence, tables_were_read
 from hugeplan.planner.units import format_bytes, format_change
 
 #: Findings that fit before a reader stops reading.
@@ -89,7 +89,10 @@ def _cost(plan: Plan) -> list[str]:
     returned = net.returned_page_tables_bytes + (net.returned_hvo_bytes or 0)
     if returned > 0:
         what = "page tables and struct pages" if net.returned_hvo_bytes else "page tables"
-        text += f"; {what} take up to {format_bytes(returned)} less than on base pages"
+        size = f"up to {format_bytes(returned)}"
+        if tables_were_read(plan):
+            return [f"{text}; {what} give back {size}."]
+        text += f"; {what} take {size} less than on base pages"
         if any(i.page_bytes and i.demand.process_per_connection for i in plan.instances):
             text += " when warm"  # each connection's tables grow as it touches the pool
     return [f"{text}."]

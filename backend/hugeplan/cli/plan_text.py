@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hugeplan.planner.columns import table, wrapped
 from hugeplan.planner.model import LedgerKind, Plan, Range, State, subject_words
 from hugeplan.planner.pages import page_label
+from hugeplan.planner.sentences import tables_were_read
 from hugeplan.planner.units import format_bytes, format_chance, format_change
 
 if TYPE_CHECKING:
@@ -140,8 +141,9 @@ def _ledger(plan: Plan) -> list[str]:
         lines.append(f"Outside MemTotal: {format_bytes(plan.ledger.struct_page_bytes)} of struct pages (without HVO).")
     net = plan.net_memory
     hvo = "unknown" if net.returned_hvo_bytes is None else format_bytes(net.returned_hvo_bytes)
+    less = "given back" if tables_were_read(plan) else "less than on base pages"
     lines.append(
-        f"Locked {format_bytes(net.locked_bytes)}, idle {format_bytes(net.idle_bytes)}; less than on base pages:"
+        f"Locked {format_bytes(net.locked_bytes)}, idle {format_bytes(net.idle_bytes)}; {less}:"
         f" page tables up to {format_bytes(net.returned_page_tables_bytes)}, struct pages {hvo};"
         f" net {format_bytes(net.net_bytes)}."
     )

@@ -259,9 +259,9 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
     shortfall = shortfall_of(request, ledger, pools, instances, partial(_missing, inputs))
     gains = tuple(_marked(gain, item.candidate) for item in chosen for gain in item.instance_candidates.gains)
     smaller = [part for item in chosen for part in item.candidate.smaller]
-    memory = None if request.sample is None else request.sample.memory
+    memory = None if inputs.start is None else inputs.start.sample.memory
     tables_now = None if memory is None else memory.page_tables_bytes
-    net = net_memory(node, pools, instances, smaller, request.databases, tables_now_bytes=tables_now)
+    net = net_memory(node, pools, instances, smaller, ledger, tables_now_bytes=tables_now)
     findings = findings_of(
         FindingInputs(
             request=request,

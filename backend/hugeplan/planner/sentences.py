@@ -10,7 +10,7 @@ from hugeplan.planner.choice.candidates import InstanceCandidates
 from hugeplan.planner.choice.page_size_candidate import TIE_SCORE, Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.demand import engine_named, lacks_size
-from hugeplan.planner.model import InstancePlan, NodeFacts, PoolPlan, Risk, Shortfall
+from hugeplan.planner.model import InstancePlan, LedgerKind, NodeFacts, Plan, PoolPlan, Risk, Shortfall
 from hugeplan.planner.observation.sizes_unread import Unread, not_read
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import exact_bytes, format_bytes, format_chance
@@ -142,6 +142,12 @@ def heavy_tables(planned: InstancePlan, mem_total_bytes: int) -> str | None:
     return (
         f"Page tables of {planned.name} on {page} pages take {format_bytes(size)}, {share:.0f} % of the node's memory."
     )
+
+
+def tables_were_read(plan: Plan) -> bool:
+    """Whether the node's page tables of today are known, so that some come back; else they are less than on base pages."""
+    changes = () if plan.difference is None else plan.difference.memory
+    return any(change.kind is LedgerKind.PAGE_TABLES and change.now_bytes for change in changes)
 
 
 def _label(candidate: Candidate) -> str:

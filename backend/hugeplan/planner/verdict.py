@@ -13,7 +13,7 @@ from typing import Final
 from hugeplan.planner.memory.ledger import sum_bytes
 from hugeplan.planner.model import Finding, Gain, LedgerKind, Plan, PlanRequest, State, subject_words
 from hugeplan.planner.question import Question, biggest_question
-from hugeplan.planner.sentences import risk_sentence
+from hugeplan.planner.sentences import risk_sentence, tables_were_read
 from hugeplan.planner.units import format_bytes, format_chance, format_change, with_minus
 
 
@@ -187,8 +187,11 @@ def _costs(plan: Plan, change: int | None) -> Iterator[str]:
         yield f"{format_bytes(change)} are taken from ordinary memory."
     elif change < 0:
         yield f"{format_bytes(-change)} go back to ordinary memory."
-    if plan.fits is not False:
-        yield from _page_tables(plan)
+    tables = net.returned_page_tables_bytes
+    if tables > 0 and plan.fits is not False:
+        size = format_bytes(tables)
+        less = f"Page tables take up to {size} less than on base pages."
+        yield f"Up to {size} of page tables come back." if tables_were_read(plan) else less
     before, after = None if plan.now is None else plan.now.available_bytes, _available_bytes(plan)
     if after < 0:
         yield f"{format_bytes(-after)} are missing."
@@ -196,19 +199,6 @@ def _costs(plan: Plan, change: int | None) -> Iterator[str]:
         yield f"Available to programs: {format_bytes(before)} today, {format_bytes(after)} under the plan."
     else:
         yield f"Available to programs: {format_bytes(after)} under the plan."
-
-
-def _page_tables(plan: Plan) -> Iterator[str]:
-    """Page tables come back where the ledger of the node as seen loses some; what nobody saw run returns none."""
-    if plan.difference is None:
-        saved = plan.net_memory.returned_page_tables_bytes
-        if saved > 0:
-            yield f"Page tables take up to {format_bytes(saved)} less than on base pages."
-        return
-    changes = (change for change in plan.difference.memory if change.kind is LedgerKind.PAGE_TABLES)
-    returned = sum(change.now_bytes - change.planned_bytes for change in changes)
-    if returned > 0:
-        yield f"Up to {format_bytes(returned)} of page tables come back."
 
 
 def _certainty(plan: Plan) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from hugeplan.planner.demand import Engine, PageChoice, engine_named
 from hugeplan.planner.errors import PageSizeError
 from hugeplan.planner.memory.ledger import hvo_returned_bytes
-from hugeplan.planner.memory.page_tables import InstanceTables, base_tables_bytes, returned_tables_bytes
+from hugeplan.planner.memory.page_tables import InstanceTables, returned_tables_bytes
 from hugeplan.planner.memory.pools import most_idle_bytes, most_slack_pages, present_pages
 from hugeplan.planner.model import GIB, KIB, MIB, Choice, DatabaseInstance, Demand, Gain, NodeFacts, Policy
 from hugeplan.planner.pages import page_label
@@ -171,7 +171,9 @@ def candidate_at(setting: CandidateSetting, demand: Demand) -> Candidate:
     on_base = sum(page * pages for page, pages in demand.also_pages) - sum(d.segment_bytes for d in smaller)
     on_base += demand.on_base_bytes
     room = node.mem_total_bytes - demand.segment_bytes
-    returned = returned_tables_bytes(base_tables_bytes(base_tables.bytes, setting.instance), tables.bytes, room)
+    now = setting.instance.page_tables_now_bytes  # of a server on base pages: more do not come back
+    base = base_tables.bytes if now is None else min(base_tables.bytes, now)
+    returned = returned_tables_bytes(base, tables.bytes, room)
     if node.hvo_enabled:
         returned += sum(hvo_returned_bytes(d.pages, d.page_bytes, node.base_page_bytes) for d in (demand, *smaller))
     nodes = 1 if setting.instance.numa_node is not None else len(node.numa)

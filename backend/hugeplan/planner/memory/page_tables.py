@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import DatabaseInstance, Demand, NodeFacts, Workload
+from hugeplan.planner.model import Demand, NodeFacts, Workload
 from hugeplan.planner.remembered import remembered
 
 ENTRY_BYTES = 8
@@ -164,9 +164,3 @@ def instance_tables(node: NodeFacts, demand: Demand, workload: Workload) -> Inst
 def returned_tables_bytes(base_bytes: int, huge_bytes: int, room_bytes: int) -> int:
     """Page tables that huge pages give back: never more than ``room_bytes``, which is all that could be built."""
     return max(0, min(base_bytes, max(0, room_bytes)) - huge_bytes)
-
-
-def base_tables_bytes(modelled_bytes: int, instance: DatabaseInstance) -> int:
-    """Page tables that an instance has on base pages: at most what was measured where it runs on them."""
-    now = instance.page_tables_now_bytes
-    return modelled_bytes if now is None else min(modelled_bytes, now)

@@ -27,8 +27,9 @@ from hugeplan.planner.observation.databases import (
 )
 from hugeplan.planner.observation.parts import NodeParts, node_parts
 from hugeplan.planner.observation.pools import PoolKey, PoolState, pool_states
-from hugeplan.planner.observation.told_apart import with_estimates
+from hugeplan.planner.observation.told_apart import page_tables_of, with_estimates
 from hugeplan.planner.observation.workloads import workloads_of
+from hugeplan.planner.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,29 +74,37 @@ def started(request: PlanRequest) -> tuple[PlanRequest, Start | None]:
     if parts is None:
         return request, None
     matches = _matches(request, sample)
-    estimated = with_estimates(matches.matched, sample.memory, pools, DemandContext.of_node(node))
+    context = DemandContext.of_node(node)
+    estimated = with_estimates(matches.matched, sample.memory, pools, context)
     found = workloads_of(request, sample, parts.ordinary_bytes, estimated)
     # A server that is on huge pages keeps the tables it has: none of them come back.
-    freed = [m.database for m in matches.matched if runs_on_base_pages(m.database, node.default_huge_page_bytes)]
-    own_tables = sum(database.page_tables_bytes or 0 for database in freed)
+    on_base = [m.database for m in matches.matched if runs_on_base_pages(m.database, node.default_huge_page_bytes)]
+    own_tables = page_tables_of(on_base, sample.memory, parts.ordinary_bytes, context)
+    guessed = tuple(
+        f"{m.instance}: its page tables were not reported apart; {format_bytes(size)}, an estimate, are its own"
+        for m in matches.matched
+        if m.database.page_tables_bytes is None and (size := own_tables.get(m.database.key))
+    )
     start = Start(
         sample=sample,
         parts=parts,
-        page_tables_bytes=max(0, parts.page_tables_bytes - own_tables),
+        page_tables_bytes=max(0, parts.page_tables_bytes - sum(size or 0 for size in own_tables.values())),
         numa_weights=_numa_weights(node, pools),
         observed=found.observed,
         matched=matches.matched,
-        notes=(*parts.notes, *found.notes, *matches.notes),
+        notes=(*parts.notes, *found.notes, *guessed, *matches.notes),
     )
-    tables = sample.memory.page_tables_bytes
-    request = replace(request, databases=_as_measured(request.databases, matches.matched, node, tables))
+    request = replace(request, databases=_as_measured(request.databases, matches.matched, node, own_tables))
     if request.observed.include:
         request = replace(request, tenants=(*found.tenants, *request.tenants))
     return replace(request, sample=_with_instances(sample, matches.matched)), start
 
 
 def _as_measured(
-    databases: Sequence[DatabaseInstance], matched: Sequence[Match], node: NodeFacts, all_tables_bytes: int | None
+    databases: Sequence[DatabaseInstance],
+    matched: Sequence[Match],
+    node: NodeFacts,
+    own_tables: Mapping[str, int | None],
 ) -> tuple[DatabaseInstance, ...]:
     """Databases with what the running servers tell: how many clients work, what libraries take, page tables, walks."""
     running = {match.instance: match.database for match in matched}
@@ -111,12 +120,10 @@ def _as_measured(
         # It belongs to the libraries that run; other ones leave it unknown.
         if database.extension_bytes is None and _libraries(database) == _libraries(runs):
             database = replace(database, extension_bytes=runs.extension_bytes)
-        if not runs_on_base_pages(server, node.default_huge_page_bytes):
+        if server.key not in own_tables:
             return database
         walks = server.walks if server.walks and _is_as_large(database, server, context) else None
-        # A server whose own page tables nobody read has at most all that the node has.
-        tables = all_tables_bytes if server.page_tables_bytes is None else server.page_tables_bytes
-        return replace(database, page_tables_now_bytes=tables, walks_now=walks)
+        return replace(database, page_tables_now_bytes=own_tables[server.key], walks_now=walks)
 
     return tuple(told(database) for database in databases)
 

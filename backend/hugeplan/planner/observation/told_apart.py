@@ -14,6 +14,7 @@ from hugeplan.planner.demand import ENGINES, DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import (
     EVERYTHING_IN_USE,
+    Demand,
     InstancePlan,
     Ledger,
     LedgerKind,
@@ -44,9 +45,10 @@ def _estimated(
         return database
     if database.segments:
         return replace(database, segments=tuple(_touched(part, database, memory) for part in database.segments))
-    size = segment_as_set(database, context)
-    if size is None:
+    demand = _demand_as_set(database, context)
+    if demand is None:
         return database
+    size = demand.segment_bytes
     pages = pages_of(database, context.default_huge_page_bytes)
     if pages is None:
         pages = pages_as_set(database, context)
@@ -68,16 +70,46 @@ def _touched(segment: ObservedSegment, database: ObservedDatabase, memory: Memin
     return segment if most is None else replace(segment, bytes=min(segment.bytes, most))
 
 
-def segment_as_set(database: ObservedDatabase, context: DemandContext) -> int | None:
-    """Bytes that a running server's settings come to; None where they do not give the size of its pool."""
+def _demand_as_set(database: ObservedDatabase, context: DemandContext) -> Demand | None:
+    """What a running server's settings come to; None where they do not give the size of its pool."""
     instance = as_instance(database, database.key, context)
     rule = ENGINES.get(instance.engine)
     if rule is None or rule.pool_setting is None or rule.pool_setting not in instance.settings:
         return None
     try:
-        return demand_of(instance, context.base_page_bytes, context).segment_bytes
+        return demand_of(instance, context.base_page_bytes, context)
     except PlannerError:
         return None
+
+
+def page_tables_of(
+    databases: Sequence[ObservedDatabase], memory: Meminfo, ordinary_bytes: int, context: DemandContext
+) -> dict[str, int | None]:
+    """Page tables of each server that runs on base pages, by key: as read, else a share of the node's.
+
+    The share is what a server's connections can have built. Together such servers have at most what the node has
+    beyond one entry for each page of its ``ordinary_bytes``. None where nobody read the node's either.
+    """
+    most = {d.key: _most_tables_bytes(d, context) for d in databases if d.page_tables_bytes is None}
+    others = sum(d.page_tables_bytes or 0 for d in databases) + _entries_bytes(ordinary_bytes, context)
+    rest, total = max(0, (memory.page_tables_bytes or 0) - others), sum(most.values())
+    shares = {key: size if total <= rest else rest * size // total for key, size in most.items()}
+    guess: Mapping[str, int] = {} if memory.page_tables_bytes is None else shares
+    return {d.key: guess.get(d.key, d.page_tables_bytes) for d in databases}
+
+
+def _most_tables_bytes(database: ObservedDatabase, context: DemandContext) -> int:
+    """The entries of all connections, each of which has touched the whole segment; 0 where its size is not known."""
+    demand = _demand_as_set(database, context)
+    if demand is None:
+        return 0
+    processes = (database.clients or demand.connections or 1) if demand.process_per_connection else 1
+    return processes * _entries_bytes(demand.segment_bytes, context)
+
+
+def _entries_bytes(size: int, context: DemandContext) -> int:
+    """Page-table entries, of 8 bytes, that map so much memory once."""
+    return size // context.base_page_bytes * 8
 
 
 def perhaps_twice(request: PlanRequest, instances: Sequence[InstancePlan], ledger: Ledger) -> dict[str, int]:
@@ -104,4 +136,4 @@ def _is_everything(part: LedgerPart) -> bool:
 
 def _is_apart(server: ObservedDatabase, context: DemandContext) -> bool:
     known = server.shared_bytes is not None or bool(server.segments)
-    return known or segment_as_set(server, context) is not None
+    return known or _demand_as_set(server, context) is not None
