@@ -18,20 +18,15 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     found = [finding for pool in inputs.pools for finding in _of_pool(inputs, pool)]
     if inputs.in_use.guessed:
         who = ", ".join(inputs.in_use.guessed)
-        yield unknown(
-            CODE,
-            inputs.node.name,
-            f"Whether the pages in use are those of {who} is not known",
-            f"What {who} maps could not be read: as many pages in use as its settings come to are taken to be its own.",
-            "Let the agent read its mappings (CAP_SYS_PTRACE); pages of others would then stay beside the plan.",
+        title = f"Whether the pages in use are those of {who} is not known"
+        why = (
+            f"What {who} maps could not be read: as many pages in use as its settings come to are taken to be its own."
         )
+        fix = "Let the agent read its mappings (CAP_SYS_PTRACE); pages of others would then stay beside the plan."
+        yield unknown(CODE, inputs.node.name, title, why, fix)
     if any(numa.pools is None for numa in inputs.node.numa):
-        yield unknown(
-            CODE,
-            inputs.node.name,
-            "Whether reserved pages are idle is not known",
-            "What the node has reserved today is not known.",
-        )
+        title, why = "Whether reserved pages are idle is not known", "What the node has reserved today is not known."
+        yield unknown(CODE, inputs.node.name, title, why)
     elif not found:
         yield ok(CODE, inputs.node.name, "No more is reserved than planned", "No pool is larger than the plan.")
     yield from found
@@ -78,19 +73,11 @@ def _held(inputs: FindingInputs, pool: PoolPlan, subject: str) -> Finding:
     label = page_label(pool.page_bytes)
     state = inputs.state_of(pool)
     if state is None or state.in_use is None:
-        return unknown(
-            CODE,
-            subject,
-            f"Whether {pool.held_pages:,} reserved pages are in use is not known",
-            f"The free count of the {label} pool is not known: {pool.held_pages:,} pages stay beside the plan's own.",
-            "Give the pool's free count, or let the agent report it.",
-        )
+        title = f"Whether {pool.held_pages:,} reserved pages are in use is not known"
+        why = f"The free count of the {label} pool is not known: {pool.held_pages:,} pages stay beside the plan's own."
+        return unknown(CODE, subject, title, why, "Give the pool's free count, or let the agent report it.")
     who = ", ".join(pool.held_by) if pool.held_by else "something that the scenario does not describe"
-    return attention(
-        CODE,
-        subject,
-        f"{pool.held_pages:,} pages are in use by something unknown" if not pool.held_by else f"{who} holds pages",
-        f"{pool.held_pages:,} pages of {label} are mapped or reserved by {who}.",
-        "Find out who maps them and add it to the scenario; the plan keeps these pages.",
-        evidence=(measured("in use", pool.held_pages),),
-    )
+    title = f"{pool.held_pages:,} pages are in use by something unknown" if not pool.held_by else f"{who} holds pages"
+    why = f"{pool.held_pages:,} pages of {label} are mapped or reserved by {who}."
+    fix = "Find out who maps them and add it to the scenario; the plan keeps these pages."
+    return attention(CODE, subject, title, why, fix, evidence=(measured("in use", pool.held_pages),))
