@@ -145,7 +145,7 @@ def heavy_tables(planned: InstancePlan, mem_total_bytes: int) -> str | None:
 
 
 def tables_were_read(plan: Plan) -> bool:
-    """Whether the node's page tables of today are known, so that some come back; else they are less than on base pages."""
+    """Whether the page tables of today are known, so that some come back; else there are fewer than on base pages."""
     changes = () if plan.difference is None else plan.difference.memory
     return any(change.kind is LedgerKind.PAGE_TABLES and change.now_bytes for change in changes)
 

@@ -58,14 +58,11 @@ def _of_pool(inputs: FindingInputs, pool: PoolPlan) -> Iterable[Finding]:
         yield attention(CODE, subject, title, why, fix, evidence=evidence)
     elif not inputs.request.databases and pool.slack_pages:
         size = format_bytes(pool.slack_pages * pool.page_bytes)
-        yield attention(
-            CODE,
-            subject,
-            f"{pool.slack_pages:,} reserved pages are idle",
-            f"{pool.slack_pages:,} pages of {label} ({size}) are free and not reserved.",
-            "Describe the database that they are meant for, or release them.",
-            evidence=(measured("present", pool.present_pages), measured("idle", pool.slack_pages)),
-        )
+        title = f"{pool.slack_pages:,} reserved pages are idle"
+        why = f"{pool.slack_pages:,} pages of {label} ({size}) are free and not reserved."
+        fix = "Describe the database that they are meant for, or release them."
+        evidence = (measured("present", pool.present_pages), measured("idle", pool.slack_pages))
+        yield attention(CODE, subject, title, why, fix, evidence=evidence)
 
 
 def _held(inputs: FindingInputs, pool: PoolPlan, subject: str) -> Finding:

@@ -11,6 +11,10 @@ from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
 CODE = "pool_short"
+WHERE_FEWER = (
+    "Apply the plan's files. Where the kernel then gives fewer: reserve at boot, or compact memory"
+    " (echo 1 > /proc/sys/vm/compact_memory) and write the count again."
+)
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -41,9 +45,8 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             fix = f"Set nr_hugepages to {pool.pages}, so that none is surplus."
             yield attention(CODE, subject, title, reason, fix, evidence=evidence)
         elif pool.present_pages >= pool.pages:
-            yield ok(
-                CODE, subject, "The pool is reserved", f"All {pool.pages:,} pages are reserved.", evidence=evidence
-            )
+            reason = f"All {pool.pages:,} pages are reserved."
+            yield ok(CODE, subject, "The pool is reserved", reason, evidence=evidence)
         elif pool.present_pages == 0:
             fix = "Apply the plan's files."
             reason = f"None of {pool.pages:,} pages is reserved yet."
@@ -51,15 +54,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         else:
             missing = pool.pages - pool.present_pages
             consequences = "".join(f" {text}" for text in _consequences(inputs, pool.page_bytes))
-            yield wrong(
-                CODE,
-                subject,
-                f"{missing:,} of {pool.pages:,} planned pages are missing",
-                f"{pool.present_pages:,} are reserved.{consequences}",
-                "Apply the plan's files. Where the kernel then gives fewer: reserve at boot, or compact memory"
-                " (echo 1 > /proc/sys/vm/compact_memory) and write the count again.",
-                evidence=evidence,
-            )
+            title = f"{missing:,} of {pool.pages:,} planned pages are missing"
+            reason = f"{pool.present_pages:,} are reserved.{consequences}"
+            yield wrong(CODE, subject, title, reason, WHERE_FEWER, evidence=evidence)
 
 
 def _surplus(inputs: FindingInputs, pool: PoolPlan) -> int:
