@@ -20,13 +20,10 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         engine = engine_named(planned.engine)
         setting, refusing = engine.refusal or (None, None)
         if shortage is OnShortage.REFUSE and engine.refusal is None:
-            yield unknown(
-                CODE,
-                instance.name,
-                "Whether a short pool is noticed is not known",
-                "It depends on the program; it is taken to refuse to start.",
-                "Try its start with a short pool, or check HugePages_Rsvd after each start.",
-            )
+            title = "Whether a short pool is noticed is not known"
+            reason = "It depends on the program; it is taken to refuse to start."
+            fix = "Try its start with a short pool, or check HugePages_Rsvd after each start."
+            yield unknown(CODE, instance.name, title, reason, fix)
             continue
         if shortage is OnShortage.REFUSE:
             title = "A short pool will be noticed"
