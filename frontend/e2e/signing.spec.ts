@@ -91,7 +91,8 @@ test.describe("signing a plan", () => {
     await expect(page.getByText("Approved: put it in force")).toBeVisible();
   });
 
-  test("a proposal whose node has changed says what, and is not approved", async ({ page }) => {
+  test("a proposal whose node has changed says what, and is not approved", async ({ page, watch }) => {
+    watch.expectErrors(/404/);
     const { sample } = await server.recorded("two-numa-nodes");
     const report = (change: object) => {
       const at = new Date().toISOString();
@@ -124,13 +125,25 @@ test.describe("signing a plan", () => {
     await expect(
       page.getByRole("heading", { name: /has changed since this plan was computed/ }),
     ).toBeVisible();
-    const changed = page.getByRole("region", { name: "What changed since" });
+    const changed = page.getByRole("table", { name: "What changed since" });
     await expect(changed.getByRole("row").nth(1)).toContainText(/planned pages on NUMA node/);
     await expect(changed.getByRole("row").filter({ hasText: "pages there" }).first()).toContainText("6,024");
     await expect(page.getByRole("button", { name: "Approve", exact: true })).toHaveCount(0);
+    const planned = await changed.getByRole("row").nth(1).getByRole("cell").last().textContent();
+    const kept = page.url();
     await page.getByRole("link", { name: "Plan it again" }).click();
-    await expect(page.getByTestId("plan-headline")).toBeVisible();
+    // What was tried is tried again, on the node as it is now: the plan that the table names.
+    await expect(page.getByRole("textbox", { name: "shared_buffers" })).toHaveValue("8GB");
+    await expect(page.getByTestId("plan-headline")).toContainText(
+      planned?.replace(/ pages.*/, "") ?? "no plan",
+    );
+    // A node that was removed is said to be, where a plan of it is made and where one is kept.
     await server.deleteNode(id);
+    await page.getByRole("textbox", { name: "shared_buffers" }).fill("9GB");
+    await expect(page.getByRole("alert")).toContainText("This node was removed");
+    await page.goto(kept);
+    await expect(page.getByRole("heading", { name: /^Its node was removed/ })).toBeVisible();
+    await expect(page.getByRole("link", { name: "db-8" })).toHaveCount(0);
   });
 
   test("prints the sheet alone, without the clock of the printer", async ({ page }) => {

@@ -53,6 +53,17 @@ export function savedPlanQuery(id: string) {
   });
 }
 
+/** What a kept plan was computed from. */
+export function planInputsQuery(id: string) {
+  return queryOptions({
+    queryKey: [...planKeys.saved(id), "inputs"],
+    queryFn: () =>
+      unwrap(client.GET("/api/v1/plans/{plan_id}/inputs", { params: { path: { plan_id: id } } })),
+    // It never changes.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
 export interface PlanSelection {
   nodeId?: string;
   fleetPlanId?: string;

@@ -42,11 +42,11 @@ export function ClusterCard({ found, keep }: { found: KubernetesImport; keep: Re
         <Table verticalSpacing={6} stacks>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Node</Table.Th>
+              <Table.Th w="20%">Node</Table.Th>
               <Table.Th>Verdict</Table.Th>
               <Table.Th className="hp-num">Memory</Table.Th>
               <Table.Th className="hp-num">Databases</Table.Th>
-              <Table.Th w="50%">What</Table.Th>
+              <Table.Th w="45%">What</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

@@ -35,6 +35,17 @@ it("says first what is wrong, in the words of the list of findings", () => {
   expect(nodeHeadline(node([{ ...wrong, subject: "db-7" }]))).toBe("It fell.");
 });
 
+it("asks to install the plan in force before it asks for another", () => {
+  const drift = {
+    code: "plan_drift",
+    state: "attention",
+    subject: "2M pool on NUMA node 0",
+    title: "The plan is to be installed",
+  };
+  const bare = { ...node([{ code: "pool_idle", state: "attention" }, drift]), pools: [] } as NodeDetail;
+  expect(nodeHeadline(bare)).toBe("2M pool on NUMA node 0: The plan is to be installed.");
+});
+
 it("asks for the release of no pool that the findings call in order", () => {
   expect(nodeHeadline(node([]))).toBe(
     "100\u00a0MiB of 512\u00a0MiB is reserved in huge pages; 100\u00a0MiB of that is idle.",

@@ -10,9 +10,11 @@ export function nodeHeadline(node: NodeDetail): string {
   const rows = poolRows(node.sample);
   // What is wrong comes before what could be better, and the first line says what the list under it does.
   const wrong = node.findings.find(({ state }) => state === "wrong");
-  if (wrong) {
-    const subject = wrong.subject === node.name ? "" : `${subjectWords(wrong.subject)}: `;
-    return `${subject}${wrong.title}.`;
+  // A plan in force is followed before another is made.
+  const first = wrong ?? node.findings.find(({ code }) => code === "plan_drift");
+  if (first) {
+    const subject = first.subject === node.name ? "" : `${subjectWords(first.subject)}: `;
+    return `${subject}${first.title}.`;
   }
   const idle = node.findings.some(({ code }) => code === "pool_idle") && largestIdlePool(rows);
   if (idle) {

@@ -2,6 +2,7 @@ import "@/theme/mantine-pages.css";
 import { Button, Group } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
+import { nodeQuery } from "@/api/nodes";
 import { savedPlanQuery, useDeletePlan } from "@/api/plans";
 import { useMayPlan } from "@/api/session";
 import type { SavedPlan } from "@/api/types";
@@ -35,7 +36,14 @@ export function KeptPlanPage() {
   );
 }
 
-function KeptPlan({ kept }: { kept: SavedPlan }) {
+function KeptPlan({ kept: stored }: { kept: SavedPlan }) {
+  const node = useQuery({
+    ...nodeQuery(stored.node_id ?? ""),
+    enabled: stored.node_id !== null,
+    refetchInterval: false,
+  });
+  // What was kept names its node for ever; nothing leads to one that was removed.
+  const kept = isMissing(node.error) ? { ...stored, node_id: null } : stored;
   const name = kept.short_digest ?? "kept before digests";
   return (
     <>

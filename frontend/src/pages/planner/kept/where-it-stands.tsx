@@ -1,3 +1,5 @@
+import { useQuery } from "@tanstack/react-query";
+import { planInputsQuery } from "@/api/plans";
 import type { PlanOnNode, SavedPlan } from "@/api/types";
 import { planStateLook } from "@/components/plans/plan-state-badge";
 import { StateBadge } from "@/components/ui/badges";
@@ -6,9 +8,10 @@ import { Disclosure } from "@/components/ui/disclosure";
 import { LinkButton } from "@/components/ui/link-button";
 import { QuestionCard } from "@/components/ui/question-card";
 import { Table } from "@/components/ui/table";
-import { TableScroll } from "@/components/ui/table-scroll";
 import { TextLink } from "@/components/ui/text-link";
 import { When } from "@/components/ui/values";
+import { fromScenario } from "../draft/planner-form";
+import { toFragment } from "../live/address";
 import classes from "./kept-plan.module.css";
 
 /** Who decided what, what the node's reports say of it, and what changed since. */
@@ -45,17 +48,19 @@ export function WhereItStands({ kept }: { kept: SavedPlan }) {
   );
 }
 
-type Standing = Pick<SavedPlan, "state" | "stale" | "in_force" | "node_id">;
+type Standing = Pick<SavedPlan, "state" | "stale" | "in_force" | "node_id" | "sampled_at">;
 
 /** Whether a newer sample changed what the plan decided; of no interest once another plan took its place. */
-function isStale({ stale, state }: Pick<Standing, "stale" | "state">): boolean {
-  return (stale?.length ?? 0) > 0 && state !== "superseded";
+function isStale({ stale, state, node_id: node }: Standing): boolean {
+  return (stale?.length ?? 0) > 0 && state !== "superseded" && node !== null;
 }
 
 /** Where the plan stands and what is next. */
 export function sentence(kept: Standing): string {
   if (isStale(kept) && kept.state !== "in_force")
     return "The node has changed since this plan was computed: plan it again.";
+  if (kept.node_id === null && kept.sampled_at !== null && kept.state !== "superseded")
+    return "Its node was removed: no node of this service can follow it.";
   switch (kept.state) {
     case "draft":
       return "A draft: propose it, and it can be approved.";
@@ -63,7 +68,7 @@ export function sentence(kept: Standing): string {
       return "It waits for an approver.";
     case "approved":
       return kept.node_id === null
-        ? "Approved. No node of this service can follow it: it was made without one, or its node was removed."
+        ? "Approved. No node of this service can follow it: it was made without one."
         : "Approved: put it in force, and install its files.";
     case "superseded":
       return "A later plan took its place.";
@@ -112,35 +117,42 @@ function Verified({ kept: { in_force: nodes } }: { kept: SavedPlan }) {
 function Stale({ kept }: { kept: SavedPlan }) {
   return (
     <>
-      <TableScroll label="What changed since" minWidth={420}>
-        <Table verticalSpacing={4}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>What changed</Table.Th>
-              <Table.Th>In the plan</Table.Th>
-              <Table.Th>Newest report</Table.Th>
+      <Table verticalSpacing={4} aria-label="What changed since" stacks>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>What changed</Table.Th>
+            <Table.Th>When planned</Table.Th>
+            <Table.Th>Now</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {kept.stale?.map(({ what, was, now }) => (
+            <Table.Tr key={what}>
+              <Table.Th scope="row">{what}</Table.Th>
+              <Table.Td label="When planned">{was}</Table.Td>
+              <Table.Td label="Now">{now}</Table.Td>
             </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {kept.stale?.map(({ what, was, now }) => (
-              <Table.Tr key={what}>
-                <Table.Th scope="row">{what}</Table.Th>
-                <Table.Td>{was}</Table.Td>
-                <Table.Td>{now}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </TableScroll>
-      {kept.node_id && (
-        <LinkButton
-          to="/planner"
-          search={kept.scenario_id ? { saved: kept.scenario_id } : { node: kept.node_id }}
-        >
-          Plan it again
-        </LinkButton>
-      )}
+          ))}
+        </Table.Tbody>
+      </Table>
+      {kept.node_id && <PlanAgain kept={kept} nodeId={kept.node_id} />}
     </>
+  );
+}
+
+/** The same scenario on the node as it is now: the saved one, else as it stood in the form. */
+function PlanAgain({ kept, nodeId }: { kept: SavedPlan; nodeId: string }) {
+  const { data } = useQuery({ ...planInputsQuery(kept.id), enabled: kept.scenario_id === null });
+  const address = data?.scenario ? { hash: toFragment({ form: fromScenario(data.scenario).form }) } : {};
+  return (
+    <LinkButton
+      className="hp-start"
+      to="/planner"
+      search={kept.scenario_id ? { saved: kept.scenario_id } : { node: nodeId }}
+      {...address}
+    >
+      Plan it again
+    </LinkButton>
   );
 }
 
