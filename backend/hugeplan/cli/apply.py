@@ -36,6 +36,7 @@ from hugeplan.proof import verify
 from hugeplan.proof.causes import Cause
 from hugeplan.proof.holders import holders, said
 from hugeplan.proof.verdict import Outcome
+from hugeplan.signals import handled, ignore
 
 EXIT_UNDECIDED: Final = 3
 EXIT_OTHER_WRONG: Final = 4
@@ -155,7 +156,7 @@ def _apply(document: PlanDocument, root: Path, arguments: argparse.Namespace) ->
     if not arguments.yes and not _confirmed():
         return EXIT_WRONG_INPUT
     journal = Journal("applying", boot_id(root), document.headline, changes)
-    with guarded(root, journal) as done, _signals():
+    with guarded(root, journal) as done, handled(_interrupt):
         try:
             write_journal(root, journal)
             grow_and_shrink(files, changes, lambda line: print(line, flush=True))
@@ -246,21 +247,6 @@ def _status(root: Path) -> int:
     return 0
 
 
-class _signals:  # noqa: N801 - used as a word of a with statement
-    """SIGTERM, SIGINT and SIGHUP become an exception for the time of the block."""
-
-    _NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-    def __enter__(self) -> None:
-        self._before = [signal.signal(number, self._raise) for number in self._NUMBERS]
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in zip(self._NUMBERS, self._before, strict=True):
-            signal.signal(number, handler)
-
-    @staticmethod
-    def _raise(number: int, _: FrameType | None) -> NoReturn:
-        # A second signal must not stop the way back.
-        for other in _signals._NUMBERS:
-            signal.signal(other, signal.SIG_IGN)
-        raise _InterruptedError(f"stopped by {signal.Signals(number).name}")
+def _interrupt(number: int, _: FrameType | None) -> NoReturn:
+    ignore()  # a second signal must not stop the way back
+    raise _InterruptedError(f"stopped by {signal.Signals(number).name}")

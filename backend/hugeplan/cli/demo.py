@@ -35,6 +35,7 @@ from hugeplan.db import migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
+from hugeplan.signals import handled, ignore
 
 DATABASE = "hugeplan"
 ADMIN_TOKEN_FILE = "admin.token"  # noqa: S105 - names of files
@@ -116,16 +117,14 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     settings = _settings_of(arguments)
     listening = bind(settings.host, settings.port)
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
-    signal.signal(signal.SIGHUP, _hang_up)
+    umask = os.umask(PRIVATE_UMASK)
     try:
-        os.umask(PRIVATE_UMASK)
-        make_private(settings.state_dir)
-        is_shown = arguments.print_login_link or sys.stdout.isatty()
-        with _lock(settings.state_dir), _postgres(settings) as server:
-            with_database = settings.model_copy(update={"database_url": _database_of(server)})
-            _serve(with_database, listening, started, is_shown=is_shown)
+        with handled(_stop, (signal.SIGTERM, signal.SIGINT)), handled(_hang_up, (signal.SIGHUP,)):
+            make_private(settings.state_dir)
+            is_shown = arguments.print_login_link or sys.stdout.isatty()
+            with _lock(settings.state_dir), _postgres(settings) as server:
+                with_database = settings.model_copy(update={"database_url": _database_of(server)})
+                _serve(with_database, listening, started, is_shown=is_shown)
     except (embedded.EmbeddedPostgresError, migrate.MigrationsMissingError) as error:
         raise InputError(str(error)) from error
     except OSError as error:
@@ -133,6 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     except Stopped:
         return 0
     finally:
+        os.umask(umask)
         listening.close()
     return 0
 
@@ -145,8 +145,7 @@ def _postgres(settings: Settings) -> Iterator[embedded.EmbeddedPostgres]:
             with embedded.supervised(server):
                 yield server
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)
+            ignore()
 
 
 def _lock(state_dir: Path) -> IO[str]:

@@ -27,6 +27,7 @@ from hugeplan.cli.pool_files import PoolError
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import GIB, MIB, DatabaseInstance
+from hugeplan.signals import handled
 
 if TYPE_CHECKING:
     from hugeplan.cli.trial_document import About
@@ -153,7 +154,11 @@ def _measured(arguments: argparse.Namespace, arms: tuple[str, ...]) -> tuple[Mea
     seed = arguments.seed if arguments.seed is not None else int(started.timestamp())
     make = {"postgresql": _server, "mariadb": _server, "command": _command, "jvm": _jvm}[arguments.kind]
     prepared = make(arguments, arms)  # wrong input is said before anything is made
-    with _signals(), workplace(parent, say) as folder, _priority(arguments.priority):
+    with (
+        handled(_interrupt, (signal.SIGTERM, signal.SIGHUP)),
+        workplace(parent, say) as folder,
+        _priority(arguments.priority),
+    ):
         subject, about = prepared(folder, say)
         measured = measure(subject, arms, Limits(60.0 * arguments.minutes), seed=seed, say=say)
         return measured, about(started, seed)
@@ -296,17 +301,6 @@ def _priority(name: str) -> Iterator[None]:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-@contextmanager
-def _signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a trial as Ctrl-C does."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, _interrupt) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-
 def _interrupt(number: int, _: FrameType | None) -> NoReturn:
+    """SIGTERM and SIGHUP end a trial as Ctrl-C does."""
     raise KeyboardInterrupt(signal.Signals(number).name)

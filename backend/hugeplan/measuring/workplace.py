@@ -23,6 +23,8 @@ from typing import Final
 
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
+from hugeplan.signals import handled
+
 DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
 VARIABLE: Final = "HUGEPLAN_TRIAL"
 _LOCK: Final = "lock"
@@ -52,7 +54,8 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
         try:
             yield folder
         finally:
-            with _undisturbed():
+            # A second signal must not stop the way back.
+            with handled(signal.SIG_IGN):
                 os.environ.pop(VARIABLE, None)
                 os.umask(umask)
                 _clean(folder, parent)
@@ -156,18 +159,6 @@ def _be_the_first_to_go() -> None:
     """Where memory runs out, the kernel ends the trial and not what the node is there for. Programs inherit it."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second signal must not stop the way back."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +22,19 @@ from support.reports import report
 from hugeplan.cli import main
 
 WAIT_SECONDS = 40.0
+A_CALLER = """
+import os, signal
+from hugeplan.cli import main
+
+def own():
+    umask = os.umask(0o022)
+    os.umask(umask)
+    return umask, [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+
+os.umask(0o027)
+before = own()
+print("status", main(), "the caller's own" if own() == before else f"{before} became {own()}")
+"""
 
 
 @dataclass(frozen=True)
@@ -67,13 +80,15 @@ def free_port() -> int:
 class Demo:
     """A running demo."""
 
-    def __init__(self, state_dir: Path, port: int, *options: str) -> None:
+    def __init__(
+        self, state_dir: Path, port: int, *options: str, program: Sequence[str] = ("-m", "hugeplan.cli")
+    ) -> None:
         self.state_dir, self.port = state_dir, port
         self.url = f"http://127.0.0.1:{port}"
         self.said_last = ""
         arguments = ["demo", "--state-dir", str(state_dir), "--port", str(port), *options]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "hugeplan.cli", *arguments],
+            [sys.executable, *program, *arguments],
             env={**os.environ, "HUGEPLAN_LOG_LEVEL": "warning"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -158,7 +173,7 @@ class TestDemo:
         assert postgres_of(state) == []
 
         begun = time.monotonic()
-        second = Demo(state, free_port())
+        second = Demo(state, free_port(), program=("-c", A_CALLER))
         demos.append(second)
         assert second.wait("ready ").count("\n") == 1
         seconds, load, cores = time.monotonic() - begun, os.getloadavg()[0], os.cpu_count() or 1
@@ -167,7 +182,8 @@ class TestDemo:
         nodes = httpx.get(f"{second.url}/api/v1/nodes", headers=admin).json()["items"]
         assert [node["name"] for node in nodes] == ["db-7"]
         assert second.stop(signal.SIGTERM) == 0
-        assert second.said_last == ""  # what it prints goes to no terminal, so no login link is shown
+        # What it prints goes to no terminal, so no login link is shown.
+        assert second.said_last == "status 0 the caller's own\n"
         assert postgres_of(state) == []
 
         self.killed_it_leaves_nothing_running_and_its_data_whole(state, demos, hugeplan)

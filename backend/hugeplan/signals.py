@@ -1,0 +1,29 @@
+"""Handlers of signals for the time of a block: whoever called us gets its own back."""
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def handled(
+    handler: Callable[[int, FrameType | None], Any] | signal.Handlers, numbers: Sequence[signal.Signals] = _ENDING
+) -> Iterator[None]:
+    """Handle these signals inside the block. Afterwards the former handlers are there, whatever the block set."""
+    before = [signal.signal(number, handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, former in zip(numbers, before, strict=True):
+            # None: the handler was not set by Python, and Python cannot set it again.
+            signal.signal(number, signal.SIG_DFL if former is None else former)
+
+
+def ignore() -> None:
+    """No signal ends this process any more: what it does now must not stop half way."""
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
