@@ -42,7 +42,7 @@ async def count_enrolment(session: WriteSession, token_id: UUID) -> bool:
 
 
 async def is_own(session: ReadSession, secret_sha256: bytes, node_machine_id: str) -> bool:
-    """Whether a secret is the agent token of this machine, or what it said when it got one. Revoked ones are not."""
+    """Whether a secret is this machine's agent token, or the claim that it sent to get one. Revoked ones are not."""
     matches = or_(Token.secret_sha256 == secret_sha256, Token.claim_sha256 == secret_sha256)
     found = exists().where(matches, Token.machine_id == node_machine_id, Token.revoked_at.is_(None))
     return bool(await session.scalar(select(found)))
@@ -71,7 +71,7 @@ async def remembered(session: ReadSession, machine: Machine) -> Remembered:
 
 
 async def earlier(session: ReadSession, node_machine_id: str, claim_sha256: bytes | None) -> EnrolmentRequestRow | None:
-    """What the same asker asked before."""
+    """The request that this machine made before with the same claim."""
     statement = select(EnrolmentRequestRow).where(
         EnrolmentRequestRow.node_machine_id == node_machine_id,
         EnrolmentRequestRow.claim_sha256.is_not_distinct_from(claim_sha256),
@@ -116,7 +116,7 @@ async def pending(
 async def decide(
     session: WriteSession, request_id: UUID, decision: str, name: str, now: datetime
 ) -> EnrolmentRequestRow | None:
-    """Write an administrator's word beside a request. None when there is no such request."""
+    """Record an administrator's decision on a request. None when there is no such request."""
     row = await session.get(EnrolmentRequestRow, request_id, with_for_update=True)
     if row is not None:
         row.decision, row.decided_by, row.decided_at = decision, name, now

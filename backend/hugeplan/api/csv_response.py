@@ -84,7 +84,7 @@ async def _csv_answer(request: Request) -> CsvAnswer | None:
 
 #: A handler with two routes, the list's and the same with .csv, asks which of them was taken: None is the list's.
 AsCsv = Annotated[CsvAnswer | None, Depends(_csv_answer)]
-# A spreadsheet takes a cell that begins with one of these for a formula; with a minus of typesetting as well.
+# A spreadsheet takes a cell that begins with one of these for a formula, also with the typographic minus sign.
 _FORMULA = "=+-@\N{MINUS SIGN}"
 
 

@@ -296,7 +296,7 @@ def _priority(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # The way back is not to wait for an idle moment.
+        # At normal priority, giving everything back does not wait until nobody else runs.
         with suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 

@@ -16,7 +16,7 @@ from hugeplan.planner.model import DatabaseInstance, InstancePlan
 #: Files that the engine does not read when it starts: a program in the container takes them once.
 _TAKEN_BY = {"oracle_parameters": "sqlplus / as sysdba", "db2_settings": "env DB=name sh -s"}
 #: What commands in the container need first. Its shell is often root's; PostgreSQL's role is ``postgres`` unless the
-#: image says otherwise. Db2's commands name the database, which a reader sets as on a host.
+#: image says otherwise. Db2's commands use ``$DB``: the reader writes the name of the database in place of ``name``.
 _BEFORE = {"postgresql_conf": 'export PGUSER="${PGUSER:-postgres}"; ', "db2_settings": "DB=name; "}
 
 

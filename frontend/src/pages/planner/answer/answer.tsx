@@ -10,11 +10,8 @@ import { pageSizeShort } from "@/lib/page-size";
 import { formatBytes, formatChance, formatCount, formatNsWithin, formatPercentChange } from "@/lib/units";
 import classes from "./answer.module.css";
 import { bestGain, NOTHING_FITS, pageChanges, riskState } from "./plan-figures";
-import { QuestionField } from "./question-field";
+import { type ChangeInstance, QuestionField } from "./question-field";
 import { planLook, VerdictLine } from "./verdict-line";
-
-/** A change of one database that the answer offers, taken over into the form. */
-export type ChangeInstance = (instance: string, field: string, value: string) => void;
 
 interface AnswerProps {
   shown: PlanPreview;

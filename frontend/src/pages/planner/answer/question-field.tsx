@@ -1,10 +1,12 @@
 import { Button, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import type { Verdict } from "@/api/types";
-import type { ChangeInstance } from "./answer";
 import classes from "./answer.module.css";
 
 type Question = NonNullable<Verdict["question"]>;
+
+/** A change of one database that the answer offers, taken over into the form. */
+export type ChangeInstance = (instance: string, field: string, value: string) => void;
 
 const LABELS: Record<string, string> = {
   operations_per_second_per_busy_core: "Operations per second of a busy core",
