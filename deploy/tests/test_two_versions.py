@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import random
@@ -40,6 +41,8 @@ EARLIER = "0ac26f94545878d87d5696b009347dadf9d543eb"
 AGENTS = 4
 PAUSE_SECONDS = 0.1
 REPORTS_OF_EACH = 40
+READS_OF_EACH = 20
+LISTS = ("nodes", "runs", "fleet/summary", "fleet/groups", "fleet/page-size-wins", "events/history", "plans", "audit")
 WINS = "SELECT to_jsonb(run_wins)::text FROM run_wins ORDER BY 1"
 
 
@@ -178,13 +181,15 @@ class Agent:
 
 
 class Load:
-    """All agents at once, until left."""
+    """All agents at once, and somebody who reads the lists of each release that serves, until left."""
 
-    def __init__(self, agents: list[Agent]) -> None:
+    def __init__(self, agents: list[Agent], admin: str) -> None:
         self.agents = agents
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._work, args=(one,), daemon=True) for one in agents]
+        self._threads.append(threading.Thread(target=self._read, args=(agents[0].releases, admin), daemon=True))
         self.broken: list[str] = []
+        self.read_by: Counter[str] = Counter()
 
     def _work(self, agent: Agent) -> None:
         try:
@@ -192,6 +197,26 @@ class Load:
                 agent.send()
         except AssertionError as error:
             self.broken.append(str(error))
+
+    def _read(self, releases: list[Release], admin: str) -> None:
+        """What the other release stored is read as well; 503 is a release that ends, or waits for the database."""
+        for path in itertools.cycle(LISTS):
+            for one in tuple(releases):
+                try:
+                    status, answer, _ = call(
+                        "GET", f"{one.url}/api/v1/{path}", Authorization=f"Bearer {admin}", Origin=one.url
+                    )
+                except (OSError, HTTPException):
+                    continue  # it ends
+                if status not in {200, 503}:
+                    self.broken.append(f"{one.name}: {path}: {status} {answer!r}")
+                self.read_by[one.name] += status == 200
+            if self._stop.wait(PAUSE_SECONDS):
+                return
+
+    def until_read(self, release: Release, count: int) -> None:
+        until(lambda: bool(self.broken) or self.read_by[release.name] >= count, f"{count} reads of {release.name}", 90)
+        assert not self.broken
 
     def taken_by(self, release: Release) -> int:
         return sum(one.taken_by[release.name] for one in self.agents)
@@ -222,6 +247,7 @@ def test_an_upgrade_under_load_loses_nothing_and_reads_what_the_earlier_stored(
 ) -> None:
     """Agents send all the while: to the earlier release alone, during the migration, then to both at random.
 
+    Somebody reads the lists of both meanwhile, with what the other one stored.
     Afterwards each acknowledged report is stored once and read byte for byte by today's release, which also reads every
     run again with its own parsers.
     """
@@ -229,15 +255,17 @@ def test_an_upgrade_under_load_loses_nothing_and_reads_what_the_earlier_stored(
     admin = earlier.command("token", "create", "--role", "admin", "--name", "both").split()[-1]
     serving = [earlier]
     agents = [Agent(serving, admin, number) for number in range(AGENTS)]
-    with Load(agents) as load:
+    with Load(agents, admin) as load:
         load.until_taken(earlier, REPORTS_OF_EACH)
         today.command("migrate")
         assert not answers(f"{earlier.url}/readyz"), "a balancer sends the earlier one nothing more"
         today.start()
         serving.append(today)
-        before = load.taken_by(earlier)
+        before, reads = load.taken_by(earlier), load.read_by[earlier.name]
         load.until_taken(today, REPORTS_OF_EACH)
         load.until_taken(earlier, before + REPORTS_OF_EACH)
+        load.until_read(today, READS_OF_EACH)
+        load.until_read(earlier, reads + READS_OF_EACH)
         assert earlier.process
         earlier.process.send_signal(signal.SIGTERM)
         serving.remove(earlier)
@@ -265,5 +293,6 @@ def test_an_upgrade_under_load_loses_nothing_and_reads_what_the_earlier_stored(
     assert len(wins) >= runs[0], "each run has its wins again, whichever release stored it"
     nodes = json.loads(read(f"{today.url}/api/v1/nodes", admin))["items"]
     assert len(nodes) == AGENTS
+    print(f"{dict(load.read_by)} lists read")
     print(f"{load.taken_by(earlier)} reports by the earlier, {load.taken_by(today)} by today's, {runs[0]} runs")
     assert [one for agent in agents for one in agent.put_off if 400 <= one[1] < 500] == [], "refused, not only put off"
