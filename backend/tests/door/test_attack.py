@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -66,6 +71,41 @@ def test_who_comes_when_the_sandbox_starts_does_not_pay_for_it(running: Target) 
     assert len(ended) == 1
     assert runs >= 3  # the pass again, and one beside the neighbour
     assert found.wrong == []
+
+
+WORKS_THEN_RESTS = """
+import time
+until = time.monotonic() + 0.5
+while time.monotonic() < until: pass
+print("rests", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_family_is_idle_when_it_rests() -> None:
+    with subprocess.Popen([sys.executable, "-c", WORKS_THEN_RESTS], stdout=subprocess.PIPE) as one:
+        assert one.stdout is not None
+        try:
+            processes.wait_until_idle([one.pid], 60.0)
+            ready, _, _ = select.select([one.stdout], [], [], 0)
+            assert ready, "it still worked"
+        finally:
+            one.kill()
+
+
+def test_who_gets_no_processor_is_not_idle() -> None:
+    """Beside one that takes all of a CPU it uses less than can be seen in its processor time."""
+    cpu = {min(os.sched_getaffinity(0))}
+    with ExitStack() as ending:
+        greedy, starved = (subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2))
+        for each in (greedy, starved):
+            ending.callback(each.wait)
+            ending.callback(each.kill)
+            os.sched_setaffinity(each.pid, cpu)
+        os.sched_setscheduler(starved.pid, os.SCHED_IDLE, os.sched_param(0))
+        begun = time.monotonic()
+        processes.wait_until_idle([starved.pid], 1.0)
+        assert time.monotonic() - begun >= 1.0, "it is never idle"
 
 
 def test_what_costs_too_much_is_seen(running: Target) -> None:

@@ -141,7 +141,7 @@ def _run(running: Target, attack: Attack, cost: Cost) -> None:
 
 
 def _measure_cost(running: Target, attack: Attack, passes: int, cost: Cost) -> None:
-    processes.wait_until_idle(running.pid, SETTLE_SECONDS)
+    processes.wait_until_idle(running.families, SETTLE_SECONDS)
     found = [_undisturbed_pass(running, attack, cost) for _ in range(passes)]
     cost.cpu_seconds = statistics.median(one.cpu_seconds for one in found)
     cost.database_cpu_seconds = statistics.median(one.database_cpu_seconds for one in found)
@@ -178,7 +178,7 @@ def _pass(running: Target, attack: Attack, cost: Cost) -> _Pass:
     with processes.MemoryPeak(running.pid) as peak:
         _run(running, attack, cost)
         seconds = time.monotonic() - begun
-        processes.wait_until_idle(running.pid, SETTLE_SECONDS)
+        processes.wait_until_idle(running.families, SETTLE_SECONDS)
     used, of_database = processes.cpu_seconds(running.pid) - cpu, _database_cpu(running) - database
     return _Pass(used, of_database, peak.grown_bytes, seconds, (slow + yardstick.slowness()) / 2)
 

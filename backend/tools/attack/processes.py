@@ -11,7 +11,8 @@ from pathlib import Path
 
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 _EVERY_SECONDS = 0.02
-_QUIET_SECONDS = 0.3
+_LOOK_SECONDS = 0.03
+_QUIET_SECONDS = 0.1
 
 
 def family(pid: int) -> list[int]:
@@ -86,16 +87,31 @@ def memory_bytes(pid: int) -> int:
     return total
 
 
-def wait_until_idle(pid: int, seconds: float) -> None:
-    """Wait until a family does next to nothing: what a request started may outlive its answer."""
+def has_work(pid: int) -> bool:
+    """Whether a thread of a family runs, waits for a processor, or waits for a disk."""
+    for one in family(pid):
+        for thread in threads_of(one):
+            with suppress(OSError):
+                stat = (Path("/proc") / str(one) / "task" / str(thread) / "stat").read_text()
+                if stat.rpartition(")")[2].split()[0] in {"R", "D"}:
+                    return True
+    return False
+
+
+def wait_until_idle(pids: Sequence[int], seconds: float) -> None:
+    """Wait until families have nothing to do: what a request started may outlive its answer, or wait for its database.
+
+    On a busy machine, processor time alone tells no family that rests from one that gets no processor.
+    """
     until = time.monotonic() + seconds
-    before = cpu_seconds(pid)
+    before, since = sum(map(cpu_seconds, pids)), time.monotonic()
     while time.monotonic() < until:
-        time.sleep(_QUIET_SECONDS)
-        now = cpu_seconds(pid)
-        if now - before <= 2 * TICK_SECONDS:
+        time.sleep(_LOOK_SECONDS)
+        now = sum(map(cpu_seconds, pids))
+        if now - before > TICK_SECONDS or any(map(has_work, pids)):
+            before, since = now, time.monotonic()
+        elif time.monotonic() - since >= _QUIET_SECONDS:
             return
-        before = now
 
 
 class MemoryPeak(threading.Thread):

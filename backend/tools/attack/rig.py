@@ -69,6 +69,11 @@ class Target:
         assert self.server.process is not None
         return self.server.process.pid
 
+    @property
+    def families(self) -> list[int]:
+        """The first processes of the service and of its database."""
+        return [self.pid, *([] if self.postgres.pid is None else [self.postgres.pid])]
+
     def neighbours(self) -> subprocess.Popen[str]:
         """The other client's process, started anew where the service has another process now."""
         assert self.twin.process is not None
