@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { csvPath, nodeListQuery } from "@/api/nodes";
-import { chosenColumns, NODE_COLUMNS, toggleColumn } from "./node-columns";
+import { chosenColumns, NODE_COLUMNS, planLook, toggleColumn } from "./node-columns";
 import { labelsOf } from "./node-filters";
 
 const keys = (wanted?: string[]) => chosenColumns(wanted).map(({ key }) => key);
@@ -15,6 +15,14 @@ it("adds and takes away a column, and forgets the choice when it is the usual on
     NODE_COLUMNS.map(({ key }) => key).filter((key) => keys().includes(key) || key === "labels"),
   );
   expect(toggleColumn(added, "labels")).toBeUndefined();
+});
+
+it("calls a plan that waits for its installation no fault, as the node's findings do", () => {
+  expect([planLook("short", 0), planLook("drifted", 0), planLook("idle", 1)]).toEqual(
+    Array(3).fill("attention"),
+  );
+  expect([planLook("short", 1), planLook("drifted", 1)]).toEqual(["wrong", "wrong"]);
+  expect(planLook("match", 1)).toBe("ok");
 });
 
 it("reads labels as they are typed, as many as the server takes", () => {

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { NodeSummary } from "@/api/types";
-import { PageSizeBadge, StateBadge } from "@/components/ui/badges";
+import { PageSizeBadge, type State, StateBadge } from "@/components/ui/badges";
 import type { TermName } from "@/components/ui/glossary";
 import { Bytes, Known, PageSize, Unknown, When } from "@/components/ui/values";
 import { shortMachineType } from "@/lib/machine-type";
@@ -27,7 +27,12 @@ export interface NodeColumn {
 }
 
 const PLAN_WORDS = { match: "As planned", short: "Too few", idle: "Too many", drifted: "Drifted" };
-const PLAN_LOOKS = { match: "ok", short: "wrong", idle: "attention", drifted: "attention" } as const;
+
+/** As the node's own findings have it: missing pages are no fault before the first report under the plan. */
+export function planLook(state: keyof typeof PLAN_WORDS, findingsWrong: number): State {
+  if (state === "match") return "ok";
+  return state !== "idle" && findingsWrong > 0 ? "wrong" : "attention";
+}
 
 /** What a table of nodes can show beside the name. */
 export const NODE_COLUMNS: readonly NodeColumn[] = [
@@ -114,9 +119,9 @@ export const NODE_COLUMNS: readonly NodeColumn[] = [
     label: "Plan in force",
     term: "plan-in-force",
     widthRem: 7,
-    render: ({ plan_state: state }) =>
+    render: ({ plan_state: state, findings_wrong: wrong }) =>
       state ? (
-        <StateBadge state={PLAN_LOOKS[state]} text={PLAN_WORDS[state]} />
+        <StateBadge state={planLook(state, wrong)} text={PLAN_WORDS[state]} />
       ) : (
         <span className="hp-dim">none</span>
       ),
