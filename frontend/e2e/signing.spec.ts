@@ -221,6 +221,9 @@ test.describe("signing a plan", () => {
     await page.goto(`${server.url}/fleet-plans/${id}`);
     await page.getByRole("button", { name: "Put the approved in force" }).click();
     await expect(page.getByText(/\d+ put in force/)).toBeVisible();
+    // What is decided is not offered again.
+    for (const name of ["Approve the proposed", "Put the approved in force"])
+      await expect(page.getByRole("button", { name })).toHaveCount(0);
     await page.goto(`${server.url}/plans?state=in_force`);
     await expect(rows.nth(1)).toContainText(/In force: /);
   });

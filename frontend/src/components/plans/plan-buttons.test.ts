@@ -49,6 +49,9 @@ test("a fit that is not known is approved only after its approver was told", () 
 test("what has happened on the node is not taken back with a click", () => {
   expect(labels(plan("in_force", on("no")))).toEqual(["end-in-force"]);
   expect(labels(plan("in_force", on("yes")))).toEqual([]);
+  // Nothing happened is not said of a node that follows a part of it.
+  expect(nextSteps(plan("in_force", on("no")))[0]?.label).toContain("nothing happened");
+  expect(nextSteps(plan("in_force", on("partly")))[0]?.label).toBe("Take back");
 });
 
 test("in force is what the worst of its nodes says", () => {

@@ -38,10 +38,12 @@ export function nextSteps(
                 : ({ step: "in-force", label: "Put in force" } as const),
             ]),
       ];
-    case "in_force":
-      return plan.in_force.some(({ answer }) => answer === "yes")
-        ? []
-        : [{ step: "end-in-force", label: "Take back: nothing happened yet", isAside: true }];
+    case "in_force": {
+      if (plan.in_force.some(({ answer }) => answer === "yes")) return [];
+      const hasBegun = plan.in_force.some(({ answer }) => answer === "partly");
+      const label = hasBegun ? "Take back" : "Take back: nothing happened yet";
+      return [{ step: "end-in-force", label, isAside: true }];
+    }
     default:
       return [];
   }

@@ -49,19 +49,20 @@ export function Decisions({ jobId, nodes, group }: DecisionsProps) {
   const mayApprove = useMayApprove();
   const [soFar, setSoFar] = useState<FleetRowsDecided | null>(null);
   const decide = useDecideRows(jobId, group, setSoFar);
-  const kept = useInfiniteQuery(plansQuery({ fleetPlanId: jobId }));
-  const hasKept = (kept.data?.pages[0]?.items.length ?? 0) > 0;
+  const hasProposed = useHasPlans(jobId, "proposed");
+  const hasApproved = useHasPlans(jobId, "approved");
   if (!mayPlan) return null;
   const choices: readonly { to: Decision; label: string; shown: boolean }[] = [
     { to: "propose", label: `Propose all ${formatCount(nodes)}`, shown: true },
-    { to: "approve", label: "Approve the proposed", shown: mayApprove && hasKept },
-    { to: "in_force", label: "Put the approved in force", shown: hasKept },
+    { to: "approve", label: "Approve the proposed", shown: mayApprove && hasProposed },
+    { to: "in_force", label: "Put the approved in force", shown: hasApproved },
   ];
   return (
     <div>
       <Group gap={6} my={6}>
         {choices
-          .filter(({ shown }) => shown)
+          // What is being decided stays until it is.
+          .filter(({ to, shown }) => shown || (decide.isPending && decide.variables === to))
           .map(({ to, label }) => (
             <Button
               key={to}
@@ -82,6 +83,12 @@ export function Decisions({ jobId, nodes, group }: DecisionsProps) {
       {decide.isError && <ErrorState error={decide.error} bare />}
     </div>
   );
+}
+
+/** Whether plans of the fleet plan wait in a state. */
+function useHasPlans(jobId: string, state: "proposed" | "approved"): boolean {
+  const { data } = useInfiniteQuery(plansQuery({ fleetPlanId: jobId, state }));
+  return (data?.pages[0]?.items.length ?? 0) > 0;
 }
 
 function Progress({ to, soFar }: { to: Decision; soFar: FleetRowsDecided }) {
