@@ -354,3 +354,23 @@ def test_a_limit_is_raised_where_somebody_set_it(path: str, fix: str) -> None:
     verdict = verify(found, Observation(report["inventory"], report["sample"]))
     (short,) = [f for f in verdict.findings if f.code == "verify_limit"]
     assert (verdict.cause, (short.fix or "")[: len(fix)]) == (Cause.LIMIT, fix)
+
+
+def test_a_limit_within_the_counts_error_holds_only_where_the_segment_was_read() -> None:
+    """Nobody read what the server maps: the rule's count may be off by more than the limit has beyond it."""
+    found, report = good()
+    (instance,) = found.instances
+    demand = replace(instance.demand, error_pages=20)
+    found = replace(found, instances=(replace(instance, demand=demand),))
+    limit("usage")(report)
+    server_of(report)["hugetlb_limits"][0]["limit_bytes"] = (demand.pages + 10) * M2
+
+    def said() -> tuple[State, Cause]:
+        verdict = verify(found, Observation(report["inventory"], report["sample"]))
+        (one,) = [f for f in verdict.findings if f.code == "verify_limit"]
+        return one.state, verdict.cause
+
+    assert said()[0] is State.OK
+    server_of(report)["segments"] = []
+    state, cause = said()
+    assert (state, cause is Cause.LIMIT) == (State.UNKNOWN, False)

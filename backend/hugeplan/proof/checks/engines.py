@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from hugeplan.planner.demand import ENGINES
-from hugeplan.planner.findings import findings_by, pod_limit, what_is_wrong
+from hugeplan.planner.findings import findings_by
 from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding, InstancePlan, Plan, State
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
@@ -276,11 +276,11 @@ def _limits(instance: InstancePlan, server: Server) -> list[Finding]:
         ]
     own = [one for one in limits if one.get("page_bytes") == instance.page_bytes and one.get("limit_bytes") is not None]
     claims = tuple(_claim(instance, server, limit) for limit in own)
+    cause = {State.WRONG: (because(Cause.LIMIT),)}
     return [
-        replace(found, code=LIMIT, evidence=(*found.evidence, because(Cause.LIMIT)))
-        if found.code == pod_limit.CODE
-        else found
-        for found in what_is_wrong(findings_by(Facts(claims=claims)))
+        replace(found, code=LIMIT, evidence=(*found.evidence, *cause.get(found.state, ())))
+        for found in findings_by(Facts(claims=claims))
+        if found.state is not State.OK
     ] or [ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")]
 
 
@@ -296,6 +296,7 @@ def _claim(instance: InstancePlan, server: Server, limit: Mapping[str, Any]) -> 
         engine=instance.engine,
         page_bytes=size,
         pages=pages,
+        error_pages=0 if mapped else instance.demand.error_pages,
         grant={kubernetes_resource_name(size): (pages + instance.demand.error_pages) * size},
         limit_bytes=int(limit["limit_bytes"]) // size * size,
         counter=counter,
