@@ -53,8 +53,8 @@ def history(postgres: embedded.EmbeddedPostgres, folder: Path, report: dict[str,
     with psycopg.connect(postgres.url("history"), autocommit=True) as connection:
         connection.execute(_NODE, values)
         connection.execute(_SAMPLES, values)
-        for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
-            connection.execute(roll_up(table, width, _ROWS))
+        for width in ("hour", "day"):
+            connection.execute(f"WITH {roll_up(width, f'sample_{width}s', _ROWS)} SELECT")
     asyncio.run(_sealed(settings))
     with psycopg.connect(postgres.url("history"), autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")

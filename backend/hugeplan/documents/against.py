@@ -33,7 +33,12 @@ REFERENCE_ID: Final = (
 
 def against(document: bytes, reference_id: UUID, reference: bytes) -> bytes:
     """The bytes to keep of a document that is not empty, beside its reference. Both as they came."""
-    compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(reference), write_checksum=True)
+    # A match of less than six bytes costs as much as the digits that it stands for.
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        _LEVEL, source_size=len(document), dict_size=len(reference), write_checksum=True,
+        strategy=zstandard.STRATEGY_LAZY2, min_match=6,
+    )  # fmt: skip
+    compressor = zstandard.ZstdCompressor(compression_params=parameters, dict_data=_dictionary(reference))
     return b"".join((_MARK, reference_id.bytes, compressor.compress(document)))
 
 

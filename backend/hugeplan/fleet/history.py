@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from sqlalchemy import text
@@ -36,24 +37,12 @@ _WEEKS: Final = datetime(2001, 1, 1, tzinfo=UTC)
 """2001 began on a Monday, so weeks begin on one."""
 
 
-class _Totals(NamedTuple):
-    """What the samples of one width add up to."""
-
-    start_at: datetime
-    samples: int
-    mem_total_bytes_max: int
-    mem_available_bytes_min: int | None
-    mem_available_bytes_sum: int | float | None
-    mem_available_samples: int
-    page_tables_bytes_max: int | None
-    anon_huge_pages_bytes_max: int | None
-    hugetlb_bytes_min: int | None
-    hugetlb_bytes_max: int | None
-    pool_idle_bytes_min: int | None
-    pool_idle_bytes_max: int | None
-    ordinary_bytes_max: int | None
-
-
+_Totals = dict[str, Any]
+"""What the samples of one width add up to, by _NAMES."""
+_NAMES: Final = (
+    *(name for name in HistoryPoint.model_fields if name != "mem_available_bytes_mean"),
+    "mem_available_bytes_sum", "mem_available_samples",
+)  # fmt: skip
 _EXTREMES: Final[dict[str, Callable[..., Any]]] = {"min": min, "max": max}
 _SUMMED: Final = Numbers.__struct_fields__[1:7]
 
@@ -64,7 +53,7 @@ def _kind(name: str) -> str:
     return kind if kind in _EXTREMES else "sum"
 
 
-_COLUMNS: Final = ", ".join(f"{_kind(name)}({name})" for name in _Totals._fields[1:])
+_COLUMNS: Final = ", ".join(f"{_kind(name)}({name})" for name in _NAMES[1:])
 
 
 # Sealed and not in one statement: a sample that is sealed meanwhile is there once.
@@ -144,12 +133,12 @@ async def _read(
     values = {"width": width, "node_id": node_id, "start": _floor(start, source), "end": end}
     rows = (await session.execute(text(_STATEMENTS[source]), values)).all()
     if source != "samples":
-        return sorted(_Totals(*row) for row in rows)
+        return sorted((dict(zip(_NAMES, row, strict=True)) for row in rows), key=itemgetter("start_at"))
 
     def totals() -> list[_Totals]:
         unsealed = [Numbers(microseconds(row[0]), *row[1:-1]) for row in rows if row[-1] is None]
         blocks = (row[-1] for row in rows if row[-1] is not None)
-        return sorted(_totals_of(unsealed + read_numbers(blocks, start, end), width))
+        return _totals_of(unsealed + read_numbers(blocks, start, end), width)
 
     try:
         # Up to a fortnight of samples: not in the loop that answers everybody.
@@ -162,27 +151,27 @@ async def _read(
 
 
 def _totals_of(samples: Sequence[Numbers], width: int) -> list[_Totals]:
-    """One per width that has samples."""
+    """One per width that has samples, in order."""
     step, origin = width * 10**6, microseconds(_WEEKS)
     of_width: dict[int, list[Numbers]] = defaultdict(list)
     for one in samples:
         of_width[(one.taken_at_microseconds - origin) // step].append(one)
     totals = []
-    for number, found in of_width.items():
+    for number, found in sorted(of_width.items()):
         values = {name: [x for one in found if (x := getattr(one, name)) is not None] for name in _SUMMED}
         values["ordinary_bytes"] = [
             max(0, one.mem_total_bytes - one.mem_available_bytes - one.hugetlb_bytes)
             for one in found
             if one.mem_available_bytes is not None and one.hugetlb_bytes is not None
         ]
-        extremes: dict[str, Any] = {
+        extremes = {
             name: _EXTREMES[kind](values[name.removesuffix(f"_{kind}")], default=None)
-            for name in _Totals._fields
+            for name in _NAMES
             if (kind := _kind(name)) in _EXTREMES
         }
         start_at, available = _WEEKS + timedelta(seconds=number * width), values["mem_available_bytes"]
         means = {"mem_available_bytes_sum": sum(available), "mem_available_samples": len(available)}
-        totals.append(_Totals(start_at=start_at, samples=len(found), **means, **extremes))
+        totals.append({"start_at": start_at, "samples": len(found)} | means | extremes)
     return totals
 
 
@@ -195,11 +184,9 @@ def _floor(start: datetime, source: str) -> datetime:
 
 
 def _point(totals: _Totals) -> HistoryPoint:
-    count, total = totals.mem_available_samples, totals.mem_available_bytes_sum
+    count, total = totals.pop("mem_available_samples"), totals.pop("mem_available_bytes_sum")
     mean = None if not count or total is None else round(Decimal(total) / Decimal(count))
-    rest = totals._asdict()
-    del rest["mem_available_bytes_sum"], rest["mem_available_samples"]
-    return HistoryPoint.model_validate(rest | {"mem_available_bytes_mean": mean})
+    return HistoryPoint.model_validate(totals | {"mem_available_bytes_mean": mean})
 
 
 def _gaps(points: Sequence[tuple[HistoryPoint, int]]) -> list[HistoryGap]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -39,6 +40,9 @@ from hugeplan.planner.printable import printable
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 """Reports that arrive together are taken in any order; a step of the clock is more than this."""
 
+NEARLY: Final = 0.01
+"""By how much a size in a finding moves before the finding is written again within the hour (docs/adr/0052)."""
+_SIZE: Final = re.compile(r"(?<![\d.,])(\d{1,3}(?:\.\d+)?)(?= [KMGT]iB)")
 
 REFERENCE_WORTH: Final = 0.5
 """A new reference is made where what has changed takes more than this part of a report that is kept whole."""
@@ -169,6 +173,7 @@ class Node:
         self._event(run.stored_at, "run_added", text=f"Results of tlbbench {run.command} were stored.")
 
     def _apply_sample(self, incoming: Incoming, report: Report, is_reference: bool) -> None:
+        is_first = self.sampled_at is None or self.sampled_at.hour != incoming.taken_at.hour
         self.name, self.sampled_at = printable(report.node_name), incoming.taken_at
         self.columns |= node_columns(incoming, report, self.labels_set)
         sample = changed(report.sample, processes=[])
@@ -188,11 +193,11 @@ class Node:
             planned=self.planned,
             shares_machine_id=incoming.shares_machine_id,
         )
-        self.judge(observed, incoming.received_at)
+        self.judge(observed, incoming.received_at, in_new_words=is_first)
 
-    def judge(self, observed: Observed, now: datetime) -> None:
-        """Find what is wrong with the node as observed, and compare it with its plan in force."""
-        self._keep(findings_of(observed), now)
+    def judge(self, observed: Observed, now: datetime, *, in_new_words: bool = True) -> None:
+        """Find what is wrong, and compare with the plan in force. ``in_new_words``: also where sizes hardly moved."""
+        self._keep(findings_of(observed), now, in_new_words=in_new_words)
         self.columns["plan_state"] = None if observed.planned is None else state_of(observed.planned, observed.sample)
 
     def judge_plan(self, planned: tuple[PlannedPool, ...] | None, sample: Sample, now: datetime) -> None:
@@ -205,14 +210,14 @@ class Node:
         self._keep(worst_first([*others, *drift]), now)
         self.columns["plan_state"] = None if planned is None else state_of(planned, sample)
 
-    def _keep(self, found: list[NodeFinding], now: datetime) -> None:
+    def _keep(self, found: list[NodeFinding], now: datetime, *, in_new_words: bool = True) -> None:
         """Findings of now beside those of before: the same keep their time, each change is an event."""
         before = {(finding.code, finding.subject): finding for finding in self.findings}
         kept: list[KeptFinding] = []
         for finding in found:
             old = before.pop((finding.code, finding.subject), None)
             if old is not None and old.state == finding.state:
-                kept.append(_kept(finding, old.since))
+                kept.append(old if not in_new_words and _says_nearly(old, finding) else _kept(finding, old.since))
                 continue
             kept.append(_kept(finding, now))
             kind = "finding_opened" if old is None else "finding_changed"
@@ -237,6 +242,13 @@ class Node:
     def _event(self, at: datetime, kind: str, **rest: Any) -> None:
         """An event of this node. Its text is read beside the node's name, so it does not begin with it."""
         self.events.append(Event(at=at, kind=kind, node_id=self.id, node_name=self.name, **rest))
+
+
+def _says_nearly(old: NodeFinding, new: NodeFinding) -> bool:
+    """Whether both say the same, but for sizes in title and reason that moved by less than NEARLY."""
+    before, after = (_SIZE.split(f"{one.title}\n{one.reason}") for one in (old, new))
+    sizes = zip(map(float, before[1::2]), map(float, after[1::2]), strict=False)
+    return (old.fix, before[::2]) == (new.fix, after[::2]) and all(abs(a - b) <= NEARLY * a for a, b in sizes)
 
 
 def _kept(finding: NodeFinding, since: datetime) -> KeptFinding:

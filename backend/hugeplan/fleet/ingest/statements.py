@@ -172,18 +172,30 @@ _TOTALS: Final = {
 _EXTREMES: Final = {"max": "greatest", "min": "least"}
 
 
-def roll_up(table: str, width: str, source: str) -> str:
-    """Add samples to the rows of their hour or day. Extremes and sums only, so that the order does not matter."""
-    added, together = dict(_TOTALS), {name: f"t.{name} + excluded.{name}" for name in _TOTALS}
-    for name in _columns(SampleHourRow):
-        column, _, kind = name.rpartition("_")
-        if kind in _EXTREMES:
-            added[name] = f"{kind}({column})"
-            together[name] = f"{_EXTREMES[kind]}(t.{name}, excluded.{name})"
+def roll_up(name: str, table: str, source: str) -> str:
+    """Queries of a WITH that add samples to rows of their hour or day (``name``). Sums and extremes, in any order."""
+    # Rows are updated by themselves: ON CONFLICT logs a lock of each before.
+    parts = ((column, column.rpartition("_")[::2]) for column in _columns(SampleHourRow))
+    extremes = {column: part for column, part in parts if part[1] in _EXTREMES}
+    added = _TOTALS | {column: f"{kind}({value})" for column, (value, kind) in extremes.items()}
+    together = [f"{column} = t.{column} + excluded.{column}" for column in _TOTALS]
+    together += [f"{one} = {_EXTREMES[kind]}(t.{one}, excluded.{one})" for one, (_, kind) in extremes.items()]
+    key, changes = "node_id, start_at", ", ".join(together)
     return f"""
-INSERT INTO {table} AS t (node_id, start_at, {", ".join(added)})
-SELECT node_id, date_trunc('{width}', taken_at, 'UTC'), {", ".join(added.values())} FROM {source} GROUP BY 1, 2
-ON CONFLICT (node_id, start_at) DO UPDATE SET {", ".join(f"{name} = {value}" for name, value in together.items())}
+{name}_added AS MATERIALIZED (
+    SELECT node_id, date_trunc('{name}', taken_at, 'UTC') AS start_at,
+        {", ".join(f"{value} AS {column}" for column, value in added.items())}
+    FROM {source} GROUP BY 1, 2
+),
+{name}_updated AS (
+    UPDATE {table} t SET {changes} FROM {name}_added excluded
+    WHERE (t.node_id, t.start_at) = (excluded.node_id, excluded.start_at) RETURNING t.node_id, t.start_at
+),
+{name} AS (
+    INSERT INTO {table} AS t ({key}, {", ".join(added)}) SELECT * FROM {name}_added a
+    WHERE NOT EXISTS (SELECT FROM {name}_updated u WHERE (u.node_id, u.start_at) = (a.node_id, a.start_at))
+    ON CONFLICT ({key}) DO UPDATE SET {changes}
+)
 """  # noqa: S608 - constants
 
 
@@ -218,8 +230,8 @@ document AS (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bytea[])
 ),
 sample AS (INSERT INTO samples ({_SAMPLE_NAMES}) SELECT {_SAMPLE_NAMES} FROM rows),
-hour AS ({roll_up("sample_hours", "hour", "rows")}),
-day AS ({roll_up("sample_days", "day", "rows")}),
+{roll_up("hour", "sample_hours", "rows")},
+{roll_up("day", "sample_days", "rows")},
 token AS (
     UPDATE tokens SET last_used_at = now()
     WHERE id = ANY($9) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
