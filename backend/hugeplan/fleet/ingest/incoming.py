@@ -95,7 +95,7 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
     """The report in a checked body; ``document`` is the same body, parsed. InvalidInputError names what is wrong."""
     newer = _newer_schema(document)
     if newer is not None:
-        return _of_newer(newer, document, pack(raw), hashlib.sha256(raw).digest(), token_id=token_id, now=now)
+        return _incoming(newer, document, pack(raw), hashlib.sha256(raw).digest(), token_id=token_id, now=now)
     report = _checked(raw, document)
     kept, run = _kept(raw, report, now)
     sha256, small = hashlib.sha256(raw).digest(), len(raw) <= LARGEST_BYTES
@@ -128,10 +128,10 @@ def large_taken_over(read: ReadLarge, *, token_id: UUID, now: datetime) -> Incom
     known = msgspec.json.decode(read.known)
     if read.envelope is not None:
         content = {} if known is None else known
-        return _of_newer(read.envelope, content, read.document, read.content_sha256, token_id=token_id, now=now)
+        return _incoming(read.envelope, content, read.document, read.content_sha256, token_id=token_id, now=now)
     report = read_parsed(Report, read.known, known)
     sha256 = read.content_sha256
-    return _incoming(report, known, read.document, sha256, read.run, is_small=False, token_id=token_id, now=now)
+    return _incoming(report, known, read.document, sha256, read.run, token_id=token_id, now=now)
 
 
 def taken_over(read: ReadReport, *, token_id: UUID, now: datetime) -> Incoming:
@@ -149,40 +149,24 @@ def _checked(raw: bytes, document: Any) -> Report:
         raise from_validation(error) from error
 
 
-def _of_newer(newer: _Envelope, content: Any, kept: bytes, sha256: bytes, *, token_id: UUID, now: datetime) -> Incoming:
-    return Incoming(
-        token_id=token_id,
-        received_at=now,
-        report_id=newer.report_id,
-        machine_id=newer.machine_id,
-        schema_version=newer.schema_version,
-        parsed=None,
-        document=kept,
-        content=content,
-        content_sha256=sha256,
-        run=None,
-        taken_at=now,
-        clock_ahead_seconds=None,
-    )
-
-
 def _incoming(
-    report: Report, content: Any, kept: bytes, sha256: bytes, run: ReadRun | None, *,
-    is_small: bool, token_id: UUID, now: datetime,
+    said: Report | _Envelope, content: Any, kept: bytes, sha256: bytes, run: ReadRun | None = None, *,
+    is_small: bool = False, token_id: UUID, now: datetime,
 ) -> Incoming:  # fmt: skip
+    parsed = said if isinstance(said, Report) else None
     return Incoming(
         token_id=token_id,
         received_at=now,
-        report_id=report.report_id,
-        machine_id=report.machine_id,
-        schema_version=report.schema_version,
-        parsed=report,
+        report_id=said.report_id,
+        machine_id=said.machine_id,
+        schema_version=said.schema_version,
+        parsed=parsed,
         document=kept,
         content=content,
         content_sha256=sha256,
         run=run,
-        taken_at=min(report.sample.taken_at, now),
-        clock_ahead_seconds=_ahead(report, now),
+        taken_at=now if parsed is None else min(parsed.sample.taken_at, now),
+        clock_ahead_seconds=None if parsed is None else _ahead(parsed, now),
         is_small=is_small,
     )
 
