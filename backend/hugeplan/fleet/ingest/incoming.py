@@ -153,7 +153,7 @@ def _incoming(
     said: Report | _Envelope, content: Any, kept: bytes, sha256: bytes, run: ReadRun | None = None, *,
     is_small: bool = False, token_id: UUID, now: datetime,
 ) -> Incoming:  # fmt: skip
-    parsed = said if isinstance(said, Report) else None
+    parsed = None if isinstance(said, _Envelope) else said
     return Incoming(
         token_id=token_id,
         received_at=now,
