@@ -8,7 +8,6 @@ import { QueryView } from "@/components/ui/query-view";
 import { QuestionCard } from "@/components/ui/question-card";
 import { CardSkeleton } from "@/components/ui/skeletons";
 import { StateText } from "@/components/ui/states";
-import { InventoryCard } from "./inventory-card";
 import { RunsCard } from "./machine/runs-card";
 import { ScatterCard } from "./machine/scatter-card";
 import { TrialsCard } from "./machine/trials-card";
@@ -19,7 +18,8 @@ import classes from "./node-tabs.module.css";
 import { PressureCard } from "./pressure/pressure-card";
 import { RowsCard } from "./pressure/rows-card";
 import { WalksCard } from "./pressure/walks-card";
-import { ReportCard } from "./report-card";
+import { InventoryCard } from "./report/inventory-card";
+import { ReportCard } from "./report/report-card";
 
 interface NodeTab {
   value: string;
