@@ -121,6 +121,13 @@ test.describe("on a telephone no page is wider than its screen", () => {
         // What turns while a button works is laid out past its edge, and is no text.
         await expect(box.locator("[data-loading]")).toHaveCount(0);
       }
+      if (table === "Kept plans") {
+        // The longest of the states stands beside the time.
+        await box.getByRole("button", { name: "Approve" }).first().click();
+        await box.getByRole("button", { name: "Put in force" }).first().click();
+        await expect(box.getByText(/^In force: /).first()).toBeVisible();
+        await expect(box.locator("[data-loading]")).toHaveCount(0);
+      }
       const { needs, has, cut } = await box.evaluate((element) => ({
         needs: element.scrollWidth,
         has: element.clientWidth,
@@ -129,6 +136,11 @@ test.describe("on a telephone no page is wider than its screen", () => {
           .filter((part) => part.clientWidth > 0 && part.scrollWidth > part.clientWidth + 1)
           .map((part) => part.textContent),
       }));
+      if (table === "Kept plans")
+        await box
+          .getByRole("button", { name: /^Take back/ })
+          .first()
+          .click();
       expect(needs).toBeLessThanOrEqual(has);
       expect(cut).toEqual([]);
     });

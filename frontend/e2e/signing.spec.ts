@@ -211,16 +211,17 @@ test.describe("signing a plan", () => {
     await open.click();
     await expect(page.getByRole("heading", { level: 1 })).toHaveText(/^Plan [0-9a-f]{4}-[0-9a-f]{4}$/);
     await page.goBack();
+    // A page that is left ends what it was deciding: each decision is waited for to its end.
     await page.getByRole("button", { name: /^Propose all/ }).click();
-    await expect(page.getByText(/\d+ proposed/)).toBeVisible();
+    await expect(page.getByText(/^\d+ proposed\.$/)).toBeVisible();
     await page.getByRole("button", { name: "Approve the proposed" }).click();
-    await expect(page.getByText(/\d+ approved/)).toBeVisible();
+    await expect(page.getByText(/^\d+ approved\.$/)).toBeVisible();
     await page.goto(`${server.url}/plans?state=approved`);
     const rows = page.getByRole("region", { name: "Kept plans" }).getByRole("row");
     await expect(rows.nth(1)).toContainText("Approved");
     await page.goto(`${server.url}/fleet-plans/${id}`);
     await page.getByRole("button", { name: "Put the approved in force" }).click();
-    await expect(page.getByText(/\d+ put in force/)).toBeVisible();
+    await expect(page.getByText(/^\d+ put in force\.$/)).toBeVisible();
     // What is decided is not offered again.
     for (const name of ["Approve the proposed", "Put the approved in force"])
       await expect(page.getByRole("button", { name })).toHaveCount(0);
