@@ -40,7 +40,7 @@ SELECT %(node)s, at, gen_random_uuid(), (m->>'mem_total_bytes')::bigint, v.free,
 FROM generate_series(now() - make_interval(days => %(days)s), now(), interval '1 minute') AS at,
     LATERAL (SELECT %(memory)s::jsonb AS m, 4096 * (random() * 1000000)::bigint AS free WHERE at IS NOT NULL) AS v
 """
-_ROWS = "(SELECT *, 0::bigint AS ordinary_bytes, 0::bigint AS anon_shmem_bytes FROM samples) AS rows"
+_ROWS = "(SELECT *, 0::bigint AS ordinary_bytes FROM samples) AS rows"
 
 
 def history(postgres: embedded.EmbeddedPostgres, folder: Path, report: dict[str, Any]) -> Iterator[Figure]:
