@@ -52,14 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class Stopped(BaseException):
-    """A signal asked the demo to end."""
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    raise Stopped
-
-
 def _hang_up(_signal: int, _frame: FrameType | None) -> None:
     # The server ends gracefully on SIGTERM and does not know SIGHUP.
     os.kill(os.getpid(), signal.SIGTERM)
@@ -119,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     listening = bind(settings.host, settings.port)
     umask = os.umask(PRIVATE_UMASK)
     try:
-        with handled(_stop, (signal.SIGTERM, signal.SIGINT)), handled(_hang_up, (signal.SIGHUP,)):
+        with handled(signal.default_int_handler, (signal.SIGTERM, signal.SIGINT)), handled(_hang_up, (signal.SIGHUP,)):
             make_private(settings.state_dir)
             is_shown = arguments.print_login_link or sys.stdout.isatty()
             with _lock(settings.state_dir), _postgres(settings) as server:
@@ -129,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(f"HUGEPLAN_STATE_DIR: {error.filename}: {error.strerror}") from error
-    except Stopped:
+    except KeyboardInterrupt:
         return 0
     finally:
         os.umask(umask)

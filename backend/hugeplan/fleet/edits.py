@@ -17,6 +17,7 @@ from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import edits_repository, repository
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
+from hugeplan.fleet.ingest.in_force import LABEL
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
 from hugeplan.fleet.service import unknown_node
@@ -24,6 +25,9 @@ from hugeplan.fleet.service import unknown_node
 
 async def set_labels(session: WriteSession, node_id: UUID, labels: dict[str, str]) -> None:
     """Write labels over the agent's; a label that is no longer written over keeps its value until the next report."""
+    if LABEL in labels:
+        expected = "no label that says which plan runs on the node: put an approved plan in force instead"
+        raise invalid_input([FieldProblem(field=f"labels.{LABEL}", value=labels[LABEL], expected=expected)])
     node = await _locked(session, node_id)
     reported = {key: value for key, value in node.labels.items() if key not in node.labels_set}
     await repository.update_node(session, node_id, {"labels": reported | labels, "labels_set": labels})
@@ -37,20 +41,22 @@ async def delete_node(session: WriteSession, node_id: UUID, *, by: str) -> None:
     await write_events(session, [Event(at=datetime.now(UTC), kind="node_deleted", node_name=node.name, text=text)])
 
 
-async def set_approved_plan_in_force(session: WriteSession, node_id: UUID, body: PlanInForceWrite, *, by: str) -> None:
-    """The same for what a person asks for. ConflictError for a kept plan that nobody approved."""
-    if body.plan_id is not None and await edits_repository.is_approved(session, body.plan_id) is False:
+async def require_approved(session: WriteSession, body: PlanInForceWrite, *, second_person: bool) -> None:
+    """ConflictError for a kept plan that nobody approved, and for pools where a second person is to approve."""
+    plan_id = body.plan_id
+    if second_person if plan_id is None else await edits_repository.is_approved(session, plan_id) is False:
         raise ConflictError("Nobody approved this plan: propose it and have it approved, then put it in force.")
-    await set_plan_in_force(session, node_id, body, by=by)
 
 
-async def set_plan_in_force(session: WriteSession, node_id: UUID, body: PlanInForceWrite, *, by: str) -> None:
-    """Put a plan in force and compare the node with it at once."""
+async def set_plan_in_force(
+    session: WriteSession, node_id: UUID, body: PlanInForceWrite, *, by: str, source: str = "hand"
+) -> None:
+    """Put a plan in force and compare the node with it at once. ``source``: by hand, or because it was verified."""
     node = await _locked(session, node_id)
     pools = await _pools(session, body)
     now = datetime.now(UTC)
     await edits_repository.put_plan_in_force(
-        session, node_id, plan_id=body.plan_id, pools=msgspec.to_builtins(pools), source=body.source, since=now, by=by
+        session, node_id, plan_id=body.plan_id, pools=msgspec.to_builtins(pools), source=source, since=now, by=by
     )
     text = f"A plan with {len(pools)} pools is in force on {node.name}, set by {by}."
     await _judge(session, node, tuple(pools), Event(at=now, kind="plan_in_force_set", text=text))

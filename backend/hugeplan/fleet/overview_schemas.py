@@ -190,8 +190,8 @@ class PlannedPoolWrite(RequestModel):
 
 
 class PlanInForceWrite(RequestModel):
-    """The plan that a node is meant to follow: a saved plan, or its pools. ``source``: who says so."""
+    """The plan that a node is meant to follow: a saved plan, or its pools. A caller says ``hand`` alone."""
 
     plan_id: UUID | None = None
     pools: list[PlannedPoolWrite] | None = Field(default=None, max_length=256)
-    source: Literal["hand", "verify", "label"] = "hand"
+    source: Literal["hand"] = "hand"

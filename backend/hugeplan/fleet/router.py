@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from hugeplan.access.dependencies import Admin, AdmittedAgent, Planner, Viewer
 from hugeplan.access.gated_route import GatedRoute
 from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response, json_row
-from hugeplan.api.dependencies import Reads, Writes
+from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page, json_response
 from hugeplan.api.schemas import Moment
 from hugeplan.benchmarks import service as benchmarks
@@ -151,10 +151,11 @@ async def node_labels_replace(_: Planner, session: Writes, node_id: UUID, body: 
 
 @router.put("/nodes/{node_id}/plan-in-force")
 async def node_plan_in_force_replace(
-    actor: Planner, session: Writes, node_id: UUID, body: PlanInForceWrite
+    actor: Planner, session: Writes, node_id: UUID, body: PlanInForceWrite, settings: CurrentSettings
 ) -> NodeDetail:
     """Say which pools the node is meant to have. Each report is compared with them from now on."""
-    await edits.set_approved_plan_in_force(session, node_id, body, by=actor.name)
+    await edits.require_approved(session, body, second_person=settings.approval_by_second_person)
+    await edits.set_plan_in_force(session, node_id, body, by=actor.name)
     return await service.get_node(session, node_id)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 from conftest import REPOSITORY
+from sqlalchemy import text
+from support.service import Service, assert_problem
 
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios.schemas import PlanVerification
@@ -159,3 +161,41 @@ async def test_verifying_puts_a_plan_in_force_only_when_it_is(
     await planner.delete(f"/api/v1/nodes/{node_id}/plan-in-force")
     assert (await planner.post(f"/api/v1/plans/{plan_id}/verification")).json()["outcome"] == "not_in_force"
     assert await in_force(planner, node_id) is None
+
+
+async def test_a_label_that_a_person_writes_puts_no_plan_in_force(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """A node's own label says what runs on it. One that a planner writes would be an approval of the planner's own."""
+    node_id, plan_id = await node_with_plan(agent, planner)
+    refused = await planner.put(f"/api/v1/nodes/{node_id}/labels", json={"labels": {LABEL: plan_id}})
+    assert_problem(refused, 422, "invalid-input")
+    assert refused.json()["errors"][0]["field"] == f"labels.{LABEL}"
+    # One of a release that took it.
+    async with service.database.engine.begin() as connection:
+        await connection.execute(
+            text("UPDATE nodes SET labels_set = jsonb_build_object(CAST(:label AS text), CAST(:plan AS text))"),
+            {"label": LABEL, "plan": plan_id},
+        )
+    assert (await agent.post("/api/v1/reports", json=example())).status_code == 201
+    assert (await planner.get(f"/api/v1/nodes/{node_id}")).json()["labels"][LABEL] == plan_id
+    assert await in_force(planner, node_id) is None
+
+
+async def test_pools_by_hand_are_said_to_be_by_hand_and_need_no_second_person_only_where_none_is_asked_for(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    node_id = (await agent.post("/api/v1/reports", json=example())).json()["node_id"]
+    url, pools = f"/api/v1/nodes/{node_id}/plan-in-force", [{"page_bytes": 2 << 20, "pages": 8}]
+    for source in ("verify", "label"):
+        assert_problem(await planner.put(url, json={"pools": pools, "source": source}), 422, "invalid-input")
+    state = service.app.state
+    before = state.settings
+    state.settings = before.model_copy(update={"approval_by_second_person": True})
+    try:
+        assert_problem(await planner.put(url, json={"pools": pools}), 409, "conflict")
+        assert await in_force(planner, node_id) is None
+    finally:
+        state.settings = before
+    assert (await planner.put(url, json={"pools": pools})).status_code == 200
+    assert (await in_force(planner, node_id))["source"] == "hand"

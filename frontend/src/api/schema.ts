@@ -5439,7 +5439,7 @@ export interface components {
         };
         /**
          * PlanInForceWrite
-         * @description The plan that a node is meant to follow: a saved plan, or its pools. ``source``: who says so.
+         * @description The plan that a node is meant to follow: a saved plan, or its pools. A caller says ``hand`` alone.
          */
         PlanInForceWrite: {
             /** Plan Id */
@@ -5449,9 +5449,9 @@ export interface components {
             /**
              * Source
              * @default hand
-             * @enum {string}
+             * @constant
              */
-            source: "hand" | "verify" | "label";
+            source: "hand";
         };
         /**
          * PlanInputs

@@ -192,11 +192,10 @@ class Batch:
         """The plans that labels name and that are not in force yet."""
         found: set[UUID] = set()
         for incoming in self._incoming:
-            if incoming.parsed is not None:
-                node = self._nodes.get(incoming.machine_id)
-                plan_id = labelled_plan(incoming.parsed.labels | (node.labels_set if node else {}))
-                if plan_id is not None and (node is None or node.plan_id != plan_id):
-                    found.add(plan_id)
+            node, report = self._nodes.get(incoming.machine_id), incoming.parsed
+            plan_id = None if report is None else labelled_plan(report.labels)
+            if plan_id is not None and (node is None or node.plan_id != plan_id):
+                found.add(plan_id)
         return found
 
     def _take(

@@ -96,7 +96,7 @@ class Node:
         if run is not None and incoming.run is not None:
             self._apply_run(run, incoming.run.measured)
         if self._is_newest(incoming):
-            self._follow_label(incoming, labelled_plan(report.labels | self.labels_set), plans)
+            self._follow_label(incoming, labelled_plan(report.labels), plans)
             self._apply_sample(incoming, report, is_reference)
             self._verify(incoming, plans)
 
