@@ -25,5 +25,5 @@ def handled(
 
 def ignore() -> None:
     """No signal ends this process any more: what it does now must not stop half way."""
-    for number in _ENDING:
+    for number in (*_ENDING, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)

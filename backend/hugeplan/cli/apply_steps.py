@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from hugeplan.cli.apply_journal import Change, Journal, with_state
 from hugeplan.cli.pool_files import PoolError, PoolFiles
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes
+from hugeplan.signals import ignore
 
 #: A pool grows in about this many steps, and a step is at least this many pages; gigantic pages one by one.
 _STEPS: Final = 16
@@ -194,8 +194,7 @@ def guarded(root: Path, journal: Journal) -> Iterator[Callable[[], None]]:
 def _guard(root: Path, journal: Journal, reading: int) -> None:
     """The guard's life; it never returns."""
     os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
+    ignore()
     try:
         if os.read(reading, 1) == b"d":
             os._exit(0)

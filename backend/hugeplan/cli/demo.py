@@ -99,15 +99,11 @@ def browser_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _settings_of(arguments: argparse.Namespace) -> Settings:
-    given = {"state_dir": arguments.state_dir, "port": arguments.port}
-    return load_settings(**{name: value for name, value in given.items() if value is not None})
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Start PostgreSQL, migrate, serve; stop PostgreSQL again however it ends."""
     started = time.monotonic()
-    settings = _settings_of(arguments)
+    given = {"state_dir": arguments.state_dir, "port": arguments.port}
+    settings = load_settings(**{name: value for name, value in given.items() if value is not None})
     listening = bind(settings.host, settings.port)
     umask = os.umask(PRIVATE_UMASK)
     try:
@@ -115,7 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
             make_private(settings.state_dir)
             is_shown = arguments.print_login_link or sys.stdout.isatty()
             with _lock(settings.state_dir), _postgres(settings) as server:
-                with_database = settings.model_copy(update={"database_url": _database_of(server)})
+                server.ensure_database(DATABASE)
+                with_database = settings.model_copy(update={"database_url": SecretStr(server.url(DATABASE))})
                 _serve(with_database, listening, started, is_shown=is_shown)
     except (embedded.EmbeddedPostgresError, migrate.MigrationsMissingError) as error:
         raise InputError(str(error)) from error
@@ -151,11 +148,6 @@ def _lock(state_dir: Path) -> IO[str]:
             f"another demo uses {state_dir}; stop it, or set HUGEPLAN_STATE_DIR to another folder"
         ) from error
     return held
-
-
-def _database_of(server: embedded.EmbeddedPostgres) -> SecretStr:
-    server.ensure_database(DATABASE)
-    return SecretStr(server.url(DATABASE))
 
 
 def _serve(settings: Settings, listening: socket.socket, started: float, *, is_shown: bool) -> None:

@@ -23,7 +23,7 @@ from typing import Final
 
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
-from hugeplan.signals import handled
+from hugeplan.signals import handled, ignore
 
 DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
 VARIABLE: Final = "HUGEPLAN_TRIAL"
@@ -182,8 +182,7 @@ def _guard(folder: Path, parent: Path, reading: int) -> None:
     """The guard's life; it never returns. It holds the folder's lock, which it inherited."""
     try:
         os.setsid()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)
+        ignore()
         if os.read(reading, 1) != b"d":
             _clean(folder, parent)
             _give_pages_back()

@@ -97,4 +97,5 @@ ROWS = (
     ),
     Attack("scenario: a list of 100,000 databases", partial(_validated, {"scenario": {"databases": [{}] * 99_000}})),
     Attack("scenario: as many members as are read", partial(_validated, {"scenario": MOST_UNKNOWN})),
+    Attack("scenario: 49,000 numbers of far exponents", partial(_validated, {"scenario": [5e-324, 1e308] * 24_500})),
 )

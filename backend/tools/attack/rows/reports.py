@@ -20,6 +20,7 @@ EXTRA: dict[str, Any] = {
     "140,000 unknown members": {"x": [{f"k{part}{number}": 0 for number in range(70_000)} for part in "ab"]},
     "a NUL behind 72,000 lists": {"x": LISTS, "z": "\0"},
     "seven texts of a megabyte": {"x": [f"{number}" * 999_000 for number in range(7)]},
+    "140,000 numbers of far exponents": {"x": [[5e-324, 1e308] * 35_000] * 2},
     "140,000 labels": {"labels": {f"k{number}": "v" for number in range(99_000)}},
     "8,000 processes": {"sample": {"processes": [PROCESS] * 8_000}},
     "90,000 empty curves": {"run": {"sections": [{"curves": [{}] * 90_000}]}},
