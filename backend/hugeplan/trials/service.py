@@ -217,8 +217,8 @@ def _measured(trial_id: UUID, document: TrialDocument, size: TrialPageSize) -> M
 
 
 def _kept(summary: Mapping[str, Any]) -> TrialDocument:
-    """A kept summary as a document: its page sizes have a number of blocks in place of the blocks."""
-    sizes = [size | {"blocks": ()} for size in summary["page_sizes"]]
+    """A kept summary as a document: its page sizes have a number of blocks in place of the blocks, none no gain."""
+    sizes = [size | {"blocks": ()} | ({} if size["blocks"] else {"gain": None}) for size in summary["page_sizes"]]
     own = {name: value for name, value in summary.items() if name != PREDICTED}
     return TrialDocument.model_validate({**own, "page_sizes": sizes})
 

@@ -62,7 +62,7 @@ def read(payload: bytes) -> bytes:
         digest=hashlib.sha256(kept).digest(),
         document=pack(kept),
         server=_server(document),
-        answers={size.page_size: answer for size in document.page_sizes if (answer := answer_of(size)) is not None},
+        answers={one.page_size: answer for one in document.page_sizes if _count(one) and (answer := answer_of(one))},
     )
     return msgspec.msgpack.encode(found)
 
@@ -70,10 +70,13 @@ def read(payload: bytes) -> bytes:
 def _summary(document: TrialDocument) -> dict[str, object]:
     """The document without its blocks, with their number."""
     found = document.model_dump(mode="json", exclude={"page_sizes"})
-    sizes = [
-        size.model_dump(mode="json", exclude={"blocks"}) | {"blocks": len(size.blocks)} for size in document.page_sizes
-    ]
+    sizes = [one.model_dump(mode="json", exclude={"blocks"}) | {"blocks": _count(one)} for one in document.page_sizes]
     return found | {"page_sizes": sizes}
+
+
+def _count(size: TrialPageSize) -> int:
+    """How many blocks measured something: a gain without any is a claim."""
+    return sum(bool(block.pairs) for block in size.blocks)
 
 
 def _server(document: TrialDocument) -> DatabaseInstance | None:

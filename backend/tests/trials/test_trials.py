@@ -116,6 +116,13 @@ async def test_a_plan_of_the_node_takes_it_in_place_of_the_prediction(
         document["page_sizes"][0]["gain"] = wrong
         assert (await agent.post(f"{API}/trials", json=document)).status_code == 201
         assert await measured() is None, "a sender may call anything measured"
+    for blocks in ([], [{"swapped": False, "seconds": 1.0, "pairs": []}]):
+        document = trial()
+        document["page_sizes"][0]["blocks"] = blocks
+        assert (await agent.post(f"{API}/trials", json=document)).status_code == 201
+        assert await measured() is None, "a gain of no pair of batches"
+        newest = (await planner.get(f"{API}/nodes/{node_id}/trials")).json()["items"][0]
+        assert (newest["page_sizes"][0]["blocks"], newest["page_sizes"][0]["text"]) == (0, None)
     assert (await agent.post(f"{API}/trials", json=trial(engine="mariadb"))).status_code == 201
     assert await measured() is None
     assert (await agent.post(f"{API}/trials", json=trial())).status_code == 201
