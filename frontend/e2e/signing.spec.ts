@@ -123,9 +123,9 @@ test.describe("signing a plan", () => {
     });
     await page.reload();
     // The service looks every 30 s, and then plans.
-    await expect(
-      page.getByRole("heading", { name: /has changed since this plan was computed/ }),
-    ).toBeVisible({ timeout: 90_000 });
+    await expect(page.getByRole("heading", { name: /has changed since this plan was computed/ })).toBeVisible(
+      { timeout: 90_000 },
+    );
     const changed = page.getByRole("table", { name: "What changed since" });
     await expect(changed.getByRole("row").nth(1)).toContainText(/planned pages on NUMA node/);
     await expect(changed.getByRole("row").filter({ hasText: "pages there" }).first()).toContainText("6,024");
