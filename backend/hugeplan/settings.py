@@ -325,6 +325,12 @@ class Settings(BaseSettings):
     ] = "info"
     log_format: Annotated[Literal["json", "text"], Field(description="Form of a log line.")] = "json"
 
+    @field_validator("port", mode="before")
+    @classmethod
+    def _not_of_kubernetes(cls, value: object) -> object:
+        """Kubernetes tells a pod beside a Service called hugeplan where that is, in a variable of this name."""
+        return cls.model_fields["port"].default if str(value).startswith("tcp://") else value
+
     @field_validator("database_url")
     @classmethod
     def _is_postgresql(cls, value: SecretStr) -> SecretStr:

@@ -158,7 +158,7 @@ def _serve(settings: Settings, listening: socket.socket, started: float, *, is_s
 
     address = f"http://{browser_host(settings.host)}:{settings.port}"
 
-    async def when_ready() -> None:
+    def when_ready() -> None:
         print(f"ready {address} after {time.monotonic() - started:.1f} s", flush=True)
         if is_shown:
             minutes = bootstrap.LOGIN_LINK_SECONDS // 60

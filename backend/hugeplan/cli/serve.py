@@ -17,7 +17,7 @@ from hugeplan.api.problems import is_unavailable
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.secrets import write_secret
 from hugeplan.cli.service_settings import load_settings
-from hugeplan.cli.serving import bind, serve, serve_with_workers
+from hugeplan.cli.serving import bind, serve
 from hugeplan.db import server_release
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
@@ -92,14 +92,11 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_old_server(settings)
     listening = bind(settings.host, settings.port)
 
-    async def when_ready() -> None:
-        await show_first_admin(settings, arguments.first_admin_file)
+    asyncio.run(show_first_admin(settings, arguments.first_admin_file))
+
+    def when_ready() -> None:
         print(f"hugeplan answers on http://{settings.host}:{settings.port}", flush=True)
         tell_service_manager()
 
-    if workers == 1:
-        serve(settings, listening, when_ready)
-    else:
-        asyncio.run(when_ready())  # the socket listens: who comes before the workers waits in its queue
-        serve_with_workers(settings, listening, workers)
+    serve(settings, listening, when_ready, workers)
     return 0

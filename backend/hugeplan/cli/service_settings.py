@@ -30,7 +30,9 @@ _OTHERS: Final = frozenset({
     "HUGEPLAN_HUGE_PAGES_LOCK_SECONDS", "HUGEPLAN_SHARED", "HUGEPLAN_INSTALL",
 })  # fmt: skip
 #: What Kubernetes tells each container of a Service that is called hugeplan, or hugeplan-postgres.
-_INJECTED: Final = re.compile(r"\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP|SCTP)\w*)=.*|\w+=(tcp|udp|sctp)://.*")
+_INJECTED: Final = re.compile(
+    r"\w+_(SERVICE_(HOST|PORT\w*)|PORT_\d+_(TCP|UDP|SCTP)\w*)=.*|\w+_PORT=(tcp|udp|sctp)://.*"
+)
 
 
 def load_settings(**given: Any) -> Settings:
@@ -72,7 +74,10 @@ def _unknown_variables(files: Mapping[str, str]) -> Iterator[str]:
         is_ours = upper.startswith(ENV_PREFIX) and not upper.startswith(f"{ENV_PREFIX}AGENT_")
         cut, cutoff = (ENV_PREFIX, 0.6) if is_ours else ("", 0.9)
         near = difflib.get_close_matches(upper.removeprefix(cut), [k.removeprefix(cut) for k in known], 1, cutoff)
-        if upper not in known and (is_ours or near) and not _INJECTED.fullmatch(f"{upper}={value}"):
+        if _INJECTED.fullmatch(f"{upper}={value}"):
+            if upper in known:
+                yield f"{name} is {value!r}, which Kubernetes wrote there for a Service of that name: it is ignored"
+        elif upper not in known and (is_ours or near):
             meant = f"Is {cut}{near[0]} meant?" if near else "docs/settings.md has all."
             yield f"{files.get(name, name)} is no setting of hugeplan, and nothing reads it. {meant}"
 

@@ -7,11 +7,16 @@ import gc
 import os
 import resource
 import socket
-from collections.abc import Awaitable, Callable
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from hugeplan.api import logs
@@ -50,31 +55,6 @@ def _allow_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-class _Server(uvicorn.Server):
-    """A server that says when it answers."""
-
-    def __init__(self, config: uvicorn.Config, when_ready: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(config)
-        self._when_ready = when_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then call ``when_ready``."""
-        await super().startup(sockets=sockets)
-        if self.started:
-            await self._when_ready()
-            _tame_collector()
-
-
-def _tame_collector() -> None:
-    """Leave what was made at the start out of every later look for cycles: it is most of the heap, and stays.
-
-    Documents are many small objects without cycles. The usual thresholds would walk all of them several times each.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
-
-
 def _config(app: FastAPI | str, **more: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
@@ -89,34 +69,49 @@ def _config(app: FastAPI | str, **more: Any) -> uvicorn.Config:
     )
 
 
-def serve(settings: Settings, listening: socket.socket, when_ready: Callable[[], Awaitable[None]]) -> None:
-    """Serve until SIGINT or SIGTERM; requests in flight get GRACE_SECONDS to finish."""
-    logs.configure(settings)
-    _allow_many_files()
-    Connection.configure(settings)
-    app = create_app(settings)
-    Connection.end_streams = app.state.event_feed.end
-    _Server(_config(app), when_ready).run(sockets=[listening])
+def serve(settings: Settings, listening: socket.socket, when_ready: Callable[[], None], workers: int = 1) -> None:
+    """Serve until SIGINT or SIGTERM; requests in flight get GRACE_SECONDS to finish.
 
-
-def serve_with_workers(settings: Settings, listening: socket.socket, workers: int) -> None:
-    """Serve with several processes, which a supervisor starts again when they die, until SIGINT or SIGTERM.
-
-    Each reads its settings from the environment. Rate limits are for each process.
+    Several workers are processes that a supervisor starts again when they die. Each reads its settings from the
+    environment, and rate limits are for each. ``when_ready`` is called in a thread of its own once a request is
+    answered. InputError when a worker cannot start.
     """
     logs.configure(settings)
     _allow_many_files()
-    config = _config("hugeplan.cli.serving:application", factory=True, workers=workers)
-    Multiprocess(config, sockets=[listening]).run()
+    threading.Thread(target=_call_once_answered, args=(listening, when_ready), daemon=True).start()
+    if workers == 1:
+        uvicorn.Server(_config(application(settings))).run(sockets=[listening])
+        return
+    supervisor = Multiprocess(_config("hugeplan.cli.serving:application", factory=True, workers=workers), [listening])
+    supervisor.run()
+    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        raise InputError("a process of the service could not start; what it said is above")
 
 
-def application() -> FastAPI:
-    """The application of a worker process."""
-    settings = Settings()
+def _call_once_answered(listening: socket.socket, when_ready: Callable[[], None]) -> None:
+    """Ask until an answer comes. The socket listens before anybody serves: a request waits in its queue."""
+    host, port = listening.getsockname()[:2]
+    while True:
+        with suppress(OSError, HTTPException), closing(HTTPConnection(host, port)) as connection:
+            connection.request("GET", "/healthz")
+            connection.getresponse()
+            break
+        time.sleep(0.1)  # the worker that had the request has died
+    when_ready()
+
+
+def application(given: Settings | None = None) -> FastAPI:
+    """The application; without settings that of a worker process, which reads its own."""
+    settings = given or Settings()
     logs.configure(settings)
     Connection.configure(settings)
     made = create_app(settings)
     Connection.end_streams = made.state.event_feed.end
-    made.state.fleet_plan_runner.share_ready_process(str(os.getppid()))
-    _tame_collector()
+    if given is None:
+        made.state.fleet_plan_runner.share_ready_process(str(os.getppid()))
+    # What is there now is most of the heap, and stays: no later look for cycles walks it. Documents are many small
+    # objects without cycles. The usual thresholds would walk all of them several times each.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     return made

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -17,7 +20,8 @@ import pytest
 from cli.test_service_commands import Command, hugeplan
 from pydantic import SecretStr
 from support.reports import report
-from support.server import Server, serving
+from support.server import Server, free_port, serving
+from uvicorn.config import STARTUP_FAILURE
 
 from hugeplan import embedded
 from hugeplan.cli import main, postgres_programs
@@ -365,6 +369,49 @@ class TestServing:
         with serving(database_url, tmp_path, "--workers", "2") as server:
             assert server.admin_token is None
             self.workers_share_a_port_and_one_that_dies_is_replaced(server, headers)
+
+    def test_started_with_workers_is_what_answers(self, database_url: str, tmp_path: Path) -> None:
+        """Workers that are held before their first line: until one goes on, nobody is told that the service answers."""
+        (tmp_path / "sitecustomize.py").write_text(
+            "import os, sys, time\n"
+            "if any('spawn_main' in word for word in sys.orig_argv):\n"
+            f"    open(f'{tmp_path}/held-{{os.getpid()}}', 'w').close()\n"
+            f"    while not os.path.exists('{tmp_path}/go'):\n"
+            "        time.sleep(0.05)\n"
+        )
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, ThreadPoolExecutor() as pool:
+            manager.bind(str(tmp_path / "notify"))
+            manager.settimeout(60)
+
+            def held_then_let_go() -> None:
+                deadline = time.monotonic() + 60
+                while len(list(tmp_path.glob("held-*"))) < 2:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+                told = select.select([manager], [], [], 0)[0]
+                (tmp_path / "go").touch()
+                assert not told
+
+            held = pool.submit(held_then_let_go)
+            more = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "PYTHONPATH": str(tmp_path)}
+            with serving(database_url, tmp_path, "--workers", "2", **more) as server:
+                held.result()
+                assert manager.recv(100) == b"READY=1"
+                assert httpx.get(f"{server.url}/healthz", timeout=30).status_code == 200
+
+    def test_workers_that_cannot_start_end_the_service_as_failed(self, database_url: str, tmp_path: Path) -> None:
+        """Status 0 would tell a service manager that somebody stopped it."""
+        (tmp_path / "sitecustomize.py").write_text(
+            f"import os, sys\nif any('spawn_main' in word for word in sys.orig_argv): os._exit({STARTUP_FAILURE})\n"
+        )
+        environment = {"HUGEPLAN_DATABASE_URL": database_url, "HUGEPLAN_PORT": str(free_port())}
+        done = subprocess.run(
+            [sys.executable, "-m", "hugeplan.cli", "serve", "--workers", "2"],
+            env={**os.environ, **environment, "PYTHONPATH": str(tmp_path)},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert (done.returncode, "answers" in done.stdout) == (2, False)
+        assert done.stderr.endswith("hugeplan serve: a process of the service could not start; what it said is above\n")
 
     @staticmethod
     def workers_share_a_port_and_one_that_dies_is_replaced(server: Server, headers: dict[str, str]) -> None:

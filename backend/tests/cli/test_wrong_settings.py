@@ -176,6 +176,21 @@ def test_what_a_container_platform_puts_there_is_no_misspelt_name(
     assert capsys.readouterr().err == ""
 
 
+def test_the_address_of_a_service_called_hugeplan_is_no_port_to_listen_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a pod of one's own, without enableServiceLinks: false. The workers read their settings without a word."""
+    monkeypatch.setenv("HUGEPLAN_PORT", "tcp://10.96.0.7:80")
+    monkeypatch.setenv("HUGEPLAN_SERVICE_HOST", "10.96.0.7")
+    assert load_settings().port == Settings().port == 8000
+    assert capsys.readouterr().err == (
+        "warning: HUGEPLAN_PORT is 'tcp://10.96.0.7:80', which Kubernetes wrote there for a Service of that name: it is"
+        " ignored\n"
+    )
+    monkeypatch.setenv("HUGEPLAN_HOST", "tcp://10.96.0.7")  # nobody injects this one: it is what it says
+    assert load_settings().host == "tcp://10.96.0.7"
+
+
 @pytest.mark.parametrize("setting", ["database_url", "bootstrap_enrolment_token"])
 def test_a_secret_is_not_repeated(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"HUGEPLAN_{setting.upper()}", "hush")
