@@ -9,7 +9,7 @@ import shlex
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,13 @@ class Guide:
             assert self.service.project.name not in listed, listed
 
 
+def empty_volumes(shell: Session, compose: Sequence[str]) -> None:
+    """As on another machine: the dump is all that is left."""
+    for words in ("down --volumes", "up --detach"):
+        done = shell.type(f"{shlex.join(compose)} {words}")
+        assert done.status == 0, done.output[-4000:]
+
+
 def walk_the_guide(service: Service, folder: Path) -> None:
     """docs/install-compose.md as printed but for the engine's name, from nothing to nothing, with one machine."""
     engine, guide = service.engine, Guide(service)
@@ -122,10 +129,11 @@ def walk_the_guide(service: Service, folder: Path) -> None:
         shell.type(f"cd {shlex.quote(str(service.project.clone))}")
         Journey(
             "docs/install-compose.md", shell, mine={"docker compose": shlex.join(engine.compose)},
+            before={"The dump, put back": lambda: empty_volumes(shell, engine.compose)},
             after={
                 "Start": guide.started,
                 "A synthetic fleet": guide.reports_go_on,
-                "Backup, and back": guide.reports_go_on,
+                "The dump, put back": guide.reports_go_on,
                 "A new release": guide.reports_go_on,
                 "Removing it": guide.nothing_is_left,
             },

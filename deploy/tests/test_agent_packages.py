@@ -26,6 +26,7 @@ from nspawn_rig import Machine, NotAvailableError, machine
 from printed import blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+GUIDE = REPOSITORY / "docs/install-bare-metal.md"
 STATE = "/var/lib/hugeplan-agent"
 DROP_INS = "/etc/systemd/system/hugeplan-agent.service.d"
 CAP_PERFMON = 1 << 38
@@ -269,7 +270,12 @@ def test_the_rpm_from_its_installation_to_its_end(node: Machine, service: Server
         node.run(*rpm, *words, f"/root/hugeplan-agent-{version}-1.x86_64.rpm")
         node.until(lambda before=before: pid(node) not in {"0", before}, "the restart")  # type: ignore[misc]
         goes_on(node, service, name)
-    node.run("rpm", "-e", "hugeplan-agent")
+    kept = "/etc/hugeplan/server-secrets/hugeplan_database_url"
+    node.shell(f"install -D /dev/null {kept}; install -D -t {DROP_INS} /usr/share/hugeplan-agent/count-walks.conf")
+    (printed,) = re.findall(r"On RPM systems `([^`]+)`, then\s+`([^`]+)`", GUIDE.read_text())
+    for line in printed:
+        node.run("bash", "-ec", line)
+    assert node.call("find", "/etc/hugeplan", STATE, DROP_INS, "-type", "f").stdout.split() == [kept]
     assert node.call("systemctl", "is-active", "hugeplan-agent").stdout.strip() == "inactive"
     assert node.call("ls", "/usr/bin/hugeplan-agent").returncode != 0
 

@@ -84,12 +84,15 @@ def certified(node: Machine, authority: bytes) -> None:
     node.run("update-ca-certificates")
 
 
+def asked(node: Machine, query: str, database: str = "hugeplan") -> str:
+    """What the guide's PostgreSQL answers."""
+    psql = ("psql", "--no-align", "--tuples-only", "--dbname", database, "--command", query)
+    return node.run("runuser", "-u", "postgres", "--", *psql)
+
+
 def last_reports(node: Machine) -> dict[str, str | None]:
     """When each node last reported, from the database of the guide."""
-    told = node.run(
-        "runuser", "-u", "postgres", "--", "psql", "--no-align", "--tuples-only", "--dbname", "hugeplan",
-        "--command", "SELECT json_object_agg(name, last_report_at) FROM nodes",
-    )  # fmt: skip
+    told = asked(node, "SELECT json_object_agg(name, last_report_at) FROM nodes")
     found: dict[str, str | None] = json.loads(told or "{}") or {}
     return found
 
@@ -166,19 +169,27 @@ def test_bare_metal(tmp_path: Path) -> None:
                 "/var/lib/hugeplan-agent", "/var/lib/hugeplan-server", "/usr/lib/hugeplan-server", "/etc/hugeplan",
             ):  # fmt: skip
                 assert node.call("ls", "-d", left).returncode != 0, left
+            roles = "SELECT rolname FROM pg_roles WHERE rolname ~ '^hugeplan' UNION SELECT datname FROM pg_database"
+            assert set(asked(node, roles, "postgres").split()) == {"postgres", "template0", "template1"}
+
+        def token_of_the_node() -> None:
+            listed = node.run("hugeplan", "token", "list").splitlines()
+            (mine["revoke ID"],) = {f"revoke {line.split()[0]}" for line in listed if line.endswith(" planner")}
 
         def both_report(server: Machine) -> None:
             for name in ("db-1", "planner"):
                 reports_go_on(server, name)
 
+        mine: dict[str, str] = {}
         Journey(
-            "docs/install-bare-metal.md", shell,
+            "docs/install-bare-metal.md", shell, mine=mine,
             special={"hugeplan-env/bin/hugeplan demo": interrupted("/login#token=")},
             before={
                 "TLS before it": lambda: certificate(node),
                 "Many nodes": inventory,
                 "One node": token_for_this_node,
                 "A new release": another_release,
+                "Removing it": token_of_the_node,
             },
             after={
                 "Many nodes": lambda: reports_go_on(node, "db-1"),
