@@ -372,7 +372,12 @@ class Settings(BaseSettings):
 
     def browser_url(self) -> str:
         """The address that browsers use, without a slash at its end."""
-        return self.public_url or f"http://{self.host}:{self.port}"
+        return self.public_url or self.local_url()
+
+    def local_url(self) -> str:
+        """The address for programs and browsers of this machine, without a slash at its end."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - asked, not bound
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def is_cookie_secure(self) -> bool:
         """Whether the session cookie is for TLS only: as configured, else off loopback and where browsers use https."""

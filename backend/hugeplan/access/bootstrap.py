@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import text
@@ -24,13 +25,14 @@ async def _lock(session: WriteSession) -> None:
     await session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": int(AdvisoryLock.BOOTSTRAP)})
 
 
-async def create_first_admin(database: Database) -> str | None:
-    """The secret of the first admin token, made when there is no usable one; else None. Show it once."""
+async def create_first_admin(database: Database, keep: Callable[[str], None]) -> bool:
+    """Whether the first admin token was made, as there was no usable one; not where ``keep`` of its secret raises."""
     async with database.write() as session:
         await _lock(session)
         if await repository.has_admin(session, datetime.now(UTC)):
-            return None
-        return (await service.mint(session, name="first admin", role=Role.ADMIN)).token
+            return False
+        keep((await service.mint(session, name="first admin", role=Role.ADMIN)).token)
+        return True
 
 
 async def create_login_link(database: Database, token: str) -> str:

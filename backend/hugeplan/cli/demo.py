@@ -92,13 +92,6 @@ def make_private(folder: Path) -> None:
     folder.chmod(0o700)
 
 
-def browser_host(host: str) -> str:
-    """The address a browser on this machine uses for a listening address."""
-    if host in {"0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Start PostgreSQL, migrate, serve; stop PostgreSQL again however it ends."""
     started = time.monotonic()
@@ -156,7 +149,7 @@ def _serve(settings: Settings, listening: socket.socket, started: float, *, is_s
     # Before the first answer: whoever waits for /readyz finds the token files written.
     secret = asyncio.run(prepare_tokens(settings))
 
-    address = f"http://{browser_host(settings.host)}:{settings.port}"
+    address = settings.local_url()
 
     def when_ready() -> None:
         print(f"ready {address} after {time.monotonic() - started:.1f} s", flush=True)

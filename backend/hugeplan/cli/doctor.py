@@ -59,8 +59,7 @@ def check_exposure(settings: Settings) -> Iterator[Result]:
 
 def check_answer(settings: Settings) -> Iterator[Result]:
     """Whether the service answers where it is to listen."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - asked, not bound
-    address = f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+    address = settings.local_url()
     try:
         status = httpx.get(f"{address}/healthz", timeout=ANSWER_SECONDS, trust_env=False).status_code
         yield Result("ok" if status == 200 else "attention", f"{address} answers with status {status}.")

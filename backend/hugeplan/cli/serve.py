@@ -46,20 +46,22 @@ async def show_first_admin(settings: Settings, file: Path | None) -> None:
     if file is None and not sys.stdout.isatty():
         print("For a login that works once: hugeplan token login-link", flush=True)
         return
+
+    def keep(secret: str) -> None:
+        if file is None:
+            print(f"First admin token, shown only now: {secret}", flush=True)
+        else:
+            write_secret(file, secret)
+
     database = Database(create_engine(settings))
     try:
-        secret = await bootstrap.create_first_admin(database)
+        if await bootstrap.create_first_admin(database, keep) and file is not None:
+            print(f"The first admin token is in {file}; remove it when you have read it.", flush=True)
     except (SQLAlchemyError, OSError) as error:
         cause = "cannot be reached yet" if is_unavailable(error) else "is not migrated; run: hugeplan migrate"
         print(f"The database {cause}. For a token later: hugeplan token create --role admin --name NAME", flush=True)
-        return
     finally:
         await database.dispose()
-    if secret is not None and file is not None:
-        write_secret(file, secret)
-        print(f"The first admin token is in {file}; remove it when you have read it.", flush=True)
-    elif secret is not None:
-        print(f"First admin token, shown only now: {secret}", flush=True)
 
 
 def refuse_old_server(settings: Settings) -> None:
@@ -85,9 +87,8 @@ def tell_service_manager() -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
-    workers: int = arguments.workers
-    if not 1 <= workers <= MAX_WORKERS:
-        raise InputError(f"--workers: {workers} is not valid; expected 1 to {MAX_WORKERS}")
+    if not 1 <= arguments.workers <= MAX_WORKERS:
+        raise InputError(f"--workers: {arguments.workers} is not valid; expected 1 to {MAX_WORKERS}")
     settings = load_settings()
     refuse_old_server(settings)
     listening = bind(settings.host, settings.port)
@@ -98,5 +99,5 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"hugeplan answers on http://{settings.host}:{settings.port}", flush=True)
         tell_service_manager()
 
-    serve(settings, listening, when_ready, workers)
+    serve(settings, listening, when_ready, arguments.workers)
     return 0

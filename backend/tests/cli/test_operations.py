@@ -370,6 +370,22 @@ class TestServing:
             assert server.admin_token is None
             self.workers_share_a_port_and_one_that_dies_is_replaced(server, headers)
 
+    def test_a_first_token_that_could_not_be_kept_is_made_by_the_next_start(
+        self, database_url: str, tmp_path: Path
+    ) -> None:
+        """Where the disk is full, or the folder not there: no administrator is left whose token nobody has."""
+        file = tmp_path / "later/first-admin"
+        environment = {"HUGEPLAN_DATABASE_URL": database_url, "HUGEPLAN_PORT": str(free_port())}
+        done = subprocess.run(
+            [sys.executable, "-m", "hugeplan.cli", "serve", "--first-admin-file", str(file)],
+            env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (2, f"hugeplan serve: {file}: No such file or directory\n")
+        file.parent.mkdir()
+        with serving(database_url, tmp_path, "--first-admin-file", str(file)) as server:
+            headers = {"Authorization": f"Bearer {file.read_text().strip()}"}
+            assert httpx.get(f"{server.url}/api/v1/tokens", headers=headers).status_code == 200
+
     def test_started_with_workers_is_what_answers(self, database_url: str, tmp_path: Path) -> None:
         """Workers that are held before their first line: until one goes on, nobody is told that the service answers."""
         (tmp_path / "sitecustomize.py").write_text(

@@ -191,6 +191,14 @@ def test_the_address_of_a_service_called_hugeplan_is_no_port_to_listen_on(
     assert load_settings().host == "tcp://10.96.0.7"
 
 
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [("0.0.0.0", "http://127.0.0.1:8000"), ("::", "http://[::1]:8000"), ("fe80::1", "http://[fe80::1]:8000")],  # noqa: S104
+)
+def test_a_link_has_an_address_that_can_be_opened(host: str, url: str) -> None:
+    assert Settings(host=host).browser_url() == url
+
+
 @pytest.mark.parametrize("setting", ["database_url", "bootstrap_enrolment_token"])
 def test_a_secret_is_not_repeated(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"HUGEPLAN_{setting.upper()}", "hush")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def serving(database_url: str, folder: Path, *arguments: str, **environment: str
         for line in process.stdout:
             assert "hp_" not in line, "a credential in the log"
             if line.startswith("The first admin token is in"):
-                admin_token = secret.read_text().strip()
+                admin_token = Path(re.split(" is in |;", line)[1]).read_text().strip()
             if line.startswith("hugeplan answers"):
                 break
         else:
