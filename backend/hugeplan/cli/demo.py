@@ -148,7 +148,6 @@ def _serve(settings: Settings, listening: socket.socket, started: float, *, is_s
 
     # Before the first answer: whoever waits for /readyz finds the token files written.
     secret = asyncio.run(prepare_tokens(settings))
-
     address = settings.local_url()
 
     def when_ready() -> None:

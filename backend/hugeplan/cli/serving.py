@@ -90,9 +90,8 @@ def serve(settings: Settings, listening: socket.socket, when_ready: Callable[[],
 
 def _call_once_answered(listening: socket.socket, when_ready: Callable[[], None]) -> None:
     """Ask until an answer comes. The socket listens before anybody serves: a request waits in its queue."""
-    host, port = listening.getsockname()[:2]
     while True:
-        with suppress(OSError, HTTPException), closing(HTTPConnection(host, port)) as connection:
+        with suppress(OSError, HTTPException), closing(HTTPConnection(*listening.getsockname()[:2])) as connection:
             connection.request("GET", "/healthz")
             connection.getresponse()
             break

@@ -33,11 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Wait, then become the command."""
-    seconds: int = arguments.seconds
-    if not 0 <= seconds <= _MOST_SECONDS:
-        raise InputError(f"--seconds: {seconds} is not valid; expected 0 to {_MOST_SECONDS}")
+    if not 0 <= arguments.seconds <= _MOST_SECONDS:
+        raise InputError(f"--seconds: {arguments.seconds} is not valid; expected 0 to {_MOST_SECONDS}")
     settings = load_settings()
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + arguments.seconds
     said: str | None = None
     answers = 0
     address: str | None = None
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             time.sleep(_PAUSE_SECONDS if said else 0)
             continue
         if time.monotonic() >= deadline:
-            sys.stderr.write(f"hugeplan wait: after {seconds} s {reason}\n")
+            sys.stderr.write(f"hugeplan wait: after {arguments.seconds} s {reason}\n")
             return EXIT_FAILED
         if reason != said:
             sys.stderr.write(f"waiting: {reason}\n")  # what the command then prints may be a backup
