@@ -113,14 +113,14 @@ def server(files: PoolFiles) -> Iterator[Server]:  # noqa: ARG001 - skips come f
 
 
 @pytest.fixture
-def plan_file(tmp_path: Path) -> tuple[Path, Plan]:
-    """A plan of exactly the server's pages, without slack."""
+def plan_file(tmp_path: Path, server: Server) -> tuple[Path, Plan]:
+    """A plan of exactly the server's pages, without slack, told apart from other servers of this machine."""
     database = DatabaseInstance(
         name=NAME,
         engine="postgresql",
         version="18",
         page_bytes=M2,
-        settings={"shared_buffers": SHARED_BUFFERS},
+        settings={"shared_buffers": SHARED_BUFFERS, "data_directory": str(server.data)},
         numa_node=0,
     )
     request = PlanRequest(
