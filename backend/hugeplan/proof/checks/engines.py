@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from hugeplan.planner.demand import ENGINES
-from hugeplan.planner.findings import findings_by
+from hugeplan.planner.findings import findings_by, pod_limit
 from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding, InstancePlan, Plan, State
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
@@ -271,14 +271,15 @@ def _all_limits(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Findin
 def _limits(instance: InstancePlan, server: Server) -> list[Finding]:
     limits = server.get("hugetlb_limits")
     if limits is None:
-        return [
-            unknown(LIMIT, instance.name, "Whether a limit acts is not known", "The hugetlb controller was not read.")
-        ]
+        title, why = "Whether a limit acts is not known", "The hugetlb controller was not read."
+        return [unknown(LIMIT, instance.name, title, why)]
     own = [one for one in limits if one.get("page_bytes") == instance.page_bytes and one.get("limit_bytes") is not None]
     claims = tuple(_claim(instance, server, limit) for limit in own)
     cause = {State.WRONG: (because(Cause.LIMIT),)}
     return [
         replace(found, code=LIMIT, evidence=(*found.evidence, *cause.get(found.state, ())))
+        if found.code == pod_limit.CODE
+        else found
         for found in findings_by(Facts(claims=claims))
         if found.state is not State.OK
     ] or [ok(LIMIT, instance.name, "No limit is below its segment", "Usage and reservation limits hold it.")]
@@ -288,8 +289,7 @@ def _claim(instance: InstancePlan, server: Server, limit: Mapping[str, Any]) -> 
     """What the server maps, or the plan's instance where that is more, beside one of its cgroup's limits."""
     size = instance.page_bytes or 1
     mapped = [int(s.get("bytes") or 0) for s in server.get("segments") or () if s.get("page_bytes") == size]
-    need = max([*mapped, instance.demand.segment_bytes])
-    pages = max(-(-need // size), instance.demand.pages)
+    pages = max(instance.demand.pages, *(-(-need // size) for need in (*mapped, instance.demand.segment_bytes)))
     counter, cgroup = limit.get("counter"), str(limit.get("cgroup_path") or "")
     return Claim(
         subject=instance.name,
