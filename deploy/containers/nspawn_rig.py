@@ -45,12 +45,12 @@ class Tree:
 
 # With what tests of packages use beside them.
 FURNISHED = Tree(
-    "bookworm", 4,
+    "bookworm", 5,
     # debootstrap does not find what provides a virtual package: python3-cffi-backend is for cloud-init.
     "systemd,systemd-sysv,dbus,python3,ca-certificates,passwd,rpm,curl,openssh-server,sudo,python3-apt,cloud-init,"
-    "python3-cffi-backend,nginx-light",
+    "python3-cffi-backend,nginx-light,caddy",
     masked=(
-        "ssh.service", "ssh.socket", "nginx.service", "cloud-init.service", "cloud-init-local.service",
+        "ssh.service", "ssh.socket", "nginx.service", "caddy.service", "cloud-init.service", "cloud-init-local.service",
         "cloud-config.service", "cloud-final.service",
     ),
 )  # fmt: skip

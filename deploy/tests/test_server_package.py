@@ -1,4 +1,4 @@
-"""The service's deb on a Debian with systemd, behind nginx with the example it brings; and the database's roles."""
+"""The service's deb on a Debian with systemd, behind nginx and Caddy with its examples; and the database's roles."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def roles_of_the_guide() -> str:
     return found
 
 
-def test_the_service_starts_behind_nginx_upgrades_and_goes(
+def test_the_service_starts_behind_proxies_upgrades_and_goes(
     node: Machine, database: tuple[EmbeddedPostgres, int]
 ) -> None:
     postgres, port = database
@@ -82,7 +82,7 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
         for statement in roles_of_the_guide().split(";\n"):
             if statement.strip():
                 connection.execute(statement)
-    http, https, plain = free_port(), free_port(), free_port()
+    http = free_port()
     node.run("dpkg", "-i", f"/root/hugeplan-server_{OLD}_amd64.deb")
     assert node.call("systemctl", "is-active", "hugeplan-server").stdout.strip() == "inactive", "nothing is started"
     urls = {
@@ -118,7 +118,27 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
     assert "hugeplan_service may change rows and no table." in node.run("hugeplan", "migrate")
     libpq_looks_for_certificates_where_it_may(node)
 
-    # nginx with the example as it is printed, but for the three lines that name the host, and the port.
+    node.shell(
+        "openssl req -x509 -newkey ed25519 -nodes -days 2 -subj /CN=hugeplan.example"
+        " -addext subjectAltName=DNS:hugeplan.example -keyout /root/tls.key -out /root/tls.pem 2>/dev/null"
+    )
+    agents = node.run("hugeplan", "token", "create", "--role", "agent", "--name", "sender")
+    nginx_passes_it_on(node, http, token, agents)
+    caddy_passes_it_on(node, http, token, agents)
+
+    before = node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-server")
+    node.run("dpkg", "--force-confold", "-i", f"/root/hugeplan-server_{NEW}_amd64.deb")
+    assert node.call(*health).returncode == 0, "the upgraded service"
+    assert node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-server") not in {"0", before}
+    assert node.run("find", "/usr/lib/hugeplan-server", "-name", "*.pyc") == ""
+    node.run("dpkg", "--purge", "hugeplan-server")
+    for left in ("/var/lib/hugeplan-server", SECRETS, "/usr/lib/hugeplan-server"):
+        assert node.call("ls", "-d", left).returncode != 0, left
+
+
+def nginx_passes_it_on(node: Machine, http: int, *tokens: str) -> None:
+    """With the example as it is printed, but for the lines that name the host, and the ports."""
+    https, plain = free_port(), free_port()
     example = node.run("cat", "/usr/share/doc/hugeplan-server/nginx.conf")
     # Debian 12's nginx is from before 1.25.1, for which the example says what to write.
     assert "http2 on;" in example
@@ -131,33 +151,52 @@ def test_the_service_starts_behind_nginx_upgrades_and_goes(
         .replace("127.0.0.1:8000", f"127.0.0.1:{http}")
     )
     (node.root / "etc/nginx/conf.d/hugeplan.conf").write_text(mine)
-    node.shell(
-        "rm -f /etc/nginx/sites-enabled/default; openssl req -x509 -newkey ed25519 -nodes -days 2"
-        " -subj /CN=hugeplan.example -addext subjectAltName=DNS:hugeplan.example -keyout /root/tls.key"
-        " -out /root/tls.pem 2>/dev/null"
-    )
+    node.shell("rm -f /etc/nginx/sites-enabled/default")
     node.run("nginx", "-t")
     node.run("systemd-run", "--property=Type=forking", "/usr/sbin/nginx")
-    curl = ["curl", "--silent", "--cacert", "/root/tls.pem", "--resolve", f"hugeplan.example:{https}:127.0.0.1"]
-    base = f"https://hugeplan.example:{https}"
-    bearer = ["--header", f"Authorization: Bearer {token}"]
-    node.until(lambda: node.call(*curl, "--fail", f"{base}/healthz").returncode == 0, "nginx")
-    assert '"role":"admin"' in node.run(*curl, *bearer, f"{base}/api/v1/session").replace(" ", "")
-    assert node.run(*curl, "--output", "/dev/null", "--write-out", "%{http_code}", f"{base}/metrics") == "404"
-    assert "<html" in node.run(*curl, f"{base}/")
-    redirected = ("--header", "Host: hugeplan.example", "--output", "/dev/null", "--write-out", "%{redirect_url}")
-    assert node.run("curl", "-s", *redirected, f"http://127.0.0.1:{plain}/nodes?x=1") == (
-        "https://hugeplan.example/nodes?x=1"
-    )
+    it_is_passed_on(node, https, plain, *tokens)
 
-    before = node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-server")
-    node.run("dpkg", "--force-confold", "-i", f"/root/hugeplan-server_{NEW}_amd64.deb")
-    assert node.call(*health).returncode == 0, "the upgraded service"
-    assert node.run("systemctl", "show", "--property=MainPID", "--value", "hugeplan-server") not in {"0", before}
-    assert node.run("find", "/usr/lib/hugeplan-server", "-name", "*.pyc") == ""
-    node.run("dpkg", "--purge", "hugeplan-server")
-    for left in ("/var/lib/hugeplan-server", SECRETS, "/usr/lib/hugeplan-server"):
-        assert node.call("ls", "-d", left).returncode != 0, left
+
+def caddy_passes_it_on(node: Machine, http: int, *tokens: str) -> None:
+    """With the example as it is printed, but for the ports, and a certificate that no authority has to be asked for."""
+    https, plain = free_port(), free_port()
+    example = node.run("cat", "/usr/share/doc/hugeplan-server/Caddyfile")
+    site = "\nhugeplan.example {\n"
+    assert site in example
+    mine = example.replace(site, f"{site}\tbind 127.0.0.1\n\ttls /root/tls.pem /root/tls.key\n")
+    mine = mine.replace("127.0.0.1:8000", f"127.0.0.1:{http}")
+    options = f"{{\n\tadmin off\n\thttp_port {plain}\n\thttps_port {https}\n}}\n"
+    (node.root / "etc/caddy/Caddyfile").write_text(f"{options}{mine}\n")
+    given = ("--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile")
+    node.run("caddy", "validate", *given)
+    node.run("systemd-run", "--setenv=HOME=/root", "/usr/bin/caddy", "run", *given)
+    it_is_passed_on(node, https, plain, *tokens)
+
+
+def it_is_passed_on(node: Machine, https: int, plain: int, admins: str, agents: str) -> None:
+    """The API, the interface, events at once and bodies up to the limit; and never the metrics."""
+    curl = ["curl", "--silent", "--cacert", "/root/tls.pem", "--resolve", f"hugeplan.example:{https}:127.0.0.1"]
+    status = ["--output", "/dev/null", "--write-out", "%{http_code}"]
+    base = f"https://hugeplan.example:{https}"
+    bearer, sender = (["--header", f"Authorization: Bearer {token}"] for token in (admins, agents))
+    sender += ["--header", "Content-Type: application/json"]
+    node.until(lambda: node.call(*curl, "--fail", f"{base}/healthz").returncode == 0, "the proxy")
+    assert '"role":"admin"' in node.run(*curl, *bearer, f"{base}/api/v1/session").replace(" ", "")
+    assert node.run(*curl, *status, f"{base}/metrics") == "404"
+    assert "<html" in node.run(*curl, f"{base}/")
+    # The stream stays open; what it says first comes through before it ends.
+    assert node.call(*curl, *bearer, "--max-time", "5", f"{base}/api/v1/events").stdout
+    node.shell("head -c 7M /dev/zero > /root/body; head -c 9M /dev/zero > /root/larger")
+    sent = [
+        node.run(*curl, *sender, *status, "--data-binary", f"@/root/{name}", f"{base}/api/v1/reports")
+        for name in ("body", "larger")
+    ]
+    # A body below the limit is the service's to judge.
+    assert sent in (["400", "413"], ["422", "413"])
+    plainly = ["--header", "Host: hugeplan.example", "--output", "/dev/null", "--write-out", "%{redirect_url}"]
+    assert (
+        node.run("curl", "-s", *plainly, f"http://127.0.0.1:{plain}/nodes?x=1") == "https://hugeplan.example/nodes?x=1"
+    )
 
 
 def who_may_not_and_what_is_wrong_is_said(node: Machine, port: int) -> None:
