@@ -22,7 +22,7 @@ from hugeplan.access.schemas import (
     Role,
     TokenCreated,
 )
-from hugeplan.access.service import Actor, hash_secret, mint
+from hugeplan.access.service import Actor, hash_secret, latest_end, mint
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import EnrolmentRequestRow, Machine
@@ -72,6 +72,8 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
     A clone, whose hardware differs from every machine known under the id, is another machine.
     """
     now = datetime.now(UTC)
+    if actor.role is Role.ADMIN and latest_end(actor, now) is not None:
+        raise ForbiddenError("An agent's token has no end: log in again, or enrol with a token that has none either.")
     await lock_one(session, LockOfOne.MACHINE, body.machine_id)
     was_known = await repository.is_machine_known(session, body.machine_id)
     hints = _hints_of(body, now)
@@ -87,11 +89,7 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
         await repository.revoke_agents_of(session, machine.node_machine_id, now)
         await asking.forget(session, machine.node_machine_id)
     made = await mint(
-        session,
-        name=body.node_name,
-        role=Role.AGENT,
-        machine_id=machine.node_machine_id,
-        claim_sha256=_claim_of(body),
+        session, name=body.node_name, role=Role.AGENT, machine_id=machine.node_machine_id, claim_sha256=_claim_of(body)
     )
     return Enrolled(made, how)
 
@@ -230,8 +228,9 @@ async def decide(session: WriteSession, name: str, request_id: UUID, decision: E
 
 
 async def approve_machine(session: WriteSession, actor: Actor, body: EnrolmentApprovalCreate) -> EnrolmentApproval:
-    """An administrator's approval of one enrolment of a known machine, before it asks."""
+    """An administrator's approval of one enrolment of a known machine. It ends with the credential that gives it."""
     now = datetime.now(UTC)
-    expires_at = now + timedelta(seconds=body.expires_in_seconds)
+    ends_at = now + timedelta(seconds=body.expires_in_seconds)
+    expires_at = min(ends_at, latest_end(actor, now) or ends_at)
     await repository.approve_enrolment(session, body.machine_id, actor.name, now, expires_at)
     return EnrolmentApproval(machine_id=body.machine_id, approved_by=actor.name, expires_at=expires_at)

@@ -191,12 +191,7 @@ async def create_token(session: WriteSession, body: TokenCreate, actor: Actor) -
     expires_in = None if body.expires_in_seconds is None else timedelta(seconds=body.expires_in_seconds)
     _refuse_longer(actor, None if expires_in is None else datetime.now(UTC) + expires_in)
     return await mint(
-        session,
-        name=body.name,
-        role=body.role,
-        machine_id=body.machine_id,
-        expires_in=expires_in,
-        limits=body.limits,
+        session, name=body.name, role=body.role, machine_id=body.machine_id, expires_in=expires_in, limits=body.limits
     )
 
 

@@ -30,9 +30,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 #: Addresses that clouds answer their machines' credentials on, beside link-local 169.254.169.254.
-_METADATA: Final = frozenset(
-    map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"))
-)
+_METADATA: Final = frozenset(map(ipaddress.ip_address, (
+    "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "100.100.100.200", "168.63.129.16", "192.0.0.192",
+)))  # fmt: skip
 _NAT64: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
 
 

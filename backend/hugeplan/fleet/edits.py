@@ -41,11 +41,13 @@ async def delete_node(session: WriteSession, node_id: UUID, *, by: str) -> None:
     await write_events(session, [Event(at=datetime.now(UTC), kind="node_deleted", node_name=node.name, text=text)])
 
 
-async def require_approved(session: WriteSession, body: PlanInForceWrite, *, second_person: bool) -> None:
-    """ConflictError for a kept plan that nobody approved, and for pools where a second person is to approve."""
+async def require_approved(
+    session: WriteSession, node_id: UUID, body: PlanInForceWrite, *, second_person: bool
+) -> None:
+    """ConflictError for a kept plan not approved for this node, and for pools where a second person is to approve."""
     plan_id = body.plan_id
-    if second_person if plan_id is None else await edits_repository.is_approved(session, plan_id) is False:
-        raise ConflictError("Nobody approved this plan: propose it and have it approved, then put it in force.")
+    if second_person if plan_id is None else await edits_repository.is_approved(session, plan_id, node_id) is False:
+        raise ConflictError("Nobody approved this plan for this node: propose it and have it approved first.")
 
 
 async def set_plan_in_force(

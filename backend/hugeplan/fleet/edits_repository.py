@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, exists, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from hugeplan.db.models import NodeFindingRow, NodeStateRow, PlanInForceRow, PlanRow
@@ -44,10 +44,14 @@ async def get_plan_pools(session: ReadSession, plan_id: UUID) -> list[dict[str, 
     return pools
 
 
-async def is_approved(session: ReadSession, plan_id: UUID) -> bool | None:
-    """Whether a kept plan was approved, or is in force already; None where there is no such plan."""
-    row = (await session.execute(select(PlanRow.state, PlanRow.approved_at).where(PlanRow.id == plan_id))).one_or_none()
-    return None if row is None else row[0] == "in_force" or row[1] is not None
+async def is_approved(session: ReadSession, plan_id: UUID, node_id: UUID) -> bool | None:
+    """Whether a kept plan is approved for a node, or in force on it already; None where there is no such plan."""
+    is_there = exists().where(PlanInForceRow.node_id == node_id, PlanInForceRow.plan_id == plan_id)
+    statement = select(PlanRow.state, PlanRow.approved_at, PlanRow.node_id, is_there).where(PlanRow.id == plan_id)
+    row = (await session.execute(statement)).one_or_none()
+    if row is None or row[3]:
+        return None if row is None else True
+    return row[1] is not None and row[0] in {"approved", "in_force"} and row[2] in {None, node_id}
 
 
 async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict[str, Any]]) -> None:
@@ -57,14 +61,8 @@ async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict
     await session.execute(delete(NodeFindingRow).where(NodeFindingRow.node_id == node_id))
     if rows:
         narrow = [
-            {
-                "node_id": node_id,
-                "code": row["code"],
-                "subject": row["subject"],
-                "state": row["state"],
-                "title": row["title"],
-                "since": datetime.fromisoformat(row["since"]),
-            }
+            {name: row[name] for name in ("code", "subject", "state", "title")}
+            | {"node_id": node_id, "since": datetime.fromisoformat(row["since"])}
             for row in rows
         ]
         await session.execute(insert(NodeFindingRow), narrow)

@@ -154,7 +154,7 @@ async def node_plan_in_force_replace(
     actor: Planner, session: Writes, node_id: UUID, body: PlanInForceWrite, settings: CurrentSettings
 ) -> NodeDetail:
     """Say which pools the node is meant to have. Each report is compared with them from now on."""
-    await edits.require_approved(session, body, second_person=settings.approval_by_second_person)
+    await edits.require_approved(session, node_id, body, second_person=settings.approval_by_second_person)
     await edits.set_plan_in_force(session, node_id, body, by=actor.name)
     return await service.get_node(session, node_id)
 

@@ -458,7 +458,7 @@ async def put_in_force_if_verified(session: WriteSession, plan_id: UUID, *, by: 
     found = await verify_plan(session, plan_id)
     if found.outcome == "in_force":
         body = PlanInForceWrite(plan_id=plan_id)
-        await edits.require_approved(session, body, second_person=False)
+        await edits.require_approved(session, found.node_id, body, second_person=False)
         await edits.set_plan_in_force(session, found.node_id, body, by=by, source="verify")
         await _keep_outcome(session, found)
     return found

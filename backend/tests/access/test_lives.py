@@ -69,6 +69,20 @@ async def test_an_old_session_makes_no_endless_token(service: Service, admin: ht
     assert short.status_code == 201
 
 
+async def test_nor_does_an_old_session_or_a_short_token_enrol(service: Service) -> None:
+    """An agent's token has no end. An approval ends with the credential that gave it."""
+    body = {"machine_id": "a" * 32, "node_name": "n"}
+    client = await browser(service, await service.token(Role.ADMIN))
+    assert ends(await client.post("/api/v1/enrolments", json=body)) is None  # just logged in
+    await age_sessions(service, 16)
+    for one in (client, await service.client_as_for(Role.ADMIN, timedelta(minutes=2))):
+        problem = assert_problem(await one.post("/api/v1/enrolments", json=body), 403, "forbidden")
+        assert "log in again" in problem["detail"]
+        last = (await one.get("/api/v1/session")).json()["expires_at"]
+        month = {"machine_id": "a" * 32, "expires_in_seconds": 30 * 86400}
+        assert ends(await one.post("/api/v1/enrolments/approvals", json=month)) == datetime.fromisoformat(last)
+
+
 @pytest.mark.parametrize("way", WAYS)
 async def test_nor_through_login_links_of_itself(service: Service, admin: httpx.AsyncClient, way: str) -> None:
     """A link opens a session that is neither fresher nor longer than the one that made it."""

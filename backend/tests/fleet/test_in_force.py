@@ -13,6 +13,7 @@ from conftest import REPOSITORY
 from sqlalchemy import text
 from support.service import Service, assert_problem
 
+from hugeplan.access.schemas import Role
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios.schemas import PlanVerification
 
@@ -199,3 +200,34 @@ async def test_pools_by_hand_are_said_to_be_by_hand_and_need_no_second_person_on
         state.settings = before
     assert (await planner.put(url, json={"pools": pools})).status_code == 200
     assert (await in_force(planner, node_id))["source"] == "hand"
+
+
+async def test_an_approval_is_for_its_node_and_as_long_as_it_holds(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    """Approved for one node is approved for no other, and what a newer approval replaced is approved no more."""
+    node_id, plan_id = await node_with_plan(agent, planner)
+    await approve(admin, plan_id)
+    other = await service.client_as(Role.AGENT)
+    other_id = (await other.post("/api/v1/reports", json=example(machine_id="e" * 32))).json()["node_id"]
+    refused = await planner.put(f"/api/v1/nodes/{other_id}/plan-in-force", json={"plan_id": plan_id})
+    assert_problem(refused, 409, "conflict")
+    assert "for this node" in refused.json()["detail"]
+    _, newer = await node_with_plan(agent, planner)
+    await approve(admin, newer)
+    url = f"/api/v1/nodes/{node_id}/plan-in-force"
+    assert_problem(await planner.put(url, json={"plan_id": plan_id}), 409, "conflict")
+    assert (await planner.put(url, json={"plan_id": newer})).status_code == 200
+    assert (await in_force(planner, node_id))["plan_id"] == newer
+
+
+async def test_what_a_label_put_in_force_on_one_node_is_not_approved_for_another(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """An agent says what stands on its node, and nobody has said yes to it."""
+    node_id, plan_id = await node_with_plan(agent, planner)
+    other = await service.client_as(Role.AGENT)
+    sent = await other.post("/api/v1/reports", json=example(machine_id="e" * 32, labels={LABEL: plan_id}))
+    assert (await in_force(planner, sent.json()["node_id"]))["plan_id"] == plan_id
+    url = f"/api/v1/nodes/{node_id}/plan-in-force"
+    assert_problem(await planner.put(url, json={"plan_id": plan_id}), 409, "conflict")
