@@ -14,6 +14,7 @@ import fcntl
 import os
 import shutil
 import signal
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -36,8 +37,10 @@ _POLL_SECONDS: Final = 0.05
 def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda _: None) -> Iterator[Path]:
     """A new folder below ``parent``, guarded; its programs are ended and it is gone when the block ends.
 
-    What killed trials left below ``parent`` is removed first. OSError where the folder cannot be made.
+    What killed trials left below ``parent`` is removed first. OSError where it cannot be made or is not ours alone.
     """
+    if parent.exists():
+        _require_own(parent)
     remove_leftovers(parent, say)
     # The server's user, who is not root, reads what is made here, whatever the caller's umask is.
     umask = os.umask(0o022)
@@ -68,7 +71,23 @@ def _new_folder(parent: Path) -> Path:
     while True:
         parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
+            _require_own(parent)
             return Path(tempfile.mkdtemp(prefix="trial-", dir=parent))
+
+
+def _require_own(parent: Path) -> None:
+    """PermissionError where another user made ``parent``, or can put something else in its place or into it.
+
+    What root makes there it also gives to the server's user and to everybody to read.
+    """
+    me = os.geteuid()
+    for folder in (parent.absolute(), *parent.resolve().parents):
+        at, is_above = folder.lstat(), folder != parent.absolute()
+        shared = at.st_mode & (stat.S_IWOTH if at.st_gid == os.getegid() else stat.S_IWOTH | stat.S_IWGRP)
+        is_open = shared and not (is_above and at.st_mode & stat.S_ISVTX)
+        if is_open or not stat.S_ISDIR(at.st_mode) or at.st_uid not in ({0, me} if is_above else {me}):
+            what = f"{folder} (owner {at.st_uid}, mode {stat.filemode(at.st_mode)})"
+            raise PermissionError(f"{what} can be changed by another user. Name a folder of your own with --work-dir.")
 
 
 def remove_leftovers(parent: Path, say: Callable[[str], None] = lambda _: None) -> None:

@@ -187,6 +187,28 @@ def test_the_next_trial_removes_what_a_killed_guard_left(tmp_path: Path) -> None
     assert is_clean(work)
 
 
+@pytest.mark.parametrize("how", ["made", "open", "link", "open above"])
+def test_no_trial_works_where_another_user_may_change_its_folder(tmp_path: Path, how: str) -> None:
+    """A default folder that somebody else made: root gave what its links named to the server's user."""
+    above = tmp_path / "above"
+    above.mkdir()
+    work = above / "work"
+    if how == "link":
+        (tmp_path / "target").mkdir()
+        work.symlink_to(tmp_path / "target")
+    else:
+        work.mkdir()
+    if how == "made":
+        if os.geteuid() != 0:
+            pytest.skip("giving a folder to another user needs root")
+        os.chown(work, 65534, 65534)
+    elif how.startswith("open"):
+        (above if how == "open above" else work).chmod(0o777)
+    with pytest.raises(PermissionError, match="can be changed by another user"), workplace(work):
+        raise AssertionError("the trial began")
+    assert not list(work.iterdir())
+
+
 def test_a_folder_at_work_is_not_touched(tmp_path: Path) -> None:
     with workplace(tmp_path / "work") as one, workplace(tmp_path / "work") as other:
         assert one.exists()
