@@ -46,6 +46,7 @@ def _is_of_libpq(url: str) -> bool:
     return all("@" not in host[1:] for host in hosts) and all(not port or port.isdecimal() for port in ports)
 
 
+Count = Annotated[int, Field(ge=1, le=10**6)]
 Days = Annotated[int, Field(ge=1, le=3660)]
 
 
@@ -83,8 +84,7 @@ class Settings(BaseSettings):
         ),
     ] = None
     migrations_dir: Annotated[
-        Path | None,
-        Field(description="Folder of the Alembic migrations; by default the wheel's or the checkout's."),
+        Path | None, Field(description="Folder of the Alembic migrations; by default the wheel's or the checkout's.")
     ] = None
 
     max_body_bytes: Annotated[
@@ -94,8 +94,7 @@ class Settings(BaseSettings):
         float, Field(ge=0.1, le=600, description="How long a request body may take, before what its size buys it.")
     ] = 10.0
     min_body_bytes_per_second: Annotated[
-        int,
-        Field(ge=1, le=10**9, description="Slowest rate of a body: so many bytes buy one second more."),
+        int, Field(ge=1, le=10**9, description="Slowest rate of a body: so many bytes buy one second more.")
     ] = 16 * 1024
     header_timeout_seconds: Annotated[
         float, Field(ge=0.1, le=600, description="How long a connection may take to send the head of a request.")
@@ -109,8 +108,7 @@ class Settings(BaseSettings):
         ),
     ] = 20.0
     connections_per_address: Annotated[
-        int,
-        Field(ge=1, le=10**6, description="Open connections from one address on one process; a proxy has one address."),
+        Count, Field(description="Open connections from one address on one process; a proxy has one address.")
     ] = 512
     max_json_depth: Annotated[int, Field(ge=4, le=200, description="Deepest nesting of a JSON body.")] = 32
     max_json_items: Annotated[
@@ -142,7 +140,7 @@ class Settings(BaseSettings):
         Field(description="The header that those proxies write: `x-forwarded-for`, or `forwarded` (RFC 7239)."),
     ] = "x-forwarded-for"
     requests_per_minute: Annotated[
-        int, Field(ge=1, le=10**6, description="Requests per minute that one credential may make on one process.")
+        Count, Field(description="Requests per minute that one credential may make on one process.")
     ] = 1200
     report_bytes_per_day: Annotated[
         int,
@@ -154,21 +152,14 @@ class Settings(BaseSettings):
         ),
     ] = 256 * 1024**2
     changes_per_minute: Annotated[
-        int,
+        Count,
         Field(
-            ge=1,
-            le=10**6,
             description="Changes per minute, each with its line in the audit log, that one credential may make on one"
             " process. Reports and enrolments are not counted.",
         ),
     ] = 120
     max_scenarios: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=10**7,
-            description="Scenarios that are kept in all; another is answered 409.",
-        ),
+        int, Field(ge=1, le=10**7, description="Scenarios that are kept in all; another is answered 409.")
     ] = 50_000
     max_open_plans: Annotated[
         int,
@@ -197,8 +188,14 @@ class Settings(BaseSettings):
             " past it the oldest goes.",
         ),
     ] = 8_000_000_000
+    fleet_plan_cpu_seconds: Annotated[
+        float, Field(gt=0, le=10**6, description="Processor time of one fleet plan; one that takes more ends, failed.")
+    ] = 300.0
+    fleet_plan_memory_bytes: Annotated[
+        int, Field(ge=16 * 1024**2, le=10**12, description="Memory above 100 MB of each process of a fleet plan.")
+    ] = 512 * 1024**2
     max_trials_per_node: Annotated[
-        int, Field(ge=1, le=10**6, description="Trials that are kept of one node; another is answered 409.")
+        Count, Field(description="Trials that are kept of one node; another is answered 409.")
     ] = 500
     logins_per_minute: Annotated[
         int,
@@ -210,12 +207,8 @@ class Settings(BaseSettings):
         ),
     ] = 20
     refusals_per_minute: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=10**6,
-            description="Errors per minute that one address without a valid credential gets at once on one process.",
-        ),
+        Count,
+        Field(description="Errors per minute that one address without a valid credential gets at once on one process."),
     ] = 300
     refusal_delay_seconds: Annotated[
         float, Field(ge=0, le=60, description="How long an error waits past them, give or take a half.")
@@ -236,8 +229,7 @@ class Settings(BaseSettings):
         ),
     ] = None
     oidc_issuer: Annotated[
-        str | None,
-        Field(pattern=r"^https?://", description="Issuer of an OpenID provider whose people may log in."),
+        str | None, Field(pattern=r"^https?://", description="Issuer of an OpenID provider whose people may log in.")
     ] = None
     oidc_client_id: Annotated[str | None, Field(description="Client id of this service at the provider.")] = None
     oidc_client_secret: Annotated[

@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from hugeplan.db.base import newest_first
 from hugeplan.db.models import BrowserSession, EnrolmentApproval, LoginLink, Machine, OidcLogin, Token
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -97,11 +98,9 @@ async def list_tokens(
     session: ReadSession, *, include_revoked: bool, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[Token]:
     """Tokens, newest first, after a sort key."""
-    statement = select(Token).order_by(Token.created_at.desc(), Token.id.desc()).limit(limit)
+    statement = newest_first(select(Token), Token.created_at, Token.id, after=after, limit=limit)
     if not include_revoked:
         statement = statement.where(Token.revoked_at.is_(None))
-    if after is not None:
-        statement = statement.where(tuple_(Token.created_at, Token.id) < after)
     return (await session.scalars(statement)).all()
 
 
@@ -162,13 +161,10 @@ async def list_sessions(
         select(BrowserSession, Token)
         .join(Token, Token.id == BrowserSession.token_id)
         .where(BrowserSession.expires_at > now)
-        .order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())
-        .limit(limit)
     )
     if own is not None:
         statement = statement.where(BrowserSession.token_id == own)
-    if after is not None:
-        statement = statement.where(tuple_(BrowserSession.created_at, BrowserSession.id) < after)
+    statement = newest_first(statement, BrowserSession.created_at, BrowserSession.id, after=after, limit=limit)
     return [(row[0], row[1]) for row in await session.execute(statement)]
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import defer
 
+from hugeplan.db.base import newest_first
 from hugeplan.db.models import NodeRow, RunRow
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -29,11 +30,8 @@ async def list_runs(
         .join(NodeRow, NodeRow.id == RunRow.node_id)
         .options(defer(RunRow.document, raiseload=True))
         .where(*where)
-        .order_by(RunRow.ordered_at.desc(), RunRow.id.desc())
-        .limit(limit)
     )
-    if after is not None:
-        statement = statement.where(tuple_(RunRow.ordered_at, RunRow.id) < after)
+    statement = newest_first(statement, RunRow.ordered_at, RunRow.id, after=after, limit=limit)
     return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
 
 

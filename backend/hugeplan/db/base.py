@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from sqlalchemy import JSON, BigInteger, DateTime, MetaData, Text, Uuid
+from sqlalchemy import JSON, BigInteger, DateTime, MetaData, Select, Text, Uuid, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import DeclarativeBase, mapped_column
+from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute, mapped_column
 
 NAMING_CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -49,3 +49,14 @@ class Base(DeclarativeBase):
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
     type_annotation_map = type_annotations
+
+
+def newest_first(
+    statement: Select[*tuple[Any, ...]],
+    *key: InstrumentedAttribute[Any],
+    limit: int,
+    after: tuple[datetime, UUID] | None = None,
+) -> Select[*tuple[Any, ...]]:
+    """The rows of a page by a key of time and id, newest first: the first ones, or those after a key."""
+    statement = statement.order_by(*(column.desc() for column in key)).limit(limit)
+    return statement if after is None else statement.where(tuple_(*key) < after)

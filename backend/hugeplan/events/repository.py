@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, false, func, select, tuple_
+from sqlalchemy import delete, false, func, select
 
+from hugeplan.db.base import newest_first
 from hugeplan.db.models import EventRow, NodeRow, WebhookDeliveryRow, WebhookRow
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -66,9 +67,8 @@ async def list_webhooks(
     session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[WebhookRow]:
     """Receivers, newest first."""
-    statement = select(WebhookRow).order_by(WebhookRow.created_at.desc(), WebhookRow.id.desc()).limit(limit)
-    if after is not None:
-        statement = statement.where(tuple_(WebhookRow.created_at, WebhookRow.id) < after)
+    key = WebhookRow.created_at, WebhookRow.id
+    statement = newest_first(select(WebhookRow), *key, after=after, limit=limit)
     return (await session.scalars(statement)).all()
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from hugeplan.documents.report import GlobalPool, Inventory, NumaPool, Sample
 from hugeplan.hardware import catalogue
 from hugeplan.planner.model import HardwareFacts, NodeFacts, NumaNode, Pool, Source
 from hugeplan.planner.pages import split_exactly
+
+_MOST_KEPT: Final = 256
 
 
 class IncompleteReportError(Exception):
@@ -102,6 +104,8 @@ class SharedHardware:
         # ``measured`` is kept beside its id, so that no other object gets that id.
         found = self._known.get(key)
         if found is None:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
             found = self._known[key] = (measured, hardware_facts(inventory, measured))
         return found[1]
 

@@ -5,18 +5,19 @@ processes work on the lines of one job.
 from __future__ import annotations
 
 import logging
+import zlib
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from hugeplan.fleet.facts import IncompleteReportError, SharedHardware
-from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.fleet import NodePlan, SharedPlans
+from hugeplan.planner.fleet import KEPT_ANSWERS, NodePlan, SharedPlans
 from hugeplan.planner.model import Plan, State, subject_words
 from hugeplan.planner.verdict import Answer, locked_change_bytes, speaks_against, verdict
 from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
@@ -73,22 +74,21 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """The plan that stands for a group so far: that of its node with the least memory, by name among equals."""
+    """The plan, compressed JSON, that stands for a group so far: of its node with the least memory, then by name."""
 
     order: tuple[int, str]
     machine_type: str | None
     headline: str
     pools: list[dict[str, int]]
-    plan: dict[str, Any]
+    plan: bytes
     figures: GroupFigures
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Rows of some nodes with the group of each, and a plan for each of these groups."""
+    """Rows of some nodes, with the group of each in place of its number, and a plan for each of these groups."""
 
     rows: list[dict[str, Any]]
-    groups: list[Hashable]
     plans: dict[Hashable, GroupPlan]
 
 
@@ -101,30 +101,31 @@ class LinePlanner:
         self._scenario = scenario
         self._hardware = SharedHardware()
         self._plans = SharedPlans()
-        self._measured: dict[str, MeasuredState] = {}
+        self._read_measured = lru_cache(KEPT_ANSWERS)(read_measured)
 
     def lines(self, nodes: Sequence[StoredNode]) -> Lines:
         """The lines of some nodes. A node that cannot be planned has a line that says why."""
-        found = Lines([], [], {})
+        found = Lines([], {})
         for node in nodes:
             try:
-                row, group = self._add(node, found.plans)
+                row = self._add(node, found.plans)
             except (IncompleteReportError, PlannerError) as error:
-                row, group = _odd_row(node, str(error)), None
+                row = _odd_row(node, str(error))
+            except MemoryError:  # the job's limit, whichever node is at hand
+                raise
             except Exception:  # whatever is odd about one node, the others get their plans
                 _logger.exception("a node of a fleet plan could not be planned", extra={"node": node.name})
-                row, group = _odd_row(node, "Internal error: the service's log says more."), None
+                row = _odd_row(node, "Internal error: the service's log says more.")
             found.rows.append(row)
-            found.groups.append(group)
         return found
 
-    def _add(self, node: StoredNode, plans: dict[Hashable, GroupPlan]) -> tuple[dict[str, Any], Hashable]:
+    def _add(self, node: StoredNode, plans: dict[Hashable, GroupPlan]) -> dict[str, Any]:
         """The line and the group of a node, whose plan stands for the group where it has the least memory so far."""
         facts, sample = as_observed(node, measured=self._read_measured, hardware=self._hardware)
         scenario = scenario_as_it_runs(facts, sample) if self._scenario is None else self._scenario
         answer = self._plans.plan_node(to_request(scenario, facts, sample=sample))
         if answer.plan is None:
-            return _odd_row(node, answer.why_not or ""), None
+            return _odd_row(node, answer.why_not or "")
         order = (node.mem_total_bytes, node.name)
         row = _planned_row(node, answer, answer.plan)
         figures = _figures(row, answer.plan)
@@ -133,18 +134,12 @@ class LinePlanner:
         measured = tuple(gain.measured_here.trial_id for gain in answer.plan.gains if gain.measured_here)
         group = (node.machine_type, today, answer.group, measured)
         before = plans.get(group)
+        figures = figures if before is None else before.figures + figures
         if before is None or order < before.order:
-            made = _group_plan(order, node, answer.plan, answer.pools, figures)
-            plans[group] = made if before is None else replace(made, figures=before.figures + figures)
+            plans[group] = _group_plan(order, node, answer.plan, answer.pools, figures)
         else:
-            plans[group] = replace(before, figures=before.figures + figures)
-        return row, group
-
-    def _read_measured(self, text: str) -> MeasuredState:
-        found = self._measured.get(text)
-        if found is None:
-            found = self._measured[text] = read_measured(text)
-        return found
+            plans[group] = replace(before, figures=figures)
+        return row | {"group_number": group}
 
 
 def _row(node: StoredNode) -> dict[str, Any]:
@@ -243,7 +238,7 @@ def _group_plan(
         machine_type=node.machine_type,
         headline=plan.headline,
         pools=[{"numa_node": numa, "page_bytes": page_bytes, "pages": pages} for numa, page_bytes, pages in pools],
-        plan=msgspec.json.decode(msgspec.json.encode(plan)),
+        plan=zlib.compress(msgspec.json.encode(plan), 1),
         figures=figures,
     )
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, insert, literal, select, true, tuple_, update
+import msgspec
+from sqlalchemy import ColumnElement, delete, func, insert, literal, select, true, update
 from sqlalchemy.orm import defer
 
+from hugeplan.db.base import newest_first
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -17,6 +20,8 @@ ENDED: Final = ("done", "failed", "cancelled")
 GONE_AT_ONCE: Final = 10
 """Fleet plans that one statement deletes: each has a line per node."""
 _NO_SCENARIO: Final = defer(FleetPlanRow.scenario, raiseload=True)
+_GROUPS_AT_ONCE, _NODES_AT_ONCE = 10, 1000
+"""Of a result, that one statement writes: a plan may have a megabyte and more."""
 _ROW_BYTES: Final = 200
 """Of a row, beside its large columns."""
 
@@ -78,11 +83,8 @@ async def make_room(session: WriteSession, author_id: UUID | None, *, most: int,
 
 async def list_jobs(session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int) -> Sequence[FleetPlanRow]:
     """Jobs, newest first, without their scenarios."""
-    statement = select(FleetPlanRow).options(_NO_SCENARIO)
-    statement = statement.order_by(FleetPlanRow.created_at.desc(), FleetPlanRow.id.desc()).limit(limit)
-    if after is not None:
-        statement = statement.where(tuple_(FleetPlanRow.created_at, FleetPlanRow.id) < after)
-    return (await session.scalars(statement)).all()
+    key, statement = (FleetPlanRow.created_at, FleetPlanRow.id), select(FleetPlanRow).options(_NO_SCENARIO)
+    return (await session.scalars(newest_first(statement, *key, after=after, limit=limit))).all()
 
 
 async def request_cancel(session: WriteSession, job_id: UUID, now: datetime) -> None:
@@ -133,11 +135,14 @@ async def add_results(
     groups: Sequence[Mapping[str, Any]],
     nodes: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Store the groups of a job, and the lines of its nodes in their order."""
-    if groups:
-        await session.execute(insert(FleetPlanGroupRow), [{"fleet_plan_id": job_id, **group} for group in groups])
-    rows = [{"fleet_plan_id": job_id, "position": position, **node} for position, node in enumerate(nodes)]
-    if rows:
+    """Store the groups of a job, the plan of each as compressed JSON, and the lines of its nodes in their order."""
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        part = groups[start : start + _GROUPS_AT_ONCE]
+        plans = [{**group, "plan": msgspec.json.decode(zlib.decompress(group["plan"]))} for group in part]
+        await session.execute(insert(FleetPlanGroupRow), [{"fleet_plan_id": job_id, **plan} for plan in plans])
+    for start in range(0, len(nodes), _NODES_AT_ONCE):
+        numbered = enumerate(nodes[start : start + _NODES_AT_ONCE], start)
+        rows = [{"fleet_plan_id": job_id, "position": position, **node} for position, node in numbered]
         await session.execute(insert(FleetPlanNodeRow), rows)
 
 
@@ -189,15 +194,6 @@ async def get_group(session: ReadSession, job_id: UUID, number: int) -> FleetPla
         select(row).where(row.fleet_plan_id == job_id, row.number == number)
     )
     return found
-
-
-async def pools_of_groups(
-    session: ReadSession, job_id: UUID, numbers: Collection[int]
-) -> dict[int, list[dict[str, Any]]]:
-    """The pools of some groups of a job, by number."""
-    row = FleetPlanGroupRow
-    statement = select(row.number, row.pools).where(row.fleet_plan_id == job_id, row.number.in_(numbers))
-    return {row[0]: row[1] for row in await session.execute(statement)}
 
 
 async def list_nodes(

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from hugeplan.db.session import Database
 from hugeplan.fleet_plans import repository
@@ -30,6 +31,7 @@ class FleetPlanRunner:
         self._database = database
         self._settings = settings
         self._turn = asyncio.Semaphore(JOBS_AT_A_TIME)
+        self._turns: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
         self._ready: asyncio.subprocess.Process | None = None
         self._preparing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -42,10 +44,11 @@ class FleetPlanRunner:
         """Keep a process ready in one worker of this service alone: each takes about 100 MB."""
         self._shared_by = service
 
-    async def start(self, job_id: UUID) -> None:
-        """Run a stored job when it is its turn."""
+    async def start(self, job_id: UUID, whose: UUID) -> None:
+        """Run a stored job when it is its turn: one of each credential's waits, so that these take turns."""
         self._waiting.add(job_id)
-        task = asyncio.create_task(self._run(job_id), name=f"fleet plan {job_id}")
+        own_turn = self._turns.setdefault(whose, asyncio.Lock())
+        task = asyncio.create_task(self._run(job_id, own_turn), name=f"fleet plan {job_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -95,7 +98,8 @@ class FleetPlanRunner:
         return True
 
     async def _process(self) -> asyncio.subprocess.Process:
-        environment = {**os.environ, "HUGEPLAN_DATABASE_URL": self._settings.psycopg_url()}
+        own = {"HUGEPLAN_DATABASE_URL": self._settings.psycopg_url()}
+        environment = {**os.environ, **own, "MALLOC_ARENA_MAX": "1"}  # each arena maps 64 MiB, which would count
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -113,9 +117,9 @@ class FleetPlanRunner:
             process, self._ready = self._ready, None
         return process if process is not None and process.returncode is None else await self._process()
 
-    async def _run(self, job_id: UUID) -> None:
+    async def _run(self, job_id: UUID, own_turn: asyncio.Lock) -> None:
         try:
-            async with self._turn:
+            async with own_turn, self._turn:
                 self._waiting.discard(job_id)
                 process = await self._take()
                 try:

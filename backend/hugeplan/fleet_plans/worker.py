@@ -13,11 +13,15 @@ import ctypes
 import gc
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -35,6 +39,8 @@ from hugeplan.fleet_plans import repository
 from hugeplan.fleet_plans.lines import GroupPlan, LinePlanner, Lines, summary_of
 from hugeplan.fleet_plans.room import make_room
 from hugeplan.hardware import catalogue
+from hugeplan.planner.model import MIB
+from hugeplan.sandbox.process import limit_memory
 from hugeplan.scenario_file import ScenarioDocument
 from hugeplan.settings import Settings
 from hugeplan.trials import service as trials
@@ -45,6 +51,9 @@ LESS_URGENT: Final = 5
 """Niceness: requests of the service come first."""
 PR_SET_PDEATHSIG: Final = 1
 """prctl(2): no process that plans outlives its job."""
+_TOO_LONG: Final = "It took more than {:g} s of processor time (HUGEPLAN_FLEET_PLAN_CPU_SECONDS)."
+_TOO_LARGE: Final = "A process needed more than {} MiB of memory (HUGEPLAN_FLEET_PLAN_MEMORY_BYTES), or was killed."
+_LESS: Final = " Select fewer nodes, or plan fewer databases at a time."
 
 
 class CancelledError(Exception):
@@ -78,6 +87,8 @@ class _Planners:
     def close(self) -> None:
         """End the processes; what they have begun is lost."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.kill()
 
 
 class Job:
@@ -90,8 +101,8 @@ class Job:
         self._last_said = 0.0
         self._started = time.monotonic()
         self._rows: list[dict[str, Any]] = []
-        self._numbers: list[Hashable] = []
-        self._plans: dict[Hashable, GroupPlan] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._plans: list[GroupPlan] = []
 
     async def run(self) -> None:
         """Plan, and store the results or why there are none."""
@@ -105,6 +116,9 @@ class Job:
             await self._end("cancelled", None)
         except ValueError as error:
             await self._end("failed", str(error)[:2000])
+        except (MemoryError, BrokenProcessPool):
+            self._rows, self._numbers, self._plans = [], {}, []
+            await self._end("failed", _TOO_LARGE.format(self._settings.fleet_plan_memory_bytes // MIB) + _LESS)
 
     async def _end(self, status: str, error: str | None) -> None:
         async with self._database.write() as session:
@@ -115,7 +129,9 @@ class Job:
         if not now and time.monotonic() - self._last_said < PROGRESS_SECONDS:
             return
         self._last_said = time.monotonic()
-        done, planned = len(self._rows), sum(number is not None for number in self._numbers)
+        if _cpu_seconds() > self._settings.fleet_plan_cpu_seconds:
+            raise ValueError(_TOO_LONG.format(self._settings.fleet_plan_cpu_seconds) + _LESS)
+        done, planned = len(self._rows), sum(row["group_number"] is not None for row in self._rows)
         async with self._database.write() as session:
             goes_on = await repository.say_progress(
                 session, self._job_id, datetime.now(UTC), nodes_done=done, plans_computed=planned
@@ -164,23 +180,18 @@ class Job:
             after = (nodes[-1].name, nodes[-1].id)
 
     def _add(self, lines: Lines) -> None:
-        self._rows += lines.rows
-        self._numbers += lines.groups
         for group, plan in lines.plans.items():
-            before = self._plans.get(group)
-            if before is not None:
-                first = plan if plan.order < before.order else before
-                self._plans[group] = replace(first, figures=before.figures + plan.figures)
+            number = self._numbers.setdefault(group, len(self._plans))
+            if number == len(self._plans):
+                self._plans.append(plan)
             else:
-                self._plans[group] = plan
+                before = self._plans[number]
+                first = plan if plan.order < before.order else before
+                self._plans[number] = replace(first, figures=before.figures + plan.figures)
+        self._rows += (row | {"group_number": self._numbers.get(row["group_number"])} for row in lines.rows)
 
     async def _store(self, name: str, author_id: UUID | None) -> None:
-        numbers: dict[Hashable, int] = {group: number for number, group in enumerate(self._plans)}
-        sizes = [0] * len(numbers)
-        for row, group in zip(self._rows, self._numbers, strict=True):
-            row["group_number"] = numbers.get(group)
-            if group is not None:
-                sizes[numbers[group]] += 1
+        sizes = Counter(row["group_number"] for row in self._rows)
         rows = sorted(self._rows, key=lambda row: (-row["severity"], row["name"], str(row["node_id"])))
         groups = [
             {
@@ -192,7 +203,7 @@ class Job:
                 "plan": plan.plan,
                 "figures": plan.figures.as_stored(),
             }
-            for number, plan in enumerate(self._plans.values())
+            for number, plan in enumerate(self._plans)
         ]
         summary = summary_of(rows, len(groups), time.monotonic() - self._started)
         text = f"The fleet plan {name} is done: {len(rows):,} nodes, {summary['nodes_wrong']:,} wrong."
@@ -205,8 +216,21 @@ class Job:
             await write_events(session, [Event(at=now, kind="fleet_plan_finished", text=text)])
 
 
+def _cpu_seconds() -> float:
+    """Processor time so far of this process and of those that plan for it."""
+    found = time.process_time()
+    for process in multiprocessing.active_children():
+        with suppress(OSError):  # it has ended; the kernel's number of the clock is that of clock_getcpuclockid(3)
+            found += time.clock_gettime(~(process.pid or 0) << 3 | 2)
+    return found
+
+
 async def _run(job_id: UUID) -> None:
     settings = Settings()
+    # Those that it forks have these limits, too. A job finds its processor time itself while others plan for it.
+    limit_memory(settings.fleet_plan_memory_bytes)
+    most_seconds = int(settings.fleet_plan_cpu_seconds) + 10
+    resource.setrlimit(resource.RLIMIT_CPU, (most_seconds, most_seconds))
     database = Database(create_engine(settings))
     try:
         await Job(database, settings, job_id).run()

@@ -18,7 +18,7 @@ from typing import Any, Final
 from hugeplan.planner import model
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.ledger import free_bytes
-from hugeplan.planner.model import Finding, NodeFacts, NodeSample, Plan, PlanRequest
+from hugeplan.planner.model import MIB, Finding, NodeFacts, NodeSample, Plan, PlanRequest
 from hugeplan.planner.plan import plan
 
 
@@ -70,6 +70,9 @@ def plan_node(request: PlanRequest) -> NodePlan:
 
 #: Answers that a job keeps. A fleet has some dozens of kinds of node; where all differ, more would only take memory.
 KEPT_ANSWERS: Final = 256
+#: Databases, pools, gains, findings and other parts of all these answers: some tens of megabytes, whatever was asked.
+KEPT_PARTS: Final = 16_384
+KEPT_BYTES: Final = 16 * MIB  # of questions
 #: Stands for a node's name while its answer is worked out; a name has no character for private use.
 _A_NODE: Final = "\ue000"
 
@@ -103,6 +106,7 @@ class SharedPlans:
     def __init__(self) -> None:
         self._answers: OrderedDict[bytes, _Answer] = OrderedDict()
         self._read: dict[tuple[int, ...], tuple[tuple[object, ...], bytes]] = {}
+        self._parts = self._read_bytes = 0
         self.planned = 0
 
     def plan_node(self, request: PlanRequest) -> NodePlan:
@@ -111,9 +115,10 @@ class SharedPlans:
         answer = self._answers.get(key)
         if answer is None:
             answer = self._answers[key] = _Answer(request)
+            self._parts += answer.parts
             self.planned += 1
-            if len(self._answers) > KEPT_ANSWERS:
-                self._answers.popitem(last=False)
+            while len(self._answers) > KEPT_ANSWERS or self._parts > KEPT_PARTS:
+                self._parts -= self._answers.popitem(last=False)[1].parts
         else:
             self._answers.move_to_end(key)
         return answer.of(request)
@@ -129,9 +134,11 @@ class SharedPlans:
         ids = tuple(map(id, parts))
         found = self._read.get(ids)
         if found is None:  # the objects are kept beside their bytes, so that no other ones get their ids
-            if len(self._read) >= KEPT_ANSWERS:
+            if len(self._read) >= KEPT_ANSWERS or self._read_bytes > KEPT_BYTES:
                 self._read.clear()
+                self._read_bytes = 0
             found = self._read[ids] = (parts, _in_bytes(parts))
+            self._read_bytes += len(found[1])
         return found[1]
 
 
@@ -151,6 +158,7 @@ class _Answer:
         self._found = plan_node(replace(request, node=replace(request.node, name=_A_NODE), sample=sample))
         found = self._found.plan
         self._values = {} if found is None else _values_of(found)
+        self.parts = sum(len(value) for value in self._values.values() if isinstance(value, tuple))
         self._named: list[tuple[int, dict[str, Any], list[tuple[str, str]]]] = []
         for index, finding in enumerate(() if found is None else found.findings):
             if _A_NODE in "".join(filter(None, _WORDS_OF_FINDING(finding))):

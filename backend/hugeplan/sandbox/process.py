@@ -96,7 +96,7 @@ def _work(order: Order, job: Job | None, line: socket.socket) -> NoReturn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         gc.disable()  # looking for garbage takes a third of a short job's time; the memory has a limit
         roomy = _mapped_bytes() + KEPT_BYTES
-        _limit_memory(order.limits)
+        limit_memory(order.limits.memory_bytes)
         stays, used = True, 0.0
         while stays:
             payload = _read(line)
@@ -138,8 +138,9 @@ def _mapped_bytes() -> int:
     return pages * resource.getpagesize()
 
 
-def _limit_memory(limits: Limits) -> None:
-    room = _mapped_bytes() + limits.memory_bytes
+def limit_memory(memory_bytes: int) -> None:
+    """Let the kernel refuse this process, and those that it forks, more memory than so much above what it has."""
+    room = _mapped_bytes() + memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (room, room))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import Text, cast, delete, func, select, tuple_, update
+from sqlalchemy import Text, cast, delete, func, select, update
 from sqlalchemy.orm import defer
 
+from hugeplan.db.base import newest_first
 from hugeplan.db.models import NodeRow, PlanInForceRow, PlanRow, RunRow, ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.scenarios.schemas import PlanFilter
@@ -32,14 +33,8 @@ async def list_scenarios(
     session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[tuple[ScenarioRow, UUID | None]]:
     """Scenarios with their newest plan's id, most recently changed first, without their documents."""
-    statement = (
-        select(ScenarioRow, _latest_plan_id())
-        .options(defer(ScenarioRow.document, raiseload=True))
-        .order_by(ScenarioRow.updated_at.desc(), ScenarioRow.id.desc())
-        .limit(limit)
-    )
-    if after is not None:
-        statement = statement.where(tuple_(ScenarioRow.updated_at, ScenarioRow.id) < after)
+    statement = select(ScenarioRow, _latest_plan_id()).options(defer(ScenarioRow.document, raiseload=True))
+    statement = newest_first(statement, ScenarioRow.updated_at, ScenarioRow.id, after=after, limit=limit)
     return [(row[0], row[1]) for row in await session.execute(statement)]
 
 
@@ -123,18 +118,12 @@ async def list_plans(
 ) -> Sequence[PlanRow]:
     """Kept plans, newest first, without their content."""
     content = (PlanRow.plan, PlanRow.verdict, PlanRow.artifacts, PlanRow.scenario, PlanRow.request)
-    statement = (
-        select(PlanRow)
-        .options(*(defer(column, raiseload=True) for column in content))
-        .order_by(PlanRow.created_at.desc(), PlanRow.id.desc())
-        .limit(limit)
-    )
+    statement = select(PlanRow).options(*(defer(column, raiseload=True) for column in content))
     for column in (PlanRow.scenario_id, PlanRow.node_id, PlanRow.fleet_plan_id, PlanRow.state):
         value = getattr(wanted, column.key)
         if value is not None:
             statement = statement.where(column == value)
-    if after is not None:
-        statement = statement.where(tuple_(PlanRow.created_at, PlanRow.id) < after)
+    statement = newest_first(statement, PlanRow.created_at, PlanRow.id, after=after, limit=limit)
     return (await session.scalars(statement)).all()
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import defer
 
-from hugeplan.db.base import JsonObject
+from hugeplan.db.base import JsonObject, newest_first
 from hugeplan.db.models import NodeRow, TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
+
+_KEY: Final = (TrialRow.ordered_at, TrialRow.id)
+_NO_DOCUMENT: Final = defer(TrialRow.document, raiseload=True)
 
 
 async def node_of_machine(session: ReadSession, machine_id: str) -> UUID | None:
@@ -43,43 +46,25 @@ async def list_trials(
     session: ReadSession, node_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[TrialRow]:
     """Trials of a node, newest first, without their documents."""
-    statement = (
-        select(TrialRow)
-        .options(defer(TrialRow.document, raiseload=True))
-        .where(TrialRow.node_id == node_id)
-        .order_by(TrialRow.ordered_at.desc(), TrialRow.id.desc())
-        .limit(limit)
-    )
-    if after is not None:
-        statement = statement.where(tuple_(TrialRow.ordered_at, TrialRow.id) < after)
-    return (await session.execute(statement)).scalars().all()
+    statement = select(TrialRow).options(_NO_DOCUMENT).where(TrialRow.node_id == node_id)
+    return (await session.scalars(newest_first(statement, *_KEY, after=after, limit=limit))).all()
 
 
 async def list_all_trials(
     session: ReadSession, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[tuple[TrialRow, str, str | None]]:
     """Trials of all nodes with their nodes' names and machine types, newest first, without their documents."""
-    statement = (
-        select(TrialRow, NodeRow.name, NodeRow.machine_type)
-        .join(NodeRow, NodeRow.id == TrialRow.node_id)
-        .options(defer(TrialRow.document, raiseload=True))
-        .order_by(TrialRow.ordered_at.desc(), TrialRow.id.desc())
-        .limit(limit)
-    )
-    if after is not None:
-        statement = statement.where(tuple_(TrialRow.ordered_at, TrialRow.id) < after)
-    return [(row, name, kind) for row, name, kind in await session.execute(statement)]
+    statement = select(TrialRow, NodeRow.name, NodeRow.machine_type).join(NodeRow, NodeRow.id == TrialRow.node_id)
+    found = await session.execute(newest_first(statement.options(_NO_DOCUMENT), *_KEY, after=after, limit=limit))
+    return [(row, name, kind) for row, name, kind in found]
 
 
 async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -> Sequence[tuple[UUID, dict[str, Any]]]:
     """Ids and summaries of a node's newest trials."""
-    statement = (
-        select(TrialRow.id, TrialRow.summary)
-        .where(TrialRow.node_id == node_id)
-        .order_by(TrialRow.ordered_at.desc(), TrialRow.id.desc())
-        .limit(limit)
-    )
-    return [(trial_id, summary) for trial_id, summary in await session.execute(statement)]
+    statement = select(TrialRow.id, TrialRow.summary).where(TrialRow.node_id == node_id)
+    return [
+        (trial_id, summary) for trial_id, summary in await session.execute(newest_first(statement, *_KEY, limit=limit))
+    ]
 
 
 async def predictions(

@@ -158,7 +158,7 @@ class TestLimits:
     async def test_of_fleet_plans(
         self, service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async def not_begun(_: object) -> None:
+        async def not_begun(*_: object) -> None:
             """Its turn has not come: a job that ends makes room."""
 
         monkeypatch.setattr(service.app.state.fleet_plan_runner, "start", not_begun)

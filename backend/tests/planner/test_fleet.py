@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import random
 
 import pytest
 from support.any_scenario import Dice
 from support.seeds import SEEDS
 
+from hugeplan.planner import fleet
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import KEPT_ANSWERS, SharedPlans, plan_node
 from hugeplan.planner.memory.ledger import free_bytes
@@ -138,3 +140,22 @@ def test_a_job_keeps_a_bounded_number_of_answers() -> None:
     first = PlanRequest(node=node("n", memory_bytes=8 * GIB))
     assert shared.plan_node(first) == plan_node(first)
     assert shared.planned == KEPT_ANSWERS + 6
+
+
+def test_a_job_keeps_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pickle writes them, questions and answers. The larger the answers, the fewer are kept."""
+    monkeypatch.setattr(fleet, "KEPT_PARTS", 1500)
+    monkeypatch.setattr(fleet, "KEPT_BYTES", MIB // 8)
+    for count in (1, 8):
+        databases = tuple(dataclasses.replace(PG, name=f"d{at}") for at in range(count))
+        shared = SharedPlans()
+        for number in range(KEPT_ANSWERS):
+            shared.plan_node(PlanRequest(node=node("n", memory_bytes=64 * GIB + number), databases=databases))
+        kept = sum(len(key) + len(pickle.dumps(answer)) for key, answer in shared._answers.items())
+        assert MIB / 4 < kept < MIB, count
+        assert sum(len(written) for _, written in shared._read.values()) < MIB // 4
+        # What was dropped is planned again, and what is kept is not.
+        for number in (0, KEPT_ANSWERS - 1):
+            request = PlanRequest(node=node("n", memory_bytes=64 * GIB + number), databases=databases)
+            assert shared.plan_node(request) == plan_node(request)
+        assert shared.planned == KEPT_ANSWERS + 1

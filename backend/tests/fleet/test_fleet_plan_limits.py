@@ -1,0 +1,131 @@
+"""What a fleet plan may take: memory of each of its processes, processor time in all, and turns of a credential."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from sqlalchemy import select
+from support.reports import report
+from support.service import Service
+
+from hugeplan.access.schemas import Role
+from hugeplan.db.models import FleetPlanRow
+from hugeplan.fleet_plans.runner import FleetPlanRunner
+from hugeplan.settings import Settings
+from tools.attack import processes
+from tools.seed.writer import SeedOptions, seed_fleet
+
+MIB = 1024**2
+NODES = 120
+SEEDS = itertools.count(70_000)
+ONE: dict[str, Any] = {"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}
+CHEAP = {"databases": [ONE]}
+RANGE = {"min": "128MiB", "max": "64GiB"}
+DEAR = {
+    "databases": [
+        ONE | {"name": f"d{at}", "settings": {"shared_buffers": f"{(at + 1) * 64}MB"}, "pool_range": RANGE}
+        for at in range(60)
+    ]
+}
+Limits = Callable[..., FleetPlanRunner]
+
+
+@pytest_asyncio.fixture
+async def limits(service: Service) -> AsyncIterator[Limits]:
+    """The limits of jobs, as the settings say them: their processes read the environment as every process does."""
+    runner: FleetPlanRunner = service.app.state.fleet_plan_runner
+    with pytest.MonkeyPatch.context() as patch:
+
+        def limit(**most: float) -> FleetPlanRunner:
+            for name, value in most.items():
+                patch.setenv(f"HUGEPLAN_FLEET_PLAN_{name.upper()}", f"{value}")
+            return runner
+
+        yield limit
+        await runner.close()
+
+
+@pytest_asyncio.fixture
+async def fleet(service: Service, settings: Settings) -> None:
+    """Synthetic nodes, few of which ask the same question."""
+    del service
+    await asyncio.to_thread(
+        seed_fleet, settings.psycopg_url(), SeedOptions(nodes=NODES, seed=next(SEEDS), history_days=1)
+    )
+
+
+async def ended(planner: httpx.AsyncClient, scenario: dict[str, Any], name: str = "n") -> dict[str, Any]:
+    """A job, when it has ended."""
+    made = await planner.post("/api/v1/fleet/plan", json={"name": name, "scenario": scenario})
+    assert made.status_code == 202, made.text
+    async with planner.stream("GET", f"/api/v1/fleet/plans/{made.json()['id']}/progress") as stream:
+        await stream.aread()
+    found: dict[str, Any] = (await planner.get(f"/api/v1/fleet/plans/{made.json()['id']}")).json()
+    return found
+
+
+@pytest.mark.usefixtures("fleet")
+@pytest.mark.parametrize("mebibytes", [16, 36])
+async def test_a_job_that_needs_too_much_memory_ends_and_the_next_one_is_done(
+    limits: Limits, planner: httpx.AsyncClient, mebibytes: int
+) -> None:
+    """What C code cannot allocate ends a process, what Python cannot is said by itself."""
+    limits(memory_bytes=mebibytes * MIB)
+    job = await ended(planner, DEAR)
+    assert job["status"] == "failed"
+    assert f"more than {mebibytes} MiB of memory (HUGEPLAN_FLEET_PLAN_MEMORY_BYTES)" in job["error"]
+    limits(memory_bytes=512 * MIB)
+    assert (await ended(planner, CHEAP))["status"] == "done"
+
+
+@pytest.mark.usefixtures("fleet")
+async def test_a_job_that_takes_too_long_ends_and_the_next_one_is_done(
+    limits: Limits, planner: httpx.AsyncClient
+) -> None:
+    limits(cpu_seconds=2)
+    job = await ended(planner, DEAR)
+    assert job["status"] == "failed"
+    assert "more than 2 s of processor time (HUGEPLAN_FLEET_PLAN_CPU_SECONDS)" in job["error"]
+    limits(cpu_seconds=300)
+    assert (await ended(planner, CHEAP))["status"] == "done"
+
+
+@pytest.mark.usefixtures("fleet")
+async def test_a_cancelled_job_leaves_no_process_that_plans_on(limits: Limits, planner: httpx.AsyncClient) -> None:
+    runner = limits()
+    await runner.prepare()
+    process = runner._ready
+    assert process is not None
+    made = (await planner.post("/api/v1/fleet/plan", json={"scenario": DEAR})).json()
+    path = f"/api/v1/fleet/plans/{made['id']}"
+    while not processes.family(process.pid)[1:]:
+        await asyncio.sleep(0.02)
+    planning = processes.family(process.pid)[1:]
+    await planner.post(f"{path}/cancel")
+    assert await process.wait() == 0
+    assert (await planner.get(path)).json()["status"] == "cancelled"
+    assert not set(planning) & set(map(int, filter(str.isdecimal, os.listdir("/proc"))))  # noqa: PTH208
+
+
+async def test_credentials_take_turns(
+    service: Service, limits: Limits, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """Whoever asks for many waits for each other; another one's only job is the next but one."""
+    await agent.post("/api/v1/reports", json=report())
+    other = await service.client_as(Role.PLANNER)
+    runner = limits()
+    async with runner._turn:  # something runs meanwhile
+        for name in ("first", "second", "third"):
+            await planner.post("/api/v1/fleet/plan", json={"name": name, "scenario": CHEAP})
+        await other.post("/api/v1/fleet/plan", json={"name": "other", "scenario": CHEAP})
+    await asyncio.gather(*runner._tasks)
+    async with service.database.read() as session:
+        order = (await session.scalars(select(FleetPlanRow.name).order_by(FleetPlanRow.started_at))).all()
+    assert order == ["first", "other", "second", "third"]
