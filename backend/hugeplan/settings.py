@@ -175,8 +175,7 @@ class Settings(BaseSettings):
         Field(
             ge=4,
             le=10**6,
-            description="Fleet plans that are kept in all, a quarter of them of one credential; with another one the"
-            " oldest that has ended goes.",
+            description="Fleet plans that are kept in all, a quarter of one credential; past it the oldest goes.",
         ),
     ] = 1_000
     max_fleet_plans_bytes: Annotated[
@@ -184,15 +183,14 @@ class Settings(BaseSettings):
         Field(
             ge=10**6,
             le=10**15,
-            description="Bytes in PostgreSQL of the fleet plans that have ended, a quarter of them of one credential;"
-            " past it the oldest goes.",
+            description="Bytes of them in PostgreSQL, a quarter of one credential; past it the oldest goes.",
         ),
     ] = 8_000_000_000
     fleet_plan_cpu_seconds: Annotated[
-        float, Field(gt=0, le=10**6, description="Processor time of one fleet plan; one that takes more ends, failed.")
+        float, Field(gt=0, le=10**6, description="Processor time that a fleet plan may take.")
     ] = 300.0
     fleet_plan_memory_bytes: Annotated[
-        int, Field(ge=16 * 1024**2, le=10**12, description="Memory above 100 MB of each process of a fleet plan.")
+        int, Field(ge=16 * 1024**2, le=10**12, description="Memory that each of its processes may add.")
     ] = 512 * 1024**2
     max_trials_per_node: Annotated[
         Count, Field(description="Trials that are kept of one node; another is answered 409.")
