@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import pickle
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import UUID
 
 from pydantic import TypeAdapter
+from sqlalchemy import select
 
 from hugeplan import __version__
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_cursor, encode_cursor, page_within
+from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import Database, ReadSession, WriteSession
 from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
@@ -169,6 +171,13 @@ async def get_group(session: ReadSession, job_id: UUID, number: int) -> FleetPla
     if row is None:
         raise NotFoundError(f"This fleet plan has no group {number}.")
     return FleetPlanGroupDetail(**_group(row).model_dump(), plan=_PLAN.validate_python(row.plan))
+
+
+async def pools_of_groups(session: ReadSession, job_id: UUID, numbers: Collection[int]) -> dict[int, list[JsonObject]]:
+    """The pools of some groups of a job, by number."""
+    row = FleetPlanGroupRow
+    statement = select(row.number, row.pools).where(row.fleet_plan_id == job_id, row.number.in_(numbers))
+    return {row[0]: row[1] for row in await session.execute(statement)}
 
 
 def _node(row: FleetPlanNodeRow) -> FleetPlanNode:

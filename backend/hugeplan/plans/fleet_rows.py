@@ -122,7 +122,7 @@ async def _read(session: ReadSession, job: FleetPlanDetail, rows: Sequence[Fleet
     nodes = await read_nodes_by_id(session, node_ids)
     return _Read(
         asked=frozenset(node_ids),
-        pools=await repository.pools_of_groups(session, job.id, numbers),
+        pools=await fleet_plans.pools_of_groups(session, job.id, numbers),
         nodes={stored.id: stored for stored in await trials.with_trials_of_each(session, nodes)},
         runs=await saved_plans.newest_runs(session, node_ids),
     )

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, select, update
 
-from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, NodeRow, PlanRow
+from hugeplan.db.models import FleetPlanNodeRow, NodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 
 
@@ -106,15 +106,6 @@ async def group_rows(session: ReadSession, fleet_plan_id: UUID, group_number: in
     row = FleetPlanNodeRow
     statement = select(row).where(row.fleet_plan_id == fleet_plan_id, row.group_number == group_number)
     return (await session.scalars(statement.order_by(row.mem_total_bytes, row.name))).all()
-
-
-async def pools_of_groups(
-    session: ReadSession, job_id: UUID, numbers: Collection[int]
-) -> dict[int, list[dict[str, Any]]]:
-    """The pools of some groups of a job, by number."""
-    row = FleetPlanGroupRow
-    statement = select(row.number, row.pools).where(row.fleet_plan_id == job_id, row.number.in_(numbers))
-    return {row[0]: row[1] for row in await session.execute(statement)}
 
 
 async def plan_of_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) -> PlanRow | None:
