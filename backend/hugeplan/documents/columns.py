@@ -67,8 +67,15 @@ class _Header(msgspec.Struct, frozen=True):
 _header = msgspec.json.Decoder(_Header)
 
 
-def pack_columns(texts: Sequence[bytes]) -> list[bytes | Octets]:
-    """All texts, as text and as rows of octets of one kind. ``unpack_columns`` reads them after each other."""
+MOST_PARTS: Final = 200_000
+"""Of all texts that are packed together: a part takes 300 octets of memory, and a text may consist of braces."""
+
+
+def pack_columns(texts: Sequence[bytes], most_parts: int = MOST_PARTS) -> list[bytes | Octets]:
+    """All texts, as text and as rows of octets of one kind. ``unpack_columns`` reads them after each other.
+
+    Braces after the first of ``most_parts`` begin no part of their own. Each form has one, however many there are.
+    """
     # A byte between them, so that no run of digits reaches from one into the next.
     whole = np.frombuffer(_PADDING + b" ".join([*texts, b""]), dtype=np.uint8)
     digits = (whole - _ZERO) < 10
@@ -82,7 +89,7 @@ def pack_columns(texts: Sequence[bytes]) -> list[bytes | Octets]:
     first_runs = np.searchsorted(starts, begins)
     # Of each run one byte is kept.
     kept = begins - np.concatenate(([0], np.cumsum(lengths - 1)))[first_runs]
-    forms = _forms(skeletons.tobytes(), kept.tolist())
+    forms = _forms(skeletons.tobytes(), kept.tolist(), most_parts)
     numbers: dict[bytes, int] = {}
     headers: list[_Cluster] = []
     streams: list[bytes | Octets] = []
@@ -123,14 +130,14 @@ class _Form:
     parts: dict[_PartKey, int] = field(default_factory=dict)
 
 
-def _forms(skeletons: bytes, begins: Sequence[int]) -> list[_Form]:
+def _forms(skeletons: bytes, begins: Sequence[int], most_parts: int) -> list[_Form]:
     """The forms of all texts, whose skeletons begin at ``begins``, with a byte between them."""
     found: dict[bytes, _Form] = defaultdict(_Form)
     for index, (begin, end) in enumerate(pairwise(begins)):
         found[skeletons[begin : end - 1]].members.append(index)
     for skeleton, form in found.items():
         seen, run = Counter[bytes](), 0
-        pieces = skeleton.split(b"{")
+        pieces = skeleton.split(b"{", most_parts // len(found))
         for part in [pieces[0], *(b"{" + one for one in pieces[1:])]:
             form.parts[part, seen[part]] = run
             seen[part] += 1
@@ -156,7 +163,7 @@ def unpack_columns(packed: bytes, wanted: Sequence[int] | None = None) -> list[b
     header = _header.decode(packed[4:at])
     skeletons = []
     for size in header.skeleton_bytes:
-        skeletons.append(packed[at : at + size].split(b"0"))
+        skeletons.append(packed[at : at + size])
         at += size
     clusters: list[dict[int, list[bytes]]] = []
     chosen = frozenset(range(len(header.texts)) if wanted is None else wanted)
@@ -248,7 +255,7 @@ def _members(header: _Header) -> list[list[int]]:
 
 def _texts(
     cluster: _Cluster,
-    skeletons: Sequence[list[bytes]],
+    skeletons: Sequence[bytes],
     members: Sequence[int],
     streams_of: tuple[bytes, bytes],
     chosen: Container[int],
@@ -264,13 +271,13 @@ def _texts(
     numbers = first.split(b" ") if first else []
     base = np.array([int(numbers[column]) for column in cluster.changing], dtype=np.int64)
     values = base[:, None] + np.cumsum(scaled * np.array(cluster.scales, dtype=np.int64)[:, None], axis=1)
-    found = {}
+    found, pieces = {}, [skeleton.split(b"0") for skeleton in skeletons]
     for row, index in enumerate(members):
         if index in chosen:
             changed = zip(cluster.changing, values[:, row].tolist(), streams[0, :, row].tolist(), strict=True)
             for column, value, length in changed:
                 numbers[column] = b"%0*d" % (length, value)
-            found[index] = list(_interleaved(skeletons, numbers))
+            found[index] = list(_interleaved(pieces, numbers))
     return found
 
 

@@ -12,11 +12,15 @@ import io
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import msgspec
 import zstandard
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _VERSION: Final = b"\x03"
 _SECOND: Final = b"\x02"
@@ -27,7 +31,7 @@ _LARGEST: Final = 10
 """How many times as large as its documents a block may be before zstd: nine octets for a number of one digit, and its
 place in the header."""
 _LEAST_BYTES: Final = 1 << 16
-_LARGEST_BYTES: Final = 1 << 26
+_LARGEST_BYTES: Final = 1 << 27
 """Of a block whose documents' sizes are not known."""
 _block = msgspec.msgpack.Decoder(tuple[bytes, dict[int, bytes]])
 _plan = msgspec.msgpack.Decoder(tuple[bytes, list[int]])
@@ -47,8 +51,11 @@ def seal(documents: Sequence[bytes], ids: Sequence[UUID] = ()) -> bytes:
         places.append(place)
         texts.append(document if place < 0 else document[:place] + document[place + _ID_LENGTH :])
     head = msgspec.json.encode(places)
+    packed = pack_columns(texts)
+    if sum(map(_size, packed)) > _LARGEST * sum(map(len, documents)):
+        packed = pack_columns(texts, 0)  # so many small parts that their places take more than they are
     streams: list[tuple[int, bytes]] = [(_TEXT, len(head).to_bytes(4, "little") + head)]
-    for found in pack_columns(texts):
+    for found in packed:
         streams += [(_TEXT, found)] if isinstance(found, bytes) else [(_kind(row), row) for row in map(bytes, found)]
     of_kind: dict[int, list[bytes]] = defaultdict(list)
     for kind, stream in streams:
@@ -56,6 +63,18 @@ def seal(documents: Sequence[bytes], ids: Sequence[UUID] = ()) -> bytes:
     plan = msgspec.msgpack.encode((bytes(kind for kind, _ in streams), [len(stream) for _, stream in streams]))
     frames = {kind: _compressed(b"".join(of_one)) for kind, of_one in of_kind.items()}
     return _VERSION + msgspec.msgpack.encode((_compressed(plan), frames))
+
+
+def weight_bytes(document: bytes) -> int:
+    """What a document counts for where memory is bounded: its bytes, or eight for each number if that is more."""
+    import numpy as np  # noqa: PLC0415 - not before it is needed
+
+    is_digit = (np.frombuffer(document, np.uint8) - np.uint8(ord("0"))) < 10
+    return max(len(document), 8 * int(np.count_nonzero(is_digit[1:] & ~is_digit[:-1])))
+
+
+def _size(stream: bytes | NDArray[np.uint8]) -> int:
+    return len(stream) if isinstance(stream, bytes) else stream.size
 
 
 def _kind(stream: bytes) -> int:

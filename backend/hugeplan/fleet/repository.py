@@ -126,14 +126,15 @@ async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> 
             return restored(*kept)
         sealed = sealed.where(row.start_at <= received_at, row.end_at >= received_at)
     # After the other form: what is sealed between the statements is found by the last.
-    return _unsealed((await session.execute(sealed.limit(1))).first(), report_id)
+    return await _unsealed((await session.execute(sealed.limit(1))).first(), report_id)
 
 
-def _unsealed(row: Row[list[UUID], list[int], bytes] | None, report_id: UUID | None) -> bytes | None:
+async def _unsealed(row: Row[list[UUID], list[int], bytes] | None, report_id: UUID | None) -> bytes | None:
     if row is None:
         return None
     number = len(row.report_ids) - 1 if report_id is None else row.report_ids.index(report_id)
-    return unseal(row.documents, row.sizes_bytes, number, row.report_ids)
+    # In another thread: this one answers everybody.
+    return await asyncio.to_thread(unseal, row.documents, row.sizes_bytes, number, row.report_ids)
 
 
 _LISTED: Final = tuple(getattr(NodeRow, name) for name in NodeSummary.model_fields if name != "stale")
@@ -234,7 +235,7 @@ async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
         .order_by(SealedDocumentsRow.end_at.desc(), SealedDocumentsRow.start_at.desc())
         .limit(1)
     )
-    return _unsealed(sealed.first(), None)
+    return await _unsealed(sealed.first(), None)
 
 
 _REFERENCE = aliased(ReportReferenceRow)

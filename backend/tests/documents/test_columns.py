@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import random
+import tracemalloc
 import uuid
+from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hugeplan.documents.columns import pack_columns, unpack_columns
-from hugeplan.documents.sealed import DamagedBlockError, seal, unseal, unseal_all
+from hugeplan.documents.columns import _forms, pack_columns, unpack_columns
+from hugeplan.documents.sealed import DamagedBlockError, seal, unseal, unseal_all, weight_bytes
 
 #: Digits mostly, with all that could be taken for a part of the form: separators, zeros, bytes of no text.
 BYTES = st.lists(st.sampled_from(list(b"0011234567899  ,.-{}x\x00\xff\n")), max_size=120).map(bytes)
@@ -109,3 +112,44 @@ def test_damage_is_an_error_or_changes_nothing(at: int, damage: bytes) -> None:
 def test_a_block_that_was_cut_off_is_an_error(cut: int) -> None:
     with pytest.raises(DamagedBlockError):
         unseal_all(seal([b"1 2 3"] * 9)[:cut])
+
+
+HOSTILE = {
+    "braces": [b"a" * (n + 1) + b"{" * 20_000 for n in range(6)],
+    "braces and numbers": [b"a" * (n + 1) + b"{0" * 20_000 for n in range(6)],
+    "braces alone": [b"{" * 30_000] * 4,
+    "numbers of one digit": [b"a" * (n + 1) + b"0 1 " * 20_000 for n in range(6)],
+    "no two parts alike": [b"".join(b"{%d%s" % (n * i, b"x" * (i % 7)) for i in range(20_000)) for n in range(6)],
+}
+
+
+@pytest.mark.parametrize("documents", HOSTILE.values(), ids=HOSTILE)
+def test_whatever_a_node_sends_is_packed_in_bounded_memory_and_read_back(documents: list[bytes]) -> None:
+    """A text of braces had an object per brace, and a block of 400 kB could not be read back."""
+    ids = [uuid.uuid4() for _ in documents]
+    tracemalloc.start()
+    try:
+        block = seal(documents, ids)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    weight = sum(map(weight_bytes, documents))
+    assert peak < 24 * weight + (1 << 25)
+    sizes = [len(document) for document in documents]
+    assert [unseal(block, sizes, number, ids) for number in range(len(documents))] == documents
+
+
+def test_braces_beyond_the_bound_begin_no_part() -> None:
+    texts = [b"a" * (number + 1) + b"{0" * 3_000 for number in range(40)]
+    of_form = [len(form.parts) for form in _forms(b" ".join([*texts, b""]), _begins(texts), 20_000)]
+    assert of_form == [501] * 40
+    assert unpack_columns(_joined(pack_columns(texts, 20_000))) == texts
+    assert unpack_columns(_joined(pack_columns(texts, 0))) == texts
+
+
+def _begins(texts: list[bytes]) -> list[int]:
+    return list(accumulate((len(text) + 1 for text in texts), initial=0))
+
+
+def _joined(packed: list[Any]) -> bytes:
+    return b"".join(map(bytes, packed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +161,7 @@ class Batch:
         if others:
             nodes, reports = zip(*others, strict=True)
             (rows,) = await self._exchange.run([(statements.STORED_DOCUMENTS, [uuids(nodes), uuids(reports)])])
-            documents = {(_uuid(row[0]), _uuid(row[1])): _stored_document(row) for row in rows}
+            documents = await asyncio.to_thread(_stored_documents, rows)
             for key, seen in known.items():
                 seen.document = documents.get((seen.node_id, key[1]))
         return known | await self._seen_sealed(known)
@@ -181,12 +182,8 @@ class Batch:
         nodes, reports = zip(*wanted, strict=True)
         stated = times(stated_at for _, stated_at in wanted.values())
         (rows,) = await self._exchange.run([(statements.SEALED_SEEN, [uuids(nodes), uuids(reports), stated])])
-        found = {}
-        for row in rows:
-            node_id, report_id = _uuid(row[0]), _uuid(row[1])
-            key, _ = wanted[node_id, report_id]
-            found[key] = _Seen(node_id, None, None, PARSED, _stored_document(row))
-        return found
+        documents = await asyncio.to_thread(_stored_documents, rows)
+        return {wanted[one][0]: _Seen(one[0], None, None, PARSED, document) for one, document in documents.items()}
 
     def _newly_labelled(self) -> set[UUID]:
         """The plans that labels name and that are not in force yet."""
@@ -277,6 +274,11 @@ def _text(value: bytes | None) -> str:
 
 def _uuid(value: bytes | None) -> UUID:
     return UUID(_text(value))
+
+
+def _stored_documents(rows: Sequence[Row]) -> dict[tuple[UUID, UUID], bytes | None]:
+    """The documents of rows of STORED_DOCUMENTS by node and report. Not for the thread that answers everybody."""
+    return {(_uuid(row[0]), _uuid(row[1])): _stored_document(row) for row in rows}
 
 
 def _stored_document(row: Row) -> bytes | None:
