@@ -107,7 +107,12 @@ class Release:
         request = urllib.request.Request(
             f"{self.url}/api/v1{path}",
             None if body is None else json.dumps(body).encode(),
-            {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", "Origin": self.url},
+            {
+                "Authorization": f"Bearer {self.token}",
+                "Content-Type": "application/json",
+                "Origin": self.url,
+                **({"If-Match": "*"} if path.startswith("/plans/") else {}),
+            },
             method=method,
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
@@ -339,6 +344,9 @@ def test_the_services_plan_is_what_the_kernel_and_the_kubelet_give(service: Rele
     body = {"name": "as observed", "node_id": node["id"], "scenario": observed}
     scenario = service.call("POST", "/scenarios", body)
     saved = service.call("POST", f"/scenarios/{scenario['id']}/plans")
+    # Only what somebody approved is put in force where it is verified.
+    for step in ("propose", "approve?accept_unknown_fit=true"):
+        service.call("POST", f"/plans/{saved['id']}/{step}")
     plan, files = saved["plan"], {one["filename"]: one["content"] for one in saved["artifacts"]}
     (instance,) = [one for one in plan["instances"] if one["name"] == database["name"]]
     planned = sum(pool["pages"] for pool in plan["pools"])
