@@ -10,13 +10,17 @@ from typing import Any
 
 import pytest
 
-from hugeplan_agent.collectors import collect_all, foreign, servers
+from hugeplan_agent.collectors import collect_all, foreign, servers, simple_yaml
+from hugeplan_agent.collectors.engines import base, mysql, oracle, postgresql
 from hugeplan_agent.host import Host
 
 MIB = 1024**2
 Machine = Callable[[str], Host]
 MARIADB = b"\00010.11.19-MariaDB\0"
 LOCAL, SYSTEM = 1001, 27
+NEGLIGIBLE_SECONDS = 0.01
+MOST_GROWTH = 8.0
+"""Four times the text: a linear reading takes four times as long, a quadratic one sixteen times."""
 
 
 @pytest.fixture
@@ -200,3 +204,99 @@ def test_a_folder_of_very_many_files_is_said_to_be_one(host: Host) -> None:
     for number in range(5000):
         (place / f"root/d/{number}.cnf").touch()
     assert "more than 4096 entries" in observe(host)[26001]["settings_note"]
+
+
+def configured(host: Host, text: str) -> Path:
+    """A PostgreSQL of a local user with this postgresql.conf, and the user's file system."""
+    place = server(host, 26001, LOCAL, program="postgres", arguments="-D /data")
+    (place / "root/data").mkdir()
+    (place / "root/data/postgresql.conf").write_text(text)
+    return place / "root"
+
+
+def test_folders_that_are_included_again_and_again_are_listed_a_few_times(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = configured(host, "".join(f"include_dir '/d{n}'\n" for n in range(5000)))
+    for number in range(5000):
+        (root / f"d{number}").mkdir()
+    listed: list[str] = []
+    names = Host.names_inside
+
+    def noted(self: Host, top: str, path: str) -> list[str]:
+        listed.append(path)
+        return names(self, top, path)
+
+    monkeypatch.setattr(Host, "names_inside", noted)
+    found = observe(host)[26001]
+    assert "more configuration files than are read" in found["settings_note"]
+    assert len([path for path in listed if path.startswith("/d")]) == base.MAX_FILES - 1  # the file itself is one
+
+
+def test_long_listings_are_counted_as_what_is_read(host: Host) -> None:
+    root = configured(host, "include_dir '/d'\n" * 60)
+    (root / "d").mkdir()
+    for number in range(4000):
+        (root / "d" / f"{number:0100}.txt").touch()
+    found = observe(host)[26001]
+    assert "too much to read in one observation" in found["settings_note"]
+    assert left(host).used[LOCAL] <= foreign.SHARE_BYTES + MIB
+
+
+def test_what_cannot_be_read_is_said_a_few_times(host: Host) -> None:
+    configured(host, "".join(f"include '/{n}'\n" for n in range(60)))
+    settings = base.Settings(frozenset())
+    for number in range(1000):
+        settings.missing(f"file {number}")
+        settings.missing("always the same")
+    assert len(settings.notes) == base.MAX_NOTES + 1
+    assert settings.notes[-1] == "more could not be read"
+    assert observe(host)[26001]["settings_complete"] is False
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "postgresql.conf": postgresql.parse_lines,
+    "my.cnf": mysql.option_of,
+    "YAML": simple_yaml.parse,
+    "YAML's leaves": simple_yaml.leaves,
+    "init.ora": oracle.parse_parameters,
+    "plain lines": base.plain_lines,
+}
+LEADS = ("", "a", "a ", "a:", "a = ", "- a", "'", '"', "{", "[")
+UNITS = (
+    *" \t\n'\"#:=-{}[](),\\.a0",
+    "a ",
+    "a:",
+    "a: ",
+    "- ",
+    "''",
+    "\\'",
+    "a\n",
+    "a:\n ",
+    "a=b\n",
+    "- a: b\n",
+    "[a]\n",
+)
+
+
+def seconds(read: Callable[[str], object], text: str) -> float:
+    """The shortest of some readings: what else the machine does only adds."""
+    best = float("inf")
+    for _ in range(3):
+        begun = time.process_time()
+        read(text)
+        best = min(best, time.process_time() - begun)
+    return best
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_takes_time_in_proportion_to_its_text(name: str) -> None:
+    read = READERS[name]
+    for lead in LEADS:
+        for unit in UNITS:
+            for end in ("", "#", "x", ":x"):
+                small, large = (lead + unit * (size // len(unit)) + end for size in (2_000, 8_000))
+                if seconds(read, large) < NEGLIGIBLE_SECONDS:
+                    continue
+                growth = seconds(read, large) / seconds(read, small)
+                assert growth < MOST_GROWTH, f"{lead!r} + {unit!r} + {end!r}: {growth:.1f} times"

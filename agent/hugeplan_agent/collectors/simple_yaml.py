@@ -13,7 +13,9 @@ from typing import Any
 
 MAX_LINES = 20_000
 MAX_DEPTH = 32
-KEY = re.compile(r"""(?P<key>"[^"]*"|'[^']*'|[^\s#"'\[\]{},&*!|>%@`-][^#:]*?|-[^\s:][^:]*?)\s*:(?:\s+(?P<rest>.*))?$""")
+KEY = re.compile(
+    r"""(?P<key>(?:"[^"]*"|'[^']*')\s*|[^\s#"'\[\]{},&*!|>%@`-][^#:]*|-[^\s:][^:]*):(?:\s+(?P<rest>.*))?$"""
+)
 
 
 @dataclass
@@ -93,7 +95,7 @@ def _map(lines: list[_Line], start: int, indent: int, depth: int) -> tuple[Any, 
         match = KEY.match(lines[at].text)
         if match is None:
             return (found or None), _skip(lines, at, indent)
-        name, rest = _word(match["key"]), match["rest"]
+        name, rest = _word(match["key"].rstrip()), match["rest"]
         at += 1
         if rest:
             found[name] = _scalar(rest)

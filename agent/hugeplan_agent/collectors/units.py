@@ -90,13 +90,13 @@ class LogNames:
 def log_names(host: Host) -> LogNames:
     """uid -> namespace and name of a pod; id -> name of a container."""
     pods, containers = {}, {}
-    for folder, pattern in ((POD_LOGS, POD_LOG_NAME), (LOGS, LOG_NAME)):
+    for folder, matching in ((POD_LOGS, POD_LOG_NAME.fullmatch), (LOGS, LOG_NAME.fullmatch)):
         try:
             names = host.names(folder)
         except (NoData, OSError):
             continue
         for name in names:
-            match = pattern.fullmatch(name)
+            match = matching(name)
             if match and folder == POD_LOGS:
                 pods[match["uid"]] = (match["namespace"], match["pod"])
             elif match:

@@ -1,4 +1,4 @@
-"""Every regular expression of the package, and texts that make bad ones go back over what they have read."""
+"""Every pattern of the service and of the agent, and texts that make bad ones go back over what they have read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hugeplan_agent
+
 import hugeplan
 
-PACKAGE = Path(hugeplan.__file__).parent
+PACKAGES = tuple(Path(str(package.__file__)).parent for package in (hugeplan, hugeplan_agent))
 USES = frozenset({"compile", "match", "search", "fullmatch", "sub", "findall", "finditer", "split"})
 
 
@@ -26,8 +28,8 @@ class Found:
 
 
 def all_patterns() -> Iterator[Found]:
-    """Every pattern that the package's text spells in full. Parts that a program fills in stand for a word."""
-    for path in sorted(PACKAGE.rglob("*.py")):
+    """Every pattern that the packages' texts spell in full. Parts that a program fills in stand for a word."""
+    for path in (path for package in PACKAGES for path in sorted(package.rglob("*.py"))):
         tree = ast.parse(path.read_text())
         named = dict(_names(tree))
         for node in ast.walk(tree):
@@ -44,7 +46,7 @@ def all_patterns() -> Iterator[Found]:
                         flag = getattr(re, name.attr)
                         flags |= flag if isinstance(flag, re.RegexFlag) else re.NOFLAG
             yield Found(
-                f"{path.relative_to(PACKAGE)}:{node.lineno}", re.compile(source, flags), _uses(tree, node, named)
+                f"{path.parent.name}/{path.name}:{node.lineno}", re.compile(source, flags), _uses(tree, node, named)
             )
 
 

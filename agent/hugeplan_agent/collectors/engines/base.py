@@ -19,7 +19,12 @@ MAX_VALUE_CHARACTERS = 256
 MAX_RECORD_BYTES = 256 * 1024
 """Of a command line or an environment; a Java program's class path has some ten thousand."""
 MAX_FILES = 64
-"""Configuration files of one server, included ones counted."""
+"""Configuration files of one server, included ones and listed folders counted."""
+TOO_MANY_FILES = "more configuration files than are read"
+MAX_NOTES = 32
+"""Of one server, on what could not be read."""
+ENTRY_BYTES = 32
+"""A folder's entry counts as a file of this size, beside its name: a listing costs about that."""
 
 
 def words_of(command_line: str) -> list[str]:
@@ -51,7 +56,8 @@ class Settings:
     def missing(self, what: str) -> None:
         """A source could not be read, so a setting may be missing or overruled."""
         self.complete = False
-        self.notes.append(what)
+        if what not in self.notes and len(self.notes) <= MAX_NOTES:
+            self.notes.append(what if len(self.notes) < MAX_NOTES else "more could not be read")
 
 
 @dataclass
@@ -85,7 +91,24 @@ class Server:
 
     def names(self, path: str) -> list[str]:
         """Entries of a folder as the server sees it. Raises OSError."""
-        return self.host.names_inside(self.root, path)
+        self._require_room()
+        names = self.host.names_inside(self.root, path)
+        self.spend(sum(map(len, names)) + ENTRY_BYTES * len(names))
+        return names
+
+    def included(self, path: str, settings: Settings, is_one: Callable[[str], bool], left: list[int]) -> list[str]:
+        """The files of an included folder that are its kind. The folder itself counts as one of the files left."""
+        if left[0] <= 0:
+            settings.missing(TOO_MANY_FILES)
+            return []
+        left[0] -= 1
+        try:
+            names = list(filter(is_one, self.names(path)))
+        except OSError as error:
+            settings.missing(f"{path.rpartition('/')[2]}: {(error.strerror or 'not readable').lower()}")
+            return []
+        # One more than may be read, so that the reader says that there are more.
+        return names[: left[0] + 1]
 
     def has_file(self, path: str) -> bool:
         """Whether there is a file of this name, as the server sees it. False when this user may not look."""

@@ -8,6 +8,7 @@ import re
 from hugeplan_agent.collectors.engines import versions
 from hugeplan_agent.collectors.engines.base import (
     MAX_FILES,
+    TOO_MANY_FILES,
     TRUTH,
     Engine,
     Facts,
@@ -135,7 +136,7 @@ def _read_file(
     must_exist: bool = False,
 ) -> None:
     if left[0] <= 0:
-        settings.missing("more configuration files than are read")
+        settings.missing(TOO_MANY_FILES)
         return
     left[0] -= 1
     text = server.try_read(path, settings, must_exist=must_exist)
@@ -143,7 +144,7 @@ def _read_file(
     for line in map(str.strip, (text or "").splitlines()):
         if line.startswith("!includedir"):
             folder = line[11:].strip()
-            for name in _included(server, settings, folder):
+            for name in server.included(folder, settings, lambda one: one.endswith(".cnf"), left):
                 _read_file(server, settings, f"{folder}/{name}", wanted, left)
         elif line.startswith("!include"):
             _read_file(server, settings, line[8:].strip(), wanted, left)
@@ -153,14 +154,6 @@ def _read_file(
             option = option_of(line)
             if option:
                 settings.put(*option, path.rpartition("/")[2][:64])
-
-
-def _included(server: Server, settings: Settings, folder: str) -> list[str]:
-    try:
-        return [name for name in server.names(folder) if name.endswith(".cnf")]
-    except OSError as error:
-        settings.missing(f"{folder.rpartition('/')[2]}: {(error.strerror or 'not readable').lower()}")
-        return []
 
 
 def _read_persisted(server: Server, settings: Settings, folder: str) -> None:
@@ -205,7 +198,7 @@ def command_line(arguments: list[str]) -> dict[str, str]:
 
 def version_of(server: Server, engine: str, folder: str | None) -> versions.Known:
     """From the running program, its image, its path, or what it noted in its data folder."""
-    path = re.search(r"(?:mysql|mariadb|percona)[a-z-]*[-/](\d+\.\d+(?:\.\d+)?)", server.executable or "")
+    path = re.search(r"(?:mysql|mariadb|percona)[a-z-]{0,32}[-/](\d+\.\d+(?:\.\d+)?)", server.executable or "")
     in_path: versions.Known = (path[1], "executable path") if path else versions.UNKNOWN
     if engine == "mariadb":
         program = versions.of_program(server, _MARIADB_VERSION)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from hugeplan_agent.collectors.engines.base import MAX_FILES, Engine, Facts, Server, Settings, port_number
+from hugeplan_agent.collectors.engines.base import (
+    MAX_FILES,
+    TOO_MANY_FILES,
+    Engine,
+    Facts,
+    Server,
+    Settings,
+    port_number,
+)  # fmt: skip
 from hugeplan_agent.collectors.process_table import Process
 
 SETTINGS = frozenset(
@@ -59,7 +67,7 @@ SWITCHES = {"B": "shared_buffers", "N": "max_connections", "p": "port", "S": "wo
 """One-letter options of postgres(1) that name a setting; without a unit both count as the setting itself does."""
 
 FLAGS_WITH_VALUE = "BCDdfkNprStvW"
-LINE = re.compile(r"(?P<name>[A-Za-z_][\w.]*)\s*(?:=\s*|\s)\s*(?P<value>'(?:[^'\\]|''|\\.)*'|[^\s#'=][^\s#']*)")
+LINE = re.compile(r"(?P<name>[A-Za-z_][\w.]*)(?:\s*=\s*|\s+)(?P<value>'(?:[^'\\]|''|\\.)*'|[^\s#'=][^\s#']*)")
 """``name = value``; the equals sign may be missing (guc-file.l)."""
 
 AUXILIARY = re.compile(
@@ -165,7 +173,7 @@ def _config_file(server: Server, given: str | None, named: str | None, folder: s
 def _read_file(server: Server, settings: Settings, path: str, *, must_exist: bool, left: list[int]) -> None:
     """One file and what it includes, in the order in which the server reads them."""
     if left[0] <= 0:
-        settings.missing("more configuration files than are read")
+        settings.missing(TOO_MANY_FILES)
         return
     left[0] -= 1
     text = server.try_read(path, settings, must_exist=must_exist)
@@ -175,18 +183,15 @@ def _read_file(server: Server, settings: Settings, path: str, *, must_exist: boo
         if name in ("include", "include_if_exists"):
             _read_file(server, settings, below, must_exist=name == "include", left=left)
         elif name == "include_dir":
-            for child in _included(server, settings, below):
+            for child in server.included(below, settings, _is_included, left):
                 _read_file(server, settings, f"{below}/{child}", must_exist=False, left=left)
         else:
             settings.put(name, value, file_name[:64])
 
 
-def _included(server: Server, settings: Settings, folder: str) -> list[str]:
-    try:
-        return [name for name in server.names(folder) if name.endswith(".conf") and not name.startswith(".")]
-    except OSError as error:
-        settings.missing(f"{folder.rpartition('/')[2]}: {(error.strerror or 'not readable').lower()}")
-        return []
+def _is_included(name: str) -> bool:
+    """Of a folder: no hidden file (guc-file.l, GetConfFilesInDir)."""
+    return name.endswith(".conf") and not name.startswith(".")
 
 
 def _serves_client(server: Server, process: Process) -> bool:
