@@ -87,6 +87,15 @@ def require_runtime() -> None:
         raise NotAvailableError(f"no CNI plugins in {_CNI} (Debian package containernetworking-plugins)")
 
 
+def _forget_pods_of_a_killed_node() -> None:
+    """Their interfaces keep the routes to addresses that the next pods get, which then nobody reaches."""
+    shown = subprocess.run(
+        ["ip", "-json", "route", "show", "root", _SUBNET], capture_output=True, text=True, check=False
+    ).stdout
+    for device in {route["dev"] for route in json.loads(shown or "[]")}:
+        subprocess.run(["ip", "link", "delete", device], check=False, capture_output=True)
+
+
 class Node:
     """A node named ``name``; a context manager. NotAvailableError where this machine cannot run one."""
 
@@ -118,6 +127,7 @@ class Node:
 
     def _start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        _forget_pods_of_a_killed_node()
         runc = shutil.which("runc", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
         (self.folder / "runc").write_text(_RUNC.format(python=sys.executable, runc=runc))
         (self.folder / "runc").chmod(0o755)
