@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -114,8 +115,9 @@ def _refuse_second_connections(app: FastAPI) -> None:
 
 @pytest.fixture
 async def service(application: FastAPI) -> AsyncIterator[Service]:
-    """The service with an empty database and full rate limits."""
-    application.state.rate_limiter = RateLimiter()
+    """The service with an empty database and full rate limits, which fill no more while a busy machine asks."""
+    begun = time.monotonic()
+    application.state.rate_limiter = RateLimiter(lambda: begun)
     application.state.machines.forget()
     running = Service(application)
     yield running

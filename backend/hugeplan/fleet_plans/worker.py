@@ -100,6 +100,7 @@ class Job:
         self._job_id = job_id
         self._last_said = 0.0
         self._started = time.monotonic()
+        self._most_cpu_seconds = _cpu_seconds() + settings.fleet_plan_cpu_seconds
         self._rows: list[dict[str, Any]] = []
         self._numbers: dict[Hashable, int] = {}
         self._plans: list[GroupPlan] = []
@@ -129,7 +130,7 @@ class Job:
         if not now and time.monotonic() - self._last_said < PROGRESS_SECONDS:
             return
         self._last_said = time.monotonic()
-        if _cpu_seconds() > self._settings.fleet_plan_cpu_seconds:
+        if _cpu_seconds() > self._most_cpu_seconds:
             raise ValueError(_TOO_LONG.format(self._settings.fleet_plan_cpu_seconds) + _LESS)
         done, planned = len(self._rows), sum(row["group_number"] is not None for row in self._rows)
         async with self._database.write() as session:
