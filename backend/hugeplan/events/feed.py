@@ -7,6 +7,8 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from itertools import takewhile
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
@@ -17,8 +19,8 @@ from hugeplan.events.schemas import FleetEvent
 from hugeplan.planner.printable import printable
 
 POLL_SECONDS = 0.5
-REPLAY_SECONDS = 0.3
-"""Between two batches of the past, each of which takes 0.03 s of processor time."""
+REPLAY_SECONDS = 0.5
+"""Between two batches of the past, each of which takes 0.05 s of processor time, of all who listen."""
 REMEMBERED = 2000
 _BATCH = 500
 
@@ -46,7 +48,9 @@ class EventFeed:
         self._listeners = 0
         self._news = asyncio.Condition()
         self._somebody = asyncio.Event()
-        self._replaying = asyncio.Lock()
+        self._reading = asyncio.Lock()
+        self._pausing = asyncio.Lock()
+        self._pauses: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
         self._has_ended = False
 
     async def end(self) -> None:
@@ -74,7 +78,7 @@ class EventFeed:
                 self._last_id = rows[-1].id
                 self._news.notify_all()
 
-    async def listen(self, after: int | None) -> AsyncGenerator[FleetEvent]:
+    async def listen(self, after: int | None, token_id: UUID) -> AsyncGenerator[FleetEvent]:
         """Events with an id above ``after``, those that are stored already too; None: from now on. Until ``end``."""
         self._listeners += 1
         self._somebody.set()
@@ -83,7 +87,7 @@ class EventFeed:
                 position = await repository.last_event_id(session) if after is None else after
             while True:
                 newest = self._last_id or 0
-                async for event in self._stored(position):
+                async for event in self._stored(position, token_id):
                     position = event.id
                     yield event
                 position = max(position, newest)  # the last ones may be of a kind that is left out
@@ -99,20 +103,28 @@ class EventFeed:
                 self._last_id = None
                 self._events.clear()
 
-    async def _stored(self, position: int) -> AsyncIterator[FleetEvent]:
-        """What comes after a position: from memory where it reaches back that far, else from the table."""
-        if self._events and self._events[0].id <= position + 1:
-            for event in reversed([*takewhile(lambda event: event.id > position, reversed(self._events))]):
-                yield event
-            return
+    async def _stored(self, position: int, token_id: UUID) -> AsyncIterator[FleetEvent]:
+        """What comes after a position, batch by batch. Credentials take turns, so that all take a share of the time.
+
+        The first batch waits for no pause: who listens from now on is held up by nobody's past.
+        """
+        own_pause = self._pauses.setdefault(token_id, asyncio.Lock())
         while True:
-            # The past of all listeners comes batch by batch, so that it takes a small share of the time.
-            async with self._replaying, self._database.read() as session:
-                rows = await repository.events_after(session, position, _BATCH)
-            for event in events_of(rows):
+            events, goes_on_at = await self._batch(position)
+            for event in events:
                 yield event
-            position = rows[-1].id if rows else position
-            if len(rows) < _BATCH:
+            if goes_on_at is None or self._has_ended:
                 return
-            async with self._replaying:
+            position = goes_on_at
+            async with own_pause, self._pausing:
                 await asyncio.sleep(REPLAY_SECONDS)
+
+    async def _batch(self, position: int) -> tuple[list[FleetEvent], int | None]:
+        """From memory where it reaches back that far, else from the table; and the id after which there may be more."""
+        if self._events and self._events[0].id <= position + 1:
+            newer = [*takewhile(lambda event: event.id > position, reversed(self._events))]
+            batch = newer[: -_BATCH - 1 : -1]
+            return batch, batch[-1].id if len(newer) > _BATCH else None
+        async with self._reading, self._database.read() as session:
+            rows = await repository.events_after(session, position, _BATCH)
+        return events_of(rows), rows[-1].id if len(rows) == _BATCH else None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -14,6 +16,7 @@ from support.service import Service
 from hugeplan.access.schemas import Role
 from hugeplan.events import feed, repository
 from hugeplan.events.feed import EventFeed
+from hugeplan.events.schemas import FleetEvent
 
 ADD = "INSERT INTO events (at, kind, text) SELECT now(), :kind, 'x' FROM generate_series(1, :count)"
 
@@ -39,7 +42,7 @@ async def test_an_event_of_a_later_version_keeps_no_listener_busy(
     heard = EventFeed(service.database)
     reading = asyncio.create_task(heard.run_forever())
     try:
-        async with aclosing(heard.listen(None)) as events, asyncio.timeout(20):
+        async with aclosing(heard.listen(None, uuid4())) as events, asyncio.timeout(20):
             waiting = asyncio.ensure_future(anext(events))
             while heard._last_id is None:
                 await asyncio.sleep(0.01)
@@ -67,9 +70,71 @@ async def test_the_past_comes_whole_and_in_order(service: Service, monkeypatch: 
     monkeypatch.setattr(feed, "REPLAY_SECONDS", 0.001)
     await add(service, "run_added", 35)
     heard = EventFeed(service.database)
-    async with asyncio.timeout(20), aclosing(heard.listen(0)) as events:
+    async with asyncio.timeout(20), aclosing(heard.listen(0, uuid4())) as events:
         ids = [(await anext(events)).id for _ in range(35)]
     assert ids == sorted(set(ids))
+
+
+async def test_the_past_of_others_holds_nobody_up_who_listens_from_now_on(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "_BATCH", 10)
+    monkeypatch.setattr(feed, "REPLAY_SECONDS", 600.0)
+    await add(service, "run_added", 35)
+    heard, by = EventFeed(service.database), uuid4()
+    old = [heard.listen(0, by) for _ in range(3)]
+    tasks = [asyncio.create_task(_drain(one, lambda _: None)) for one in old]
+    try:
+        while heard._listeners < len(old) or heard._pauses.get(by) is None or not heard._pauses[by].locked():
+            await asyncio.sleep(0.01)
+        async with service.database.read() as session:
+            newest = await repository.last_event_id(session)
+        async with asyncio.timeout(20), aclosing(heard.listen(newest - 1, by)) as events:
+            assert (await anext(events)).id == newest
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+@pytest.mark.parametrize("source", ["table", "memory"])
+async def test_one_credentials_replays_take_turns_with_anothers(
+    service: Service, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """Twenty of one and one of another: between two batches of the other's come two of theirs at most."""
+    monkeypatch.setattr(feed, "_BATCH", 10)
+    monkeypatch.setattr(feed, "REPLAY_SECONDS", 0.01)
+    heard = EventFeed(service.database)
+    heard._last_id = 0
+    await add(service, "run_added", 35)
+    for _ in range(4 if source == "memory" else 0):
+        await heard._read()
+    batches: list[str] = []
+    many, one = uuid4(), uuid4()
+
+    def note(who: str) -> Callable[[int], None]:
+        return lambda number: batches.append(who) if number % 10 == 0 else None
+
+    start = heard._events[0].id - 1 if source == "memory" else 0
+    tasks = [asyncio.create_task(_drain(heard.listen(start, many), note("many"))) for _ in range(20)]
+    while batches.count("many") < 20:  # the first batch of each
+        await asyncio.sleep(0.001)
+    async with asyncio.timeout(20):
+        await _drain(heard.listen(start, one), note("one"), 35)
+    for task in tasks:
+        task.cancel()
+    between = "".join("|" if who == "one" else "m" for who in batches).split("|")
+    assert len(between) == 5
+    assert max(len(part) for part in between[1:4]) <= 2
+
+
+async def _drain(events: AsyncGenerator[FleetEvent], note: Callable[[int], None], most: int = 10**9) -> None:
+    """Take events, and tell the number of each."""
+    async with aclosing(events):
+        number = 0
+        while number < most:
+            await anext(events)
+            note(number)
+            number += 1
 
 
 async def test_what_changed_on_real_nodes_leaves_made_up_ones_out(service: Service, planner: httpx.AsyncClient) -> None:

@@ -8,7 +8,7 @@ import io
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -586,7 +586,7 @@ class TestEvents:
         await post(service, 1)
         viewer = await service.client_as(Role.VIEWER)
         history = (await viewer.get("/api/v1/events/history")).json()["items"]
-        listening = feed.listen(history[-1]["id"] - 1)
+        listening = feed.listen(history[-1]["id"] - 1, uuid4())
         assert (await anext(listening)).kind == "node_added"
         for _ in history[1:]:
             await anext(listening)
@@ -599,7 +599,7 @@ class TestEvents:
 
     async def test_streams_end_with_the_server(self, service: Service) -> None:
         feed = EventFeed(service.app.state.database)
-        listening = feed.listen(None)
+        listening = feed.listen(None, uuid4())
         waiting = asyncio.ensure_future(anext(listening))
         await asyncio.sleep(0)
         await feed.end()

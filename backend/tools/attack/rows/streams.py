@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import selectors
 import socket
 import time
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -14,6 +16,8 @@ from tools.attack.rows.plans import PREVIEWS
 STREAMS = 100
 LISTEN_SECONDS = 2.0
 EVENTS = 50_000
+REPLAYS = 30
+NEWS_SECONDS = 3.0
 STATUS = "UPDATE fleet_plans SET status = %(status)s WHERE id = %(id)s"
 EVENT = (
     "INSERT INTO events (at, kind, node_name, text) SELECT now() - interval '1 day', 'run_added', 'n', repeat('x', 200)"
@@ -88,6 +92,34 @@ def _unread(running: Target) -> str:
     return "20 unread"
 
 
+def _from_now_on(running: Target) -> str:
+    """Who listens from now on hears what happens, however many have the past told."""
+    with selectors.DefaultSelector() as streams, ExitStack() as opened:
+
+        def read(seconds: float) -> bytes:
+            until, heard = time.monotonic() + seconds, b""
+            while (left := until - time.monotonic()) > 0:
+                for key, _ in streams.select(left):
+                    got = key.fileobj.recv(65536)  # type: ignore[union-attr]
+                    heard += got if key.data == "now" else b""
+            return heard
+
+        for _ in range(REPLAYS):
+            past = opened.enter_context(_open(running, "/events?after=0"))
+            if past.recv(16)[9:12] != b"200":
+                raise WrongAnswerError(f"fewer than {REPLAYS} streams are taken")
+            streams.register(past, selectors.EVENT_READ, "past")
+        read(LISTEN_SECONDS)  # each has had its first batch, and they take turns
+        streams.register(opened.enter_context(_open(running, "/events")), selectors.EVENT_READ, "now")
+        begun, heard = time.monotonic(), b""
+        while b"event: run_added" not in heard:
+            if time.monotonic() - begun > NEWS_SECONDS:
+                raise WrongAnswerError(f"no news for {NEWS_SECONDS} s while {REPLAYS} have the past told")
+            heard += read(0.3)
+            running.execute(EVENT, events=1)
+        return f"news after {time.monotonic() - begun:.1f} s"
+
+
 ROWS = (
     Attack(f"streams: {STREAMS} of events", partial(_many, "/events"), requests=STREAMS, at_once=True),
     Attack(
@@ -99,5 +131,12 @@ ROWS = (
         at_once=True,
     ),
     Attack(f"streams: {EVENTS:,} events again", _replay, prepare=_old_events),
+    Attack(
+        f"streams: {REPLAYS} of events again, and one from now on",
+        _from_now_on,
+        requests=REPLAYS + 1,
+        prepare=_old_events,
+        at_once=True,
+    ),
     Attack("streams: 20 that nobody reads", _unread, requests=21, prepare=_old_events, at_once=True),
 )
