@@ -256,8 +256,14 @@ async def rotate_token(
     A token has one successor. Whose answer was lost rotates again, which revokes the former successor; ConflictError
     where that one has reported or logged in.
     The new one lives as long as the old one did, but no longer than ``actor`` may make one. An agent's own renewal is
-    its way to go on reporting and buys it nothing else. ``actor`` None: a command on the server.
+    its way to go on reporting and buys it nothing else. ``actor`` None: a command on the server. ForbiddenError for a
+    browser session of anybody but an administrator.
     """
+    if actor is not None and actor.session_id is not None and actor.role is not Role.ADMIN:
+        raise ForbiddenError(
+            "A browser session does not renew its token, which others may share. Send the token itself in the header"
+            " Authorization, or ask an administrator."
+        )
     came_of_it = await repository.lock_line(session, token_id) - {token_id}
     now = datetime.now(UTC)
     old = await repository.usable_token(session, token_id, now)

@@ -13,7 +13,7 @@ from sqlalchemy import select, text
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan.access import dependencies, logins
-from hugeplan.access.logins import SESSIONS_PER_TOKEN
+from hugeplan.access.logins import BROWSER_ROLES, SESSIONS_PER_TOKEN
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.ratelimit import RateLimiter
@@ -142,6 +142,22 @@ async def test_a_link_of_whoever_is_fresh_opens_a_fresh_session(service: Service
     client = service.client(token) if maker == "a bearer token" else await browser(service, token)
     opened = await browser(service, (await client.post("/api/v1/login-links")).json()["token"])
     assert ends(await opened.post("/api/v1/tokens", json=ENDLESS)) is None
+
+
+@pytest.mark.parametrize("role", sorted(BROWSER_ROLES - {Role.ADMIN}))
+async def test_a_browser_session_renews_no_token_that_others_may_share(service: Service, role: Role) -> None:
+    """Who was let in by a login link does not know the token, and would lock out those who do."""
+    token = await service.token(role)
+    for client in (await browser(service, token), await browser(service, await link(service, token))):
+        problem = assert_problem(await client.post("/api/v1/token/rotate", json={}), 403, "forbidden")
+        assert "Authorization" in problem["detail"]
+    assert (await service.client(token).get("/api/v1/session")).json()["expires_at"] is None
+    assert ends(await service.client(token).post("/api/v1/token/rotate", json={})) is None
+
+
+async def link(service: Service, token: str) -> str:
+    answer = await service.client(token).post("/api/v1/login-links")
+    return str(answer.json()["token"])
 
 
 async def test_a_gone_token_is_not_rotated(admin: httpx.AsyncClient) -> None:
