@@ -116,6 +116,8 @@ async def test_a_label_puts_a_plan_in_force(agent: httpx.AsyncClient, planner: h
     assert (kept["plan_id"], kept["source"]) == (plan_id, "label")
     assert kept["outcome"] is not None
     since = kept["since"]
+    told = await planner.get("/api/v1/events/history", params={"node_id": node_id, "kind": "plan_in_force_set"})
+    assert [event["text"].endswith("nobody approved it.") for event in told.json()["items"]] == [True]
     # Neither a label that names nothing nor a deleted scenario changes what is in force, or is in the way of a report.
     (scenario,) = (await planner.get("/api/v1/scenarios")).json()["items"]
     for label in ("", "no plan", str(uuid.uuid4())):
@@ -221,13 +223,20 @@ async def test_an_approval_is_for_its_node_and_as_long_as_it_holds(
     assert (await in_force(planner, node_id))["plan_id"] == newer
 
 
-async def test_what_a_label_put_in_force_on_one_node_is_not_approved_for_another(
-    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+async def test_a_label_puts_no_plan_of_another_node_in_force(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient
 ) -> None:
-    """An agent says what stands on its node, and nobody has said yes to it."""
+    """An agent says what stands on its own node. It ends no other node's proposal, and approves nothing."""
     node_id, plan_id = await node_with_plan(agent, planner)
+    url = f"/api/v1/nodes/{node_id}/plan-in-force"
+    proposed = await planner.post(f"/api/v1/plans/{plan_id}/propose", headers={"If-Match": "*"})
+    assert proposed.status_code == 200, proposed.text
     other = await service.client_as(Role.AGENT)
     sent = await other.post("/api/v1/reports", json=example(machine_id="e" * 32, labels={LABEL: plan_id}))
-    assert (await in_force(planner, sent.json()["node_id"]))["plan_id"] == plan_id
-    url = f"/api/v1/nodes/{node_id}/plan-in-force"
+    assert sent.status_code == 201
+    assert (await planner.get(f"/api/v1/plans/{plan_id}")).json()["state"] == "proposed"
+    assert await in_force(planner, sent.json()["node_id"]) is None
     assert_problem(await planner.put(url, json={"plan_id": plan_id}), 409, "conflict")
+    done = await admin.post(f"/api/v1/plans/{plan_id}/approve", headers={"If-Match": "*"})
+    assert done.status_code == 200, done.text
+    assert (await planner.put(url, json={"plan_id": plan_id})).status_code == 200

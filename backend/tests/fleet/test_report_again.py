@@ -82,4 +82,4 @@ async def test_more_plans_than_are_remembered_are_all_looked_at(service: Service
         # One that is remembered and one that is not, while what is remembered is full.
         again = await known.read(connection, [plans[0], plans[-1]], again=set())
         assert again.keys() == {plans[0], plans[-1]}
-    assert "cannot read" in everything[plans[0]].why
+    assert "cannot read" in everything[plans[0]].plan.why

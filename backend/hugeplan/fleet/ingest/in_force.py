@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,12 +22,12 @@ from hugeplan.proof import Observation, verify
 from hugeplan.proof.verdict import Outcome
 
 LABEL: Final = "hugeplan.dev/plan"
-"""A node with this label has the plan of this id in force: GitOps writes it where it rolls the plan's files out."""
+"""A node with this label has its plan of this id in force: GitOps writes it where it rolls the plan's files out."""
 
 UNREADABLE: Final = "plan_unreadable"
 """Can this version read the plan in force? One that it cannot read is compared with no report."""
 MAX_REMEMBERED: Final = 512
-_READ: Final = "SELECT id, plan::text, schema_version FROM plans WHERE id = ANY(%s)"
+_READ: Final = "SELECT id, node_id, approved_at, plan::text, schema_version FROM plans WHERE id = ANY(%s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,19 @@ class Unreadable:
     why: str
 
 
-Plans = Mapping[UUID, Plan | Unreadable]
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A saved plan. ``node_id``: the node that it was made for, which alone may say that it is in force; None: any.
+
+    ``approved_at`` is as of when it was read.
+    """
+
+    node_id: UUID | None
+    approved_at: datetime | None
+    plan: Plan | Unreadable
+
+
+Plans = Mapping[UUID, Kept]
 """The plans that a batch looks at. One that is not there was deleted."""
 
 
@@ -52,7 +65,7 @@ class SavedPlans:
     """Saved plans by id, the last used remembered over batches."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[UUID, Plan | Unreadable] = OrderedDict()
+        self._known: OrderedDict[UUID, Kept] = OrderedDict()
 
     async def read(self, connection: AsyncConnection[Any], ids: Iterable[UUID], *, again: set[UUID]) -> Plans:
         """The plans of these ids, and those of ``again``, which may have been deleted since they were read.
@@ -64,17 +77,21 @@ class SavedPlans:
         missing = sorted(wanted - found.keys())
         if missing:
             rows = await connection.execute(_READ, [missing])
-            for plan_id, plan, version in await rows.fetchall():
-                try:
-                    found[plan_id] = read_plan(msgspec.json.decode(plan), version)
-                except ValueError as error:
-                    found[plan_id] = Unreadable(f"This version of hugeplan cannot read the saved plan: {error}")
+            for plan_id, node_id, approved_at, plan, version in await rows.fetchall():
+                found[plan_id] = Kept(node_id, approved_at, _read(plan, version))
         for plan_id in wanted:
             self._known.pop(plan_id, None)
         self._known.update(found)
         while len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
         return dict(found)
+
+
+def _read(plan: str, version: int) -> Plan | Unreadable:
+    try:
+        return read_plan(msgspec.json.decode(plan), version)
+    except ValueError as error:
+        return Unreadable(f"This version of hugeplan cannot read the saved plan: {error}")
 
 
 def labelled_plan(labels: dict[str, str]) -> UUID | None:

@@ -34,7 +34,7 @@ from hugeplan.fleet.ingest.in_force import (
     verified,
 )
 from hugeplan.fleet.ingest.incoming import Incoming
-from hugeplan.planner.model import Plan, subject_words
+from hugeplan.planner.model import subject_words
 from hugeplan.planner.printable import printable
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=1)
@@ -137,24 +137,27 @@ class Node:
         self._event(incoming.received_at, "node_added", text="Reported for the first time.")
 
     def _follow_label(self, incoming: Incoming, plan_id: UUID | None, plans: Plans) -> None:
-        """Put the plan in force that a label names, where it is another one."""
-        plan = None if plan_id is None else plans.get(plan_id)
-        if not isinstance(plan, Plan) or plan_id == self.plan_id:
+        """Put the plan in force that a label names, where that is its own and another one."""
+        kept = None if plan_id is None else plans.get(plan_id)
+        if kept is None or isinstance(kept.plan, Unreadable) or plan_id == self.plan_id:
             return
-        self.plan_id, self.planned, self.outcome = plan_id, pools_of(plan), None
+        if kept.node_id not in {None, self.id}:  # else it would end what is decided about another node
+            return
+        self.plan_id, self.planned, self.outcome = plan_id, pools_of(kept.plan), None
         self.put_in_force = True
-        text = f"A plan with {len(self.planned)} pools is in force on {self.name}, set by the label {LABEL}."
+        text = f"A plan with {len(self.planned)} pools is in force on {self.name}, set by the label {LABEL}"
+        text += "." if kept.approved_at else "; nobody approved it."
         self._event(incoming.received_at, "plan_in_force_set", text=text)
 
     def _verify(self, incoming: Incoming, plans: Plans) -> None:
         """Judge the plan in force by this report; a change of the outcome is an event."""
-        plan = None if self.plan_id is None else plans.get(self.plan_id)
-        if plan is None:
+        kept = None if self.plan_id is None else plans.get(self.plan_id)
+        if kept is None:
             return
-        if isinstance(plan, Unreadable):
-            self.verification = not_verified(self.name, plan)
+        if isinstance(kept.plan, Unreadable):
+            self.verification = not_verified(self.name, kept.plan)
         else:
-            self.verification = verified(plan, incoming.content)
+            self.verification = verified(kept.plan, incoming.content)
         if self.verification.outcome != self.outcome:
             wrong = sum(check["state"] == "wrong" for check in self.verification.checks)
             words = {
