@@ -31,6 +31,7 @@ from hugeplan.measuring.postgresql_server import (
 )
 from hugeplan.planner.model import HardwareFacts
 from validate.compare import Prediction, Verdict, judge, median_speedup, predict
+from validate.data_folder import data_folder
 from validate.node_curves import CurvesError, measure_curves, read_curves
 from validate.pairs import Bench, Pairs
 
@@ -157,7 +158,7 @@ def _data_folder(work_dir: Path, shape: Shape) -> Path:
     wanted = work_dir.resolve() / shape.label
     if len(str(wanted)) < SOCKET_FOLDER_LENGTH and reachable(work_dir.resolve()):
         return wanted
-    return Path("/var/tmp/hugeplan-validate") / shape.label  # noqa: S108 - large, survives a reboot, fixed name wanted
+    return data_folder(shape.label)
 
 
 def _curves(options: argparse.Namespace, shape: Shape) -> HardwareFacts:

@@ -31,13 +31,13 @@ from hugeplan.measuring.postgresql_clients import Case, cases, workers
 from hugeplan.measuring.postgresql_server import GIB, Server, ServerError, Shape, find_programs, release_of
 from hugeplan.planner.model import Range
 from validate.compare import median_speedup, noise_of, predict
+from validate.data_folder import data_folder
 from validate.node_curves import CurvesError, measure_pressure, read_curves
 
 CURVES = "curves"
 BAR_SHARE, BAR_WIDTH_POINTS = 0.9, 20.0
 MISSED, MISSING, SKIPPED = 1, 3, 77
 HUGE_PAGE_BYTES = 2 << 20
-DATA_FOLDER = Path("/var/tmp/hugeplan-validate")  # noqa: S108 - large, survives a reboot, fixed name wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class _RowSize:
         print(f"  predicted: {prediction.gain.statement}", flush=True)
 
     def _folder(self, programs: Path) -> Path:
-        return DATA_FOLDER / f"{release_of(programs)}-{self.shape.label}"
+        return data_folder(f"{release_of(programs)}-{self.shape.label}")
 
     def remove(self) -> bool:
         """Give the disk back what both servers' data took."""

@@ -40,7 +40,7 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
     What killed trials left below ``parent`` is removed first. OSError where it cannot be made or is not ours alone.
     """
     if parent.exists():
-        _require_own(parent)
+        require_own(parent)
     remove_leftovers(parent, say)
     # The server's user, who is not root, reads what is made here, whatever the caller's umask is.
     umask = os.umask(0o022)
@@ -71,11 +71,11 @@ def _new_folder(parent: Path) -> Path:
     while True:
         parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
-            _require_own(parent)
+            require_own(parent)
             return Path(tempfile.mkdtemp(prefix="trial-", dir=parent))
 
 
-def _require_own(parent: Path) -> None:
+def require_own(parent: Path, advice: str = "Name a folder of your own with --work-dir.") -> None:
     """PermissionError where another user made ``parent``, or can put something else in its place or into it.
 
     What root makes there it also gives to the server's user and to everybody to read.
@@ -87,7 +87,7 @@ def _require_own(parent: Path) -> None:
         is_open = shared and not (is_above and at.st_mode & stat.S_ISVTX)
         if is_open or not stat.S_ISDIR(at.st_mode) or at.st_uid not in ({0, me} if is_above else {me}):
             what = f"{folder} (owner {at.st_uid}, mode {stat.filemode(at.st_mode)})"
-            raise PermissionError(f"{what} can be changed by another user. Name a folder of your own with --work-dir.")
+            raise PermissionError(f"{what} can be changed by another user. {advice}")
 
 
 def remove_leftovers(parent: Path, say: Callable[[str], None] = lambda _: None) -> None:

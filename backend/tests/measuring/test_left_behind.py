@@ -19,6 +19,7 @@ from conftest import REPOSITORY
 
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
 from hugeplan.measuring.workplace import programs_of, workplace
+from validate.data_folder import data_folder
 
 PROGRAM = "import time; x = bytearray(1 << 20); time.sleep(float('{}'))"
 SHORT = Path("/var/tmp")  # noqa: S108 - a socket's path has at most 107 bytes, and the server's user enters it
@@ -206,6 +207,8 @@ def test_no_trial_works_where_another_user_may_change_its_folder(tmp_path: Path,
         (above if how == "open above" else work).chmod(0o777)
     with pytest.raises(PermissionError, match="can be changed by another user"), workplace(work):
         raise AssertionError("the trial began")
+    with pytest.raises(ServerError, match=r"can be changed by another user\. Remove it\."):
+        data_folder("32-bytes", work)  # of `make validate`
     assert not list(work.iterdir())
 
 
