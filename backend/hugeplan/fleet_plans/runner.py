@@ -121,6 +121,10 @@ class FleetPlanRunner:
         try:
             async with own_turn, self._turn:
                 self._waiting.discard(job_id)
+                async with self._database.read() as session:
+                    job = await repository.get_job(session, job_id)
+                if job is None or job.status != "queued":  # cancelled before its turn: no process starts for it
+                    return
                 process = await self._take()
                 try:
                     _, errors = await process.communicate(f"{job_id}\n".encode())

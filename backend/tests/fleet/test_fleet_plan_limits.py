@@ -129,3 +129,21 @@ async def test_credentials_take_turns(
     async with service.database.read() as session:
         order = (await session.scalars(select(FleetPlanRow.name).order_by(FleetPlanRow.started_at))).all()
     assert order == ["first", "other", "second", "third"]
+
+
+async def test_what_is_cancelled_before_its_turn_starts_no_process(
+    limits: Limits, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """Each would take a second of processor time, and the next job would wait for it."""
+    await agent.post("/api/v1/reports", json=report())
+    runner = limits()
+    await runner.prepare()
+    process = runner._ready
+    async with runner._turn:
+        for _ in range(3):
+            job = (await planner.post("/api/v1/fleet/plan", json={"scenario": CHEAP})).json()
+            cancelled = await planner.post(f"/api/v1/fleet/plans/{job['id']}/cancel")
+            assert cancelled.json()["status"] == "cancelled"
+    await asyncio.gather(*runner._tasks)
+    assert runner._ready is process
+    assert (await ended(planner, CHEAP))["status"] == "done"
