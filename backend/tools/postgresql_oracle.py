@@ -31,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hugeplan.measuring.workplace import require_own
 from hugeplan.planner.demand.engines import postgresql_inputs, postgresql_shmem
 from hugeplan.planner.demand.engines.postgresql_guc import SUMMARIES, parse_settings
 
@@ -367,6 +368,7 @@ def main() -> None:
     parser.add_argument("--servers", type=Path, default=Path(tempfile.gettempdir()) / "hugeplan-postgresql")
     arguments = parser.parse_args()
     arguments.servers.mkdir(parents=True, exist_ok=True)
+    require_own(arguments.servers, "Name a folder of your own with --servers.")  # what lies there is run
     if arguments.command == "fetch":
         fetch(arguments.servers)
         return
