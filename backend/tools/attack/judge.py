@@ -2,10 +2,11 @@
 
 Processor time and memory are of the service and of the processes it started. They are taken in passes without the
 neighbour, the median of which counts. What an attack does to PostgreSQL holds everybody up: its processor time has a
-column of its own, and counts. The sum is judged as that of a quiet machine: a yardstick before and after each pass
-tells by how much others make this one slower. A pass in which the service started or ended a process for everybody's
-later work is made again: the one that waits for fleet plans, once a minute at most, and the sandbox's first, once and
-after ten minutes without work. It takes about a second, and nobody can ask for it more often.
+column of its own, and counts. What a fleet plan takes has its own limits, and counts in no row. The sum is judged as
+that of a quiet machine: a yardstick before and after each pass tells by how much others make this one slower. A pass
+in which the service started or ended a process for everybody's later work is made again: the one that waits for fleet
+plans, once a minute at most, and the sandbox's first, once and after ten minutes without work. It takes about a
+second, and nobody can ask for it more often.
 
 How long the neighbour was held up is wall time, which a busy machine stretches. Three things tell the service's doing
 from the machine's. The time in which somebody who takes part in the answer was ready to run and had no processor is
@@ -23,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tools.attack import processes, yardstick
-from tools.attack.rig import Attack, Target, WrongAnswerError
+from tools.attack.rig import FLEET_PLANS, Attack, Target, WrongAnswerError
 
 MIB = 1024**2
 CPU_SECONDS = 0.3
@@ -34,7 +35,7 @@ BUSY = 2
 MORE_TRIES = 5
 SHORTEST_PASS_SECONDS = 0.25
 SETTLE_SECONDS = 10.0
-FOR_EVERYBODY = ("hugeplan.fleet_plans.worker", "hugeplan.sandbox.process")
+FOR_EVERYBODY = (FLEET_PLANS, "hugeplan.sandbox.process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,20 +167,21 @@ def _undisturbed_pass(running: Target, attack: Attack, cost: Cost) -> _Pass:
     for _ in range(MORE_TRIES):
         before = processes.leaders(running.pid, FOR_EVERYBODY)
         found = _pass(running, attack, cost)
-        if processes.leaders(running.pid, FOR_EVERYBODY) == before:
+        if attack.apart or processes.leaders(running.pid, FOR_EVERYBODY) == before:
             break
     return found
 
 
 def _pass(running: Target, attack: Attack, cost: Cost) -> _Pass:
     slow = yardstick.slowness()
-    cpu, database = processes.cpu_seconds(running.pid), _database_cpu(running)
+    cpu, database = processes.cpu_seconds(running.pid, attack.apart), _database_cpu(running)
     begun = time.monotonic()
-    with processes.MemoryPeak(running.pid) as peak:
+    with processes.MemoryPeak(running.pid, attack.apart) as peak:
         _run(running, attack, cost)
         seconds = time.monotonic() - begun
         processes.wait_until_idle(running.families, SETTLE_SECONDS)
-    used, of_database = processes.cpu_seconds(running.pid) - cpu, _database_cpu(running) - database
+    used = processes.cpu_seconds(running.pid, attack.apart) - cpu
+    of_database = _database_cpu(running) - database
     return _Pass(used, of_database, peak.grown_bytes, seconds, (slow + yardstick.slowness()) / 2)
 
 

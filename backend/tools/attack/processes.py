@@ -42,13 +42,22 @@ def leaders(pid: int, words: Sequence[str]) -> list[int]:
     return sorted(found)
 
 
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a family: of those that live, and of those that ended and were waited for."""
+def without(pid: int, words: Sequence[str]) -> list[int]:
+    """A family without those leaders, and all below them, whose command has one of the words."""
+    apart = {below for leader in (leaders(pid, words) if words else ()) for below in family(leader)}
+    return [one for one in family(pid) if one not in apart]
+
+
+def cpu_seconds(pid: int, apart: Sequence[str] = ()) -> float:
+    """Processor time of a family: of those that live, and of those that ended and were waited for.
+
+    With words of ``apart``: without those leaders, and without whatever the first process has waited for.
+    """
     total = 0
-    for one in family(pid):
+    for one in without(pid, apart):
         with suppress(OSError):
             fields = (Path("/proc") / str(one) / "stat").read_text().rpartition(")")[2].split()
-            total += sum(int(field) for field in fields[11:15])
+            total += sum(int(field) for field in fields[11 : 13 if apart and one == pid else 15])
     return total * TICK_SECONDS
 
 
@@ -76,10 +85,10 @@ def longest_wait(before: dict[int, float], after: dict[int, float]) -> float:
     return max((seconds - before.get(thread, 0.0) for thread, seconds in after.items()), default=0.0)
 
 
-def memory_bytes(pid: int) -> int:
+def memory_bytes(pid: int, apart: Sequence[str] = ()) -> int:
     """Proportional share of memory of a family: pages that processes have in common count once."""
     total = 0
-    for one in family(pid):
+    for one in without(pid, apart):
         with suppress(OSError):
             for line in (Path("/proc") / str(one) / "smaps_rollup").read_text().splitlines():
                 if line.startswith("Pss:"):
@@ -117,15 +126,15 @@ def wait_until_idle(pids: Sequence[int], seconds: float) -> None:
 class MemoryPeak(threading.Thread):
     """The largest memory of a family while a block runs, looked at fifty times per second."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, apart: Sequence[str] = ()) -> None:
         super().__init__(daemon=True)
-        self._pid, self._ending = pid, threading.Event()
-        self.before = self.peak = memory_bytes(pid)
+        self._asked, self._ending = (pid, apart), threading.Event()
+        self.before = self.peak = memory_bytes(*self._asked)
 
     def run(self) -> None:
         """Look until the block ends."""
         while not self._ending.wait(_EVERY_SECONDS):
-            self.peak = max(self.peak, memory_bytes(self._pid))
+            self.peak = max(self.peak, memory_bytes(*self._asked))
 
     def __enter__(self) -> MemoryPeak:
         self.start()

@@ -37,7 +37,11 @@ ROLES = (Role.VIEWER, Role.PLANNER, Role.ADMIN, Role.AGENT)
 MACHINE_ID = "a" * 32
 FLEET = 60
 TIMEOUT_SECONDS = 60.0
-BEHIND_A_PROXY: Mapping[str, str] = MappingProxyType({"HUGEPLAN_TRUSTED_PROXIES": '["127.0.0.1/32"]'})
+FLEET_PLANS = "hugeplan.fleet_plans.worker"
+JOB_CPU_SECONDS = 2.0
+BEHIND_A_PROXY: Mapping[str, str] = MappingProxyType(
+    {"HUGEPLAN_TRUSTED_PROXIES": '["127.0.0.1/32"]', "HUGEPLAN_FLEET_PLAN_CPU_SECONDS": str(JOB_CPU_SECONDS)}
+)
 STOP_SECONDS = 15.0
 # No certificates are needed on loopback, and loading those of the world takes a while.
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -134,7 +138,8 @@ class Attack:
     ``requests``: how many it makes, each of which may cost as much as the budget says. ``prepare`` and ``undo``, which
     takes away what it would leave to others, are not measured.
     ``at_once``: its requests are made together, and may hold nobody up for longer than one of them. ``in_tests``:
-    whether the test suite runs it; one that waits for a time limit of many seconds may say no.
+    whether the test suite runs it; one that waits for a time limit of many seconds may say no. ``apart``: words of the
+    commands of processes whose cost is bounded by limits of their own.
     """
 
     name: str
@@ -144,6 +149,7 @@ class Attack:
     undo: Callable[[Target], object] | None = None
     in_tests: bool = True
     at_once: bool = False
+    apart: tuple[str, ...] = ()
 
 
 def expect(answer: httpx.Response, *statuses: int) -> str:

@@ -55,7 +55,10 @@ def _job(running: Target) -> None:
     expect(made, 202)
     running.memory["job"] = made.json()["id"]
     until = time.monotonic() + TIMEOUT_SECONDS
-    while running.ask(Role.VIEWER, "GET", f"/fleet/plans/{running.memory['job']}").json()["status"] != "done":
+    while running.ask(Role.VIEWER, "GET", f"/fleet/plans/{running.memory['job']}").json()["status"] in {
+        "queued",
+        "running",
+    }:
         if time.monotonic() > until:
             raise WrongAnswerError("the fleet plan does not end")
         time.sleep(0.1)
