@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Literal
 from uuid import uuid4
 
 import httpx
@@ -83,7 +84,7 @@ async def test_the_past_of_others_holds_nobody_up_who_listens_from_now_on(
     await add(service, "run_added", 35)
     heard, by = EventFeed(service.database), uuid4()
     old = [heard.listen(0, by) for _ in range(3)]
-    tasks = [asyncio.create_task(_drain(one, lambda _: None)) for one in old]
+    tasks = [asyncio.create_task(_drain(one)) for one in old]
     try:
         while heard._listeners < len(old) or heard._pauses.get(by) is None or not heard._pauses[by].locked():
             await asyncio.sleep(0.01)
@@ -96,45 +97,57 @@ async def test_the_past_of_others_holds_nobody_up_who_listens_from_now_on(
             task.cancel()
 
 
+class Line(asyncio.Lock):
+    """A lock that notes how many others were let in while one waited for it, by the waiting task's name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_in = 0
+        self.passed: dict[str, list[int]] = {}
+
+    async def acquire(self) -> Literal[True]:
+        before, task = self.let_in, asyncio.current_task()
+        await super().acquire()
+        assert task is not None
+        self.passed.setdefault(task.get_name(), []).append(self.let_in - before)
+        self.let_in += 1
+        return True
+
+
 @pytest.mark.parametrize("source", ["table", "memory"])
 async def test_one_credentials_replays_take_turns_with_anothers(
     service: Service, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    """Twenty of one and one of another: between two batches of the other's come two of theirs at most."""
+    """Twenty of one and one of another: that one waits for one of theirs at a time."""
     monkeypatch.setattr(feed, "_BATCH", 10)
     monkeypatch.setattr(feed, "REPLAY_SECONDS", 0.01)
     heard = EventFeed(service.database)
+    heard._pausing = line = Line()
     heard._last_id = 0
-    await add(service, "run_added", 35)
-    for _ in range(4 if source == "memory" else 0):
+    await add(service, "run_added", 95)
+    for _ in range(10 if source == "memory" else 0):
         await heard._read()
-    batches: list[str] = []
-    many, one = uuid4(), uuid4()
-
-    def note(who: str) -> Callable[[int], None]:
-        return lambda number: batches.append(who) if number % 10 == 0 else None
-
     start = heard._events[0].id - 1 if source == "memory" else 0
-    tasks = [asyncio.create_task(_drain(heard.listen(start, many), note("many"))) for _ in range(20)]
-    while batches.count("many") < 20:  # the first batch of each
-        await asyncio.sleep(0.001)
-    async with asyncio.timeout(20):
-        await _drain(heard.listen(start, one), note("one"), 35)
-    for task in tasks:
-        task.cancel()
-    between = "".join("|" if who == "one" else "m" for who in batches).split("|")
-    assert len(between) == 5
-    assert max(len(part) for part in between[1:4]) <= 2
+    many, one = uuid4(), uuid4()
+    tasks = [asyncio.create_task(_drain(heard.listen(start, many)), name="many") for _ in range(20)]
+    try:
+        async with asyncio.timeout(20):
+            while line.let_in < 2:
+                await asyncio.sleep(0.001)
+            await asyncio.create_task(_drain(heard.listen(start, one), 95), name="one")
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert len(line.passed["one"]) == 9
+    assert max(line.passed["one"]) <= 1
 
 
-async def _drain(events: AsyncGenerator[FleetEvent], note: Callable[[int], None], most: int = 10**9) -> None:
-    """Take events, and tell the number of each."""
+async def _drain(events: AsyncGenerator[FleetEvent], most: int = 10**9) -> None:
+    """Take so many events."""
     async with aclosing(events):
-        number = 0
-        while number < most:
+        for _ in range(most):
             await anext(events)
-            note(number)
-            number += 1
 
 
 async def test_what_changed_on_real_nodes_leaves_made_up_ones_out(service: Service, planner: httpx.AsyncClient) -> None:
