@@ -49,10 +49,10 @@ async def open_row(
     if row is None:
         raise NotFoundError(f"The fleet plan has no row of node {node_id}.")
     found = await repository.plan_of_row(session, job_id, node_id)
-    is_new = found is None
-    if found is None:
-        found = await saved_plans.keep(session, await _computed(session, beside, job, row), by=by)
-    return await saved_plans.get_plan(session, found.id), is_new
+    if found is not None:
+        return await saved_plans.get_plan(session, found.id), False
+    made = await saved_plans.keep(session, await _computed(session, beside, job, row), by=by)
+    return await saved_plans.get_plan(session, made.id), True
 
 
 async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, number: int) -> tuple[str, bytes]:
@@ -158,10 +158,13 @@ async def decide(
     # All arithmetic comes before the first row is written: it runs without a connection.
     prepare = _Preparing(session, beside, job, body, rows)
     begun, own = time.monotonic(), time.process_time()
+
+    def is_used_up() -> bool:
+        # Rows come one after the other: they take no more than has passed, and no more than all that was done.
+        return min(time.monotonic() - begun, time.process_time() - own + beside.used_seconds) > SECONDS_PER_CALL
+
     for number, row in enumerate(rows):
-        # Rows are computed one after the other: they take no more than has passed, and no more than all that was done.
-        used = min(time.monotonic() - begun, time.process_time() - own + beside.used_seconds)
-        if number and used > SECONDS_PER_CALL:
+        if number and is_used_up():
             rows, last = rows[:number], rows[number - 1].position
             break
         try:
@@ -172,7 +175,10 @@ async def decide(
     done, already = 0, 0
     fresh: list[PlanRow] = []
     events: list[Event] = []
-    for row in rows:
+    for number, row in enumerate(rows):
+        if number and body.to == "in_force" and is_used_up():
+            rows, last = rows[:number], rows[number - 1].position
+            break
         if row.node_id in failed:
             continue
         prepared, plan = made[row.node_id], found.get(row.node_id)
@@ -192,7 +198,9 @@ async def decide(
     await saved_plans.add(session, fresh)
     await write_events(session, events)
     names = {row.node_id: row.name for row in rows}
-    skipped = [SkippedRow(node_id=key, node_name=names[key], reason=reason) for key, reason in failed.items()]
+    skipped = [
+        SkippedRow(node_id=key, node_name=names[key], reason=reason) for key, reason in failed.items() if key in names
+    ]
     return FleetRowsDecided(done=done, already=already, skipped=skipped, next=last)
 
 
@@ -216,7 +224,7 @@ class _Preparing:
         rows: Sequence[FleetPlanNodeRow],
     ) -> None:
         self._session, self._beside, self._job, self._body, self._rows = session, beside, job, body, rows
-        self._kept: dict[UUID, PlanRow] | None = None
+        self._kept: dict[UUID, repository.KeptOfRow] | None = None
         self._read: _Read | None = None
 
     async def row(self, number: int) -> _Prepared:
@@ -230,8 +238,10 @@ class _Preparing:
             is_asked = found.state == {"propose": "draft", "approve": "proposed"}.get(body.to)
             if _is_there(found.state, body):
                 return _Prepared()
-            looked = await service.look(self._session, self._beside, found) if is_asked else None
-            return _Prepared(looked=looked)
+            if not is_asked:
+                return _Prepared()
+            kept = await saved_plans.stored_plan(self._session, found.id)
+            return _Prepared(looked=await service.look(self._session, self._beside, kept))
         if body.to != "propose":
             return _Prepared()
         if row.fits is False:
@@ -255,7 +265,7 @@ def _draft(row: FleetPlanNodeRow, prepared: _Prepared, *, by: Actor) -> PlanRow:
 
 async def _advance(
     session: WriteSession,
-    found: PlanRow,
+    found: repository.KeptOfRow,
     prepared: _Prepared,
     body: FleetRowsDecision,
     *,
@@ -263,6 +273,8 @@ async def _advance(
     second_person: bool,
 ) -> bool:
     """A kept plan one step on. False where it is there already, or further."""
+    if _is_there(found.state, body):
+        return False
     plan = await service.locked(session, found.id, etag(found.version))
     if _is_there(plan.state, body):
         return False

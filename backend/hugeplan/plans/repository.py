@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import delete, func, select, update
@@ -108,16 +108,24 @@ async def group_rows(session: ReadSession, fleet_plan_id: UUID, group_number: in
     return (await session.scalars(statement.order_by(row.mem_total_bytes, row.name))).all()
 
 
-async def plan_of_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) -> PlanRow | None:
+class KeptOfRow(NamedTuple):
+    """Which plan was kept of a row, without the plan, which may have a megabyte."""
+
+    id: UUID
+    state: str
+    version: int
+
+
+async def plan_of_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) -> KeptOfRow | None:
     """The plan that was kept of a row, the newest one."""
     return (await plans_of_rows(session, fleet_plan_id, [node_id])).get(node_id)
 
 
-async def plans_of_rows(session: ReadSession, fleet_plan_id: UUID, node_ids: Collection[UUID]) -> dict[UUID, PlanRow]:
+async def plans_of_rows(session: ReadSession, fleet_plan_id: UUID, node_ids: Collection[UUID]) -> dict[UUID, KeptOfRow]:
     """The plan that was kept of each of some rows, the newest one; without those of which none was."""
-    found = await session.scalars(
-        select(PlanRow)
+    found = await session.execute(
+        select(PlanRow.node_id, PlanRow.id, PlanRow.state, PlanRow.version)
         .where(PlanRow.fleet_plan_id == fleet_plan_id, PlanRow.node_id.in_(node_ids))
         .order_by(PlanRow.created_at, PlanRow.id)
     )
-    return {row.node_id: row for row in found if row.node_id is not None}  # the newest comes last
+    return {row[0]: KeptOfRow(*row[1:]) for row in found if row[0] is not None}  # the newest comes last

@@ -106,9 +106,9 @@ async def scenarios_import(
     response_class=Response,
     responses={200: {"content": {"application/yaml": {"schema": {"type": "string"}}}, "description": "The scenario"}},
 )
-async def scenarios_export(_: Viewer, session: Reads, scenario_id: UUID) -> Response:
+async def scenarios_export(_: Viewer, session: Reads, beside: Beside, scenario_id: UUID) -> Response:
     """A saved scenario as the YAML that ``hugeplan plan`` reads."""
-    content = await service.export_yaml(session, scenario_id)
+    content = await service.export_yaml(session, beside, scenario_id)
     headers = {"Content-Disposition": f'attachment; filename="scenario-{scenario_id}.yaml"'}
     return Response(content, media_type="application/yaml", headers=headers)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+import yaml
 from pydantic import TypeAdapter
 
 from hugeplan.api.unread import Unread
@@ -34,6 +35,7 @@ from hugeplan.scenarios.schemas import PlanArtifact, PlanPreview, PlanPreviewReq
 
 CHECK = f"{__name__}:check"
 READ_YAML = f"{__name__}:read_yaml"
+WRITE_YAML = f"{__name__}:write_yaml"
 COMPUTE = f"{__name__}:compute"
 FINISH = f"{__name__}:finish"
 
@@ -138,6 +140,14 @@ def read_yaml(payload: bytes) -> bytes:
         ) from error
     request_of(Question(spelled, facts, sample))
     return json.dumps(spelled, default=str).encode()
+
+
+def write_yaml(payload: bytes) -> bytes:
+    """A scenario's document as YAML. Where half a megabyte is written, the service would answer nobody meanwhile."""
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    document = pickle.loads(payload)  # noqa: S301 - the service wrote it
+    text: str = yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return text.encode()
 
 
 def limits_of_rest(unfinished: bytes) -> Limits:

@@ -19,6 +19,7 @@ from hugeplan.access.schemas import Role
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.db.models import EventRow
 from hugeplan.plans import fleet_rows
+from hugeplan.plans import service as plans_service
 
 API = "/api/v1"
 WHILE = 60.0
@@ -103,6 +104,30 @@ async def test_work_in_the_sandbox_counts_as_the_calls_own(
     done = (await planner.post(f"{API}/fleet/plans/{job['id']}/decisions", json={"to": "propose"})).json()
     assert done["done"] == 1
     assert done["next"] is not None
+
+
+async def test_putting_rows_in_force_counts_as_the_calls_own(
+    admin: httpx.AsyncClient, planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is computed for it, and yet it takes time: plans are read, verified and written."""
+    url = f"{API}/fleet/plans/{job['id']}/decisions"
+    for to in ("propose", "approve"):
+        after, is_first = None, True
+        while is_first or after is not None:
+            after, is_first = (await admin.post(url, json={"to": to, "after": after})).json()["next"], False
+    now = [0.0]
+    monkeypatch.setattr(fleet_rows, "time", SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: now[0]))
+    put_in_force = plans_service.put_in_force
+
+    async def long(*given: Any, **named: Any) -> Any:
+        now[0] += WHILE
+        return await put_in_force(*given, **named)
+
+    monkeypatch.setattr(plans_service, "put_in_force", long)
+    first = (await planner.post(url, json={"to": "in_force"})).json()
+    assert (first["done"], first["already"], first["skipped"]) == (1, 0, [])
+    second = (await planner.post(url, json={"to": "in_force", "after": first["next"]})).json()
+    assert (second["done"], second["next"]) == (1, None)
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(WHILE, [3, 3, 1]), (-1.0, [1] * 7)])

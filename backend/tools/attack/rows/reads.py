@@ -31,10 +31,17 @@ PLANS: dict[str, dict[str, Any]] = {
 }
 """As large as may be on a slow machine, too."""
 TENANTS = 1_000
-SCENARIO: dict[str, Any] = {
-    "node": {"name": "n", "memory": "64TiB"},
-    "databases": [{"name": "d", "engine": "postgresql", "settings": {"shared_buffers": "1GB"}}],
-    "tenants": [{"name": f"t{at:05d}" + "\u00e9 : #" * 30, "request": "1Mi"} for at in range(TENANTS)],
+SETTINGS = {f"setting_{at}": "1" for at in range(490)}
+SCENARIOS: dict[str, dict[str, Any]] = {
+    f"{TENANTS:,} tenants": {
+        "node": {"name": "n", "memory": "64TiB"},
+        "databases": [{"name": "d", "engine": "postgresql", "settings": {"shared_buffers": "1GB"}}],
+        "tenants": [{"name": f"t{at:05d}" + "\u00e9 : #" * 30, "request": "1Mi"} for at in range(TENANTS)],
+    },
+    "100 databases of 490 settings": {
+        "node": {"name": "n", "memory": "64TiB"},
+        "databases": [{"name": f"d{at}", "engine": "postgresql", "settings": SETTINGS} for at in range(100)],
+    },
 }
 OF_SCENARIO = {
     "read": "/scenarios/{large}",
@@ -54,8 +61,8 @@ def _keep(what: str, running: Target) -> None:
         running.memory[name] = made.json()["id"]
 
 
-def _save(running: Target) -> None:
-    made = running.ask(Role.PLANNER, "POST", "/scenarios", json={"name": "large", "scenario": SCENARIO})
+def _save(what: str, running: Target) -> None:
+    made = running.ask(Role.PLANNER, "POST", "/scenarios", json={"name": "large", "scenario": SCENARIOS[what]})
     expect(made, 201)
     running.memory["large"] = made.json()["id"]
 
@@ -80,7 +87,8 @@ ROWS = (
         for how, path in OF_PLAN.items()
     ),
     *(
-        Attack(f"scenario of {TENANTS:,} tenants: {how}", partial(_read, path), prepare=_save)
+        Attack(f"scenario of {what}: {how}", partial(_read, path), prepare=partial(_save, what))
+        for what in SCENARIOS
         for how, path in OF_SCENARIO.items()
     ),
 )
