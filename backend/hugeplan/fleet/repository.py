@@ -7,6 +7,7 @@ import logging
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -129,12 +130,16 @@ async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> 
     return await _unsealed((await session.execute(sealed.limit(1))).first(), report_id)
 
 
+_UNSEALING: Final = ThreadPoolExecutor(1, "unseal")
+"""Another thread than the one that answers everybody, and one alone: a full block takes 80 MiB while it is read."""
+
+
 async def _unsealed(row: Row[list[UUID], list[int], bytes] | None, report_id: UUID | None) -> bytes | None:
     if row is None:
         return None
     number = len(row.report_ids) - 1 if report_id is None else row.report_ids.index(report_id)
-    # In another thread: this one answers everybody.
-    return await asyncio.to_thread(unseal, row.documents, row.sizes_bytes, number, row.report_ids)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_UNSEALING, unseal, row.documents, row.sizes_bytes, number, row.report_ids)
 
 
 _LISTED: Final = tuple(getattr(NodeRow, name) for name in NodeSummary.model_fields if name != "stale")

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from support.service import Service, assert_problem
 
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.documents.sealed import DamagedBlockError, seal, unseal
+from hugeplan.fleet import repository
 from hugeplan.fleet.sealing import give_space_back, seal_round
 from hugeplan.settings import Settings
 
@@ -98,6 +100,25 @@ async def test_each_report_of_a_sealed_hour_is_read_byte_for_byte(
     assert (await read(viewer)).content == next(iter(newest.values()))
     assert (await seal_round(service.database, HOUR))[0] == 0  # once more changes nothing
     assert_problem(await read(viewer, str(uuid.uuid4())), 404, "not-found")
+
+
+async def test_who_reads_sealed_reports_waits_for_who_reads_others(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full block takes 80 MiB while it is read."""
+    sent = await stored(service, agent, 3, hours_ago=8)
+    await seal_round(service.database, HOUR)
+    threads: list[str] = []
+
+    def noted(*given: Any) -> bytes:
+        threads.append(threading.current_thread().name)
+        return unseal(*given)
+
+    monkeypatch.setattr(repository, "unseal", noted)
+    answers = await asyncio.gather(*(read(viewer, report_id) for report_id in [*sent] * 4))
+    assert [answer.content for answer in answers] == [*sent.values()] * 4
+    assert len(threads) == 12
+    assert len(set(threads)) == 1
 
 
 async def test_blocks_of_the_release_before_are_read(
@@ -194,6 +215,7 @@ KILLED = """
 import asyncio, sys
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
+from hugeplan.fleet import repository
 from hugeplan.fleet.sealing import seal_round
 from hugeplan.settings import Settings
 async def main():
