@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import and_, delete, exists, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import aliased
 
 from hugeplan.access.recognition import Remembered
 from hugeplan.db.models import EnrolmentRequestRow, Machine, NodeRow, Token
@@ -42,8 +43,15 @@ async def count_enrolment(session: WriteSession, token_id: UUID) -> bool:
 
 
 async def is_own(session: ReadSession, secret_sha256: bytes, node_machine_id: str) -> bool:
-    """Whether a secret is this machine's agent token, or the claim that it sent to get one. Revoked ones are not."""
-    matches = or_(Token.secret_sha256 == secret_sha256, Token.claim_sha256 == secret_sha256)
+    """Whether a secret is this machine's agent token, or the claim that it sent to get one. Revoked ones are not, nor
+    is a token that has ended while the one that it was rotated to is in use.
+    """
+    newer = aliased(Token)
+    is_replaced = exists().where(
+        newer.replaces == Token.id, newer.revoked_at.is_(None), newer.last_used_at.is_not(None)
+    )
+    has_ended = and_(Token.expires_at.is_not(None), Token.expires_at <= func.now(), is_replaced)
+    matches = or_(and_(Token.secret_sha256 == secret_sha256, ~has_ended), Token.claim_sha256 == secret_sha256)
     found = exists().where(matches, Token.machine_id == node_machine_id, Token.revoked_at.is_(None))
     return bool(await session.scalar(select(found)))
 

@@ -206,6 +206,7 @@ async def mint(
     replaces: UUID | None = None,
     claim_sha256: bytes | None = None,
     limits: EnrolmentLimits | None = None,
+    enrolments: int = 0,
 ) -> TokenCreated:
     """Store a credential and return it with its secret, a fresh one unless given."""
     now = datetime.now(UTC)
@@ -220,7 +221,7 @@ async def mint(
         expires_at=None if expires_in is None else now + expires_in,
         replaces=replaces,
         claim_sha256=claim_sha256,
-        enrolments=0,
+        enrolments=enrolments,
         max_enrolments=limits.max_enrolments if limits else None,
         name_pattern=limits.name_pattern if limits else None,
     )
@@ -269,6 +270,9 @@ async def rotate_token(
     old = await repository.usable_token(session, token_id, now)
     if old is None or old.oidc_subject is not None:
         raise NotFoundError(f"There is no usable token {token_id}.")
+    is_for_enrolment = stored_role(old.role) is Role.ENROLMENT
+    if is_for_enrolment and actor is not None and actor.role is not Role.ADMIN:
+        raise ForbiddenError("An enrolment token does not renew itself. Let an administrator make another.")
     former = await repository.tokens_of(session, came_of_it)
     for one in former:
         if one.last_used_at is not None:
@@ -292,8 +296,12 @@ async def rotate_token(
         machine_id=old.machine_id,
         expires_in=expires_in,
         replaces=old.id,
+        claim_sha256=old.claim_sha256,
+        limits=EnrolmentLimits(max_enrolments=old.max_enrolments, name_pattern=old.name_pattern),
+        enrolments=old.enrolments,
     )
-    ends_at = now + timedelta(seconds=overlap_seconds)
+    # Two enrolment tokens would enrol what is left of one twice.
+    ends_at = now if is_for_enrolment else now + timedelta(seconds=overlap_seconds)
     await repository.expire(session, old.id, ends_at if old.expires_at is None else min(ends_at, old.expires_at))
     return made
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from sqlalchemy import select, text
+from support.reports import report
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan.access import dependencies, logins
@@ -276,3 +277,55 @@ async def test_changes_of_one_credential_are_limited_and_none_is_lost(service: S
     agent = strict.client(await service.token(Role.AGENT))
     statuses = {(await agent.post("/api/v1/reports", json={})).status_code for _ in range(15)}
     assert statuses == {422}
+
+
+async def test_an_enrolment_token_renews_itself_never_and_its_successor_has_what_is_left(
+    service: Service, admin: httpx.AsyncClient
+) -> None:
+    limits = {"max_enrolments": 2, "name_pattern": "db-*"}
+    made = (await admin.post("/api/v1/tokens", json={"name": "e", "role": "enrolment", "limits": limits})).json()
+    holder = service.client(made["token"])
+    first = {"machine_id": f"{1:032x}", "node_name": "db-1"}
+    assert (await holder.post("/api/v1/enrolments", json=first)).status_code == 201
+    assert_problem(await holder.post("/api/v1/token/rotate", json={"overlap_seconds": 0}), 403, "forbidden")
+    rotated = await admin.post(f"/api/v1/tokens/{made['id']}/rotate", json={"overlap_seconds": 3600})
+    assert rotated.status_code == 201, rotated.text
+    second, third = ({"machine_id": f"{n:032x}", "node_name": f"db-{n}"} for n in (2, 3))
+    assert (await holder.post("/api/v1/enrolments", json=second)).status_code == 401  # else both would enrol the rest
+    other = service.client(rotated.json()["token"])
+    assert_problem(await other.post("/api/v1/enrolments", json=second | {"node_name": "evil"}), 403, "forbidden")
+    assert (await other.post("/api/v1/enrolments", json=second)).status_code == 201
+    assert_problem(await other.post("/api/v1/enrolments", json=third), 403, "forbidden")
+
+
+async def test_what_a_token_may_goes_over_to_its_successor(service: Service, admin: httpx.AsyncClient) -> None:
+    """Each column of a token is of one kind or the other, so that a new one is thought of."""
+    own = {"id", "secret_sha256", "created_at", "expires_at", "revoked_at", "last_used_at", "replaces", "oidc_subject"}
+    values = {
+        "name": "a", "role": "enrolment", "machine_id": None, "enrolments": 3, "max_enrolments": 5,
+        "name_pattern": "db-*", "claim_sha256": b"c" * 32,
+    }  # fmt: skip
+    assert own | values.keys() == {column.name for column in Token.__table__.columns}
+    old = Token(id=uuid4(), secret_sha256=b"s" * 32, created_at=datetime.now(UTC), **values)
+    async with service.database.write() as session:
+        session.add(old)
+    made = (await admin.post(f"/api/v1/tokens/{old.id}/rotate", json={"overlap_seconds": 0})).json()
+    async with service.database.read() as session:
+        new = await session.get_one(Token, UUID(made["id"]))
+        assert {name: getattr(new, name) for name in values} == values
+
+
+@pytest.mark.parametrize("is_in_use", [True, False])
+async def test_a_secret_that_was_replaced_proves_a_machine_until_its_successor_is_used(
+    service: Service, admin: httpx.AsyncClient, is_in_use: bool
+) -> None:
+    """An answer to a renewal may be lost: then the former secret is all that the machine has."""
+    enrolment = (await admin.post("/api/v1/tokens", json={"name": "e", "role": "enrolment"})).json()["token"]
+    enroller, machine = service.client(enrolment), {"machine_id": "c" * 32, "node_name": "db-9"}
+    made = (await enroller.post("/api/v1/enrolments", json=machine)).json()
+    new = (await admin.post(f"/api/v1/tokens/{made['id']}/rotate", json={"overlap_seconds": 0})).json()
+    if is_in_use:
+        sent = await service.client(new["token"]).post("/api/v1/reports", json=report(machine_id="c" * 32))
+        assert sent.status_code == 201, sent.text
+    again = await enroller.post("/api/v1/enrolments", json=machine | {"current_token": made["token"]})
+    assert again.status_code == (409 if is_in_use else 201), again.text
