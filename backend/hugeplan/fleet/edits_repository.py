@@ -44,14 +44,17 @@ async def get_plan_pools(session: ReadSession, plan_id: UUID) -> list[dict[str, 
     return pools
 
 
-async def is_approved(session: ReadSession, plan_id: UUID, node_id: UUID) -> bool | None:
-    """Whether a kept plan is approved for a node, or in force on it already; None where there is no such plan."""
+async def is_approved(session: WriteSession, plan_id: UUID, node_id: UUID) -> bool | None:
+    """Whether a kept plan is approved for a node, or in force on it already; None where there is no such plan.
+
+    Nobody withdraws it until the transaction ends.
+    """
     is_there = exists().where(PlanInForceRow.node_id == node_id, PlanInForceRow.plan_id == plan_id)
     statement = select(PlanRow.state, PlanRow.approved_at, PlanRow.node_id, is_there).where(PlanRow.id == plan_id)
-    row = (await session.execute(statement)).one_or_none()
+    row = (await session.execute(statement.with_for_update(of=PlanRow))).one_or_none()
     if row is None or row[3]:
         return None if row is None else True
-    return row[1] is not None and row[0] in {"approved", "in_force"} and row[2] in {None, node_id}
+    return row[1] is not None and row[0] in {"approved", "in_force"} and row[2] == node_id
 
 
 async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict[str, Any]]) -> None:

@@ -68,6 +68,16 @@ async def set_checked(
     await session.refresh(row)
 
 
+async def replaced(session: ReadSession, row: PlanRow) -> UUID | None:
+    """The approved plan whose place a plan took; None also where it was taken back, withdrawn or replaced since."""
+    found: UUID | None = await session.scalar(
+        select(PlanRow.id).where(
+            PlanRow.id == row.replaces, PlanRow.superseded_by == row.id, PlanRow.approved_at.is_not(None)
+        )
+    )
+    return found
+
+
 async def node_name(session: ReadSession, node_id: UUID) -> str | None:
     """The name of a node; None where it is gone."""
     found: str | None = await session.scalar(select(NodeRow.name).where(NodeRow.id == node_id))

@@ -200,7 +200,9 @@ async def put_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> Pla
 
 
 async def end_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:
-    """Take it back while no report has said that the plan is in force; the plan of before is in force again."""
+    """Take it back while no report has said that the plan is in force; the plan of before is in force again, where
+    somebody approved it.
+    """
     _require_state(row, "in_force", "taken back")
     summary = await saved_plans.summary(session, row)
     if any(node.answer == "yes" for node in summary.in_force):
@@ -208,7 +210,7 @@ async def end_in_force(session: WriteSession, row: PlanRow, *, by: Actor) -> Pla
             f"The {name_of(row)} is in force on its node. Undo it there with the way back of its files,"
             " or put another plan in force."
         )
-    replaced, approved = row.replaces, row.approved_at is not None
+    replaced, approved = await repository.replaced(session, row), row.approved_at is not None
     for node in summary.in_force:
         if replaced is not None:
             await edits.set_plan_in_force(session, node.node_id, PlanInForceWrite(plan_id=replaced), by=by.name)

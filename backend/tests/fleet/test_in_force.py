@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from datetime import UTC, datetime
@@ -11,9 +12,11 @@ import httpx
 import pytest
 from conftest import REPOSITORY
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.fleet import edits_repository
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios.schemas import PlanVerification
 
@@ -240,3 +243,37 @@ async def test_a_label_puts_no_plan_of_another_node_in_force(
     done = await admin.post(f"/api/v1/plans/{plan_id}/approve", headers={"If-Match": "*"})
     assert done.status_code == 200, done.text
     assert (await planner.put(url, json={"plan_id": plan_id})).status_code == 200
+
+
+async def test_a_plan_of_no_observed_node_is_in_force_on_none(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    """It says what a node of some size would need. In force on many nodes, its end would lock them all."""
+    node_id, _ = await node_with_plan(agent, planner)
+    database = {"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}
+    scenario = {"node": {"name": "n", "memory": "64GiB"}, "databases": [database]}
+    plan_id = (await planner.post("/api/v1/plans", json={"scenario": scenario})).json()["id"]
+    for step in ("propose", "approve?accept_unknown_fit=true"):
+        done = await admin.post(f"/api/v1/plans/{plan_id}/{step}", headers={"If-Match": "*"})
+        assert done.status_code == 200, done.text
+    refused = await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"plan_id": plan_id})
+    assert_problem(refused, 409, "conflict")
+    assert (await agent.post("/api/v1/reports", json=example(labels={LABEL: plan_id}))).status_code == 201
+    assert await in_force(planner, node_id) is None
+
+
+async def test_nobody_withdraws_an_approval_while_the_plan_comes_in_force(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    node_id, plan_id = await node_with_plan(agent, planner)
+    await approve(admin, plan_id)
+
+    async def withdraw_at_once() -> None:
+        async with service.database.write() as session:
+            await session.execute(text("SELECT 1 FROM plans WHERE id = :id FOR UPDATE NOWAIT"), {"id": plan_id})
+
+    async with service.database.write() as session:
+        assert await edits_repository.is_approved(session, uuid.UUID(plan_id), uuid.UUID(node_id))
+        with pytest.raises(DBAPIError, match="could not obtain lock"):
+            await asyncio.create_task(withdraw_at_once())
+    await withdraw_at_once()

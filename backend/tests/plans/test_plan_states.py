@@ -170,6 +170,27 @@ async def test_a_later_plan_supersedes_the_one_in_force(agent: httpx.AsyncClient
     assert [item["id"] for item in listed] == [first["id"]]
 
 
+@pytest.mark.parametrize("is_withdrawn", [True, False])
+async def test_what_was_taken_back_does_not_come_back_by_itself(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient, is_withdrawn: bool
+) -> None:
+    """Its approval may have been withdrawn since; and even where it stands, nobody put it in force again."""
+    node_id = await report(agent, pages=0)
+    first, second = [await kept(admin, node_id) for _ in range(2)]
+    for plan in (first, second):
+        for name in ("propose", "approve", "in-force"):
+            plan.update(await step(admin, plan, name))
+    second.update(await step(admin, second, "in-force", "DELETE"))
+    if is_withdrawn:
+        await step(admin, second, "withdraw")
+    first = (await admin.get(f"{API}/plans/{first['id']}")).json()
+    assert first["state"] == "in_force"
+    await step(admin, first, "in-force", "DELETE")
+    second = (await admin.get(f"{API}/plans/{second['id']}")).json()
+    assert second["state"] == ("draft" if is_withdrawn else "approved")
+    assert (await admin.get(f"{API}/nodes/{node_id}")).json()["plan_in_force"] is None
+
+
 async def test_reports_say_partly_and_yes(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     node_id = await report(agent)
     plan = await kept(admin, node_id)

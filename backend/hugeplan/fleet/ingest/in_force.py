@@ -47,7 +47,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A saved plan. ``node_id``: the node that it was made for, which alone may say that it is in force; None: any.
+    """A saved plan. ``node_id``: the node that it was made for, which alone may say that it is in force.
 
     ``approved_at`` is as of when it was read.
     """

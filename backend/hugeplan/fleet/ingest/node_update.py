@@ -141,7 +141,7 @@ class Node:
         kept = None if plan_id is None else plans.get(plan_id)
         if kept is None or isinstance(kept.plan, Unreadable) or plan_id == self.plan_id:
             return
-        if kept.node_id not in {None, self.id}:  # else it would end what is decided about another node
+        if kept.node_id != self.id:  # else it would end what is decided about another node
             return
         self.plan_id, self.planned, self.outcome = plan_id, pools_of(kept.plan), None
         self.put_in_force = True
