@@ -7,6 +7,7 @@ the same functions that read a stored report. Nothing is written.
 from __future__ import annotations
 
 import platform
+import stat
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -54,19 +55,35 @@ def _with_places(sample: NodeSample, host: Any) -> NodeSample:
     places: dict[int, ServerPlace] = {}
     for one in servers.servers_of(host).found:
         facts, program = servers.facts_of(host, one), one.server.executable
-        if facts.instance is not None and _is_here(host, one.server.root, facts.instance):
+        user = one.server.main.user
+        if facts.instance is not None and user and _is_here(host, one.server.root, facts.instance, user):
             places[one.server.main.pid] = ServerPlace(
                 data_directory=facts.instance,
                 config_file=facts.config_file,
                 socket_directory=facts.socket_folder,
-                programs_directory=str(PurePosixPath(program).parent) if program else None,
+                programs_directory=str(PurePosixPath(program).parent) if program and _is_roots(host, program) else None,
             )
     return replace(sample, databases=tuple(replace(d, place=places.get(d.pid or 0)) for d in sample.databases))
 
 
-def _is_here(host: Any, root: str, folder: str) -> bool:
-    """Whether a server's folder is the node's own folder of that name: in a container it is another one."""
+def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
+    """Whether a server's folder is the node's own folder of that name (in a container it is another one), and its
+    user's: a server of anybody may name the folder of somebody else.
+    """
     try:
-        return folder.startswith("/") and bool(host.path(f"{root}{folder}").samefile(host.path(folder[1:])))
+        own = host.path(folder[1:])
+        return folder.startswith("/") and own.stat().st_uid == user and bool(host.path(f"{root}{folder}").samefile(own))
     except OSError:
         return False
+
+
+def _is_roots(host: Any, program: str) -> bool:
+    """Whether nobody but root can put another file in a program's place: an administrator will run what lies there."""
+    try:
+        top = host.root.resolve()
+        path = top / program[1:]
+        found = [each.lstat() for each in (path, *path.parents) if each.is_relative_to(top)]
+    except OSError:
+        return False
+    # A link's bits say that everybody may write.
+    return all(one.st_uid == 0 and not one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for one in found)

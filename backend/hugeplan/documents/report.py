@@ -201,6 +201,14 @@ class Sample(DocumentModel):
     hugetlb_cgroups: list[HugetlbCgroup] | None = Field(default=None, max_length=4096)
     kubelet: Kubelet | None = None
 
+    @model_validator(mode="after")
+    def _page_sizes_are_a_processors(self) -> Self:
+        """Pools are added up over the fleet by page size, so that their number is no sender's choice."""
+        sizes = {pool.page_bytes for pools in (self.pools, self.global_pools) for pool in pools}
+        if len(sizes) > 16 or any(size & (size - 1) for size in sizes):
+            raise ValueError("pools of at most 16 page sizes, each a power of two")
+        return self
+
 
 class CollectorResult(DocumentModel):
     """How one of the agent's collectors ended."""

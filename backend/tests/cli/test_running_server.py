@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hugeplan_agent.host import Host
 
 from hugeplan.artifacts.engines.common import changed_settings
-from hugeplan.cli import InputError
+from hugeplan.cli import InputError, this_node
 from hugeplan.cli.plan_basis import assumed_values
 from hugeplan.cli.plan_scenario import parse_database
 from hugeplan.cli.running_server import Basis, basis_of_running, over_running
@@ -188,3 +190,37 @@ def test_a_folder_may_be_named_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("data")
     linked = replace(OTHER, place=ServerPlace(data_directory=str(tmp_path / "data")))
     assert merged(f"data_directory={tmp_path / 'link'}", BUSY, linked)[0].runs_as == OTHER.key
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root gives files away")
+def test_what_root_will_run_lies_where_nobody_else_can_put_another_program(tmp_path: Path) -> None:
+    """The commands of a plan lead through the folder of the server's programs, and are typed by an administrator."""
+    host = Host(tmp_path)
+    program = tmp_path / "usr/lib/bin/postgres"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    tmp_path.chmod(0o755)
+    assert this_node._is_roots(host, "/usr/lib/bin/postgres")
+    (tmp_path / "home").symlink_to("usr")  # whoever made it may point it elsewhere
+    assert not this_node._is_roots(host, "/home/lib/bin/postgres")
+    assert not this_node._is_roots(host, "/usr/lib/bin/absent")
+    for path in (program, program.parent, tmp_path / "usr"):
+        os.chown(path, 65534, -1)
+        assert not this_node._is_roots(host, "/usr/lib/bin/postgres")
+        os.chown(path, 0, -1)
+    (tmp_path / "usr").chmod(0o775)
+    assert not this_node._is_roots(host, "/usr/lib/bin/postgres")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root gives files away")
+def test_a_folder_of_somebody_else_is_no_servers_place(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (tmp_path / "proc/7").mkdir(parents=True)
+    (tmp_path / "proc/7/root").symlink_to(tmp_path)
+    os.chown(folder, 65534, -1)
+    assert this_node._is_here(host, "proc/7/root", "/data", 65534)
+    assert not this_node._is_here(host, "proc/7/root", "/data", 1000)
+    os.chown(folder, 0, -1)
+    assert not this_node._is_here(host, "proc/7/root", "/data", 65534)

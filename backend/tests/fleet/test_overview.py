@@ -330,6 +330,17 @@ class TestRuns:
         two = (await viewer.get(url, params={"run": [old["run_id"], other["run_id"]]})).json()
         assert (two["runs"], two["nodes"], two["cases"]) == (2, 2, 6)
 
+    async def test_backings_that_tlbbench_does_not_have_count_in_no_sum_of_the_fleet(
+        self, service: Service, viewer: httpx.AsyncClient
+    ) -> None:
+        document = run()
+        for curve in document["latency"]["curves"]:
+            curve["backing"] = {"2M": "a word of the sender"}.get(curve["backing"], curve["backing"])
+        await post(service, 1, run=document)
+        await post(service, 2, run=run())
+        found = (await viewer.get(f"{FLEET}/page-size-wins")).json()
+        assert {size["backing"] for size in found["sizes"]} == {"4K", "2M", "tie"}
+
     async def test_runs_of_the_fleet_are_listed_newest_first_and_searched_by_node(
         self, service: Service, viewer: httpx.AsyncClient
     ) -> None:

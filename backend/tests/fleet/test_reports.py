@@ -231,6 +231,8 @@ WRONG = [
     ("run.started_at", None, "run.started_at"),
     ("run", "none", "run"),
     ("collectors", {}, "collectors"),
+    ("sample.pools", [{"numa_node": 0, "page_bytes": 3 << 20, "nr_hugepages": 1}], "sample"),
+    ("sample.pools", [{"numa_node": 0, "page_bytes": 1 << n, "nr_hugepages": 1} for n in range(12, 29)], "sample"),
 ]
 
 

@@ -16,7 +16,10 @@ from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
 from hugeplan.artifacts.engines.common import changed_settings, commented, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
-_OWNER = '"$(stat -c %U "$PGDATA")"'
+_AS_OWNER = 'runuser -u "$(stat -c %U "$PGDATA")" --'
+"""The folders are the server's user's: root would follow the links in them."""
+_KEEP = """'umask 077; mkdir -p "${1%/*}"; cat > "$1"'"""
+_INCLUDE = '''"grep -q '^ *include_dir.*conf[.]d' \\"\\$1\\" || echo \\"include_dir = 'conf.d'\\" >> \\"\\$1\\""'''
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -55,7 +58,7 @@ class _Commands:
             exports=f"export {' '.join(given)}\n",
             folder=shlex.quote(str(main.parent / "conf.d")),
             main_file=shlex.quote(str(main)),
-            psql=f"runuser -u {_OWNER} -- psql -XAt -d postgres -c",
+            psql=f"{_AS_OWNER} psql -XAt -d postgres -c",
             service=_service_of(server.unit or ""),
         )
 
@@ -64,7 +67,7 @@ class _Commands:
         """Through systemd where that runs it: a postmaster that pg_ctl starts is none of its service."""
         if self.service is not None:
             return f"systemctl restart {shlex.quote(self.service)}"
-        return f'runuser -u {_OWNER} -- pg_ctl -D "$PGDATA" restart'
+        return f'{_AS_OWNER} pg_ctl -D "$PGDATA" restart'
 
 
 def _service_of(unit: str) -> str | None:
@@ -128,15 +131,14 @@ def _write(
         install=exports
         + "\n".join(
             [
-                f"install -D -m 0600 -o {_OWNER} {name} {path}",
-                f"chown {_OWNER} {commands.folder}",
-                f"grep -q '^ *include_dir.*conf[.]d' {conf} || echo \"include_dir = 'conf.d'\" >> {conf}",
+                f"{_AS_OWNER} sh -c {_KEEP} sh {path} < {name}",
+                f"{_AS_OWNER} sh -c {_INCLUDE} sh {conf}",
                 *resets,
                 commands.restart,
             ]
         ),
         verify=exports + (all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'"),
-        rollback=f"{exports}rm -f {path}\n{commands.restart}",
+        rollback=f"{exports}{_AS_OWNER} rm -f {path}\n{commands.restart}",
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )
