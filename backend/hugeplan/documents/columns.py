@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, Final
+from itertools import accumulate, pairwise
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,12 +26,16 @@ _LONGEST: Final = 18
 """Digits that an int64 holds; a longer run is several numbers after each other."""
 _POWERS: Final = 10 ** np.arange(1, _LONGEST + 1, dtype=np.int64)
 _ZERO: Final = ord("0")
+_AT_ONCE_BYTES: Final = 1 << 17
+"""Of texts that are taken apart together. For all at once the system maps memory, block by block, and takes it back."""
 _PADDING: Final = b" " * 16
 """Before the first text, so that there are eight octets before the end of every number."""
 _PAIRS: Final = tuple(
     (np.uint64(mask), np.uint64((10**digits << shift) + 1), np.uint64(shift))
     for mask, digits, shift in ((0x0F0F0F0F0F0F0F0F, 1, 8), (0x00FF00FF00FF00FF, 2, 16), (0x0000FFFF0000FFFF, 4, 32))
 )
+_LAST: Final = np.array([-(1 << 64 - 8 * octets) % (1 << 64) for octets in range(9)], dtype=np.uint64)
+"""The last so many octets of eight."""
 
 Integers = NDArray[np.int64]
 Octets = NDArray[np.uint8]
@@ -76,20 +80,12 @@ def pack_columns(texts: Sequence[bytes], most_parts: int = MOST_PARTS) -> list[b
 
     Braces after the first of ``most_parts`` begin no part of their own. Each form has one, however many there are.
     """
-    # A byte between them, so that no run of digits reaches from one into the next.
-    whole = np.frombuffer(_PADDING + b" ".join([*texts, b""]), dtype=np.uint8)
-    digits = (whole - _ZERO) < 10
-    starts, lengths = _runs(digits)
-    keep = ~digits
-    keep[starts] = True
-    skeletons = whole[keep]
-    skeletons[(skeletons - _ZERO) < 10] = _ZERO
-    values = _values(whole, starts + lengths, lengths)
-    begins = np.cumsum([len(_PADDING), *(len(text) + 1 for text in texts)])
-    first_runs = np.searchsorted(starts, begins)
-    # Of each run one byte is kept.
-    kept = begins - np.concatenate(([0], np.cumsum(lengths - 1)))[first_runs]
-    forms = _forms(skeletons.tobytes(), kept.tolist(), most_parts)
+    at_once = 1 + _AT_ONCE_BYTES // (1 + max(map(len, texts), default=0))
+    some = [_taken_apart(texts[at : at + at_once]) for at in range(0, max(1, len(texts)), at_once)]
+    forms = _forms([skeleton for one in some for skeleton in one.skeletons], most_parts)
+    values, lengths = np.concatenate([one.values for one in some]), np.concatenate([one.lengths for one in some])
+    before = accumulate((one.values.size for one in some[:-1]), initial=0)
+    first_runs = np.concatenate([one.first_runs + runs for one, runs in zip(some, before, strict=True)])
     numbers: dict[bytes, int] = {}
     headers: list[_Cluster] = []
     streams: list[bytes | Octets] = []
@@ -118,6 +114,33 @@ def pack_columns(texts: Sequence[bytes], most_parts: int = MOST_PARTS) -> list[b
     return [len(head).to_bytes(4, "little"), head, *numbers, *streams]
 
 
+class _Apart(NamedTuple):
+    """Texts taken apart: the skeleton of each, the number of its first run, and lengths and values of all runs."""
+
+    skeletons: list[bytes]
+    first_runs: Integers
+    lengths: Integers
+    values: Integers
+
+
+def _taken_apart(texts: Sequence[bytes]) -> _Apart:
+    # A byte between them, so that no run of digits reaches from one into the next.
+    whole = np.frombuffer(_PADDING + b" ".join([*texts, b""]), dtype=np.uint8)
+    digits = (whole - _ZERO) < 10
+    starts, lengths = _runs(digits)
+    # Of each run one byte is kept.
+    keep = ~digits
+    keep[starts] = True
+    zeroed = whole.copy()
+    zeroed[starts] = _ZERO
+    skeletons = zeroed[keep].tobytes()
+    begins = np.cumsum([len(_PADDING), *(len(text) + 1 for text in texts)])
+    first_runs = np.searchsorted(starts, begins)
+    kept = begins - np.concatenate(([0], np.cumsum(lengths - 1)))[first_runs]
+    of_texts = [skeletons[begin : end - 1] for begin, end in pairwise(kept.tolist())]
+    return _Apart(of_texts, first_runs[:-1], lengths, _values(whole, starts + lengths, lengths))
+
+
 _PartKey = tuple[bytes, int]
 """The skeleton of a part, and how many of it stand before it in its text."""
 
@@ -130,11 +153,11 @@ class _Form:
     parts: dict[_PartKey, int] = field(default_factory=dict)
 
 
-def _forms(skeletons: bytes, begins: Sequence[int], most_parts: int) -> list[_Form]:
-    """The forms of all texts, whose skeletons begin at ``begins``, with a byte between them."""
+def _forms(skeletons: Sequence[bytes], most_parts: int) -> list[_Form]:
+    """The forms of all texts."""
     found: dict[bytes, _Form] = defaultdict(_Form)
-    for index, (begin, end) in enumerate(pairwise(begins)):
-        found[skeletons[begin : end - 1]].members.append(index)
+    for index, skeleton in enumerate(skeletons):
+        found[skeleton].members.append(index)
     for skeleton, form in found.items():
         seen, run = Counter[bytes](), 0
         pieces = skeleton.split(b"{", most_parts // len(found))
@@ -217,10 +240,12 @@ def _eight_digits(whole: Octets, ends: Integers, lengths: Integers) -> Integers:
     The eight octets before the end are one integer, its last digit on top. Neighbours are added in pairs, three times.
     """
     words = np.ndarray((whole.size - 7,), dtype="<u8", buffer=whole, strides=(1,))[ends - 8]
-    words &= ~np.uint64(0) << (64 - 8 * lengths).astype(np.uint64)
+    words &= _LAST[lengths]
     for mask, factor, shift in _PAIRS:
-        words = ((words & mask) * factor) >> shift
-    return words.astype(np.int64)
+        words &= mask
+        words *= factor
+        words >>= shift
+    return words.view(np.int64)
 
 
 def _changes(values: Integers, lengths: Integers) -> tuple[tuple[Any, ...], Octets]:

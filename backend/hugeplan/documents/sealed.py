@@ -56,13 +56,15 @@ def seal(documents: Sequence[bytes], ids: Sequence[UUID] = ()) -> bytes:
         packed = pack_columns(texts, 0)  # so many small parts that their places take more than they are
     streams: list[tuple[int, bytes]] = [(_TEXT, len(head).to_bytes(4, "little") + head)]
     for found in packed:
-        streams += [(_TEXT, found)] if isinstance(found, bytes) else [(_kind(row), row) for row in map(bytes, found)]
+        streams += [(_TEXT, found)] if isinstance(found, bytes) else zip(_kinds(found), map(bytes, found), strict=True)
     of_kind: dict[int, list[bytes]] = defaultdict(list)
     for kind, stream in streams:
         of_kind[kind].append(stream)
     plan = msgspec.msgpack.encode((bytes(kind for kind, _ in streams), [len(stream) for _, stream in streams]))
-    frames = {kind: _compressed(b"".join(of_one)) for kind, of_one in of_kind.items()}
-    return _VERSION + msgspec.msgpack.encode((_compressed(plan), frames))
+    # One for all frames: its tables are megabytes.
+    compress = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress
+    frames = {kind: compress(b"".join(of_one)) for kind, of_one in of_kind.items()}
+    return _VERSION + msgspec.msgpack.encode((compress(plan), frames))
 
 
 def weight_bytes(document: bytes) -> int:
@@ -77,13 +79,10 @@ def _size(stream: bytes | NDArray[np.uint8]) -> int:
     return len(stream) if isinstance(stream, bytes) else stream.size
 
 
-def _kind(stream: bytes) -> int:
-    """How many bits an octet takes, and whether most take any."""
-    return 2 * max(stream, default=0).bit_length() + (2 * stream.count(0) < len(stream))
-
-
-def _compressed(octets: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(octets)
+def _kinds(streams: NDArray[np.uint8]) -> list[int]:
+    """How many bits an octet of each stream takes, and whether most take any."""
+    tops, counts = streams.max(axis=1, initial=0).tolist(), (streams != 0).sum(axis=1).tolist()
+    return [2 * top.bit_length() + (2 * count > streams.shape[1]) for top, count in zip(tops, counts, strict=True)]
 
 
 def unseal(block: bytes, sizes_bytes: Sequence[int], number: int, ids: Sequence[UUID] = ()) -> bytes:

@@ -6,13 +6,15 @@ import base64
 import random
 import tracemalloc
 import uuid
-from itertools import accumulate
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hugeplan.documents import columns
 from hugeplan.documents.columns import _forms, pack_columns, unpack_columns
 from hugeplan.documents.sealed import DamagedBlockError, seal, unseal, unseal_all, weight_bytes
 
@@ -141,14 +143,30 @@ def test_whatever_a_node_sends_is_packed_in_bounded_memory_and_read_back(documen
 
 def test_braces_beyond_the_bound_begin_no_part() -> None:
     texts = [b"a" * (number + 1) + b"{0" * 3_000 for number in range(40)]
-    of_form = [len(form.parts) for form in _forms(b" ".join([*texts, b""]), _begins(texts), 20_000)]
+    of_form = [len(form.parts) for form in _forms(texts, 20_000)]
     assert of_form == [501] * 40
     assert unpack_columns(_joined(pack_columns(texts, 20_000))) == texts
     assert unpack_columns(_joined(pack_columns(texts, 0))) == texts
 
 
-def _begins(texts: list[bytes]) -> list[int]:
-    return list(accumulate((len(text) + 1 for text in texts), initial=0))
+@given(st.lists(BYTES, max_size=9), st.integers(0, 300))
+def test_how_many_texts_are_taken_apart_together_changes_nothing(texts: list[bytes], at_once: int) -> None:
+    together = _joined(pack_columns(texts))
+    with mock.patch.object(columns, "_AT_ONCE_BYTES", at_once):
+        assert _joined(pack_columns(texts)) == together
+
+
+def test_six_hours_of_a_node_take_less_than_six_times_their_memory() -> None:
+    """Taken apart all at once they took seven, in pages that the system mapped for each block."""
+    report = (Path(__file__).parents[3] / "docs/report.example.json").read_bytes()
+    documents = [report.replace(b"00", b"%02d" % (number % 100)) for number in range(360)]
+    tracemalloc.start()
+    try:
+        seal(documents)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 6 * sum(map(len, documents))
 
 
 def _joined(packed: list[Any]) -> bytes:
