@@ -26,7 +26,7 @@ _LONGEST: Final = 18
 """Digits that an int64 holds; a longer run is several numbers after each other."""
 _POWERS: Final = 10 ** np.arange(1, _LONGEST + 1, dtype=np.int64)
 _ZERO: Final = ord("0")
-_AT_ONCE_BYTES: Final = 1 << 17
+_AT_ONCE_BYTES: Final = 1 << 18
 """Of texts that are taken apart together. For all at once the system maps memory, block by block, and takes it back."""
 _PADDING: Final = b" " * 16
 """Before the first text, so that there are eight octets before the end of every number."""
