@@ -44,7 +44,7 @@ from hugeplan.settings import Settings
 BATCH_ROWS: Final = 360
 """Of one node, in one row: six hours at one report per minute."""
 BATCH_BYTES: Final = 12 << 20
-"""Of documents by their weight, or of pools of samples, in one row. Sealing takes about ten times as much memory."""
+"""Of documents by their weight, or of pools of samples, in one row. Sealing takes about seven times as much memory."""
 SPAN: Final = timedelta(hours=6)
 """A node is sealed when its oldest row is older by this, so that rows are few: each costs as much as 20 documents."""
 MAX_SHARE: Final = 0.2
