@@ -33,6 +33,9 @@ MAX_FOREIGN_NAMES = 4096
 MAX_LINKS = 40
 """As the kernel's own limit (ELOOP)."""
 
+MAX_PATH_PARTS = 256
+"""Of a path in another root, those of its links counted: each is looked at by the whole path to it."""
+
 
 class Host:
     """Reads files of /proc, /sys and /etc below ``root``."""
@@ -128,11 +131,12 @@ class Host:
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
             raise NoData(f"{self.path(name)} does not exist") from error
 
-    def folders(self, name: str) -> list[str]:
-        """The folders in a folder, sorted, links left out. Raises NoData without the folder, OSError."""
+    def folders(self, name: str, most: int) -> list[str]:
+        """The folders in a folder, links left out, at most so many, sorted. Raises NoData without it, OSError."""
         try:
             with os.scandir(f"{self._prefix}/{name}") as entries:
-                return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+                found = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+                return sorted(islice(found, most))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise NoData(f"{self.path(name)} does not exist") from error
 
@@ -191,13 +195,19 @@ class Host:
             return False
 
     def _resolve(self, top: str, path: str) -> str:
-        """``path`` below ``top`` with every link followed inside ``top``. Raises NoData for a loop."""
+        """``path`` below ``top`` with every link followed inside ``top``.
+
+        Raises NoData for a loop and for a path with more parts than are followed.
+        """
         base = f"{self._prefix}/{top}"
         waiting = path.split("/")[::-1]
         done: list[str] = []
-        links = 0
+        links = parts = 0
         while waiting:
             part = waiting.pop()
+            parts += 1
+            if parts > MAX_PATH_PARTS:
+                raise NoData(f"a path has more than {MAX_PATH_PARTS} parts")
             if part in ("", "."):
                 continue
             if part == "..":

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from hugeplan_agent.collectors import collect_all, foreign, servers, simple_yaml
-from hugeplan_agent.collectors.engines import base, mysql, oracle, postgresql
+from hugeplan_agent.collectors import collect_all, foreign, servers
+from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, paths
+from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.host import Host
 
 MIB = 1024**2
@@ -197,6 +198,64 @@ def test_nothing_is_kept_of_processes_that_have_ended(host: Host) -> None:
     assert all(after[name] <= before[name] - 50 for name in before)
 
 
+def test_included_folders_and_files_count_and_are_one_note(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = server(host, 26001, LOCAL, arguments="--defaults-file=/my.cnf")
+    (place / "root/my.cnf").write_text("!includedir /d\n" * 2000 + "!include /a.cnf\n" * 2000)
+    postgres = server(host, 26002, LOCAL, program="postgres", arguments="-D /pg")
+    (postgres / "cwd").unlink()
+    (postgres / "cwd").symlink_to("/pg")
+    (postgres / "root/pg").mkdir()
+    (postgres / "root/pg/postgresql.conf").write_text("include_dir = '/d'\n" * 2000 + "include = 'a'\n" * 2000)
+    for root, ending in ((place, "cnf"), (postgres, "conf")):
+        (root / "root/d").mkdir()
+        for number in range(200):
+            (root / f"root/d/{number:03}.{ending}").write_text("[mysqld]\n" if ending == "cnf" else "a = 1\n")
+    listed: list[str] = []
+    names_inside = Host.names_inside
+
+    def list_inside(self: Host, top: str, path: str) -> list[str]:
+        listed.append(path)
+        return names_inside(self, top, path)
+
+    monkeypatch.setattr(Host, "names_inside", list_inside)
+    found = observe(host)
+    assert listed.count("/d") == 2, "a folder that is listed again costs as much as a file"
+    for pid in (26001, 26002):
+        assert found[pid]["settings_note"] == (
+            "138 more configuration files than the 64 that are read; "
+            "more than 64 configuration files and folders: the others are not read"
+        )
+
+
+def test_what_is_missing_fits_into_a_report(host: Host) -> None:
+    place = server(host, 26001, LOCAL, arguments="--defaults-file=/my.cnf")
+    loop = place / "root/loop"
+    loop.symlink_to("/loop")
+    names = [f"/loop/{number}{'x' * 200}" for number in range(60)]
+    (place / "root/my.cnf").write_text("".join(f"!include {name}\n!includedir {name}\n" for name in names))
+    note = observe(host)[26001]["settings_note"]
+    assert len(note) <= 1000
+    assert re.search(r"; and \d\d more$", note), note
+
+
+def test_a_path_of_very_many_parts_is_not_followed(host: Host) -> None:
+    place = server(host, 26001, LOCAL, arguments="--defaults-file=/my.cnf")
+    (place / "root/my.cnf").write_text("[mysqld]\nkey_buffer_size=3M\n!include " + "a/" * 200_000 + "\n")
+    begun = time.thread_time()
+    assert observe(host)[26001]["settings"]["key_buffer_size"]["value"] == "3M"
+    assert time.thread_time() - begun < 5.0, "each part was looked at by the whole path to it"
+
+
+@pytest.mark.parametrize("name", ["mysqld-auto.cnf", "mysql_upgrade_history"])
+def test_json_in_json_without_end_hides_no_other_server(host: Host, name: str) -> None:
+    place = server(host, 26001, LOCAL, program="mysqld")
+    folder = place / "root/var/lib/mysql"
+    folder.mkdir(parents=True)
+    for depth in (900, 100_000):
+        (folder / name).write_text('{"a":' * depth + "1" + "}" * depth)
+        assert 5001 in observe(Host(host.root))
+
+
 def test_a_folder_of_very_many_files_is_said_to_be_one(host: Host) -> None:
     place = server(host, 26001, LOCAL, arguments="--defaults-file=/my.cnf")
     (place / "root/my.cnf").write_bytes(b"!includedir /d\n")
@@ -206,97 +265,45 @@ def test_a_folder_of_very_many_files_is_said_to_be_one(host: Host) -> None:
     assert "more than 4096 entries" in observe(host)[26001]["settings_note"]
 
 
-def configured(host: Host, text: str) -> Path:
-    """A PostgreSQL of a local user with this postgresql.conf, and the user's file system."""
-    place = server(host, 26001, LOCAL, program="postgres", arguments="-D /data")
-    (place / "root/data").mkdir()
-    (place / "root/data/postgresql.conf").write_text(text)
-    return place / "root"
+@pytest.mark.parametrize("size_bytes", [0, 20_000])
+def test_a_kubelets_folder_is_read_as_far_as_there_is_room(host: Host, size_bytes: int) -> None:
+    line = host.path(f"proc/{collect_all(host).sample['kubelet']['pid']}/cmdline")
+    line.write_bytes(line.read_bytes().rstrip(b"\0") + b"\0--config-dir=/etc/drop\0")
+    host.path("etc/drop").mkdir(parents=True)
+    for number in range(200):
+        host.path(f"etc/drop/{number:03}.conf").write_text("topologyManagerScope: pod\n" + "#" * size_bytes)
+    host.begin()
+    seen = collect_all(host)
+    assert seen.sample["kubelet"]["config"]["topologyManagerScope"] == "pod"
+    reason = next(result["reason"] for result in seen.results if result["name"] == "kubelet")
+    left_out = 200 - (13 if size_bytes else 64)
+    assert f"{left_out} of 200 files of its config-dir are too much to read" in reason
 
 
-def test_folders_that_are_included_again_and_again_are_listed_a_few_times(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = configured(host, "".join(f"include_dir '/d{n}'\n" for n in range(5000)))
-    for number in range(5000):
-        (root / f"d{number}").mkdir()
-    listed: list[str] = []
-    names = Host.names_inside
-
-    def noted(self: Host, top: str, path: str) -> list[str]:
-        listed.append(path)
-        return names(self, top, path)
-
-    monkeypatch.setattr(Host, "names_inside", noted)
-    found = observe(host)[26001]
-    assert "more configuration files than are read" in found["settings_note"]
-    assert len([path for path in listed if path.startswith("/d")]) == base.MAX_FILES - 1  # the file itself is one
+def test_cgroups_beyond_the_bound_are_said_to_be_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hugeplan_agent.collectors.cgroup_tree.MAX_CGROUPS", 40)
+    monkeypatch.setattr("hugeplan_agent.collectors.cgroup_units.MAX_CGROUPS", 40)
+    for number in range(100):
+        host.path(f"sys/fs/cgroup/user.slice/{number:03}").mkdir(parents=True)
+    seen = collect_all(host)
+    tree = hierarchy(host, "memory")
+    assert tree is not None
+    found = list(paths(host, tree))
+    assert len(found) == 40
+    assert "/kubepods.slice" in found, "neighbours of a large folder keep their place"
+    reason = next(result["reason"] for result in seen.results if result["name"] == "units")
+    assert "cgroups beyond the first" in reason
 
 
-def test_long_listings_are_counted_as_what_is_read(host: Host) -> None:
-    root = configured(host, "include_dir '/d'\n" * 60)
-    (root / "d").mkdir()
-    for number in range(4000):
-        (root / "d" / f"{number:0100}.txt").touch()
-    found = observe(host)[26001]
-    assert "too much to read in one observation" in found["settings_note"]
-    assert left(host).used[LOCAL] <= foreign.SHARE_BYTES + MIB
+def test_a_cgroup_seen_from_inside_is_found_where_one_only_ends_so() -> None:
+    index = PathIndex(["/a/x", "/b/x", "/b/xx", "/c/y/x", "/d"])
+    assert [index.resolve(path) for path in ("/../x", "/../y/x", "/../b/x", "/../d", "/../z", "/d")] == [
+        None, "/c/y/x", "/b/x", "/d", None, "/d"
+    ]  # fmt: skip
 
 
-def test_what_cannot_be_read_is_said_a_few_times(host: Host) -> None:
-    configured(host, "".join(f"include '/{n}'\n" for n in range(60)))
-    settings = base.Settings(frozenset())
-    for number in range(1000):
-        settings.missing(f"file {number}")
-        settings.missing("always the same")
-    assert len(settings.notes) == base.MAX_NOTES + 1
-    assert settings.notes[-1] == "more could not be read"
-    assert observe(host)[26001]["settings_complete"] is False
-
-
-READERS: dict[str, Callable[[str], object]] = {
-    "postgresql.conf": postgresql.parse_lines,
-    "my.cnf": mysql.option_of,
-    "YAML": simple_yaml.parse,
-    "YAML's leaves": simple_yaml.leaves,
-    "init.ora": oracle.parse_parameters,
-    "plain lines": base.plain_lines,
-}
-LEADS = ("", "a", "a ", "a:", "a = ", "- a", "'", '"', "{", "[")
-UNITS = (
-    *" \t\n'\"#:=-{}[](),\\.a0",
-    "a ",
-    "a:",
-    "a: ",
-    "- ",
-    "''",
-    "\\'",
-    "a\n",
-    "a:\n ",
-    "a=b\n",
-    "- a: b\n",
-    "[a]\n",
-)
-
-
-def seconds(read: Callable[[str], object], text: str) -> float:
-    """The shortest of some readings: what else the machine does only adds."""
-    best = float("inf")
-    for _ in range(3):
-        begun = time.process_time()
-        read(text)
-        best = min(best, time.process_time() - begun)
-    return best
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_a_reader_takes_time_in_proportion_to_its_text(name: str) -> None:
-    read = READERS[name]
-    for lead in LEADS:
-        for unit in UNITS:
-            for end in ("", "#", "x", ":x"):
-                small, large = (lead + unit * (size // len(unit)) + end for size in (2_000, 8_000))
-                if seconds(read, large) < NEGLIGIBLE_SECONDS:
-                    continue
-                growth = seconds(read, large) / seconds(read, small)
-                assert growth < MOST_GROWTH, f"{lead!r} + {unit!r} + {end!r}: {growth:.1f} times"
+def test_no_process_is_of_two_servers() -> None:
+    processes = [Process(pid, pid - 1, pid, "postgres" if pid % 2 else "sh", 0) for pid in range(1, 2001)]
+    table = ProcessTable({one.pid: one for one in processes}, {one.pid - 1: [one] for one in processes})
+    found = table.trees(processes[::2])
+    assert [[one.pid for one in tree] for tree in found] == [[pid, pid + 1] for pid in range(1, 2000, 2)]

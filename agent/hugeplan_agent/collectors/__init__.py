@@ -60,6 +60,10 @@ COLLECTORS: Mapping[str, Collector] = {
 }
 
 
+MAX_REASON_CHARACTERS = 1000
+"""A report with more is refused as a whole."""
+
+
 @dataclass
 class Collected:
     """The merged parts of all collectors, and how each of them ended."""
@@ -80,9 +84,9 @@ def collect_all(host: Host, collectors: Mapping[str, Collector] = COLLECTORS) ->
             fragment = collector.collect(host)
             collected.inventory.update(fragment.inventory)
             collected.sample.update(fragment.sample)
-            reason = fragment.note
+            reason = fragment.note and fragment.note[:MAX_REASON_CHARACTERS]
         except NoData as absence:
-            status, reason = "no_data", str(absence)
+            status, reason = "no_data", str(absence)[:MAX_REASON_CHARACTERS]
         except Exception as error:
             status, reason = "failed", describe(error)
         collected.results.append(

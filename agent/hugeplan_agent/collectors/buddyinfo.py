@@ -9,7 +9,7 @@ from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from hugeplan_agent.schema import COUNT, NUMA_ID, about, array, record, ref
 
-LINE = re.compile(r"Node\s+(\d+),\s+zone\s+(\S+)\s+([\d\s]+)$")
+LINE = re.compile(r"Node\s+(\d+),\s+zone\s+(\S+)\s+(\d[\d\s]*)$")
 
 
 def parse(text: str) -> list[dict[str, Any]]:

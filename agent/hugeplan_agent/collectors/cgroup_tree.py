@@ -6,6 +6,7 @@ They are matched by their end with the tree under /sys/fs/cgroup, which is the n
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from hugeplan_agent.host import Host
 
 FOLDER = "sys/fs/cgroup"
 MAX_CGROUPS = 8192
+"""Of a tree. A user whose cgroup was delegated may make as many below it as there is memory for."""
 MAX_DEPTH = 16
 
 
@@ -44,22 +46,25 @@ def hierarchy(host: Host, controller: str) -> Hierarchy | None:
 
 
 def paths(host: Host, tree: Hierarchy) -> Iterator[str]:
-    """All cgroups below the root, parents first, at most MAX_CGROUPS. Raises NoData without the folder."""
+    """The cgroups below the root, parents first, at most MAX_CGROUPS. Raises NoData without the folder.
+
+    Children count when they are listed, so that what lies below one of them leaves the room of its neighbours.
+    """
     waiting = [("", 0)]
-    count = 0
+    room = MAX_CGROUPS
     while waiting:
         path, depth = waiting.pop()
         if path:
             yield path
-        count += 1
-        if depth >= MAX_DEPTH or count >= MAX_CGROUPS:
+        if depth >= MAX_DEPTH or not room:
             continue
         try:
-            names = host.folders(f"{tree.root}{path}")
+            names = host.folders(f"{tree.root}{path}", room)
         except (NoData, OSError):
             if not path:
                 raise NoData(f"{host.path(tree.root)} does not exist") from None
             continue
+        room -= len(names)
         waiting.extend((f"{path}/{name}", depth + 1) for name in reversed(names))
 
 
@@ -97,9 +102,8 @@ class PathIndex:
 
     def __init__(self, tree_paths: list[str]) -> None:
         self._paths = set(tree_paths)
-        self._by_end: dict[str, list[str]] = {}
-        for path in tree_paths:
-            self._by_end.setdefault(path.rpartition("/")[2], []).append(path)
+        # Those that end alike stand side by side, and two of them tell that there is not one only.
+        self._backwards = sorted(path[::-1] for path in self._paths)
 
     def resolve(self, path: str) -> str | None:
         """``path`` itself where the tree has it; else the one path of the tree that ends with what follows the dots."""
@@ -109,6 +113,7 @@ class PathIndex:
         parts = [part for part in path.split("/") if part not in ("", "..")]
         if not parts:
             return None
-        end = "/" + "/".join(parts)
-        found = [candidate for candidate in self._by_end.get(parts[-1], ()) if candidate.endswith(end)]
-        return found[0] if len(found) == 1 else None
+        end = ("/" + "/".join(parts))[::-1]
+        at = bisect_left(self._backwards, end)
+        found = [path for path in self._backwards[at : at + 2] if path.startswith(end)]
+        return found[0][::-1] if len(found) == 1 else None

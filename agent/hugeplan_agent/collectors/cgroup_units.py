@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, membership, path_in, paths
+from hugeplan_agent.collectors.cgroup_tree import (
+    MAX_CGROUPS,
+    Hierarchy,
+    PathIndex,
+    hierarchy,
+    membership,
+    path_in,
+    paths,
+)
 from hugeplan_agent.collectors.process_table import Process, table_of
 from hugeplan_agent.collectors.unit_names import UnitName, name_of
 from hugeplan_agent.errors import NoData
@@ -33,6 +41,8 @@ class Placement:
     units: list[Unit]
     unit_of_pid: dict[int, str]
     tree: Hierarchy | None
+    is_cut: bool = False
+    """Whether there are as many cgroups as are read, or more."""
 
 
 def find_cgroup_units(tree_paths: Iterable[str], has_processes: Callable[[str], bool]) -> list[Unit]:
@@ -89,10 +99,10 @@ def _read(host: Host) -> Placement:
         if path is not None:
             members.setdefault(path, []).append(process)
     units = find_cgroup_units(tree_paths, lambda path: path in members)
-    by_path = {unit.path: unit for unit in units}
+    by_path = {unit.path: unit for unit in units if unit.path is not None}
     unit_of_pid = {}
     for path, processes in members.items():
-        unit = by_path.get(path) or _unit_above(path, {one.path: one for one in units if one.path})
+        unit = by_path.get(path) or _unit_above(path, by_path)
         if unit is None:
             continue
         for process in processes:
@@ -101,7 +111,7 @@ def _read(host: Host) -> Placement:
         while one is not None:
             one.processes.extend(processes)
             one = one.parent
-    return Placement(units, unit_of_pid, tree)
+    return Placement(units, unit_of_pid, tree, len(tree_paths) >= MAX_CGROUPS)
 
 
 def keys_by_path(host: Host) -> dict[str, str]:

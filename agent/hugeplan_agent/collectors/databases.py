@@ -104,7 +104,7 @@ def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str
         "port": facts.port if facts.listens_on is None else facts.listens_on,
         "settings": facts.settings.found,
         "settings_complete": facts.settings.complete,
-        "settings_note": "; ".join(facts.settings.notes)[:1000] or None,
+        "settings_note": facts.settings.note,
         "segments": segments,
         "huge_pages_status": status,
         "huge_pages_status_source": status_source if status else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hugeplan_agent.collectors import cgroup_units
@@ -131,6 +132,14 @@ class HugetlbTree:
     entries: dict[tuple[str, int], dict[str, Any]]
     left_out: int = 0
 
+    @cached_property
+    def by_path(self) -> dict[str, list[dict[str, Any]]]:
+        """The entries of each cgroup."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for (path, _), entry in self.entries.items():
+            found.setdefault(path, []).append(entry)
+        return found
+
     def path_of(self, host: Host, process: Process) -> str | None:
         """The process's cgroup in this controller's tree."""
         return path_in(membership(host, process.pid, process.key), self.tree, "hugetlb", self.index)
@@ -138,9 +147,9 @@ class HugetlbTree:
     def acting_limits(self, path: str) -> list[dict[str, Any]]:
         """Of each page size and counter the limit with the least room between ``path`` and the root."""
         tightest: dict[tuple[int, str], dict[str, Any]] = {}
-        for (cgroup_path, page_bytes), entry in self.entries.items():
-            if path != cgroup_path and not path.startswith(f"{cgroup_path}/"):
-                continue
+        above = ["/".join(parts[: end + 1]) for parts in [path.split("/")] for end in range(1, len(parts))]
+        for entry in [entry for cgroup_path in above for entry in self.by_path.get(cgroup_path, ())]:
+            page_bytes = entry["page_bytes"]
             for counter, prefix in (("usage", ""), ("reservation", "rsvd_")):
                 limit = entry[f"{prefix}limit_bytes"]
                 if limit is None:
@@ -150,7 +159,7 @@ class HugetlbTree:
                     "counter": counter,
                     "limit_bytes": limit,
                     "usage_bytes": entry[f"{prefix}usage_bytes"],
-                    "cgroup_path": cgroup_path,
+                    "cgroup_path": entry["cgroup_path"],
                 }
                 other = tightest.get((page_bytes, counter))
                 if other is None or _room(found) < _room(other):

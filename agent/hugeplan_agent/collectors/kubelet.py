@@ -12,7 +12,7 @@ from typing import Any
 
 from hugeplan_agent.collectors import kubernetes_node
 from hugeplan_agent.collectors.boot import boot_seconds, moment
-from hugeplan_agent.collectors.engines.base import option_pairs
+from hugeplan_agent.collectors.engines.base import MAX_FILES, option_pairs
 from hugeplan_agent.collectors.process_table import Process, clock_ticks_per_second, table_of
 from hugeplan_agent.collectors.servers import arguments_of
 from hugeplan_agent.collectors.simple_yaml import parse
@@ -23,6 +23,8 @@ from hugeplan_agent.schema import COUNT, MOMENT, NUMBER, TEXT, about, optional, 
 
 DEFAULT_FOLDER = "/var/lib/kubelet"
 DEFAULT_CONFIG = "/var/lib/kubelet/config.yaml"
+MAX_CONFIG_BYTES = 256 * 1024
+"""Of all its files. One has a few kilobytes, but whoever calls a program kubelet names them, in every observation."""
 FIELDS = (
     "cgroupDriver",
     "cgroupsPerQOS",
@@ -99,7 +101,7 @@ def parse_memory_state(text: str) -> dict[str, int] | None:
             for resource, table in node["memoryMap"].items():
                 sums[resource] = sums.get(resource, 0) + int(table["total"])
         return sums or None
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
@@ -122,7 +124,9 @@ def collect(host: Host) -> Fragment:
     config, source = None, None
     path = options.get("config") or DEFAULT_CONFIG
     text = _read(host, process, path, notes)
-    if text is not None:
+    if text is not None and len(text) > MAX_CONFIG_BYTES:
+        notes.append(f"its configuration file has more than the {MAX_CONFIG_BYTES} bytes that are read")
+    elif text is not None:
         config, source = read_config(text), "file"
         if config is None:
             notes.append("its configuration file is not understood")
@@ -202,20 +206,25 @@ def _configuration_of_api(host: Host, running: tuple[int, int | None], notes: li
 
 
 def _drop_ins(host: Host, process: Process, folder: str | None, notes: list[str]) -> list[dict[str, Any]]:
-    """The fields of each file of ``--config-dir`` that ends with .conf, in the order of names."""
+    """The fields of each file of ``--config-dir`` that ends with .conf, in the order of names, as far as is read."""
     if folder is None:
         return []
     top = f"proc/{process.pid}/root"
     try:
-        names = host.names_inside(top, folder) or host.names(folder.lstrip("/"))
+        names = host.names_inside(top, folder) or host.names_inside("", folder)
     except NoData:
         return []
     except OSError as error:
         notes.append(f"{folder}: {(error.strerror or 'not readable').lower()}")
         return []
-    found = []
-    for name in names:
-        text = _read(host, process, f"{folder}/{name}", notes) if name.endswith(".conf") else None
+    found, count = [], 0
+    names = [name for name in names if name.endswith(".conf")]
+    for place, name in enumerate(names):
+        text = _read(host, process, f"{folder}/{name}", notes)
+        count += len(text or "")
+        if place >= MAX_FILES or count > MAX_CONFIG_BYTES:
+            notes.insert(0, f"{len(names) - place} of {len(names)} files of its config-dir are too much to read")
+            break
         config = None if text is None else read_config(text)
         if config is not None:
             found.append(config)
@@ -228,7 +237,7 @@ def _read(host: Host, process: Process, path: str, notes: list[str]) -> str | No
     """A file of the kubelet's, as it sees it, else at the same place on the node."""
     for top in (f"proc/{process.pid}/root", ""):
         try:
-            return host.read_inside(top, path) if top else host.read(path.lstrip("/"))
+            return host.read_inside(top, path)
         except NoData:
             continue
         except OSError as error:

@@ -19,7 +19,7 @@ from hugeplan_agent.kubernetes_api import ACCOUNT, KubernetesApi, NotToldError, 
 __all__ = ["ACCOUNT", "NotToldError", "api_of", "configz", "is_offered", "node_status", "pod_names", "resources"]
 
 TOLD = re.compile(r"memory|hugepages-\w+")
-QUANTITY = re.compile(r"(\d+)([KMGTPE]i|[kMGTPE]?)")
+QUANTITY = re.compile(r"(\d{1,30})([KMGTPE]i|[kMGTPE]?)")
 POWERS = "KMGTPE"
 #: Pods are listed when a pod appears that has no name yet, and no more often than this.
 PODS_SECONDS = 60.0

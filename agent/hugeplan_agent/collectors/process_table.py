@@ -76,13 +76,17 @@ class ProcessTable:
     late: int = 0
     unreadable: int = 0
 
-    def tree(self, process: Process) -> list[Process]:
-        """The process and all below it."""
-        found, waiting = [], [process]
-        while waiting:
-            one = waiting.pop()
-            found.append(one)
-            waiting.extend(self.children.get(one.pid, ()))
+    def trees(self, roots: list[Process]) -> list[list[Process]]:
+        """Of each process itself and all below it, up to the next of these processes: nobody counts twice."""
+        seen = {root.pid for root in roots}
+        found = []
+        for root in roots:
+            tree = [root]
+            for one in tree:
+                below = [child for child in self.children.get(one.pid, ()) if child.pid not in seen]
+                seen.update(child.pid for child in below)
+                tree.extend(below)
+            found.append(tree)
         return found
 
 

@@ -62,7 +62,8 @@ def find_servers(host: Host, table: ProcessTable) -> list[Found]:
             pairs = engine.group(host, table, list(table.by_pid.values()))
         else:
             roots = roots_of(possible, lambda process, engine=engine: _is_one(host, process, engine))  # type: ignore[misc]
-            pairs = [(root, table.tree(root) if engine.has_child_processes else [root]) for root in roots]
+            trees = table.trees(roots) if engine.has_child_processes else [[root] for root in roots]
+            pairs = list(zip(roots, trees))
         for main, members in pairs:
             program = executable_of(host, main)
             need_status(host, main)

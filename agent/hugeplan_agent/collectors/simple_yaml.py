@@ -13,9 +13,11 @@ from typing import Any
 
 MAX_LINES = 20_000
 MAX_DEPTH = 32
+MAX_PATH_CHARACTERS = 256
 KEY = re.compile(
-    r"""(?P<key>(?:"[^"]*"|'[^']*')\s*|[^\s#"'\[\]{},&*!|>%@`-][^#:]*|-[^\s:][^:]*):(?:\s+(?P<rest>.*))?$"""
+    r"""(?P<key>"[^"]*"\s*|'[^']*'\s*|[^\s#"'\[\]{},&*!|>%@`-][^#:]*|-[^\s:][^:]*):(?:\s+(?P<rest>\S.*)?)?$"""
 )
+"""The key with the blanks behind it: blanks that two parts of a pattern might take are read again for each of them."""
 
 
 @dataclass
@@ -43,17 +45,20 @@ def parse(text: str) -> Any:
 
 
 def leaves(text: str) -> dict[str, str]:
-    """The document's words by dotted path; lists are left out."""
+    """The document's words by dotted path; lists, and paths of more than MAX_PATH_CHARACTERS, are left out."""
     found: dict[str, str] = {}
-
-    def walk(part: Any, path: str) -> None:
-        if isinstance(part, dict):
-            for name, value in part.items():
-                walk(value, f"{path}.{name}" if path else name)
-        elif isinstance(part, str):
+    waiting = [("", parse(text))]
+    while waiting:
+        path, part = waiting.pop()
+        if isinstance(part, str):
             found[path] = part
-
-    walk(parse(text), "")
+        elif isinstance(part, dict):
+            # A long name above many short ones would be written out for each of them.
+            waiting.extend(
+                (f"{path}.{name}" if path else name, value)
+                for name, value in reversed(part.items())
+                if len(path) + len(name) < MAX_PATH_CHARACTERS
+            )
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hugeplan_agent.collectors import cgroup_units, hugetlb_cgroups, kubernetes_node, servers
 from hugeplan_agent.collectors.cgroup_memory import UnitMemory, read_memory
-from hugeplan_agent.collectors.cgroup_tree import Hierarchy, membership
+from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, Hierarchy, membership
 from hugeplan_agent.collectors.cgroup_units import Placement, Unit
 from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.process_table import Process, chosen, need_status, read_rollups, table_of
@@ -55,7 +55,7 @@ def _all_units(host: Host) -> Placement:
             need_status(host, process)
     units = [*found.units, *groups.values()]
     read_rollups(host, table_of(host), _worth_a_look(host, groups.values()))
-    return Placement(units, unit_of_pid, found.tree)
+    return Placement(units, unit_of_pid, found.tree, found.is_cut)
 
 
 def _worth_a_look(host: Host, groups: Iterable[Unit]) -> list[Process]:
@@ -69,10 +69,10 @@ def _worth_a_look(host: Host, groups: Iterable[Unit]) -> list[Process]:
 def _group_name(host: Host, process: Process, belongs: dict[int, str]) -> UnitName:
     """A systemd unit where systemd's own tree tells, else the database, else the processes of one name."""
     path = membership(host, process.pid, process.key).get("name=systemd", "")
-    parts = [part for part in path.split("/") if part not in ("", "..")]
-    named = [name for end in range(1, len(parts) + 1) if (name := name_of("/" + "/".join(parts[:end])))]
-    if named:
-        return named[0]
+    parts = [part for part in path.split("/") if part not in ("", "..")][:MAX_DEPTH]
+    for end in range(1, len(parts) + 1):
+        if name := name_of("/" + "/".join(parts[:end])):
+            return name
     database = belongs.get(process.pid)
     if database is not None:
         return UnitName("process_group", f"processes:{database}"[:512], database.partition("@")[0])
@@ -90,16 +90,15 @@ class LogNames:
 def log_names(host: Host) -> LogNames:
     """uid -> namespace and name of a pod; id -> name of a container."""
     pods, containers = {}, {}
-    for folder, matching in ((POD_LOGS, POD_LOG_NAME.fullmatch), (LOGS, LOG_NAME.fullmatch)):
+    for folder in (POD_LOGS, LOGS):
         try:
             names = host.names(folder)
         except (NoData, OSError):
             continue
         for name in names:
-            match = matching(name)
-            if match and folder == POD_LOGS:
+            if match := POD_LOG_NAME.fullmatch(name) if folder == POD_LOGS else None:
                 pods[match["uid"]] = (match["namespace"], match["pod"])
-            elif match:
+            elif match := LOG_NAME.fullmatch(name) if folder == LOGS else None:
                 containers[match["id"]] = match["container"]
     return LogNames(pods, containers)
 
@@ -176,7 +175,7 @@ def hugetlb_bytes(host: Host, unit: Unit) -> int | None:
     """Huge pages that the unit uses: the controller's count, else what its processes touched."""
     tree = hugetlb_cgroups.tree_of(host)
     if tree is not None and unit.path is not None:
-        entries = [entry for (path, _), entry in tree.entries.items() if path == unit.path]
+        entries = tree.by_path.get(unit.path)
         if entries:
             return sum(int(entry["usage_bytes"]) for entry in entries)
     return largest(process.hugetlb_bytes for process in unit.processes)
@@ -213,6 +212,7 @@ def collect(host: Host) -> Fragment:
     notes = [
         f"{small} units below {MIN_UNIT_BYTES >> 20} MiB are left out" if small else "",
         f"{left_out} smaller units are left out" if left_out else "",
+        f"cgroups beyond the first {MAX_CGROUPS} are not read" if placed.is_cut else "",
         "no memory controller: units are groups of processes" if placed.tree is None else "",
         told or "",
     ]

@@ -1,4 +1,4 @@
-"""Every pattern of the service and of the agent, and texts that make bad ones go back over what they have read."""
+"""Every regular expression of service and agent, and texts that make bad ones go back over what they have read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import hugeplan_agent
 
 import hugeplan
 
-PACKAGES = tuple(Path(str(package.__file__)).parent for package in (hugeplan, hugeplan_agent))
+PACKAGES = [Path(str(package.__file__)).parent for package in (hugeplan, hugeplan_agent)]
 USES = frozenset({"compile", "match", "search", "fullmatch", "sub", "findall", "finditer", "split"})
 
 
@@ -28,7 +28,7 @@ class Found:
 
 
 def all_patterns() -> Iterator[Found]:
-    """Every pattern that the packages' texts spell in full. Parts that a program fills in stand for a word."""
+    """Every pattern that the packages' text spells in full. Parts that a program fills in stand for a word."""
     for path in (path for package in PACKAGES for path in sorted(package.rglob("*.py"))):
         tree = ast.parse(path.read_text())
         named = dict(_names(tree))
@@ -46,7 +46,7 @@ def all_patterns() -> Iterator[Found]:
                         flag = getattr(re, name.attr)
                         flags |= flag if isinstance(flag, re.RegexFlag) else re.NOFLAG
             yield Found(
-                f"{path.parent.name}/{path.name}:{node.lineno}", re.compile(source, flags), _uses(tree, node, named)
+                f"{path.parts[-2]}/{path.name}:{node.lineno}", re.compile(source, flags), _uses(tree, node, named)
             )
 
 
@@ -96,10 +96,10 @@ UNITS = (
 
 
 def literals(pattern: re.Pattern[Any]) -> list[str]:
-    """Texts that lead into a pattern: what it spells, up to where it repeats something."""
+    """Texts that lead into a pattern: a name, and what it spells, up to where it repeats something."""
     source = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
     words = re.findall(r"[A-Za-z_=.:/-]{2,}", re.sub(r"\\[a-zA-Z]|\(\?P<\w+>|\(\?[a-zA-Z:!=<]+", " ", source))
-    return list(dict.fromkeys(["", *words[:6]]))
+    return list(dict.fromkeys(["", "a", *words[:6]]))
 
 
 def hostile(lead: str, unit: str, size: int) -> Iterator[str]:

@@ -19,12 +19,10 @@ MAX_VALUE_CHARACTERS = 256
 MAX_RECORD_BYTES = 256 * 1024
 """Of a command line or an environment; a Java program's class path has some ten thousand."""
 MAX_FILES = 64
-"""Configuration files of one server, included ones and listed folders counted."""
-TOO_MANY_FILES = "more configuration files than are read"
-MAX_NOTES = 32
-"""Of one server, on what could not be read."""
-ENTRY_BYTES = 32
-"""A folder's entry counts as a file of this size, beside its name: a listing costs about that."""
+"""Configuration files and listed folders of one server."""
+MAX_NOTES = 8
+MAX_NOTE_CHARACTERS = 110
+"""Of what could not be read: together they stay below the 1,000 characters that a report has for them."""
 
 
 def words_of(command_line: str) -> list[str]:
@@ -43,6 +41,8 @@ class Settings:
     found: dict[str, dict[str, str]] = field(default_factory=dict)
     complete: bool | None = None
     notes: list[str] = field(default_factory=list)
+    unnamed: int = 0
+    """What could not be read beyond the notes."""
 
     def put(self, name: str, value: str, source: str) -> None:
         """Take a setting when its name is wanted."""
@@ -56,8 +56,25 @@ class Settings:
     def missing(self, what: str) -> None:
         """A source could not be read, so a setting may be missing or overruled."""
         self.complete = False
-        if what not in self.notes and len(self.notes) <= MAX_NOTES:
-            self.notes.append(what if len(self.notes) < MAX_NOTES else "more could not be read")
+        what = what if len(what) <= MAX_NOTE_CHARACTERS else f"{what[: MAX_NOTE_CHARACTERS - 1]}…"
+        if what in self.notes:
+            return
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(what)
+        else:
+            self.unnamed += 1
+
+    def has_room(self, left: list[int]) -> bool:
+        """Take one of the files and folders that may still be read; what is beyond them is one note."""
+        left[0] -= 1
+        if left[0] < 0:
+            self.missing(f"more than {MAX_FILES} configuration files and folders: the others are not read")
+        return left[0] >= 0
+
+    @property
+    def note(self) -> str | None:
+        """What is missing, in a line that a report has room for; None when nothing is."""
+        return "; ".join([*self.notes, *([f"and {self.unnamed} more"] if self.unnamed else [])]) or None
 
 
 @dataclass
@@ -85,30 +102,27 @@ class Server:
     def read(self, path: str) -> str:
         """A file as the server sees it. Raises NoData when it does not exist, OSError when it cannot be read."""
         self._require_room()
+        self.spend(len(path))
         text = self.host.read_inside(self.root, path)
         self.spend(len(text))
         return text
 
-    def names(self, path: str) -> list[str]:
-        """Entries of a folder as the server sees it. Raises OSError."""
-        self._require_room()
-        names = self.host.names_inside(self.root, path)
-        self.spend(sum(map(len, names)) + ENTRY_BYTES * len(names))
-        return names
-
-    def included(self, path: str, settings: Settings, is_one: Callable[[str], bool], left: list[int]) -> list[str]:
-        """The files of an included folder that are its kind. The folder itself counts as one of the files left."""
-        if left[0] <= 0:
-            settings.missing(TOO_MANY_FILES)
+    def included(self, folder: str, is_one: Callable[[str], bool], settings: Settings, left: list[int]) -> list[str]:
+        """The files of an included folder in their order. The folder is one of those that may be read."""
+        if not settings.has_room(left):
             return []
-        left[0] -= 1
         try:
-            names = list(filter(is_one, self.names(path)))
-        except OSError as error:
-            settings.missing(f"{path.rpartition('/')[2]}: {(error.strerror or 'not readable').lower()}")
+            self._require_room()
+            names = self.host.names_inside(self.root, folder)
+        except (NoData, OSError) as error:
+            reason = getattr(error, "strerror", None) or "not readable"
+            settings.missing(f"{folder.rpartition('/')[2]}: {reason.lower()}")
             return []
-        # One more than may be read, so that the reader says that there are more.
-        return names[: left[0] + 1]
+        self.spend(sum(map(len, names)))
+        names = list(filter(is_one, names))
+        if len(names) > left[0]:
+            settings.missing(f"{len(names) - left[0]} more configuration files than the {MAX_FILES} that are read")
+        return names[: left[0]]
 
     def has_file(self, path: str) -> bool:
         """Whether there is a file of this name, as the server sees it. False when this user may not look."""

@@ -88,7 +88,7 @@ def product_of(arguments: list[str]) -> str | None:
 
 def version_of(executable: str | None) -> tuple[str | None, str | None]:
     """A version in the executable's path, such as /usr/lib/jvm/java-21-openjdk-amd64/bin/java."""
-    match = re.search(r"(?:java|jdk|jre|temurin|corretto|zulu)[a-z-]{0,32}[-/]?(\d+(?:\.\d+){0,3})", executable or "")
+    match = re.search(r"(?:java|jdk|jre|temurin|corretto|zulu)[a-z-]{0,64}[-/]?(\d+(?:\.\d+){0,3})", executable or "")
     return (match[1], "executable path") if match else (None, None)
 
 

@@ -8,7 +8,7 @@ import re
 from hugeplan_agent.collectors.engines import versions
 from hugeplan_agent.collectors.engines.base import (
     MAX_FILES,
-    TOO_MANY_FILES,
+    MAX_VALUE_CHARACTERS,
     TRUTH,
     Engine,
     Facts,
@@ -135,16 +135,14 @@ def _read_file(
     *,
     must_exist: bool = False,
 ) -> None:
-    if left[0] <= 0:
-        settings.missing(TOO_MANY_FILES)
+    if not settings.has_room(left):
         return
-    left[0] -= 1
     text = server.try_read(path, settings, must_exist=must_exist)
     applies = False
     for line in map(str.strip, (text or "").splitlines()):
         if line.startswith("!includedir"):
             folder = line[11:].strip()
-            for name in server.included(folder, settings, lambda one: one.endswith(".cnf"), left):
+            for name in server.included(folder, lambda name: name.endswith(".cnf"), settings, left):
                 _read_file(server, settings, f"{folder}/{name}", wanted, left)
         elif line.startswith("!include"):
             _read_file(server, settings, line[8:].strip(), wanted, left)
@@ -163,20 +161,17 @@ def _read_persisted(server: Server, settings: Settings, folder: str) -> None:
         return
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         settings.missing("mysqld-auto.cnf: not JSON")
         return
 
-    def walk(part: object) -> None:
-        if not isinstance(part, dict):
-            return
-        for name, value in part.items():
-            if isinstance(value, dict) and isinstance(value.get("Value"), str):
-                settings.put(canonical(name), value["Value"], "mysqld-auto.cnf")
-            else:
-                walk(value)
-
-    walk(document)
+    waiting = [("", document)]
+    while waiting:  # tables in tables, as deep as somebody likes
+        name, part = waiting.pop()
+        if isinstance(part, dict) and isinstance(part.get("Value"), str):
+            settings.put(canonical(name), part["Value"], "mysqld-auto.cnf")
+        elif isinstance(part, dict):
+            waiting.extend(reversed(part.items()))
 
 
 def command_line(arguments: list[str]) -> dict[str, str]:
@@ -198,7 +193,7 @@ def command_line(arguments: list[str]) -> dict[str, str]:
 
 def version_of(server: Server, engine: str, folder: str | None) -> versions.Known:
     """From the running program, its image, its path, or what it noted in its data folder."""
-    path = re.search(r"(?:mysql|mariadb|percona)[a-z-]{0,32}[-/](\d+\.\d+(?:\.\d+)?)", server.executable or "")
+    path = re.search(r"(?:mysql|mariadb|percona)[a-z-]{0,64}[-/](\d+\.\d+(?:\.\d+)?)", server.executable or "")
     in_path: versions.Known = (path[1], "executable path") if path else versions.UNKNOWN
     if engine == "mariadb":
         program = versions.of_program(server, _MARIADB_VERSION)
@@ -246,6 +241,9 @@ def describe(server: Server, engine: str) -> Facts:
     # It changes into its data folder at its start, so its working folder is where that is.
     version, source = version_of(server, engine, server.folder() or given.get("datadir"))
     suffix = given.get("defaults_group_suffix") or server.environment(["MYSQL_GROUP_SUFFIX"]).get("MYSQL_GROUP_SUFFIX")
+    if len(suffix or "") > MAX_VALUE_CHARACTERS:
+        settings.missing(f"its group suffix is longer than {MAX_VALUE_CHARACTERS} characters")
+        suffix = None
     wanted, left = sections_of(engine, version, suffix or ""), [MAX_FILES]
     for path, must_exist in _option_files(server, settings, given):
         _read_file(server, settings, path, wanted, left, must_exist=must_exist)

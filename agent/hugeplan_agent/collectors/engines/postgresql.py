@@ -172,10 +172,8 @@ def _config_file(server: Server, given: str | None, named: str | None, folder: s
 
 def _read_file(server: Server, settings: Settings, path: str, *, must_exist: bool, left: list[int]) -> None:
     """One file and what it includes, in the order in which the server reads them."""
-    if left[0] <= 0:
-        settings.missing(TOO_MANY_FILES)
+    if not settings.has_room(left):
         return
-    left[0] -= 1
     text = server.try_read(path, settings, must_exist=must_exist)
     here, _, file_name = path.rpartition("/")
     for name, value in parse_lines(text or ""):
@@ -183,14 +181,13 @@ def _read_file(server: Server, settings: Settings, path: str, *, must_exist: boo
         if name in ("include", "include_if_exists"):
             _read_file(server, settings, below, must_exist=name == "include", left=left)
         elif name == "include_dir":
-            for child in server.included(below, settings, _is_included, left):
+            for child in server.included(below, _is_included, settings, left):
                 _read_file(server, settings, f"{below}/{child}", must_exist=False, left=left)
         else:
             settings.put(name, value, file_name[:64])
 
 
 def _is_included(name: str) -> bool:
-    """Of a folder: no hidden file (guc-file.l, GetConfFilesInDir)."""
     return name.endswith(".conf") and not name.startswith(".")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, Settings, plain_lines
+from hugeplan_agent.collectors.engines.base import MAX_VALUE_CHARACTERS, Engine, Facts, Server, Settings, plain_lines
 
 SETTINGS = frozenset({"memory.memorylimitmb", "traceflag.traceflag", "control.alternatewritethrough"})
 FILE = "/var/opt/mssql/mssql.conf"
@@ -13,7 +13,7 @@ def describe(server: Server) -> Facts:
     section = ""
     for line in plain_lines(server.try_read(FILE, settings) or ""):
         if line.startswith("["):
-            section = line.strip("[]").lower()
+            section = line.strip("[]").lower()[:MAX_VALUE_CHARACTERS]
             continue
         name, _, value = line.partition("=")
         settings.put(f"{section}.{name.strip().lower().rstrip('0123456789')}", value.strip(), "mssql.conf")

@@ -120,7 +120,7 @@ def of_data(server: Server, folder: str | None, names: Sequence[str]) -> Known:
         try:
             history = json.loads(text)["upgrade_history"]
             text = str(history[-1]["version"])
-        except (ValueError, KeyError, IndexError, TypeError):
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             text = text.lstrip()[:64]
         match = _VERSION.match(text)
         if match:
