@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 MOST_SHOWN = 500
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""NUL, and halves of pairs: what bytes in a file's name that are no UTF-8 become. Servers refuse a report with one."""
 
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:
@@ -10,6 +15,15 @@ def printable(text: str, most: int = MOST_SHOWN) -> str:
     if len(text) > most:
         text = text[: most - 1] + "…"
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def storable(value: Any) -> Any:
+    """A JSON document with U+FFFD for each character that no server stores."""
+    if isinstance(value, str):
+        return UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {storable(name): storable(member) for name, member in value.items()}
+    return [storable(member) for member in value] if isinstance(value, list | tuple) else value
 
 
 def _escaped(character: str) -> str:

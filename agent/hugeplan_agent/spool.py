@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hugeplan_agent.errors import SpoolError
 from hugeplan_agent.ownership import adopt, inherit
+from hugeplan_agent.printable import storable
 from hugeplan_agent.whole_files import hold_file, read_file, remove_leftovers, replace_file, sync_folder
 
 if TYPE_CHECKING:
@@ -106,7 +107,10 @@ class Spool:
         """
         kind = "run" if report.get("run") else "sample"
         name = f"{now_ms:013d}-{report['report_id']}-{kind}.json"
-        data = json.dumps(report, separators=(",", ":"), allow_nan=False).encode()
+        text = json.dumps(report, separators=(",", ":"), allow_nan=False)
+        if "\\u0000" in text or "\\ud" in text:
+            text = json.dumps(storable(report), separators=(",", ":"), allow_nan=False)
+        data = text.encode()
         while True:
             try:
                 replace_file(self.pending / name, data)

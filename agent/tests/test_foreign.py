@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from hugeplan_agent.collectors import collect_all, foreign, servers
 from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, paths
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.host import Host
+from hugeplan_agent.spool import Bounds, Spool
 
 MIB = 1024**2
 Machine = Callable[[str], Host]
@@ -300,6 +304,24 @@ def test_a_cgroup_seen_from_inside_is_found_where_one_only_ends_so() -> None:
     assert [index.resolve(path) for path in ("/../x", "/../y/x", "/../b/x", "/../d", "/../z", "/d")] == [
         None, "/c/y/x", "/b/x", "/d", None, "/d"
     ]  # fmt: skip
+
+
+def test_bytes_that_are_no_text_make_no_report_that_is_refused(host: Host, tmp_path: Path) -> None:
+    place = server(host, 26001, LOCAL, arguments="--defaults-file=/my.cnf")
+    (place / "cwd").unlink()
+    (place / "cwd").symlink_to(b"/home/\xff".decode("utf-8", "surrogateescape"))
+    (place / "root/my.cnf").write_bytes(b"[mysqld]\nkey_buffer_size=1\0M\n!includedir /d\n")
+    (place / "root/d").mkdir()
+    (place / "root/d" / os.fsdecode(b"\xff.cnf")).write_text("[mysqld]\nlarge-pages\n")
+    found = observe(host)
+    assert 5001 in found
+    assert found[26001]["settings"]["large_pages"]["source"] == "\udcff.cnf"
+    spool = Spool(tmp_path / "spool", Bounds(max_bytes=MIB, max_age_seconds=3600))
+    entry = spool.add({"report_id": str(uuid.uuid4()), "sample": {"databases": list(found.values())}}, 1)
+    text = json.dumps(json.loads(entry.path.read_bytes()), ensure_ascii=False)
+    text.encode()
+    assert "\\u0000" not in text
+    assert '"\ufffd.cnf"' in text
 
 
 def test_no_process_is_of_two_servers() -> None:

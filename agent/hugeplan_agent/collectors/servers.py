@@ -161,7 +161,7 @@ def read_servers(host: Host) -> Servers:
 
 
 def _checksum(folder: str | None) -> str | None:
-    return hashlib.sha256(folder.encode()).hexdigest()[:12] if folder else None
+    return hashlib.sha256(folder.encode("utf-8", "surrogatepass")).hexdigest()[:12] if folder else None
 
 
 def _each_once(wanted: list[str], ids: list[str | None], pids: list[int]) -> list[str]:
