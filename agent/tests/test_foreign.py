@@ -23,9 +23,6 @@ MIB = 1024**2
 Machine = Callable[[str], Host]
 MARIADB = b"\00010.11.19-MariaDB\0"
 LOCAL, SYSTEM = 1001, 27
-NEGLIGIBLE_SECONDS = 0.01
-MOST_GROWTH = 8.0
-"""Four times the text: a linear reading takes four times as long, a quadratic one sixteen times."""
 
 
 @pytest.fixture

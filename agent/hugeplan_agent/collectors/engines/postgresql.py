@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hugeplan_agent.collectors.engines.base import (
-    MAX_FILES,
-    TOO_MANY_FILES,
-    Engine,
-    Facts,
-    Server,
-    Settings,
-    port_number,
-)  # fmt: skip
+from hugeplan_agent.collectors.engines.base import MAX_FILES, Engine, Facts, Server, Settings, port_number
 from hugeplan_agent.collectors.process_table import Process
 
 SETTINGS = frozenset(
