@@ -6,6 +6,7 @@ the same functions that read a stored report. Nothing is written.
 
 from __future__ import annotations
 
+import os
 import platform
 import stat
 from dataclasses import replace
@@ -78,7 +79,7 @@ def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
 
 
 def _is_roots(host: Any, program: str) -> bool:
-    """Whether nobody but root can put another file in a program's place: an administrator will run what lies there."""
+    """Whether nobody but root and who asks can put another file in a program's place, to be run by who asks."""
     try:
         top = host.root.resolve()
         path = top / program[1:]
@@ -86,4 +87,4 @@ def _is_roots(host: Any, program: str) -> bool:
     except OSError:
         return False
     # A link's bits say that everybody may write.
-    return all(one.st_uid == 0 and not one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for one in found)
+    return all(one.st_uid in {0, os.geteuid()} and not one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for one in found)

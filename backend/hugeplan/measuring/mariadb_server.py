@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.measuring.batches import Batch
+from hugeplan.measuring.workplace import created
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
 PROGRAM_NAMES: Final = ("mariadbd", "mysqld")
@@ -109,7 +110,8 @@ class MariadbServer:
         self.user = _server_user()
         self.pid = 0
 
-    def _command(self, *words: str) -> list[str]:
+    def command(self, *words: str) -> list[str]:
+        """A command line as the server's user."""
         group = str(pwd.getpwnam(self.user).pw_gid) if self.user else ""
         as_user = ["setpriv", "--reuid", self.user, "--regid", group, "--clear-groups"] if self.user else []
         return [*as_user, *words]
@@ -138,7 +140,7 @@ class MariadbServer:
         (self.folder / "lookups.lua").write_text(_LOOKUPS, encoding="utf-8")
         if self.user:
             group = pwd.getpwnam(self.user).pw_gid
-            for path in (self.folder, self.folder / "data"):
+            for path in (self.folder / "data", self.folder):  # the outer one last: its owner may change what it holds
                 shutil.chown(path, self.user, group)
         statements = (
             "create database trial;\nuse trial;\n"  # noqa: S608 - our own integers
@@ -147,7 +149,7 @@ class MariadbServer:
             f"insert into `rows` select seq, repeat('x', {self.row_bytes}) from seq_1_to_{self.rows};\n"
         )
         done = subprocess.run(  # noqa: S603 - our own command line
-            self._command(*self._server("--bootstrap")),
+            self.command(*self._server("--bootstrap")),
             input=statements,
             capture_output=True,
             text=True,
@@ -178,9 +180,9 @@ class MariadbServer:
             "--thread-cache-size=1000",
             f"--large-pages={int(large_pages)}",
         )
-        words = self._command(sys.executable, "-I", "-S", str(LAUNCHER), "on" if thp else "off", *self._server(*own))
+        words = self.command(sys.executable, "-I", "-S", str(LAUNCHER), "on" if thp else "off", *self._server(*own))
         log = self.folder / "log"
-        with log.open("wb") as output:
+        with created(log) as output:
             process = subprocess.Popen(  # noqa: S603 - our own command line
                 words, stdout=output, stderr=output, cwd=self.folder, start_new_session=True
             )
@@ -252,8 +254,10 @@ class Sysbench:
             "run",
         ]
         # Its own CPU time comes with its status: of this child alone, whatever else ends meanwhile.
-        with (folder / "sysbench.log").open("w+b") as output:
-            process = subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True)  # noqa: S603
+        with created(folder / "sysbench.log") as output:
+            process = subprocess.Popen(  # noqa: S603 - our own command line, as the owner of the script
+                self.server.command(*words), stdout=output, stderr=output, start_new_session=True
+            )
             try:
                 _, status, usage = os.wait4(process.pid, 0)
             except BaseException:

@@ -17,6 +17,7 @@ from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_clients import Case, DriverClients, Pgbench, ScriptedPgbench, Workers, cases
 from hugeplan.measuring.postgresql_server import Server, ServerError, Shape, shared_huge_bytes
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
+from hugeplan.measuring.workplace import created
 from hugeplan.planner.model import GIB, MIB
 from hugeplan.planner.units import format_bytes
 
@@ -126,7 +127,8 @@ class PostgresqlSubject:
             server.run("pgbench", "-i", "-q", "-s", str(self.plan.scale), "--unlogged-tables", *connect, "postgres")
             return
         copied = server.folder / "schema.sql"  # the server's user may not be allowed to read the user's own file
-        copied.write_bytes(self.plan.schema.read_bytes())
+        with created(copied) as file:
+            file.write(self.plan.schema.read_bytes())
         server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copied), *connect, "postgres")
         with server.connect() as connection:
             connection.execute("vacuum (freeze, analyze)")

@@ -18,12 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import BinaryIO, Protocol, Self
 
 import psycopg
 
 from hugeplan.measuring.batches import Batch
 from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
+from hugeplan.measuring.workplace import created
 
 GATE = 4711
 PGBENCH_LOG = "pgbench.log"
@@ -208,25 +209,21 @@ class Pgbench:
     def _started(self) -> list[int]:
         """Every CPU's pgbench with its clients at the gate; process ids of the backends."""
         script = self.server.folder / "lookup.sql"
-        script.write_text(self._script(), encoding="utf-8")
-        shares = clients_per_cpu(self.case)
-        self.clients = {cpu: self._start(script, cpu, count) for cpu, count in shares.items()}
+        with created(script) as file:
+            file.write(self._script().encode())
+        with created(self.server.folder / PGBENCH_LOG) as log:
+            for cpu, count in clients_per_cpu(self.case).items():
+                self.clients[cpu] = self._start(script, cpu, count, log)
         return self._wait_for_all()
 
-    def _start(self, script: Path, cpu: int, count: int) -> subprocess.Popen[bytes]:
+    def _start(self, script: Path, cpu: int, count: int, log: BinaryIO) -> subprocess.Popen[bytes]:
         arguments = ["-h", str(self.server.folder), "-U", "postgres", "-n", "-M", self.mode, *self._variables()]
         arguments += ["-D", "warm=0", "-D", "left=0", "-f", str(script), "-c", str(count), "-j", "1", "-T", "36000"]
         command = self.server.command("pgbench", *arguments, "postgres")
         named = os.environ | {"PGAPPNAME": _application(cpu)}
-        with (self.server.folder / PGBENCH_LOG).open("ab") as log:
-            return subprocess.Popen(  # noqa: S603 - our own command line
-                command,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                env=named,
-                cwd=self.server.folder,
-                start_new_session=True,
-            )
+        return subprocess.Popen(  # noqa: S603 - our own command line
+            command, stdout=subprocess.DEVNULL, stderr=log, env=named, cwd=self.server.folder, start_new_session=True
+        )
 
     def _variables(self) -> list[str]:
         return []

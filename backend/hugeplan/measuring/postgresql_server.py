@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psycopg
 
+from hugeplan.measuring.workplace import created
+
 GIB = 1 << 30
 BLOCK_BYTES = 8192
 NARROW_ROW_BYTES = 1900
@@ -144,7 +146,7 @@ class Server:
             else:
                 with self.connect() as connection:
                     self._load(connection)
-        (self.folder / "loaded").touch()
+        created(self.folder / "loaded").close()
 
     def prepare_copy_of(self, other: Server) -> None:
         """Copy another server's loaded data folder; both then hold the same blocks in the same order."""
@@ -171,32 +173,29 @@ class Server:
     def configure(self, huge_pages: str, page_bytes: int | None = None) -> None:
         """Write the settings of one start. Nothing here depends on the page size but ``huge_pages`` itself."""
         size = () if page_bytes is None or self.version < 14 else (f"huge_page_size = {page_bytes // 1024}kB",)
-        (self.data / "postgresql.auto.conf").write_text(
-            "\n".join(
-                (
-                    "listen_addresses = ''",
-                    f"unix_socket_directories = '{self.folder}'",
-                    "unix_socket_permissions = 0700",
-                    "dynamic_shared_memory_type = mmap",  # in the data folder, and gone with it
-                    f"shared_buffers = {self.shape.pool_bytes // BLOCK_BYTES}",
-                    f"huge_pages = {huge_pages}",
-                    *size,
-                    "max_connections = 200",
-                    "fsync = off",
-                    "wal_level = minimal",
-                    "max_wal_senders = 0",
-                    "max_wal_size = 8GB",
-                    "autovacuum = off",
-                    "jit = off",
-                    "maintenance_work_mem = '512MB'",
-                    "bgwriter_lru_maxpages = 0",
-                    "checkpoint_timeout = 1d",
-                    *(f"{name} = '{value}'" for name, value in self.settings.items()),
-                    "",
-                )
-            ),
-            encoding="utf-8",
+        lines = (
+            "listen_addresses = ''",
+            f"unix_socket_directories = '{self.folder}'",
+            "unix_socket_permissions = 0700",
+            "dynamic_shared_memory_type = mmap",  # in the data folder, and gone with it
+            f"shared_buffers = {self.shape.pool_bytes // BLOCK_BYTES}",
+            f"huge_pages = {huge_pages}",
+            *size,
+            "max_connections = 200",
+            "fsync = off",
+            "wal_level = minimal",
+            "max_wal_senders = 0",
+            "max_wal_size = 8GB",
+            "autovacuum = off",
+            "jit = off",
+            "maintenance_work_mem = '512MB'",
+            "bgwriter_lru_maxpages = 0",
+            "checkpoint_timeout = 1d",
+            *(f"{name} = '{value}'" for name, value in self.settings.items()),
+            "",
         )
+        with created(self.data / "postgresql.auto.conf") as file:
+            file.write("\n".join(lines).encode())
 
     def huge_pages_needed(self, page_bytes: int) -> int:
         """What the server itself says it needs. Before PostgreSQL 15, which cannot tell: a twelfth above the pool."""

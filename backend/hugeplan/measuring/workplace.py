@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
@@ -31,6 +31,22 @@ VARIABLE: Final = "HUGEPLAN_TRIAL"
 _LOCK: Final = "lock"
 _END_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
+
+
+def created(path: Path) -> BinaryIO:
+    """A new file that all may read, open for writing and reading, in a folder that belongs to a server's user.
+
+    That user may have put links there: what they name is neither followed nor changed. OSError where it goes on so.
+    """
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(path.name, dir_fd=folder)
+        made = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
+        os.fchmod(made, 0o644)
+        return os.fdopen(made, "w+b")
+    finally:
+        os.close(folder)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import pytest
 from conftest import REPOSITORY
 
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
-from hugeplan.measuring.workplace import programs_of, workplace
+from hugeplan.measuring.workplace import created, programs_of, workplace
 from validate.data_folder import data_folder
 
 PROGRAM = "import time; x = bytearray(1 << 20); time.sleep(float('{}'))"
@@ -240,3 +240,19 @@ def test_pages_come_back_after_a_kill(tmp_path: Path) -> None:
     _, said = process.communicate()
     wait_until(lambda: is_clean(tmp_path / "work"))
     assert not JOURNAL.exists() or own not in JOURNAL.read_text(), said
+
+    kept = tmp_path / "kept"
+    kept.write_text("root's")
+    folder = tmp_path / "server"
+    folder.mkdir()
+    for name, target in (("log", kept), ("absent", tmp_path / "made")):
+        (folder / name).symlink_to(target)
+        with created(folder / name) as file:
+            file.write(b"ours")
+        assert not (folder / name).is_symlink()
+        assert (folder / name).read_bytes() == b"ours"
+    assert kept.read_text() == "root's"
+    assert not (tmp_path / "made").exists()
+    (tmp_path / "data").symlink_to(folder)
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        created(tmp_path / "data" / "log")
