@@ -326,3 +326,38 @@ def test_no_process_is_of_two_servers() -> None:
     table = ProcessTable({one.pid: one for one in processes}, {one.pid - 1: [one] for one in processes})
     found = table.trees(processes[::2])
     assert [[one.pid for one in tree] for tree in found] == [[pid, pid + 1] for pid in range(1, 2000, 2)]
+
+
+def test_a_program_called_kubelet_is_believed_where_it_is_roots(host: Host) -> None:
+    before = collect_all(host).sample["kubelet"]
+    for pid in (41, 42):
+        assert before["pid"] > pid
+        place = server(host, pid, LOCAL, program="kubelet", arguments="--config=/k --max-pods=7")
+        (place / "root/k").write_text("systemReserved:\n  memory: 900Gi\n")
+    host.begin()
+    assert collect_all(host).sample["kubelet"] == before
+
+
+def test_a_configuration_nested_deeper_than_a_report_is_left_out(host: Host) -> None:
+    (pid,) = {collect_all(host).sample["kubelet"]["pid"]}
+    line = host.path(f"proc/{pid}/cmdline")
+    line.write_bytes(b"kubelet\0--config=/deep.json\0")
+    host.path("deep.json").write_text('{"systemReserved":' + '{"a":' * 60 + '"1"' + "}" * 61)
+    host.begin()
+
+    def depth(value: Any) -> int:
+        return 1 + max(map(depth, value.values()), default=0) if isinstance(value, dict) else 0
+
+    assert 1 < depth(collect_all(host).sample["kubelet"]) < 24
+
+
+def test_a_stranger_with_an_instances_title_is_an_instance_of_its_own(host: Host) -> None:
+    for pid, user, name in (
+        (26001, LOCAL, "ora_pmon_ORCL"),
+        (26002, 54321, "ora_pmon_ORCL"),
+        (26003, 54321, "ora_dbw0_ORCL"),
+    ):
+        place = server(host, pid, user, program=name)
+        (place / "cmdline").write_text(name)
+    found = observe(host)
+    assert {26001, 26002} <= found.keys()

@@ -13,7 +13,7 @@ from typing import Any
 from hugeplan_agent.collectors import kubernetes_node
 from hugeplan_agent.collectors.boot import boot_seconds, moment
 from hugeplan_agent.collectors.engines.base import MAX_FILES, option_pairs
-from hugeplan_agent.collectors.process_table import Process, clock_ticks_per_second, table_of
+from hugeplan_agent.collectors.process_table import Process, clock_ticks_per_second, need_status, table_of
 from hugeplan_agent.collectors.servers import arguments_of
 from hugeplan_agent.collectors.simple_yaml import parse
 from hugeplan_agent.errors import NoData
@@ -114,7 +114,9 @@ def started_at(host: Host, process: Process) -> str | None:
 
 
 def collect(host: Host) -> Fragment:
-    found = [process for process in table_of(host).by_pid.values() if process.name == "kubelet"]
+    called = [process for process in table_of(host).by_pid.values() if process.name == "kubelet"]
+    # Anybody may call a program so; a kubelet is root's.
+    found = [process for process in called if need_status(host, process).user in {0, None}]
     if not found:
         return Fragment(sample={"kubelet": None})
     process = min(found, key=lambda one: one.pid)

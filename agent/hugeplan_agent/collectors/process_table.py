@@ -161,12 +161,13 @@ def _matters(process: Process, table: ProcessTable, least_virtual_bytes: int) ->
     return process.virtual_bytes >= least_virtual_bytes and len(table.by_pid) < 4096
 
 
-def need_status(host: Host, process: Process) -> None:
-    """Make sure that the process's status was read; a process that has ended keeps what stat said."""
+def need_status(host: Host, process: Process) -> Process:
+    """The process, with its status read; one that has ended keeps what stat said."""
     if not process.has_status:
         text = host.read_record(f"proc/{process.pid}/status")
         if text is not None:
             add_status(process, text)
+    return process
 
 
 ROLLUP_FIELDS = {

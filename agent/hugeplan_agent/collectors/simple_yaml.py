@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_LINES = 20_000
-MAX_DEPTH = 32
+MAX_DEPTH = 16
+"""A report with parts in parts to more than twice this is refused as a whole."""
 MAX_PATH_CHARACTERS = 256
 KEY = re.compile(
     r"""(?P<key>"[^"]*"\s*|'[^']*'\s*|[^\s#"'\[\]{},&*!|>%@`-][^#:]*|-[^\s:][^:]*):(?:\s+(?P<rest>\S.*)?)?$"""
@@ -62,11 +63,13 @@ def leaves(text: str) -> dict[str, str]:
     return found
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: Any, depth: int = 0) -> Any:
+    if depth > MAX_DEPTH:
+        return None
     if isinstance(value, dict):
-        return {str(name): _as_text(part) for name, part in value.items()}
+        return {str(name): _as_text(part, depth + 1) for name, part in value.items()}
     if isinstance(value, list):
-        return [_as_text(part) for part in value]
+        return [_as_text(part, depth + 1) for part in value]
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value)

@@ -22,12 +22,15 @@ from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.observation import node_sample
 from hugeplan.planner.model import HardwareFacts, NodeFacts, NodeSample, ServerPlace
 
+_ASKED = frozenset({"databases", "processes", "units", "pools"})
+"""Without one of these a plan would say that there is nothing to plan for."""
+
 
 def observe(root: str = "/", hardware: HardwareFacts | None = None) -> tuple[NodeFacts, NodeSample]:
     """Facts and a sample of the machine whose /proc and /sys lie under ``root``.
 
     ``hardware`` from a tlbbench document replaces what /proc/cpuinfo and the catalogue say. InputError when the
-    machine's memory cannot be read, or the agent's collectors are not installed.
+    machine's memory or one of ``_ASKED`` cannot be read, or the agent's collectors are not installed.
     """
     try:
         collectors, host = import_module("hugeplan_agent.collectors"), import_module("hugeplan_agent.host")
@@ -39,6 +42,12 @@ def observe(root: str = "/", hardware: HardwareFacts | None = None) -> tuple[Nod
     collected = collectors.collect_all(host.Host(root))
     if not collected.sample.get("memory"):
         raise InputError("--node this: /proc/meminfo cannot be read; describe the node in a scenario file instead")
+    for result in collected.results:
+        if result["name"] in _ASKED and result["status"] == "failed":
+            what, why = result["name"], result["reason"]
+            raise InputError(
+                f"--node this: {what} of this node could not be read ({why}); describe it in a scenario file"
+            )
     inventory = convert(Inventory, collected.inventory)
     sample = convert(Sample, {"taken_at": datetime.now(UTC).isoformat(), **collected.sample})
     try:

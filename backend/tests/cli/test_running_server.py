@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hugeplan_agent import collectors
+from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.host import Host
 
 from hugeplan.artifacts.engines.common import changed_settings
@@ -224,3 +226,15 @@ def test_a_folder_of_somebody_else_is_no_servers_place(tmp_path: Path) -> None:
     assert not this_node._is_here(host, "proc/7/root", "/data", 1000)
     os.chown(folder, 0, -1)
     assert not this_node._is_here(host, "proc/7/root", "/data", 65534)
+
+
+def test_a_node_whose_databases_cannot_be_read_is_not_one_without_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: Host) -> Fragment:
+        raise RecursionError("a file of one of them")
+
+    others = {name: one for name, one in collectors.COLLECTORS.items() if name != "databases"}
+    failing = others | {"databases": replace(collectors.COLLECTORS["databases"], collect=fails)}
+    whole = collectors.collect_all
+    monkeypatch.setattr(collectors, "collect_all", lambda host: whole(host, failing))
+    with pytest.raises(InputError, match="databases of this node could not be read"):
+        this_node.observe()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, Settings, plain_lines
-from hugeplan_agent.collectors.process_table import Process, ProcessTable
+from hugeplan_agent.collectors.process_table import Process, ProcessTable, need_status
 from hugeplan_agent.host import Host
 
 SETTINGS = frozenset(
@@ -42,13 +42,13 @@ def sid_of(title: str) -> str | None:
 
 
 def group(host: Host, table: ProcessTable, _found: list[Process]) -> list[tuple[Process, list[Process]]]:
-    """The process monitor of each SID, and all processes with that SID."""
-    by_sid: dict[str, list[Process]] = {}
+    """The process monitor of each SID, and all processes with that SID, by user: anybody may take a title."""
+    by_sid: dict[tuple[int | None, str], list[Process]] = {}
     for process in table.by_pid.values():
         if process.name.startswith(("ora_", "oracle")):
             sid = sid_of(host.read_record(f"proc/{process.pid}/cmdline") or process.name)
             if sid is not None:
-                by_sid.setdefault(sid, []).append(process)
+                by_sid.setdefault((need_status(host, process).user, sid), []).append(process)
     servers = []
     for members in by_sid.values():
         main = next((process for process in members if process.name.startswith("ora_pmon")), None)
