@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict
 
 from hugeplan.documents.bounds import (
@@ -48,6 +49,10 @@ __all__ = [
     "Word",
     "fields_of",
 ]
+
+
+PathNumber = Annotated[int, Path(ge=0, le=10**9)]
+"""A number in an address; PostgreSQL has no larger ones to compare with."""
 
 
 class RequestModel(BaseModel):

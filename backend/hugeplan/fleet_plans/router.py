@@ -17,6 +17,7 @@ from hugeplan.api.beside import Beside
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
+from hugeplan.api.schemas import PathNumber
 from hugeplan.fleet_plans import service
 from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.fleet_plans.schemas import (
@@ -102,7 +103,7 @@ async def fleet_plan_groups_list(
 
 
 @router.get("/plans/{job_id}/groups/{number}")
-async def fleet_plan_groups_get(_: Viewer, session: Reads, job_id: UUID, number: int) -> FleetPlanGroupDetail:
+async def fleet_plan_groups_get(_: Viewer, session: Reads, job_id: UUID, number: PathNumber) -> FleetPlanGroupDetail:
     """A group with the whole plan of its node with the least memory."""
     return await service.get_group(session, job_id, number)
 

@@ -15,6 +15,7 @@ from hugeplan.access.schemas import Role
 from hugeplan.api.beside import Beside
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.preconditions import IfMatch, etag
+from hugeplan.api.schemas import PathNumber
 from hugeplan.db.models import PlanRow
 from hugeplan.plans import fleet_rows, service
 from hugeplan.plans.service import FleetRowsDecided, FleetRowsDecision
@@ -169,7 +170,9 @@ async def fleet_plan_rows_decide(
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle"}},
 )
-async def fleet_plan_group_files(_: Viewer, session: Reads, beside: Beside, job_id: UUID, number: int) -> Response:
+async def fleet_plan_group_files(
+    _: Viewer, session: Reads, beside: Beside, job_id: UUID, number: PathNumber
+) -> Response:
     """The files of a group of a fleet plan as a bundle, with the names of its nodes. 409 when there are none."""
     name, content = await fleet_rows.zip_group(session, beside, job_id, number)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}

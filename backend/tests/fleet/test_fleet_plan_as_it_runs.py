@@ -128,3 +128,5 @@ async def test_the_files_of_a_group_name_its_nodes(viewer: httpx.AsyncClient, jo
         "the steps are numbered without a gap"
     )
     assert_problem(await viewer.get(f"{job['url']}/groups/99/files.zip"), 404, "not-found")
+    for address in ("groups/{}", "groups/{}/files.zip"):
+        assert_problem(await viewer.get(f"{job['url']}/{address.format(2**63)}"), 422, "invalid-input")
