@@ -119,7 +119,7 @@ RIGHTS: dict[tuple[str, str], set[Role]] = {
     ("POST", "/api/v1/tokens"): {Role.ADMIN},
     ("DELETE", "/api/v1/tokens/{token_id}"): {Role.ADMIN},
     ("POST", "/api/v1/tokens/{token_id}/rotate"): {Role.ADMIN},
-    ("POST", "/api/v1/token/rotate"): EVERYONE,
+    ("POST", "/api/v1/token/rotate"): EVERYONE - {Role.ENROLMENT},
     ("POST", "/api/v1/login-links"): EVERYONE,
     ("GET", "/api/v1/sessions"): EVERYONE,
     ("DELETE", "/api/v1/sessions/{session_id}"): EVERYONE,
