@@ -67,11 +67,13 @@ def _with_places(sample: NodeSample, host: Any) -> NodeSample:
         facts, program = servers.facts_of(host, one), one.server.executable
         user = one.server.main.user
         if facts.instance is not None and user and _is_here(host, one.server.root, facts.instance, user):
+            folder, refused = _programs_of(host, program)
             places[one.server.main.pid] = ServerPlace(
                 data_directory=facts.instance,
                 config_file=facts.config_file,
                 socket_directory=facts.socket_folder,
-                programs_directory=str(PurePosixPath(program).parent) if program and _is_roots(host, program) else None,
+                programs_directory=folder,
+                programs_refused=refused,
             )
     return replace(sample, databases=tuple(replace(d, place=places.get(d.pid or 0)) for d in sample.databases))
 
@@ -87,13 +89,22 @@ def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
         return False
 
 
-def _is_roots(host: Any, program: str) -> bool:
-    """Whether nobody but root and who asks can put another file in a program's place, to be run by who asks."""
+def _programs_of(host: Any, program: str | None) -> tuple[str | None, str | None]:
+    """The folder of a server's program, or what another user could change there; neither where it is not here."""
     try:
-        top = host.root.resolve()
-        path = top / program[1:]
-        found = [each.lstat() for each in (path, *path.parents) if each.is_relative_to(top)]
-    except OSError:
-        return False
-    # A link's bits say that everybody may write.
-    return all(one.st_uid in {0, os.geteuid()} and not one.st_mode & (stat.S_IWGRP | stat.S_IWOTH) for one in found)
+        refused = _changeable(host, program) if program else None
+    except OSError:  # in a container, or removed
+        return None, None
+    return (str(PurePosixPath(program).parent) if program and refused is None else None), refused
+
+
+def _changeable(host: Any, program: str) -> str | None:
+    """What somebody but root and who asks could change on the way to a program, which who asks will run. OSError."""
+    top = host.root.resolve()
+    path = top / program[1:]
+    for each in (path, *path.parents):
+        at = each.lstat()  # a link's bits say that everybody may write
+        is_open = at.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if each.is_relative_to(top) and (at.st_uid not in {0, os.geteuid()} or is_open):
+            return f"{each} (owner {at.st_uid}, mode {stat.filemode(at.st_mode)})"
+    return None

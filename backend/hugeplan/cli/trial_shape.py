@@ -89,11 +89,18 @@ def _programs_of_running(name: str | None, engine: str) -> Path | None:
     """The programs of the running server of that name, else of the only one; None where none runs or several do."""
     names, running = _running(engine)
     chosen = [d for d in running if names[d.key] == name] or running
-    folders = {folder for d in chosen if (folder := _programs(d)) is not None}
+    usable = [d for d in chosen if not (d.place and d.place.programs_refused)] or chosen  # a stranger stops no trial
+    folders = {folder for d in usable if (folder := _programs(d)) is not None}
     return folders.pop() if len(folders) == 1 else None
 
 
 def _programs(server: ObservedDatabase) -> Path | None:
+    """Their folder. InputError where another user could put other programs into it, to be run by who asks."""
+    if server.place and server.place.programs_refused:
+        raise InputError(
+            f"the programs of the running server are not taken: {server.place.programs_refused} can be changed by"
+            " another user. Name a folder that you trust with --bin-dir"
+        )
     folder = server.place.programs_directory if server.place else None
     return None if folder is None else Path(folder)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.measuring.batches import Batch
-from hugeplan.measuring.workplace import created
+from hugeplan.measuring.workplace import created, version_said
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
 PROGRAM_NAMES: Final = ("mariadbd", "mysqld")
@@ -84,12 +84,12 @@ def find_sysbench() -> str:
 def release_of(program: Path) -> str:
     """``10.11.19``. MariadbError where the program is no MariaDB."""
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+        said = version_said(program, _server_user())
     except OSError as problem:
         raise MariadbError(f"{program} cannot be run: {problem.strerror}") from problem
-    match = re.search(r"Ver (\d+\.\d+\.\d+)-MariaDB", done.stdout)
+    match = re.search(r"Ver (\d+\.\d+\.\d+)-MariaDB", said)
     if match is None:
-        raise MariadbError(f"{program} --version does not tell a MariaDB version: {done.stdout.strip()[:100]}")
+        raise MariadbError(f"{program} --version does not tell a MariaDB version: {said.strip()[:100]}")
     return match[1]
 
 

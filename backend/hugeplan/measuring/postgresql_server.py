@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from hugeplan.measuring.workplace import created
+from hugeplan.measuring.workplace import created, version_said
 
 GIB = 1 << 30
 BLOCK_BYTES = 8192
@@ -253,10 +253,10 @@ class Server:
 def release_of(programs: Path) -> str:
     """``15.14``: what the folder's ``postgres --version`` says. ServerError where it does not."""
     try:
-        done = subprocess.run([programs / "postgres", "--version"], capture_output=True, text=True, check=False)  # noqa: S603 - found by us
+        said = version_said(programs / "postgres", server_user())
     except OSError as problem:
         raise ServerError(f"{programs / 'postgres'} cannot be run: {problem.strerror}") from problem
-    match = re.search(r"\(PostgreSQL\) (\d+(?:\.\d+)*)", done.stdout)
+    match = re.search(r"\(PostgreSQL\) (\d+(?:\.\d+)*)", said)
     if match is None:
         raise ServerError(f"{programs / 'postgres'} --version does not tell a PostgreSQL version")
     return match[1]

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pwd
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -47,6 +49,22 @@ def created(path: Path) -> BinaryIO:
         return os.fdopen(made, "w+b")
     finally:
         os.close(folder)
+
+
+def version_said(program: Path, user: str) -> str:
+    """What a program answers to ``--version``, as a server's user ("" is ourselves): it may be anybody's. OSError."""
+    account = pwd.getpwnam(user) if user else None
+    done = subprocess.run(  # noqa: S603 - found by us, or named by the user
+        [program, "--version"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        user=account and account.pw_uid,
+        group=account and account.pw_gid,
+        extra_groups=account and [],
+    )
+    return done.stdout
 
 
 @contextmanager

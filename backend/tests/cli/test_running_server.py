@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.host import Host
 
 from hugeplan.artifacts.engines.common import changed_settings
-from hugeplan.cli import InputError, this_node
+from hugeplan.cli import InputError, this_node, trial_shape
 from hugeplan.cli.plan_basis import assumed_values
 from hugeplan.cli.plan_scenario import parse_database
 from hugeplan.cli.running_server import Basis, basis_of_running, over_running
@@ -202,16 +203,35 @@ def test_what_root_will_run_lies_where_nobody_else_can_put_another_program(tmp_p
     program.parent.mkdir(parents=True)
     program.touch()
     tmp_path.chmod(0o755)
-    assert this_node._is_roots(host, "/usr/lib/bin/postgres")
+    assert this_node._changeable(host, "/usr/lib/bin/postgres") is None
     (tmp_path / "home").symlink_to("usr")  # whoever made it may point it elsewhere
-    assert not this_node._is_roots(host, "/home/lib/bin/postgres")
-    assert not this_node._is_roots(host, "/usr/lib/bin/absent")
+    assert f"{tmp_path / 'home'} (owner 0, mode l" in str(this_node._changeable(host, "/home/lib/bin/postgres"))
+    with pytest.raises(FileNotFoundError):
+        this_node._changeable(host, "/usr/lib/bin/absent")
     for path in (program, program.parent, tmp_path / "usr"):
         os.chown(path, 65534, -1)
-        assert not this_node._is_roots(host, "/usr/lib/bin/postgres")
+        assert f"{path} (owner 65534, mode " in str(this_node._changeable(host, "/usr/lib/bin/postgres"))
         os.chown(path, 0, -1)
     (tmp_path / "usr").chmod(0o775)
-    assert not this_node._is_roots(host, "/usr/lib/bin/postgres")
+    assert this_node._changeable(host, "/usr/lib/bin/postgres") == f"{tmp_path / 'usr'} (owner 0, mode drwxrwxr-x)"
+
+
+def test_a_trial_says_whose_programs_it_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measuring another PostgreSQL instead would answer a question that nobody asked."""
+    strange = replace(OTHER, place=ServerPlace(data_directory="/d", programs_refused="/home/m/postgres (owner 1001)"))
+    running = [strange]
+    monkeypatch.setattr(trial_shape, "observe", lambda: (None, NodeSample(databases=tuple(running))))
+    refused = r"/home/m/postgres \(owner 1001\) can be changed by another user\. .* --bin-dir"
+    name = trial_shape._running("postgresql")[0][OTHER.key]
+    for more in ({}, {"instance": name}):
+        asked = argparse.Namespace(**{"plan": None, "instance": None, "bin_dir": None} | more)
+        with pytest.raises(InputError, match=refused):
+            trial_shape.wanted(asked, "postgresql")
+        asked.bin_dir = "/given"
+        assert trial_shape.wanted(asked, "postgresql").programs == Path("/given")
+    running.append(replace(BUSY, place=ServerPlace(data_directory="/e", programs_directory="/usr/lib/bin")))
+    asked = argparse.Namespace(plan=None, instance=None, bin_dir=None)
+    assert trial_shape.wanted(asked, "postgresql").programs == Path("/usr/lib/bin")  # a stranger stops no trial
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root gives files away")

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import jsonschema
 import pytest
 from conftest import REPOSITORY
 
+from hugeplan.measuring import mariadb_server, postgresql_server
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
 from hugeplan.measuring.workplace import created, programs_of, workplace
 from validate.data_folder import data_folder
@@ -129,11 +131,12 @@ def test_killed_at_random_moments_leaves_nothing(kind: str, tmp_path: Path) -> N
     words = command(tmp_path, seconds=0.2, minutes=1)
     if kind == "postgresql":
         try:
-            find_programs(None)
+            programs = find_programs(None)
         except ServerError as problem:
             pytest.skip(str(problem))
         sizes = "2M,4K" if os.geteuid() == 0 and POOL.exists() else "4K"
         own = f"--data-gib 0.02 --clients 2 --row-bytes 100 --minutes 1 --page-sizes {sizes} --priority normal"
+        own += f" --bin-dir {programs}"
         words = [*words[:4], "postgresql", *own.split(), "--work-dir", str(work), "--output", str(tmp_path / "out")]
     draw, reached, longest = random.Random(5), list[str](), 0.0
     for kill in range(KILLS):
@@ -256,3 +259,21 @@ def test_pages_come_back_after_a_kill(tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(folder)
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         created(tmp_path / "data" / "log")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root becomes somebody else")
+@pytest.mark.parametrize(
+    ("name", "said", "asked", "release"),
+    [
+        ("postgres", "postgres (PostgreSQL) 16.1", lambda p: postgresql_server.release_of(p.parent), "16.1"),
+        ("mariadbd", "Ver 11.4.2-MariaDB", mariadb_server.release_of, "11.4.2"),
+    ],
+)
+def test_no_program_of_a_server_runs_as_root(name: str, said: str, asked: Callable[[Path], str], release: str) -> None:
+    """--bin-dir may name a folder of anybody."""
+    with tempfile.TemporaryDirectory(dir=SHORT) as folder:
+        Path(folder).chmod(0o755)
+        program = Path(folder, name)
+        program.write_text(f'#!/bin/sh\ncase " $(id -u) $(id -G) " in *" 0 "*) exit 1;; esac\necho "{said}"\n')
+        program.chmod(0o755)
+        assert asked(program) == release

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,18 +41,28 @@ def programs() -> tuple[Path, str]:
     return found
 
 
-def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def server_folder() -> Iterator[Path]:
+    """One that the server's user enters, who asks the programs for their version."""
+    with tempfile.TemporaryDirectory(dir=SHORT) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_what_is_not_there_is_named(server_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MariadbError, match=r"has no mariadbd or mysqld; name its folder with --bin-dir"):
-        find_server(tmp_path)
-    (tmp_path / "mysqld").write_text("#!/bin/sh\necho 'mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community)'\n")
-    (tmp_path / "mysqld").chmod(0o755)
-    assert find_server(tmp_path) == tmp_path / "mysqld"
+        find_server(server_folder)
+    (server_folder / "mysqld").write_text("#!/bin/sh\necho 'mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community)'\n")
+    (server_folder / "mysqld").chmod(0o755)
+    assert find_server(server_folder) == server_folder / "mysqld"
     with pytest.raises(MariadbError, match=r"does not tell a MariaDB version: mysqld  Ver 8\.4\.3"):
-        release_of(tmp_path / "mysqld")
-    (tmp_path / "mariadbd").write_text("#!/bin/sh\necho 'mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64 (Source)'\n")
-    (tmp_path / "mariadbd").chmod(0o755)
-    assert release_of(find_server(tmp_path)) == "11.4.2"
-    monkeypatch.setenv("PATH", str(tmp_path))
+        release_of(server_folder / "mysqld")
+    (server_folder / "mariadbd").write_text(
+        "#!/bin/sh\necho 'mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64 (Source)'\n"
+    )
+    (server_folder / "mariadbd").chmod(0o755)
+    assert release_of(find_server(server_folder)) == "11.4.2"
+    monkeypatch.setenv("PATH", str(server_folder))
     with pytest.raises(MariadbError, match="sysbench is not installed"):
         find_sysbench()
 
@@ -64,9 +76,9 @@ def test_data_that_fit_are_never_refused() -> None:
 
 
 def test_a_trial_that_does_not_fit_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    programs()
     work, out = tmp_path / "work", tmp_path / "out"
-    words = ["trial", "mariadb", "--data-gib", "4000", "--work-dir", str(work), "--output", str(out)]
+    words = ["trial", "mariadb", "--bin-dir", str(programs()[0].parent), "--data-gib", "4000"]
+    words += ["--work-dir", str(work), "--output", str(out)]
     assert main(words) == 1
     assert "the memory does not suffice: two servers with a buffer pool of" in capsys.readouterr().err
     assert not work.exists()
@@ -84,8 +96,7 @@ def test_a_trial_that_does_not_fit_makes_nothing(tmp_path: Path, capsys: pytest.
     ],
 )
 def test_wrong_input_is_named(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    programs()
-    assert main(["trial", "mariadb", *words.split()]) == 2
+    assert main(["trial", "mariadb", "--bin-dir", str(programs()[0].parent), *words.split()]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -143,11 +154,22 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 def test_a_small_trial_writes_its_document(tmp_path: Path) -> None:
     """The whole way, base pages against base pages: a document of the published shape, nothing left behind."""
-    programs()
+    folder = programs()[0].parent
     work, out = SHORT / f"hugeplan-{tmp_path.name}", tmp_path / "out"
     words = f"trial mariadb --clients 2 --row-bytes 64 --data-gib 0.02 --minutes 0.05 --page-sizes 4K --output {out}"
     done = subprocess.run(
-        [sys.executable, "-m", "hugeplan.cli", *words.split(), "--priority", "normal", "--work-dir", str(work)],
+        [
+            sys.executable,
+            "-m",
+            "hugeplan.cli",
+            *words.split(),
+            "--priority",
+            "normal",
+            "--work-dir",
+            str(work),
+            "--bin-dir",
+            str(folder),
+        ],
         capture_output=True,
         text=True,
         check=False,

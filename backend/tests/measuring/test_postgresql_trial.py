@@ -68,9 +68,9 @@ def test_data_that_fit_are_never_refused() -> None:
 
 
 def test_a_trial_that_does_not_fit_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    programs()
     work, out = tmp_path / "work", tmp_path / "out"
-    words = ["trial", "postgresql", "--data-gib", "4000", "--work-dir", str(work), "--output", str(out)]
+    words = ["trial", "postgresql", "--bin-dir", str(programs()), "--data-gib", "4000"]
+    words += ["--work-dir", str(work), "--output", str(out)]
     assert main(words) == 1
     said = capsys.readouterr().err
     assert "the memory does not suffice: two servers with" in said
@@ -130,13 +130,12 @@ def test_a_batch_ends_when_its_clients_end_and_not_when_that_is_seen(
 
 def test_a_small_trial_of_a_users_script(tmp_path: Path) -> None:
     """The whole way: private servers, the user's schema and script, pairs, a document, nothing left behind."""
-    programs()
     schema, script = tmp_path / "schema.sql", tmp_path / "script.sql"
     schema.write_text("create table t as select i as id from generate_series(1, 20000) i; create index on t (id);")
     script.write_text("\\set id random(1, 20000)\nselect * from t where id = :id;\n")
     work, out = SHORT / f"hugeplan-{tmp_path.name}", tmp_path / "out"
     own = f"--schema {schema} --script {script} --clients 2 --data-gib 0.02 --minutes 0.15 --page-sizes 4K"
-    places = f"--set work_mem=8MB --priority normal --work-dir {work} --output {out}"
+    places = f"--bin-dir {programs()} --set work_mem=8MB --priority normal --work-dir {work} --output {out}"
     done = subprocess.run(
         [sys.executable, "-m", "hugeplan.cli", "trial", "postgresql", *own.split(), *places.split()],
         capture_output=True,

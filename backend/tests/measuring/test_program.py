@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hugeplan.cli import main
+from hugeplan.cli import main, trial_shape
 from hugeplan.measuring.program import Launch, Metric, ProgramSubject, java_flags
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
+from hugeplan.planner.model import NodeSample
 
 PYTHON = (sys.executable, "-S", "-c")
 
@@ -91,8 +92,9 @@ def test_java_flags_differ_by_page_size_alone() -> None:
     ],
 )
 def test_wrong_input_is_one_line_and_starts_nothing(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(trial_shape, "observe", lambda: (None, NodeSample(databases=())))  # whatever runs here
     kind, *rest = words
     assert main(["trial", kind, "--work-dir", str(tmp_path / "work"), *rest]) == 2
     error = capsys.readouterr().err

@@ -129,12 +129,16 @@ class WalkShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlace:
-    """Where a server of this very node lies: its folders, its main file of settings, and its programs."""
+    """Where a server of this very node lies: its folders, its main file of settings, and its programs.
+
+    ``programs_refused`` is what another user could change on the way to them, with its owner: then they are not named.
+    """
 
     data_directory: str
     config_file: str | None = None
     socket_directory: str | None = None
     programs_directory: str | None = None
+    programs_refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
