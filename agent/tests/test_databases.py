@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hugeplan_agent.collectors import collect_all, mappings
+from hugeplan_agent.collectors import collect_all, mappings, servers
 from hugeplan_agent.collectors.engines import jvm, mysql, oracle, postgresql
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
@@ -336,6 +337,29 @@ class TestReadingWhatOthersWrote:
         (root / "b").symlink_to("a")
         with pytest.raises(NoData, match="too many symbolic links"):
             host.read_inside("proc/700/root", "a")
+
+
+def _fails(*_: object) -> Any:
+    raise AttributeError("a way that nobody has seen")
+
+
+@pytest.mark.parametrize("part", ["describe", "count_clients", "group"])
+def test_a_reader_that_fails_costs_its_own_engine_alone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    usual = databases(machine("kubernetes-v2"))
+    broken = [replace(one, **{part: _fails}) if one.name == "postgresql" else one for one in servers.ENGINES]
+    monkeypatch.setattr(servers, "ENGINES", broken)
+    collected = collect_all(machine("kubernetes-v2"))
+    found = {one["engine"]: one for one in collected.sample["databases"]}
+    of_postgresql = found.pop("postgresql", None)
+    assert len(found) > 0 and found == {name: one for name, one in usual.items() if name != "postgresql"}
+    note = next(one["reason"] for one in collected.results if one["name"] == "databases")
+    if of_postgresql is None:
+        assert "servers of postgresql could not be found: AttributeError" in note
+    else:
+        assert "it could not be read: AttributeError" in of_postgresql["settings_note"]
+        assert of_postgresql["settings_complete"] is False
 
 
 def test_postgresql_lines() -> None:

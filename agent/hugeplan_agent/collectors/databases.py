@@ -16,7 +16,7 @@ from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.limits import memlock
 from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.collectors.process_table import Process
-from hugeplan_agent.collectors.servers import REREAD_SECONDS, Found, facts_of, servers_of
+from hugeplan_agent.collectors.servers import REREAD_SECONDS, Found, facts_of, servers_of, unforeseen
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from hugeplan_agent.schema import array, ref
@@ -86,8 +86,9 @@ def memory_of(one: Found) -> dict[str, Any]:
 def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str, Any]:
     """One server as the report has it."""
     facts = facts_of(host, one)
-    segments, status, status_source = segments_of(host, one)
-    main = one.server.main
+    main, count = one.server.main, one.engine.count_clients
+    segments, status, status_source = unforeseen(facts.settings, lambda: segments_of(host, one), ([], None, None))
+    clients = unforeseen(facts.settings, lambda: count(one.server), None) if count else None
     return {
         "key": key,
         "instance_id": instance_id,
@@ -99,7 +100,7 @@ def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str
         "main_pid": main.pid,
         "start_time_ticks": main.start_time_ticks,
         "process_count": len(one.members),
-        "client_count": one.engine.count_clients(one.server) if one.engine.count_clients else None,
+        "client_count": clients,
         "unit": units.placement(host).unit_of_pid.get(main.pid),
         "port": facts.port if facts.listens_on is None else facts.listens_on,
         "settings": facts.settings.found,
@@ -126,8 +127,8 @@ def collect(host: Host) -> Fragment:
     known = servers_of(host)
     entries = [entry(host, *one) for one in zip(known.found, known.keys, known.instance_ids)]
     incomplete = sum(one["settings_complete"] is False for one in entries)
-    note = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else None
-    return Fragment(sample={"databases": entries}, note=note)
+    settings = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else None
+    return Fragment(sample={"databases": entries}, note="; ".join(filter(None, (known.failed, settings))) or None)
 
 
 COLLECTOR = Collector(collect, sample={"databases": array(ref("database"), 256)}, definitions={"database": DATABASE})

@@ -5,11 +5,21 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from hugeplan_agent.collectors import cgroup_units
 from hugeplan_agent.collectors.engines import ENGINES
-from hugeplan_agent.collectors.engines.base import MAX_RECORD_BYTES, Engine, Facts, Server, roots_of, words_of
+from hugeplan_agent.collectors.engines.base import (
+    MAX_RECORD_BYTES,
+    Engine,
+    Facts,
+    Server,
+    Settings,
+    roots_of,
+    words_of,
+)
 from hugeplan_agent.collectors.process_table import Process, ProcessTable, need_status, table_of
 from hugeplan_agent.host import Host
 
@@ -21,6 +31,8 @@ NEXT_SECONDS = 20.0
 
 MAX_SERVERS = 256
 
+
+Answer = TypeVar("Answer")
 
 _COMMANDS = frozenset(command for engine in ENGINES for command in engine.commands)
 
@@ -52,14 +64,26 @@ def executable_of(host: Host, process: Process) -> str | None:
     return found
 
 
-def find_servers(host: Host, table: ProcessTable) -> list[Found]:
-    """All servers. A process is recognised by its command name or, when that was changed, by its program."""
+def unforeseen(settings: Settings, read: Callable[[], Answer], otherwise: Answer) -> Answer:
+    """What ``read`` answers. Any user starts servers: one that a reader fails at costs what is known of it alone."""
+    try:
+        return read()
+    except Exception as error:
+        settings.missing(f"it could not be read: {type(error).__name__}")
+        return otherwise
+
+
+def find_servers(host: Host, table: ProcessTable, failed: Settings) -> list[Found]:
+    """All servers. A process is recognised by its command name or, when that was changed, by its program.
+
+    ``failed`` takes the engines whose processes could not be grouped.
+    """
     found: list[Found] = []
     # Few processes are servers: one look at each, and the engines share what is left.
     possible = [process for process in table.by_pid.values() if not _COMMANDS.isdisjoint(_called(host, process))]
     for engine in ENGINES:
         if engine.group is not None:
-            pairs = engine.group(host, table, list(table.by_pid.values()))
+            pairs = _grouped(engine, host, table, failed)
         else:
             roots = roots_of(possible, lambda process, engine=engine: _is_one(host, process, engine))  # type: ignore[misc]
             trees = table.trees(roots) if engine.has_child_processes else [[root] for root in roots]
@@ -71,6 +95,17 @@ def find_servers(host: Host, table: ProcessTable) -> list[Found]:
             source = "executable" if _base(program) in engine.commands else "command_name"
             found.append(Found(engine, server, source, members))
     return _at_most(_without_doubles(found), MAX_SERVERS)
+
+
+def _grouped(
+    engine: Engine, host: Host, table: ProcessTable, failed: Settings
+) -> list[tuple[Process, list[Process]]]:
+    assert engine.group is not None
+    try:
+        return engine.group(host, table, list(table.by_pid.values()))
+    except Exception as error:
+        failed.missing(f"servers of {engine.name} could not be found: {type(error).__name__}")
+        return []
 
 
 def _called(host: Host, process: Process) -> tuple[str | None, ...]:
@@ -119,7 +154,8 @@ def facts_of(host: Host, one: Found) -> Facts:
     key = one.server.main.key
     read_at, facts = kept.get(key, (None, None))
     if read_at is None or time.monotonic() - read_at > REREAD_SECONDS:
-        facts = one.engine.describe(one.server)
+        nothing = Facts(Settings(frozenset()))
+        facts = unforeseen(nothing.settings, lambda: one.engine.describe(one.server), nothing)
         # What is left of it is read in the next observation, and not again in this one.
         later = REREAD_SECONDS - NEXT_SECONDS if one.server.is_unfinished else 0.0
         kept[key] = (time.monotonic() - later, facts)
@@ -135,11 +171,14 @@ class Servers:
     keys: list[str]
     instance_ids: list[str | None]
     of_pid: dict[int, str]
+    failed: str | None
+    """Engines whose servers could not be found."""
 
 
 def read_servers(host: Host) -> Servers:
     table = table_of(host)
-    found = find_servers(host, table)
+    failed = Settings(frozenset())
+    found = find_servers(host, table, failed)
     for one in found:
         for process in one.members:
             need_status(host, process)
@@ -157,7 +196,7 @@ def read_servers(host: Host) -> Servers:
         wanted.append(f"{place[:470]}{'' if tail is None else f':{tail}'}")
     keys = _each_once(wanted, ids, [one.server.main.pid for one in found])
     of_pid = {process.pid: key for one, key in zip(found, keys) for process in one.members}
-    return Servers(found, keys, ids, of_pid)
+    return Servers(found, keys, ids, of_pid, failed.note)
 
 
 def _checksum(folder: str | None) -> str | None:

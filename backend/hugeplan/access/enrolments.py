@@ -9,6 +9,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from typing import Final
 from uuid import UUID
 
 from hugeplan.access import enrolment_repository as asking
@@ -27,7 +28,7 @@ from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import EnrolmentRequestRow, Machine
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError
+from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoundError, RateLimitedError
 
 APPROVED, REFUSED = "approved", "refused"
 APPROVAL_HOLDS = timedelta(days=1)
@@ -50,6 +51,10 @@ class _Attempt:
     hints: machines.Hints
     now: datetime
     silence: timedelta
+
+
+MOST_PER_HOUR: Final = 20
+"""Agent tokens of one machine. Each of them is a row, and a line of the audit log."""
 
 
 class NotRecognisedError(ConflictError):
@@ -85,6 +90,11 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
         how = "clone" if was_known else "new"
         await _take_from_token(session, actor, body)
     machine = await machines.resolve(session, body.machine_id, hints, now)
+    if await repository.count_agents_of(session, machine.node_machine_id, now - timedelta(hours=1)) >= MOST_PER_HOUR:
+        raise RateLimitedError(
+            f"This machine has enrolled {MOST_PER_HOUR} times within an hour: use the token that it got.",
+            headers={"Retry-After": "3600"},
+        )
     if how not in {"new", "clone"}:
         await repository.revoke_agents_of(session, machine.node_machine_id, now)
         await asking.forget(session, machine.node_machine_id)

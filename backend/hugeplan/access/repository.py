@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, delete, exists, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from hugeplan.db.base import newest_first
@@ -186,6 +186,12 @@ async def revoke(session: WriteSession, token_ids: Collection[UUID], now: dateti
     await session.execute(delete(BrowserSession).where(BrowserSession.token_id.in_(token_ids)))
     statement = update(Token).where(Token.id.in_(token_ids), Token.revoked_at.is_(None)).values(revoked_at=now)
     return set((await session.scalars(statement.returning(Token.id))).all())
+
+
+async def count_agents_of(session: ReadSession, machine_id: str, since: datetime) -> int:
+    """Agent tokens that a machine got since then, revoked ones too."""
+    statement = select(func.count()).where(Token.machine_id == machine_id, Token.created_at > since)
+    return (await session.execute(statement)).scalar_one()
 
 
 async def revoke_agents_of(session: WriteSession, machine_id: str, now: datetime) -> None:

@@ -64,18 +64,23 @@ def _with_places(sample: NodeSample, host: Any) -> NodeSample:
     servers = import_module("hugeplan_agent.collectors.servers")
     places: dict[int, ServerPlace] = {}
     for one in servers.servers_of(host).found:
-        facts, program = servers.facts_of(host, one), one.server.executable
+        facts, program = servers.facts_of(host, one), _printable(one.server.executable)
         user = one.server.main.user
         if facts.instance is not None and user and _is_here(host, one.server.root, facts.instance, user):
             folder, refused = _programs_of(host, program)
             places[one.server.main.pid] = ServerPlace(
                 data_directory=facts.instance,
-                config_file=facts.config_file,
-                socket_directory=facts.socket_folder,
+                config_file=_printable(facts.config_file),
+                socket_directory=_printable(facts.socket_folder),
                 programs_directory=folder,
                 programs_refused=refused,
             )
     return replace(sample, databases=tuple(replace(d, place=places.get(d.pid or 0)) for d in sample.databases))
+
+
+def _printable(path: str | None) -> str | None:
+    """A path that a command may name; None for one that no file or terminal shows as it is."""
+    return path if path and path.isprintable() else None
 
 
 def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
@@ -84,7 +89,7 @@ def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
     """
     try:
         own = host.path(folder[1:])
-        return folder.startswith("/") and own.stat().st_uid == user and bool(host.path(f"{root}{folder}").samefile(own))
+        return folder == _printable(folder) and folder.startswith("/") and own.stat().st_uid == user and bool(host.path(f"{root}{folder}").samefile(own))
     except OSError:
         return False
 

@@ -45,11 +45,13 @@ async def get_plan_pools(session: ReadSession, plan_id: UUID) -> list[dict[str, 
 
 
 async def is_approved(session: WriteSession, plan_id: UUID, node_id: UUID) -> bool | None:
-    """Whether a kept plan is approved for a node, or in force on it already; None where there is no such plan.
+    """Whether a kept plan is approved for a node, or in force on it by a person's word; None where there is none such.
 
-    Nobody withdraws it until the transaction ends.
+    What the node's own label says is nobody's word. Nobody withdraws the plan until the transaction ends.
     """
-    is_there = exists().where(PlanInForceRow.node_id == node_id, PlanInForceRow.plan_id == plan_id)
+    is_there = exists().where(
+        PlanInForceRow.node_id == node_id, PlanInForceRow.plan_id == plan_id, PlanInForceRow.source != "label"
+    )
     statement = select(PlanRow.state, PlanRow.approved_at, PlanRow.node_id, is_there).where(PlanRow.id == plan_id)
     row = (await session.execute(statement.with_for_update(of=PlanRow))).one_or_none()
     if row is None or row[3]:

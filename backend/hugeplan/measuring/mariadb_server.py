@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.measuring.batches import Batch
-from hugeplan.measuring.workplace import created, version_said
+from hugeplan.measuring.workplace import created, text_of, version_said
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
 PROGRAM_NAMES: Final = ("mariadbd", "mysqld")
@@ -206,7 +206,7 @@ class MariadbServer:
 
     def _wait_for_start(self, process: subprocess.Popen[bytes], log: Path) -> None:
         end = time.monotonic() + _START_SECONDS
-        while "ready for connections" not in (said := log.read_text(encoding="utf-8", errors="replace")):
+        while "ready for connections" not in (said := text_of(log)):
             if process.poll() is not None or time.monotonic() > end:
                 raise MariadbError(f"the server did not start: {_last_error(said)}")
             time.sleep(0.05)

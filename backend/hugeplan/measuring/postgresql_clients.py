@@ -24,7 +24,7 @@ import psycopg
 
 from hugeplan.measuring.batches import Batch
 from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
-from hugeplan.measuring.workplace import created
+from hugeplan.measuring.workplace import created, text_of
 
 GATE = 4711
 PGBENCH_LOG = "pgbench.log"
@@ -258,7 +258,7 @@ class Pgbench:
 
         def all_wait() -> bool:
             if any(client.poll() is not None for client in self.clients.values()):
-                log = (self.server.folder / PGBENCH_LOG).read_text(encoding="utf-8", errors="replace").strip()
+                log = text_of(self.server.folder / PGBENCH_LOG).strip()
                 raise ServerError(
                     f"pgbench ended before its time: {log.splitlines()[-1] if log else 'it said nothing'}"
                 )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from hugeplan.measuring.workplace import created, version_said
+from hugeplan.measuring.workplace import created, text_of, version_said
 
 GIB = 1 << 30
 BLOCK_BYTES = 8192
@@ -265,7 +265,7 @@ def release_of(programs: Path) -> str:
 def _last_reason(log: Path) -> str | None:
     """The last FATAL or ERROR line of a server's log, without its time stamp."""
     try:
-        found = re.findall(r"(?:FATAL|PANIC|ERROR):\s+(.*)", log.read_text(errors="replace"))
+        found = re.findall(r"(?:FATAL|PANIC|ERROR):\s+(.*)", text_of(log))
     except OSError:
         return None
     return str(found[-1]) if found else None

@@ -33,10 +33,11 @@ VARIABLE: Final = "HUGEPLAN_TRIAL"
 _LOCK: Final = "lock"
 _END_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
+_MOST_READ_BYTES: Final = 1 << 20
 
 
 def created(path: Path) -> BinaryIO:
-    """A new file that all may read, open for writing and reading, in a folder that belongs to a server's user.
+    """A new file for the server's user alone, to whom the folder belongs, open for writing and reading.
 
     That user may have put links there: what they name is neither followed nor changed. OSError where it goes on so.
     """
@@ -44,11 +45,24 @@ def created(path: Path) -> BinaryIO:
     try:
         with suppress(FileNotFoundError):
             os.unlink(path.name, dir_fd=folder)
-        made = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
-        os.fchmod(made, 0o644)
+        made = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        owner = os.fstat(folder)
+        os.fchown(made, owner.st_uid, owner.st_gid)
         return os.fdopen(made, "w+b")
     finally:
         os.close(folder)
+
+
+def text_of(path: Path) -> str:
+    """The first MiB of a file in a folder that belongs to a server's user. OSError where it is no regular file.
+
+    A link is not followed and nobody waits at a FIFO: the user may have put either in the file's place.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
 
 
 def version_said(program: Path, user: str) -> str:
@@ -164,7 +178,7 @@ def end_programs(folder: Path) -> None:
     """End every program of the trial: servers in a way in which they free their shared memory, then whatever stays."""
     for note in folder.glob("*/data/postmaster.pid"):
         with suppress(OSError, ValueError):
-            pid = int(note.read_text(encoding="ascii", errors="replace").split("\n", 1)[0])
+            pid = int(text_of(note).split("\n", 1)[0])
             if pid in programs_of(folder):
                 os.kill(pid, signal.SIGQUIT)  # PostgreSQL: stop at once
     end = time.monotonic() + _END_SECONDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -293,18 +294,22 @@ async def get_inputs(session: ReadSession, plan_id: UUID) -> PlanInputs:
 
 async def diff_plans(session: ReadSession, plan_id: UUID, against: UUID) -> PlanDifference:
     """A saved plan beside another one: what is planned differently, and which inputs led to it."""
-    rows = await stored_plan(session, plan_id), await stored_plan(session, against)
-    new, old = (_plan_of(row) for row in rows)
+    new, old = await stored_plan(session, plan_id), await stored_plan(session, against)
+    return await asyncio.to_thread(_difference, new, old)
+
+
+def _difference(row: PlanRow, row_against: PlanRow) -> PlanDifference:
+    new, old = _plan_of(row), _plan_of(row_against)
     return PlanDifference(
-        plan_id=plan_id,
-        against=against,
+        plan_id=row.id,
+        against=row_against.id,
         headline=new.headline,
         headline_against=old.headline,
         feasible=new.feasible,
         feasible_against=old.feasible,
         pools=plan_difference.pool_changes(old, new),
         findings=plan_difference.finding_changes(old, new),
-        inputs=plan_difference.input_changes(rows[1].request, rows[0].request),
+        inputs=plan_difference.input_changes(row_against.request, row.request),
     )
 
 

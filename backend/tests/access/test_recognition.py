@@ -148,6 +148,15 @@ class TestTheClaim:
         assert (await service.client(first).post(f"{API}/reports", json=made)).status_code == 401
         assert (await service.client(second).post(f"{API}/reports", json=made)).status_code == 201
 
+    async def test_gets_no_tokens_without_end(self, service: Service, enroller: httpx.AsyncClient) -> None:
+        body = asking(claim="c" * 43, boot_id=None, clone_hints=None)
+        answers = [await enroller.post(ENROL, json=body) for _ in range(21)]
+        assert [answer.status_code for answer in answers] == [201] * 20 + [429]
+        assert answers[-1].headers["retry-after"] == "3600"
+        made = report(machine_id=MACHINE_ID)
+        usable = service.client(answers[-2].json()["token"])
+        assert (await usable.post(f"{API}/reports", json=made)).status_code == 201, "who has one goes on"
+
     async def test_of_another_machine_is_none(self, enroller: httpx.AsyncClient) -> None:
         body = asking(claim="c" * 43, boot_id=None, clone_hints=None)
         await enroller.post(ENROL, json=body)

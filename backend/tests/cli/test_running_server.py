@@ -195,6 +195,16 @@ def test_a_folder_may_be_named_through_a_link(tmp_path: Path) -> None:
     assert merged(f"data_directory={tmp_path / 'link'}", BUSY, linked)[0].runs_as == OTHER.key
 
 
+@pytest.mark.parametrize("name", ["da\x1b[2Jta", "da\ata", "da\u2028ta", "da\nta"])
+def test_a_folder_that_a_terminal_does_not_show_as_it_is_has_no_place(tmp_path: Path, name: str) -> None:
+    """No command names it, and a plan of the other servers is made all the same."""
+    for folder, is_here in (("data", True), (name, False)):
+        (tmp_path / "proc/1/root").mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder).mkdir()
+        (tmp_path / "proc/1/root" / folder).symlink_to(tmp_path / folder)
+        assert this_node._is_here(Host(tmp_path), "proc/1/root", f"/{folder}", os.geteuid()) is is_here
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root gives files away")
 def test_what_root_will_run_lies_where_nobody_else_can_put_another_program(tmp_path: Path) -> None:
     """The commands of a plan lead through the folder of the server's programs, and are typed by an administrator."""

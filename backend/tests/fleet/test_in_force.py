@@ -119,6 +119,9 @@ async def test_a_label_puts_a_plan_in_force(agent: httpx.AsyncClient, planner: h
     assert (kept["plan_id"], kept["source"]) == (plan_id, "label")
     assert kept["outcome"] is not None
     since = kept["since"]
+    by_hand = await planner.put(f"/api/v1/nodes/{node_id}/plan-in-force", json={"plan_id": plan_id})
+    assert_problem(by_hand, 409, "conflict")
+    assert (await in_force(planner, node_id))["source"] == "label", "a planner's word is no approval of it"
     told = await planner.get("/api/v1/events/history", params={"node_id": node_id, "kind": "plan_in_force_set"})
     assert [event["text"].endswith("nobody approved it.") for event in told.json()["items"]] == [True]
     # Neither a label that names nothing nor a deleted scenario changes what is in force, or is in the way of a report.

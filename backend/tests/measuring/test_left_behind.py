@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from conftest import REPOSITORY
 
 from hugeplan.measuring import mariadb_server, postgresql_server
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
-from hugeplan.measuring.workplace import created, programs_of, workplace
+from hugeplan.measuring.workplace import created, programs_of, text_of, workplace
 from validate.data_folder import data_folder
 
 PROGRAM = "import time; x = bytearray(1 << 20); time.sleep(float('{}'))"
@@ -254,11 +255,22 @@ def test_pages_come_back_after_a_kill(tmp_path: Path) -> None:
             file.write(b"ours")
         assert not (folder / name).is_symlink()
         assert (folder / name).read_bytes() == b"ours"
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600, "a user's schema is nobody else's to read"
     assert kept.read_text() == "root's"
     assert not (tmp_path / "made").exists()
     (tmp_path / "data").symlink_to(folder)
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         created(tmp_path / "data" / "log")
+
+
+def test_root_reads_no_link_and_waits_at_no_fifo(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("FATAL: no memory")
+    assert text_of(tmp_path / "log") == "FATAL: no memory"
+    (tmp_path / "link").symlink_to(tmp_path / "log")
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("link", "fifo", "absent"):
+        with pytest.raises(OSError, match=r"symbolic links|not a regular file|No such file"):
+            text_of(tmp_path / name)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root becomes somebody else")
