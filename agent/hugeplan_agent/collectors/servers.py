@@ -97,9 +97,7 @@ def find_servers(host: Host, table: ProcessTable, failed: Settings) -> list[Foun
     return _at_most(_without_doubles(found), MAX_SERVERS)
 
 
-def _grouped(
-    engine: Engine, host: Host, table: ProcessTable, failed: Settings
-) -> list[tuple[Process, list[Process]]]:
+def _grouped(engine: Engine, host: Host, table: ProcessTable, failed: Settings) -> list[tuple[Process, list[Process]]]:
     assert engine.group is not None
     try:
         return engine.group(host, table, list(table.by_pid.values()))

@@ -89,7 +89,9 @@ def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
     """
     try:
         own = host.path(folder[1:])
-        return folder == _printable(folder) and folder.startswith("/") and own.stat().st_uid == user and bool(host.path(f"{root}{folder}").samefile(own))
+        if not folder.isprintable() or not folder.startswith("/"):
+            return False
+        return own.stat().st_uid == user and bool(host.path(f"{root}{folder}").samefile(own))
     except OSError:
         return False
 

@@ -15,8 +15,9 @@ from hugeplan.cli.trial_document import About
 from hugeplan.cli.trial_shape import Wanted, settings_of, wanted, whole
 from hugeplan.documents.trial import TrialShape
 from hugeplan.measuring import mariadb, postgresql, room
-from hugeplan.measuring.mariadb_server import LARGEST_ROW_BYTES, MariadbError, find_server, find_sysbench
+from hugeplan.measuring.mariadb_server import LARGEST_ROW_BYTES, MariadbError, find_server
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
+from hugeplan.measuring.sysbench_clients import find_sysbench
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import GIB, MIB
 

@@ -20,6 +20,13 @@ class Batch:
     cpu_ns: float
 
 
+def clients_per_cpu(clients: int, cpus: Sequence[int]) -> dict[int, int]:
+    """How many clients each CPU gets: as equal as can be, none where there are fewer clients than CPUs."""
+    whole, rest = divmod(clients, len(cpus))
+    shares = {cpu: whole + (1 if index < rest else 0) for index, cpu in enumerate(cpus)}
+    return {cpu: count for cpu, count in shares.items() if count}
+
+
 class Side(Protocol):
     """One of two page sizes, ready to work."""
 

@@ -12,9 +12,10 @@ from typing import Final
 
 from hugeplan.measuring import room
 from hugeplan.measuring.batches import Side
-from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, Sysbench, release_of, rows_of
+from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, release_of, rows_of
 from hugeplan.measuring.pools import CannotReserveError, reserved
 from hugeplan.measuring.postgresql_server import kernel_page_bytes
+from hugeplan.measuring.sysbench_clients import Sysbench
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
@@ -26,7 +27,7 @@ SERVER_BYTES: Final = 400 * MIB
 """What a server takes beside its buffer pool and its clients' threads."""
 
 CLIENT_BYTES: Final = 4 * MIB
-BATCH_SECONDS: Final = 0.5
+BATCH_SECONDS: Final = 0.1
 PAGE_BYTES: Final[Mapping[str, int]] = {"2M": 2 * MIB, "1G": GIB}
 THP: Final = "thp"
 _SYSFS: Final = Path("/sys/kernel/mm")
@@ -42,7 +43,7 @@ class Plan:
     row_bytes: int
     clients: int
     settings: Mapping[str, str] = field(default_factory=dict)
-    pairs_per_block: int = 8
+    pairs_per_block: int = 12
 
     @property
     def pool_bytes(self) -> int:
@@ -119,14 +120,14 @@ class MariadbSubject:
         self.say(f"{format_bytes(self.data_bytes)} of data loaded twice in {time.monotonic() - begin:.0f} s")
 
     def _calibrate(self, server: MariadbServer) -> None:
-        """How many lookups a batch of half a second has."""
-        clients = Sysbench(server, self.plan.clients, self.plan.sysbench)
-        clients.read_all()
-        clients.events = 200 * self.plan.clients
-        for _ in range(3):
-            rate = clients.batch().rate
-            clients.events = max(clients.events, int(rate * BATCH_SECONDS))
-        self._events = clients.events
+        """How many lookups of each client a batch has."""
+        with Sysbench(server, self.plan.clients, self.plan.sysbench) as clients:
+            clients.read_all()
+            clients.events = 200
+            for _ in range(3):
+                rate = clients.batch().rate
+                clients.events = max(clients.events, int(rate * BATCH_SECONDS / self.plan.clients))
+            self._events = clients.events
 
     @contextmanager
     def sides(self, arm: str, *, swapped: bool) -> Iterator[tuple[Side, Side]]:
@@ -150,7 +151,7 @@ class MariadbSubject:
         if arm == THP:
             _check_thp()
         stack.enter_context(server.running(large_pages=page_bytes is not None, thp=arm == THP))
-        clients = Sysbench(server, self.plan.clients, self.plan.sysbench)
+        clients = stack.enter_context(Sysbench(server, self.plan.clients, self.plan.sysbench))
         clients.read_all()
         clients.events = self._events
         clients.batch()

@@ -1,4 +1,4 @@
-"""A private MariaDB for a trial: loaded by its own bootstrap, started with and without huge pages, asked by sysbench.
+"""A private MariaDB for a trial: loaded by its own bootstrap, started with and without huge pages.
 
 Nobody else can reach it: no network, and a socket in a folder of the server's own user.
 """
@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hugeplan.measuring.batches import Batch
 from hugeplan.measuring.workplace import created, text_of, version_said
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
@@ -33,28 +32,6 @@ LARGEST_ROW_BYTES: Final = 8000
 
 _START_SECONDS, _STOP_SECONDS = 300.0, 300.0
 _CPUCLOCK_SCHED: Final = 2
-
-_LOOKUPS: Final = """\
-sysbench.cmdline.options = { rows = {"rows", 1000}, scan = {"read all rows instead", "off"} }
-function thread_init()
-  con = sysbench.sql.driver():connect()
-  stmt = con:prepare("SELECT payload FROM `rows` WHERE id = ?")
-  id = stmt:bind_create(sysbench.sql.type.INT)
-  stmt:bind_param(id)
-end
-function event()
-  if sysbench.opt.scan == "on" then
-    con:query("SELECT SUM(LENGTH(payload)) FROM `rows`")
-  else
-    id:set(sysbench.rand.uniform(1, sysbench.opt.rows))
-    stmt:execute()
-  end
-end
-function thread_done()
-  stmt:close()
-  con:disconnect()
-end
-"""
 
 
 class MariadbError(Exception):
@@ -71,14 +48,6 @@ def find_server(given: Path | None) -> Path:
                 return folder / name
     where = f"{given} has" if given else "there is"
     raise MariadbError(f"{where} no {' or '.join(PROGRAM_NAMES)}; name its folder with --bin-dir")
-
-
-def find_sysbench() -> str:
-    """The client. MariadbError where it is not installed."""
-    found = shutil.which("sysbench")
-    if found is None:
-        raise MariadbError("sysbench is not installed; it is in Debian's, Ubuntu's and EPEL's packages")
-    return found
 
 
 def release_of(program: Path) -> str:
@@ -137,7 +106,6 @@ class MariadbServer:
     def load(self) -> None:
         """Make the data folder and fill the table, by the server's own bootstrap."""
         (self.folder / "data").mkdir(parents=True)
-        (self.folder / "lookups.lua").write_text(_LOOKUPS, encoding="utf-8")
         if self.user:
             group = pwd.getpwnam(self.user).pw_gid
             for path in (self.folder / "data", self.folder):  # the outer one last: its owner may change what it holds
@@ -158,7 +126,7 @@ class MariadbServer:
             start_new_session=True,
         )
         if done.returncode != 0:
-            raise MariadbError(f"the table could not be loaded: {_last_error(done.stdout + done.stderr)}")
+            raise MariadbError(f"the table could not be loaded: {last_error(done.stdout + done.stderr)}")
 
     def copy_of(self, other: MariadbServer) -> None:
         """The same data as another server's that is stopped."""
@@ -177,7 +145,7 @@ class MariadbServer:
             f"--socket={self.socket}",
             f"--pid-file={self.folder / 'pid'}",
             "--max-connections=2000",
-            "--thread-cache-size=1000",
+            "--thread-cache-size=0",
             f"--large-pages={int(large_pages)}",
         )
         words = self.command(sys.executable, "-I", "-S", str(LAUNCHER), "on" if thp else "off", *self._server(*own))
@@ -208,73 +176,24 @@ class MariadbServer:
         end = time.monotonic() + _START_SECONDS
         while "ready for connections" not in (said := text_of(log)):
             if process.poll() is not None or time.monotonic() > end:
-                raise MariadbError(f"the server did not start: {_last_error(said)}")
+                raise MariadbError(f"the server did not start: {last_error(said)}")
             time.sleep(0.05)
 
     def cpu_ns(self) -> int:
-        """CPU time of the server with all its threads, also those that ended (clock_getcpuclockid(3) by its id)."""
-        try:
-            return time.clock_gettime_ns((~self.pid << 3) | _CPUCLOCK_SCHED)
-        except OSError as problem:
-            raise MariadbError("the server ended while it was measured") from problem
+        """CPU time of the server with all its threads, also those that ended. MariadbError where it has ended."""
+        return cpu_ns_of(self.pid)
 
 
-class Sysbench:
-    """Lookups of random keys by sysbench, a run of it per batch."""
-
-    def __init__(self, server: MariadbServer, clients: int, sysbench: str) -> None:
-        self.server, self.clients, self.sysbench = server, clients, sysbench
-        self.events = 0
-
-    def read_all(self) -> None:
-        """Read the whole table into the buffer pool."""
-        self._run(1, 1, "--scan=on")
-
-    def batch(self) -> Batch:
-        before = self.server.cpu_ns()
-        seconds, client_ns = self._run(self.clients, self.events)
-        used = self.server.cpu_ns() - before + client_ns
-        return Batch(self.events / seconds, used / self.events)
-
-    def _run(self, threads: int, events: int, *more: str) -> tuple[float, int]:
-        """Seconds of one run by its own account, and the client's CPU time in ns."""
-        folder = self.server.folder
-        words = [
-            self.sysbench,
-            str(folder / "lookups.lua"),
-            "--db-driver=mysql",
-            f"--mysql-socket={self.server.socket}",
-            "--mysql-user=root",
-            "--mysql-db=trial",
-            f"--threads={threads}",
-            f"--events={events}",
-            "--time=0",
-            f"--rows={self.server.rows}",
-            *more,
-            "run",
-        ]
-        # Its own CPU time comes with its status: of this child alone, whatever else ends meanwhile.
-        with created(folder / "sysbench.log") as output:
-            process = subprocess.Popen(  # noqa: S603 - our own command line, as the owner of the script
-                self.server.command(*words), stdout=output, stderr=output, start_new_session=True
-            )
-            try:
-                _, status, usage = os.wait4(process.pid, 0)
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
-            process.returncode = os.waitstatus_to_exitcode(status)
-            output.seek(0)
-            said = output.read().decode("utf-8", "replace")
-        took = re.search(r"total time:\s+([\d.]+)s", said)
-        done = re.search(r"total number of events:\s+(\d+)", said)
-        if process.returncode != 0 or took is None or done is None or int(done[1]) != events:
-            raise MariadbError(f"sysbench: {_last_error(said)}")
-        return max(float(took[1]), 1e-4), int(1e9 * (usage.ru_utime + usage.ru_stime))
+def cpu_ns_of(pid: int) -> int:
+    """CPU time of a process and all its threads (clock_getcpuclockid(3)). MariadbError where it has ended."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
+    except OSError as problem:
+        raise MariadbError("a program ended while it was measured") from problem
 
 
-def _last_error(said: str) -> str:
+def last_error(said: str) -> str:
+    """The last line of a log that tells an error, else its last line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"ERROR|FATAL", line) and not line.endswith("Aborting")]
     return (errors or lines or ["it said nothing"])[-1][:300]

@@ -22,7 +22,7 @@ from typing import BinaryIO, Protocol, Self
 
 import psycopg
 
-from hugeplan.measuring.batches import Batch
+from hugeplan.measuring.batches import Batch, clients_per_cpu
 from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
 from hugeplan.measuring.workplace import created, text_of
 
@@ -84,13 +84,6 @@ def cases(clients: Sequence[int], *, nested_loop: bool, exclusive: bool = False)
     alone = online[-1:]
     made = [Case(f"{n} client{'s' if n > 1 else ''}", n, alone if n == 1 else online, exclusive) for n in clients]
     return (*made, *((Case("nested loop", 0, alone, exclusive),) if nested_loop else ()))
-
-
-def clients_per_cpu(case: Case) -> dict[int, int]:
-    """How many clients each CPU gets: as equal as can be, none where there are fewer clients than CPUs."""
-    whole, rest = divmod(case.clients, len(case.cpus))
-    shares = {cpu: whole + (1 if index < rest else 0) for index, cpu in enumerate(case.cpus)}
-    return {cpu: count for cpu, count in shares.items() if count}
 
 
 def _application(cpu: int) -> str:
@@ -212,7 +205,7 @@ class Pgbench:
         with created(script) as file:
             file.write(self._script().encode())
         with created(self.server.folder / PGBENCH_LOG) as log:
-            for cpu, count in clients_per_cpu(self.case).items():
+            for cpu, count in clients_per_cpu(self.case.clients, self.case.cpus).items():
                 self.clients[cpu] = self._start(script, cpu, count, log)
         return self._wait_for_all()
 

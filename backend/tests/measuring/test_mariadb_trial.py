@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,17 +15,17 @@ import pytest
 
 from hugeplan.cli import main
 from hugeplan.measuring import mariadb
+from hugeplan.measuring.batches import clients_per_cpu
 from hugeplan.measuring.mariadb import MariadbSubject, Plan, largest_data_bytes
 from hugeplan.measuring.mariadb_server import (
     MariadbError,
     MariadbServer,
-    Sysbench,
     find_server,
-    find_sysbench,
     release_of,
     rows_of,
 )
 from hugeplan.measuring.postgresql_server import kernel_page_bytes
+from hugeplan.measuring.sysbench_clients import Sysbench, find_sysbench
 from hugeplan.measuring.trial import ArmError, TrialError
 from hugeplan.measuring.workplace import programs_of, workplace
 from hugeplan.planner.model import GIB, MIB
@@ -122,8 +123,7 @@ def test_a_server_answers_lookups_and_is_gone_afterwards(tmp_path: Path) -> None
         )
         server.load()
         assert 0.8 < server.data_bytes() / (64 * MIB) < 1.3, "the data are as large as they were asked for"
-        with server.running(large_pages=False, thp=False):
-            clients = Sysbench(server, 2, sysbench)
+        with server.running(large_pages=False, thp=False), Sysbench(server, 3, sysbench) as clients:
             clients.read_all()
             clients.events = 500
             before = server.cpu_ns()
@@ -133,11 +133,24 @@ def test_a_server_answers_lookups_and_is_gone_afterwards(tmp_path: Path) -> None
             assert server.cpu_ns() > before
             assert 1_000 < batch.cpu_ns < 1e8
             assert batch.rate > 10
+            shares = clients_per_cpu(3, sorted(os.sched_getaffinity(0)))
+            if len(os.sched_getaffinity(0)) > 1:
+                bound = Counter(cpus.pop() for cpus in affinities(server.pid) if len(cpus) == 1)
+                assert bound == shares, "a client's thread of the server stays where the client is"
+            for process, _ in clients._runs:
+                assert {len(cpus) for cpus in affinities(process.pid)} == {1}
             assert programs_of(folder), "a guard finds the server by its folder"
+            clients._runs[0][0].kill()
+            with pytest.raises(MariadbError, match=r"sysbench: |a program ended while it was measured"):
+                clients.batch()
         assert programs_of(folder) == []
-        with pytest.raises(MariadbError, match="the server ended while it was measured"):
-            clients.batch()
+        with pytest.raises(MariadbError, match="a program ended while it was measured"):
+            server.cpu_ns()
     assert not folder.exists()
+
+
+def affinities(pid: int) -> list[set[int]]:
+    return [os.sched_getaffinity(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()]
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hugeplan.hardware.catalogue import by_id, hardware_facts
-from hugeplan.measuring.batches import Batch, Pair
+from hugeplan.measuring.batches import Batch, Pair, clients_per_cpu
 from hugeplan.measuring.pools import CannotReserveError, pool_folder, reserved
-from hugeplan.measuring.postgresql_clients import Case, cases, clients_per_cpu
+from hugeplan.measuring.postgresql_clients import Case, cases
 from hugeplan.measuring.postgresql_server import GIB, Shape
 from validate.compare import Prediction, judge, median_speedup, noise_of, predict, standard_error
 from validate.matrix import cells, meets_bar, table
@@ -97,7 +97,7 @@ def test_pages_that_do_not_exist_are_refused_by_name() -> None:
     [(8, (0, 1), {0: 4, 1: 4}), (5, (0, 1), {0: 3, 1: 2}), (1, (3,), {3: 1}), (2, (0, 1, 2), {0: 1, 1: 1})],
 )
 def test_every_cpu_has_its_share_of_clients(clients: int, cpus: tuple[int, ...], expected: dict[int, int]) -> None:
-    assert clients_per_cpu(Case("some clients", clients, cpus)) == expected
+    assert clients_per_cpu(clients, cpus) == expected
 
 
 def _part(ns: float, huge_ns: float, pairs_of: int = 4) -> list[dict[str, dict[str, float]]]:
