@@ -347,10 +347,11 @@ def _fails(*_: object) -> Any:
 def test_a_reader_that_fails_costs_its_own_engine_alone(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    usual = databases(machine("kubernetes-v2"))
+    host = machine("kubernetes-v2")
+    usual = databases(host)
     broken = [replace(one, **{part: _fails}) if one.name == "postgresql" else one for one in servers.ENGINES]
     monkeypatch.setattr(servers, "ENGINES", broken)
-    collected = collect_all(machine("kubernetes-v2"))
+    collected = collect_all(Host(host.root))
     found = {one["engine"]: one for one in collected.sample["databases"]}
     of_postgresql = found.pop("postgresql", None)
     assert len(found) > 0
