@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hugeplan_agent.collectors import collect_all, mappings, servers
+from hugeplan_agent.collectors import collect_all, engines, mappings, servers
 from hugeplan_agent.collectors.engines import jvm, mysql, oracle, postgresql
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
@@ -349,7 +349,8 @@ def test_a_reader_that_fails_costs_its_own_engine_alone(
 ) -> None:
     host = machine("kubernetes-v2")
     usual = databases(host)
-    broken = [replace(one, **{part: _fails}) if one.name == "postgresql" else one for one in servers.ENGINES]
+    change: dict[str, Any] = {part: _fails}
+    broken = [replace(one, **change) if one.name == "postgresql" else one for one in engines.ENGINES]
     monkeypatch.setattr(servers, "ENGINES", broken)
     collected = collect_all(Host(host.root))
     found = {one["engine"]: one for one in collected.sample["databases"]}

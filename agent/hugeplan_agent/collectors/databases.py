@@ -87,7 +87,8 @@ def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str
     """One server as the report has it."""
     facts = facts_of(host, one)
     main, count = one.server.main, one.engine.count_clients
-    segments, status, status_source = unforeseen(facts.settings, lambda: segments_of(host, one), ([], None, None))
+    nothing: tuple[list[dict[str, Any]], str | None, str | None] = ([], None, None)
+    segments, status, status_source = unforeseen(facts.settings, lambda: segments_of(host, one), nothing)
     clients = unforeseen(facts.settings, lambda: count(one.server), None) if count else None
     return {
         "key": key,
