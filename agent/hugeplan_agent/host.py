@@ -6,7 +6,8 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,8 @@ from typing import Any, TypeVar
 from hugeplan_agent.errors import NoData
 
 T = TypeVar("T")
+
+_KERNELS_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """No file of /proc or /sys that is read here comes near this; a captured tree might."""
@@ -34,7 +37,11 @@ MAX_LINKS = 40
 """As the kernel's own limit (ELOOP)."""
 
 MAX_PATH_PARTS = 256
-"""Of a path in another root, those of its links counted: each is looked at by the whole path to it."""
+"""Of a path in another root, those of its links counted: each is a descriptor while the path is followed."""
+
+
+class _AbsentError(NoData):
+    """There is nothing of this name in another root."""
 
 
 class Host:
@@ -74,7 +81,7 @@ class Host:
     def read_bytes(self, name: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         """The content of a file. Raises NoData when it does not exist, OSError when it cannot be read."""
         try:
-            descriptor = os.open(f"{self._prefix}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = os.open(f"{self._prefix}/{name}", _KERNELS_FILE)
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
             raise NoData(f"{self.path(name)} does not exist") from error
         try:
@@ -99,7 +106,7 @@ class Host:
         """The same for a file that the kernel prints in one piece, such as /proc/PID/stat: one read, without a second
         that finds the end. It is called for every process."""
         try:
-            descriptor = os.open(f"{self._prefix}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = os.open(f"{self._prefix}/{name}", _KERNELS_FILE)
         except OSError:
             return None
         try:
@@ -149,39 +156,32 @@ class Host:
         """The text of a file of another root, such as ``proc/900/root``: what its owner wrote, so nothing is trusted.
 
         Symbolic links are followed below ``top`` only, and only a regular file is opened: a container cannot lead
-        the agent out of its own file system, nor make it wait at a pipe.
+        the agent out of its own file system, nor make it wait at a pipe, nor touch a device. A file of no size is
+        empty: those of /proc say that they have none, and make the kernel compute what they hold.
 
         Raises NoData when there is no such file, OSError when it cannot be read.
         """
-        name = self._resolve(top, path)
-        try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-        except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
-            raise NoData(f"{path} does not exist") from error
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise NoData(f"{path} is not a regular file")
-            return _read_bounded(descriptor, MAX_FOREIGN_FILE_BYTES).decode("utf-8", errors="replace")
-        finally:
-            os.close(descriptor)
+        with self._found_inside(top, path) as found:
+            if not _regular(found, path).st_size:
+                return ""
+            with _opened(found, path) as descriptor:
+                return _read_bounded(descriptor, MAX_FOREIGN_FILE_BYTES).decode("utf-8", errors="replace")
 
     def open_regular(self, name: str) -> int:
         """A descriptor of a regular file, for who closes it. Raises NoData when there is none, OSError."""
         try:
-            descriptor = os.open(f"{self._prefix}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            found = os.open(f"{self._prefix}/{name}", os.O_PATH | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
             raise NoData(f"{name} does not exist") from error
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise NoData(f"{name} is not a regular file")
-        return descriptor
+        with _closing(found), _opened(found, name) as descriptor:
+            return os.dup(descriptor)
 
     def names_inside(self, top: str, path: str) -> list[str]:
         """Entries of a folder of another root, sorted; none when it is absent. Raises OSError, also for too many."""
         try:
-            with os.scandir(self._resolve(top, path)) as entries:
+            with self._found_inside(top, path) as folder, os.scandir(_again(folder)) as entries:
                 found = [entry.name for entry in islice(entries, MAX_FOREIGN_NAMES + 1)]
-        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
+        except (_AbsentError, NotADirectoryError):
             return []
         if len(found) > MAX_FOREIGN_NAMES:
             raise OSError(errno.EFBIG, f"more than {MAX_FOREIGN_NAMES} entries")
@@ -190,41 +190,82 @@ class Host:
     def is_inside(self, top: str, path: str) -> bool:
         """Whether another root has something of this name. False when this user may not look."""
         try:
-            return os.path.lexists(self._resolve(top, path))
+            with self._found_inside(top, path):
+                return True
         except (NoData, OSError):
             return False
 
-    def _resolve(self, top: str, path: str) -> str:
-        """``path`` below ``top`` with every link followed inside ``top``.
+    @contextmanager
+    def _found_inside(self, top: str, path: str) -> Iterator[int]:
+        """A descriptor of what ``path`` leads to, every link followed inside ``top``: to look at, not opened yet.
 
-        Raises NoData for a loop and for a path with more parts than are followed.
+        Each part is looked for in the folder that was found before it: who exchanges one for a link meanwhile leads
+        nobody out. Raises NoData for a loop, for more parts than are followed, and where there is nothing; OSError.
         """
-        base = f"{self._prefix}/{top}"
         waiting = path.split("/")[::-1]
-        done: list[str] = []
         links = parts = 0
-        while waiting:
-            part = waiting.pop()
-            parts += 1
-            if parts > MAX_PATH_PARTS:
-                raise NoData(f"a path has more than {MAX_PATH_PARTS} parts")
-            if part in ("", "."):
-                continue
-            if part == "..":
-                done[-1:] = []
-                continue
-            try:
-                target = os.readlink("/".join([base, *done, part]))  # noqa: PTH115
-            except OSError:  # no link, or nothing there: opening it tells
-                done.append(part)
-                continue
-            links += 1
-            if links > MAX_LINKS:
-                raise NoData(f"{path}: too many symbolic links")
-            if target.startswith("/"):
-                done.clear()
-            waiting.extend(target.split("/")[::-1])
-        return "/".join([base, *done])
+        with ExitStack() as stack:
+            folders = [_looked_at(f"{self._prefix}/{top}", None, stack)]
+            while waiting:
+                part = waiting.pop()
+                parts += 1
+                if parts > MAX_PATH_PARTS:
+                    raise NoData(f"a path has more than {MAX_PATH_PARTS} parts")
+                if part in ("", "."):
+                    continue
+                if part == "..":
+                    folders[1:] = folders[1:-1]
+                    continue
+                found = _looked_at(part, folders[-1], stack)
+                if not stat.S_ISLNK(os.fstat(found).st_mode):
+                    folders.append(found)
+                    continue
+                links += 1
+                if links > MAX_LINKS:
+                    raise NoData(f"{path}: too many symbolic links")
+                target = os.readlink("", dir_fd=found)
+                if target.startswith("/"):
+                    del folders[1:]
+                waiting.extend(target.split("/")[::-1])
+            yield folders[-1]
+
+
+def _looked_at(name: str, folder: int | None, stack: ExitStack) -> int:
+    """A descriptor of what has this name, a link itself included but for ``folder`` None. Nothing of it is opened."""
+    flags = os.O_PATH | os.O_CLOEXEC | (0 if folder is None else os.O_NOFOLLOW)
+    try:
+        found = os.open(name, flags, dir_fd=folder)
+    except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
+        raise _AbsentError(f"{name} does not exist") from error
+    return stack.enter_context(_closing(found))
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _regular(found: int, name: str) -> os.stat_result:
+    state = os.fstat(found)
+    if not stat.S_ISREG(state.st_mode):
+        raise NoData(f"{name} is not a regular file")
+    return state
+
+
+def _again(found: int) -> str:
+    """The name by which what a descriptor stands for is opened."""
+    return f"/proc/self/fd/{found}"
+
+
+@contextmanager
+def _opened(found: int, name: str) -> Iterator[int]:
+    """A regular file that was found, open for reading. NoData where it is something else, which is not opened."""
+    _regular(found, name)
+    with _closing(os.open(_again(found), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)) as descriptor:
+        yield descriptor
 
 
 def _read_bounded(descriptor: int, max_bytes: int) -> bytes:

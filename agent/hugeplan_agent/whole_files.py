@@ -27,7 +27,9 @@ def read_file(path: Path, max_bytes: int = MAX_SMALL_BYTES, *, follow: bool = Fa
     Raises OSError, also for a file of more than ``max_bytes``.
     """
     # Not waiting for the other end of a FIFO.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
+    descriptor = os.open(
+        path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
+    )
     try:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode):

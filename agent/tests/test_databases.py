@@ -12,6 +12,7 @@ import pytest
 
 from hugeplan_agent.collectors import collect_all, engines, mappings, servers
 from hugeplan_agent.collectors.engines import jvm, mysql, oracle, postgresql
+from hugeplan_agent.collectors.engines.base import Settings
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
@@ -367,7 +368,12 @@ def test_a_reader_that_fails_costs_its_own_engine_alone(
 
 def test_postgresql_lines() -> None:
     text = "a = 'it''s' # c\nB=1\n  c   2MB\n#d = 4\nbroken =\ne.f = 'x # y'\n"
-    assert postgresql.parse_lines(text) == [("a", "it's"), ("b", "1"), ("c", "2MB"), ("e.f", "x # y")]
+    assert list(postgresql.parse_lines(text, Settings(frozenset()))) == [
+        ("a", "it's"),
+        ("b", "1"),
+        ("c", "2MB"),
+        ("e.f", "x # y"),
+    ]
 
 
 def test_postgresql_arguments() -> None:
@@ -415,7 +421,7 @@ def test_oracle_sids_and_parameters() -> None:
     assert oracle.sid_of("ora_pmon_ORCL\0") == "ORCL"
     assert oracle.sid_of("oracleORCL (LOCAL=NO)") == "ORCL"
     assert oracle.sid_of("oracle-exporter") is None
-    assert oracle.parse_parameters("*.sga_target=8G\n# x\norcl1.use_large_pages='ONLY'\n") == [
+    assert oracle.parse_parameters("*.sga_target=8G\n# x\norcl1.use_large_pages='ONLY'\n", Settings(frozenset())) == [
         ("sga_target", "8G"),
         ("use_large_pages", "ONLY"),
     ]

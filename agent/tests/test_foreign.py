@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import subprocess
+import sys
 import time
+import tracemalloc
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +20,7 @@ import pytest
 from hugeplan_agent.collectors import collect_all, foreign, servers
 from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, paths
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
+from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 from hugeplan_agent.spool import Bounds, Spool
 
@@ -361,3 +366,77 @@ def test_a_stranger_with_an_instances_title_is_an_instance_of_its_own(host: Host
         (place / "cmdline").write_text(name)
     found = observe(host)
     assert {26001, 26002} <= found.keys()
+
+
+def test_words_and_lines_without_end_take_little_memory(host: Host) -> None:
+    """The unit of the service gives the agent 64 MiB, of which it needs 21."""
+    for pid in range(26001, 26007):
+        place = server(host, pid, LOCAL, program="java")
+        (place / "cmdline").write_bytes(b"java\0" + b"\xff\0" * 125_000)
+    for pid, program, text in (
+        (26010, "postgres", "x = '" + "a" * MIB),
+        (26011, "mysqld", "[mysqld]\nx" + "\\a" * (MIB // 2)),
+        (26012, "postgres", "a=1\n" * (MIB // 4)),
+        (26013, "mongod", "a: b\n" * (MIB // 5)),
+    ):
+        option = {"postgres": "-c config_file=/f", "mysqld": "--defaults-file=/f", "mongod": "--config /f"}[program]
+        (server(host, pid, pid, program=program, arguments=option) / "root/f").write_text(text)
+    tracemalloc.start()
+    try:
+        found = observe(host)
+        assert tracemalloc.get_traced_memory()[1] < 24 * MIB
+    finally:
+        tracemalloc.stop()
+    for pid in (26010, 26011):
+        assert "a line of more than 8192 characters is not read" in found[pid]["settings_note"]
+
+
+def test_no_terminal_device_or_computed_file_is_opened() -> None:
+    """A terminal that is opened becomes that of who leads a session without one: its owner may end the agent then."""
+    ours, theirs = os.openpty()
+    code = (
+        "import sys; from hugeplan_agent.host import Host; from hugeplan_agent.errors import NoData\n"
+        "for read in (Host('/').open_regular, lambda name: Host('/').read_inside('', name)):\n"
+        "    try: read(sys.argv[1])\n"
+        "    except NoData as problem: print(problem)\n"
+        "print(open('/proc/self/stat').read().rpartition(')')[2].split()[4])\n"
+        "print(repr(Host('/').read_inside('', '/proc/self/status')))\n"
+    )
+    try:
+        words = [sys.executable, "-c", code, os.ttyname(theirs)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, start_new_session=True)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.stdout.splitlines()[2:] == ["0", "''"], done.stdout
+    assert done.stdout.count("is not a regular file") == 2
+
+
+def test_nobody_leads_the_agent_out_while_it_follows_a_path(host: Host, tmp_path: Path) -> None:
+    """A folder that is exchanged for a link between a look at it and what follows."""
+    root = host.path("proc/2201/root")
+    root.mkdir(exist_ok=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/f").write_text("outside")
+    (root / "folder").mkdir()
+    (root / "folder/f").write_text("inside")
+    (root / "link").symlink_to(tmp_path / "outside")
+    code = (
+        "import ctypes, os, sys; c = ctypes.CDLL(None)\nos.chdir(sys.argv[1])\n"
+        "while True: c.syscall(316, -100, b'folder', -100, b'link', 2)"  # renameat2 with RENAME_EXCHANGE
+        if os.uname().machine == "x86_64"
+        else ""
+    )
+    if not code:
+        pytest.skip("SKIP: the number of renameat2 is x86-64's")
+    exchanges = subprocess.Popen([sys.executable, "-c", code, str(root)])
+    seen: set[str] = set()
+    try:
+        end = time.perf_counter() + 1.5
+        while time.perf_counter() < end:
+            with contextlib.suppress(NoData):
+                seen.add(host.read_inside("proc/2201/root", "/folder/f"))
+    finally:
+        exchanges.kill()
+        exchanges.wait()
+    assert seen == {"inside"}

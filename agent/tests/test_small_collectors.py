@@ -20,6 +20,7 @@ from hugeplan_agent.collectors import (
 from hugeplan_agent.collectors.boot import parse_boot_time
 from hugeplan_agent.collectors.cgroup_tree import parse_membership
 from hugeplan_agent.collectors.engines import mysql, postgresql
+from hugeplan_agent.collectors.engines.base import Settings
 from hugeplan_agent.collectors.hugetlb_cgroups import parse_events, parse_limit, size_name
 from hugeplan_agent.collectors.kernel import relevant_words
 from hugeplan_agent.collectors.limits import parse_memlock
@@ -222,7 +223,7 @@ def test_no_text_makes_a_parser_fail(text: str) -> None:
     pressure.parse(text)
     watermarks.parse(text, 4096)
     parse_membership(text)
-    postgresql.parse_lines(text)
+    list(postgresql.parse_lines(text, Settings(frozenset())))
     postgresql.parse_arguments(text.split())
     mysql.command_line(text.split())
     parse_maps(text, 4096, [2 * MIB])

@@ -6,9 +6,11 @@ JSON is a subset of YAML and is read whole.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 MAX_LINES = 20_000
@@ -36,8 +38,8 @@ def parse(text: str) -> Any:
         except (ValueError, RecursionError):
             return None
     lines = []
-    for raw in text.splitlines()[:MAX_LINES]:
-        body = _without_comment(raw)
+    for raw in islice(io.StringIO(text), MAX_LINES):
+        body = _without_comment(raw.rstrip("\n"))
         if body.strip() in ("", "---", "...") or body.startswith("%"):
             continue
         lines.append(_Line(len(body) - len(body.lstrip(" ")), body.strip()))

@@ -5,10 +5,10 @@ Nothing but names on an engine's list is ever taken from a command line, an envi
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from hugeplan_agent.collectors.foreign import TooMuchError, foreign
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
@@ -18,6 +18,10 @@ from hugeplan_agent.host import Host
 MAX_VALUE_CHARACTERS = 256
 MAX_RECORD_BYTES = 256 * 1024
 """Of a command line or an environment; a Java program's class path has some ten thousand."""
+MAX_WORDS = 4096
+"""Of a command line; what a server is told stands before what a program in it is told."""
+MAX_LINE_CHARACTERS = 8192
+"""Of a configuration file. A pattern keeps its way back through a line, 190 bytes per character."""
 MAX_FILES = 64
 """Configuration files and listed folders of one server."""
 MAX_NOTES = 8
@@ -26,8 +30,17 @@ MAX_NOTE_CHARACTERS = 110
 
 
 def words_of(command_line: str) -> list[str]:
-    """The words of a /proc/PID/cmdline."""
-    return command_line.rstrip("\0").split("\0") if command_line else []
+    """The first words of a /proc/PID/cmdline. One without a character takes a byte there, and fifty here."""
+    return command_line.rstrip("\0").split("\0", MAX_WORDS)[:MAX_WORDS] if command_line else []
+
+
+def lines_of(text: str, settings: Settings) -> Iterator[str]:
+    """The lines of a configuration file without surrounding blanks, one at a time; too long ones are a note."""
+    for line in io.StringIO(text):
+        if len(line) <= MAX_LINE_CHARACTERS:
+            yield line.strip()
+        else:
+            settings.missing(f"a line of more than {MAX_LINE_CHARACTERS} characters is not read")
 
 
 TRUTH = {"": "on", "1": "on", "true": "on", "yes": "on", "on": "on"}
@@ -89,7 +102,7 @@ class Server:
     """Whether something of it is left for a later observation."""
     _read: dict[str, str | None] = field(default_factory=dict, repr=False)
 
-    @cached_property
+    @property
     def arguments(self) -> list[str]:
         """The command line, split as the process was given it. It never leaves the node but through a whitelist."""
         return words_of(self._of_process("cmdline") or "")
@@ -248,7 +261,6 @@ def no_settings(_server: Server) -> Facts:
     return Facts(settings)
 
 
-def plain_lines(text: str, comment: str = "#;") -> list[str]:
+def plain_lines(text: str, settings: Settings, comment: str = "#;") -> Iterator[str]:
     """Lines without comments and surrounding blanks, empty ones left out."""
-    lines = (line.strip() for line in text.splitlines())
-    return [line for line in lines if line and line[0] not in comment]
+    return (line for line in lines_of(text, settings) if line and line[0] not in comment)

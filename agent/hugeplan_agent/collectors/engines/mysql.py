@@ -14,6 +14,7 @@ from hugeplan_agent.collectors.engines.base import (
     Facts,
     Server,
     Settings,
+    lines_of,
     port_number,
 )
 
@@ -139,7 +140,7 @@ def _read_file(
         return
     text = server.try_read(path, settings, must_exist=must_exist)
     applies = False
-    for line in map(str.strip, (text or "").splitlines()):
+    for line in lines_of(text or "", settings):
         if line.startswith("!includedir"):
             folder = line[11:].strip()
             for name in server.included(folder, lambda name: name.endswith(".cnf"), settings, left):

@@ -57,10 +57,10 @@ def group(host: Host, table: ProcessTable, _found: list[Process]) -> list[tuple[
     return servers
 
 
-def parse_parameters(text: str) -> list[tuple[str, str]]:
+def parse_parameters(text: str, settings: Settings) -> list[tuple[str, str]]:
     """``*.sga_target=8G`` of a text parameter file; a line for one instance counts like one for all."""
     pairs = []
-    for line in plain_lines(text, "#"):
+    for line in plain_lines(text, settings, "#"):
         name, equals, value = line.partition("=")
         if equals:
             pairs.append((name.strip().rpartition(".")[2].lower(), value.strip().strip("'\"")))
@@ -72,7 +72,7 @@ def describe(server: Server) -> Facts:
     sid = sid_of("\0".join(server.arguments)) or ""
     home = (server.executable or "").rpartition("/bin/")[0]
     text = server.try_read(f"{home}/dbs/init{sid}.ora", settings) if home and sid else None
-    for name, value in parse_parameters(text or ""):
+    for name, value in parse_parameters(text or "", settings):
         settings.put(name, value, f"init{sid}.ora"[:64])
     settings.missing("a server parameter file (spfile) is binary and overrules text files")
     version = re.search(r"/product/(\d+(?:\.\d+)*)", server.executable or "")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from hugeplan_agent.collectors.engines.base import MAX_FILES, Engine, Facts, Server, Settings, port_number
+from hugeplan_agent.collectors.engines.base import MAX_FILES, Engine, Facts, Server, Settings, lines_of, port_number
 from hugeplan_agent.collectors.process_table import Process
 
 SETTINGS = frozenset(
@@ -75,14 +76,12 @@ def unquote(text: str) -> str:
     return text
 
 
-def parse_lines(text: str) -> list[tuple[str, str]]:
+def parse_lines(text: str, settings: Settings) -> Iterator[tuple[str, str]]:
     """Names in lower case and values of a configuration file, in its order, includes among them."""
-    pairs = []
-    for line in text.splitlines():
-        match = LINE.match(line.strip())
+    for line in lines_of(text, settings):
+        match = LINE.match(line)
         if match:
-            pairs.append((match["name"].lower(), unquote(match["value"])))
-    return pairs
+            yield match["name"].lower(), unquote(match["value"])
 
 
 def parse_arguments(arguments: list[str]) -> tuple[dict[str, str], str | None]:
@@ -168,7 +167,7 @@ def _read_file(server: Server, settings: Settings, path: str, *, must_exist: boo
         return
     text = server.try_read(path, settings, must_exist=must_exist)
     here, _, file_name = path.rpartition("/")
-    for name, value in parse_lines(text or ""):
+    for name, value in parse_lines(text or "", settings):
         below = value if value.startswith("/") else f"{here}/{value}"
         if name in ("include", "include_if_exists"):
             _read_file(server, settings, below, must_exist=name == "include", left=left)

@@ -18,7 +18,7 @@ def describe(server: Server) -> Facts:
     # The server replaces its arguments by a title such as "redis-server *:6379", so its file is known by place only.
     for path in FILES:
         text = server.try_read(path, settings)
-        for line in plain_lines(text or "", "#"):
+        for line in plain_lines(text or "", settings, "#"):
             name, _, value = line.partition(" ")
             settings.put(name.lower(), value.strip().strip('"'), path.rpartition("/")[2])
     settings.missing("it may have been started with another file, and CONFIG SET leaves no trace")

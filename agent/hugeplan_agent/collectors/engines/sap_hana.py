@@ -17,7 +17,7 @@ def describe(server: Server) -> Facts:
         settings.missing("its SID is not known to this user")
     else:
         path = f"/usr/sap/{sid[1]}/SYS/global/hdb/custom/config/global.ini"
-        for line in plain_lines(server.try_read(path, settings) or ""):
+        for line in plain_lines(server.try_read(path, settings) or "", settings):
             name, _, value = line.partition("=")
             settings.put(name.strip().lower(), value.strip(), "global.ini")
     return Facts(settings, instance=sid[1] if sid else None)

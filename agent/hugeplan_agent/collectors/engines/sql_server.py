@@ -11,7 +11,7 @@ FILE = "/var/opt/mssql/mssql.conf"
 def describe(server: Server) -> Facts:
     settings = Settings(SETTINGS, complete=True)
     section = ""
-    for line in plain_lines(server.try_read(FILE, settings) or ""):
+    for line in plain_lines(server.try_read(FILE, settings) or "", settings):
         if line.startswith("["):
             section = line.strip("[]").lower()[:MAX_VALUE_CHARACTERS]
             continue
