@@ -64,6 +64,20 @@ def _many_headers(running: Target) -> str:
     return "closed"
 
 
+def _heads_at_once(running: Target) -> str:
+    """Thousands of requests in one piece on each of some connections, whose answers nobody reads."""
+    held = [running.connect(2048) for _ in range(UNREAD)]
+    try:
+        for each in held:
+            each.setblocking(False)
+            with suppress(OSError):
+                each.send(b"GET / HTTP/1.1\r\n\r\n" * 14_000)
+        return expect(running.ask(Role.VIEWER, "GET", "/nodes"), 200)
+    finally:
+        for each in held:
+            each.close()
+
+
 def _wrong_bodies(running: Target) -> str:
     body = b"[" + b"{}," * 130_000 + b"{}]"
     headers = {"Content-Type": "application/json"}
@@ -108,6 +122,7 @@ ROWS = (
     Attack("connections: the OpenAPI document", _openapi, requests=2),
     Attack("connections: a head without an end", _endless_head),
     Attack("connections: 60,000 headers", _many_headers),
+    Attack("connections: 280,000 heads at once", _heads_at_once, requests=UNREAD),
     Attack("connections: a report of 130,000 objects", _wrong_bodies),
     *(
         Attack(
