@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field, StringConstraints, model_validator
 
 from hugeplan.documents.bounds import (
+    MAX_BYTES,
     ByteCount,
     DocumentModel,
     Label,
@@ -184,6 +185,11 @@ class ProcessMemory(DocumentModel):
     database: Key | None = None
 
 
+def _largest_bytes(pool: NumaPool | GlobalPool) -> int:
+    counts = (pool.nr_hugepages, pool.free_hugepages, pool.surplus_hugepages, pool.resv_hugepages)
+    return pool.page_bytes * max(count or 0 for count in counts)
+
+
 class Sample(DocumentModel):
     """The memory state of a node at one moment."""
 
@@ -207,6 +213,9 @@ class Sample(DocumentModel):
         sizes = {pool.page_bytes for pools in (self.pools, self.global_pools) for pool in pools}
         if len(sizes) > 16 or any(size & (size - 1) for size in sizes):
             raise ValueError("pools of at most 16 page sizes, each a power of two")
+        for pools in (self.pools, self.global_pools):
+            if sum(_largest_bytes(pool) for pool in pools) > MAX_BYTES:
+                raise ValueError("pools of at most 1 EiB in all")
         return self
 
 

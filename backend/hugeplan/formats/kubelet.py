@@ -5,6 +5,7 @@ Source: kubernetes v1.34 pkg/kubelet/apis/config/v1beta1/defaults.go, pkg/kubele
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
@@ -13,6 +14,8 @@ from hugeplan.formats.quantities import parse_quantity
 
 SIGNAL: Final = "memory.available"
 DEFAULT_EVICTION: Final = "100Mi"
+_PERCENT: Final = re.compile(r"\s{0,64}\+?(\d{1,3}(?:\.\d{0,18})?|\.\d{1,18})%\s{0,64}")
+"""Without an exponent: a node's text says how many digits the number has that is computed."""
 
 
 def reserved_bytes(config: Mapping[str, object], field: str) -> int | None:
@@ -39,11 +42,8 @@ def eviction_hard_bytes(config: Mapping[str, object], capacity_bytes: int) -> in
         return None
     default = DEFAULT_EVICTION if config.get("mergeDefaultEvictionSettings") is True else 0
     value = part.get(SIGNAL, default)
-    if isinstance(value, str) and value.strip().endswith("%"):
-        try:
-            return int(Fraction(value.strip()[:-1]) * capacity_bytes / 100)
-        except (ValueError, ZeroDivisionError):
-            return None
+    if isinstance(value, str) and (share := _PERCENT.fullmatch(value)):
+        return int(Fraction(share[1]) * capacity_bytes / 100) if Fraction(share[1]) <= 100 else None
     return _quantity(value)
 
 

@@ -25,13 +25,15 @@ _VALUE_MAX: Final = 2**63 - 1
 
 def parse_quantity(value: object) -> int | None:
     """Whole units of a quantity, rounded up; None for what is not a quantity or is negative."""
-    return None if isinstance(value, bool) or not isinstance(value, str | int | float) else _parsed(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    text = str(value)
+    return _parsed(text) if len(text) <= _TEXT_MAX else None
 
 
 @lru_cache(maxsize=65536)
-def _parsed(value: str | int | float) -> int | None:
-    text = str(value)
-    found = _QUANTITY.match(text.strip()) if len(text) <= _TEXT_MAX else None
+def _parsed(text: str) -> int | None:
+    found = _QUANTITY.match(text.strip())
     if found is None:
         return None
     number = Fraction(found["number"])
@@ -49,7 +51,6 @@ def _parsed(value: str | int | float) -> int | None:
     return min(_VALUE_MAX, -(-number.numerator // number.denominator))
 
 
-@lru_cache(maxsize=1024)
 def huge_page_size(resource: str) -> int | None:
     """Bytes of the page of a ``hugepages-2Mi`` resource; None for another resource."""
     prefix, _, size = resource.partition("hugepages-")

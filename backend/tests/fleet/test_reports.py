@@ -233,6 +233,9 @@ WRONG = [
     ("collectors", {}, "collectors"),
     ("sample.pools", [{"numa_node": 0, "page_bytes": 3 << 20, "nr_hugepages": 1}], "sample"),
     ("sample.pools", [{"numa_node": 0, "page_bytes": 1 << n, "nr_hugepages": 1} for n in range(12, 29)], "sample"),
+    ("sample.pools", [{"numa_node": 0, "page_bytes": 1 << 44, "nr_hugepages": 1 << 50}], "sample"),
+    ("sample.global_pools", [{"page_bytes": 2 << 20, "nr_hugepages": 1, "free_hugepages": 1 << 43}], "sample"),
+    ("sample.pools", [{"numa_node": n, "page_bytes": 1 << 20, "nr_hugepages": 1 << 39} for n in range(3)], "sample"),
 ]
 
 

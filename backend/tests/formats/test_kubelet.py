@@ -24,6 +24,10 @@ MIB, GIB = 2**20, 2**30
         ({"evictionHard": {"nodefs.available": "10%"}}, 0, 0),
         ({"evictionHard": {"nodefs.available": "10%"}, "mergeDefaultEvictionSettings": True}, 0, 100 * MIB),
         ({"evictionHard": {"memory.available": "x%"}}, 0, None),
+        ({"evictionHard": {"memory.available": " 2.5% "}}, 0, 32 * GIB // 40),
+        ({"evictionHard": {"memory.available": "101%"}}, 0, None),
+        *(({"evictionHard": {"memory.available": f"1e{sign}2000000000%"}}, 0, None) for sign in ("", "-")),
+        ({"evictionHard": {"memory.available": "1" * 1_000_000 + "%"}}, 0, None),
         ({"kubeReserved": "1Gi", "evictionHard": []}, None, None),
     ],
 )

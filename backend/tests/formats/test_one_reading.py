@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hugeplan_agent.collectors.engines import mysql, postgresql
+from hugeplan_agent.collectors.engines.base import Settings
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ _LINES = st.one_of(
 def test_postgresql_conf(lines: list[str]) -> None:
     text = "\n".join(line for line in lines if "-" not in line and not line.startswith("large"))
     own = {setting.name.lower(): setting.value for setting in postgresql_conf.settings_of(text)}
-    assert dict(postgresql.parse_lines(text)) == own
+    assert dict(postgresql.parse_lines(text, Settings(frozenset()))) == own
 
 
 @given(st.lists(_LINES, max_size=8))

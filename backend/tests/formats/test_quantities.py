@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hugeplan.formats import quantities
 from hugeplan.formats.quantities import huge_page_size, parse_quantity
 
 
@@ -29,6 +30,13 @@ def test_notations(text: str | int | float, units: int) -> None:
 )
 def test_what_is_no_quantity_is_unknown(text: str) -> None:
     assert parse_quantity(text) is None
+
+
+def test_no_long_text_is_kept() -> None:
+    before = quantities._parsed.cache_info().currsize
+    assert parse_quantity("1" * 1_000_000 + "Gi") is None
+    assert huge_page_size("hugepages-" + "1" * 1_000_000 + "Gi") is None
+    assert quantities._parsed.cache_info().currsize == before
 
 
 @given(st.integers(0, 2**62))

@@ -16,16 +16,16 @@ from hugeplan_agent.collectors.kernel import relevant_words
 from hugeplan_agent.collectors.process_table import Process, add_status, parse_stat
 
 READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
-    "postgresql.conf": (postgresql.parse_lines, ("a='", "a\\", "include=")),
+    "postgresql.conf": (postgresql.LINE.match, ("a='", "a\\", "include=")),
     "postgres": (lambda text: postgresql.parse_arguments(text.split(" ")), ("-c", "--a=", "-D")),
     "my.cnf": (lambda text: [mysql.option_of(line) for line in text.splitlines()], ("a=", "a='", "a=\\", "loose-")),
     "mysqld": (lambda text: mysql.command_line(text.split(" ")), ("--port", "--a=", "--skip-")),
-    "init.ora": (oracle.parse_parameters, ("*.a", "a=")),
+    "init.ora": (lambda text: oracle.parse_parameters(text, base.Settings(frozenset())), ("*.a", "a=")),
     "oracle": (oracle.sid_of, ("ora_a_", "oracle")),
     "java": (lambda text: jvm.product_of(text.split(" ")), ("-Xmx1", "org.apache.")),
     "java's place": (jvm.version_of, ("java", "jdk-")),
     "command line": (lambda text: base.option_pairs(text.split(" ")), ("--a", "--a=")),
-    "lines": (base.plain_lines, ()),
+    "lines": (lambda text: list(base.plain_lines(text, base.Settings(frozenset()))), ()),
     "yaml": (simple_yaml.leaves, ("a:", "- a", "- ", '"a', "a: {", "a: [", "a: '", '{"a": ', '{"a": [')),
     "kubelet": (kubelet.read_config, ("kind: KubeletConfiguration\na", "evictionHard: {")),
     "memory_manager_state": (kubelet.parse_memory_state, ('{"a": ',)),

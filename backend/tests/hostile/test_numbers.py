@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import json
 import pickle
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
+from hugeplan.documents.decoding import convert
+from hugeplan.documents.report import Inventory, Sample
 from hugeplan.errors import InvalidInputError
+from hugeplan.fleet.facts import IncompleteReportError, node_facts
+from hugeplan.fleet.observation import node_sample
 from hugeplan.formats.quantities import parse_quantity
 from hugeplan.lint import Source, lint
+from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kernel_words import memparse, scan_count
+from hugeplan.planner.observation.databases import as_instance
 from hugeplan.scenarios import work
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml"))
@@ -24,6 +34,7 @@ CORPUS = sorted(path for path in (Path(__file__).parents[1] / "lint" / "corpus")
 NUMBERS: tuple[Any, ...] = (10**400, 2**64 - 1, 1e308, 1e-320, -1, "9" * 400 + "GiB")
 DIGITS = ("9" * 5000, "9" * 400, "18446744073709551616")
 MOST_CHARACTERS = 4000
+REPORT = Path(__file__).parents[3] / "docs" / "report.example.json"
 
 
 def numbers_in(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -64,6 +75,44 @@ def test_a_file_with_an_absurd_number_is_read_or_refused(digits: str) -> None:
                 lint([Source("a", text[: found.start()] + digits + text[found.end() :])])
             except Exception as error:
                 pytest.fail(f"{path}: {found[0]} at {found.start()}: {error!r}")
+
+
+def texts_in(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where a document has a text."""
+    if isinstance(document, dict | list):
+        for key, member in document.items() if isinstance(document, dict) else enumerate(document):
+            yield from texts_in(member, (*path, key))
+    elif isinstance(document, str):
+        yield path
+
+
+@pytest.mark.parametrize(
+    "text", ["1e3000000", "1e-3000000", "1e3000000%", "1e3000000GB", "9" * 3_000, "9" * 3_000 + "%"]
+)
+def test_no_text_of_a_report_is_a_number_without_bound(text: str) -> None:
+    """What is computed of a node's own words is computed for everybody, at each report and each plan."""
+    report = json.loads(REPORT.read_text())
+    report["sample"]["kubelet"]["config"] |= {
+        "kubeReserved": {"memory": "1Gi"},
+        "systemReserved": {"memory": "1Gi"},
+        "evictionHard": {"memory.available": "5%"},
+        "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
+    }
+    report["sample"]["processes"] = []
+    for *above, last in list(texts_in({name: report[name] for name in ("inventory", "sample")})):
+        place = report
+        for key in above:
+            place = place[key]
+        usual, place[last] = place[last], text
+        begun = time.thread_time()
+        with contextlib.suppress(ValidationError, IncompleteReportError, PlannerError):
+            inventory, sample = convert(Inventory, report["inventory"]), convert(Sample, report["sample"])
+            node_facts("n", inventory, sample, measured=None)
+            seen = node_sample(inventory, sample, [])
+            for database in seen.databases or ():
+                demand_of(as_instance(database, "db", DemandContext()), 2 << 20, DemandContext())
+        assert time.thread_time() - begun < 0.3, [*above, last]
+        place[last] = usual
 
 
 def test_a_number_of_the_kernel_has_64_bits() -> None:
