@@ -168,6 +168,20 @@ def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
 # --- commands -----------------------------------------------------------------------------------
 
 
+KEEP: Final = """sh -c 'umask 022; mkdir -p "${1%/*}"; cat > "$1"' sh"""
+"""Before the name of a file that takes standard input; links are followed, so it runs as whose folder it is."""
+
+
+def as_user(user: str) -> str:
+    """The start of a command for ``user``, a word of a shell. Root's terminal is not its own: it could type there."""
+    return f"setsid -w runuser -u {user} --"
+
+
+def as_owner_of(folder: str) -> str:
+    """The same for who owns a folder whose parents are root's: nobody else puts another folder in its place."""
+    return as_user(f'"$(stat -Lc %U {folder})"')
+
+
 def all_of(commands: Sequence[str]) -> str:
     """Commands as one that fails with the first of them: joined by ``&&``, one per line."""
     return " &&\n".join(commands)

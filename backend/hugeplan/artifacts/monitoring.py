@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from hugeplan.artifacts.base import Artifact, planned_pools, totals_by_size, yaml_text
+from hugeplan.artifacts.base import KEEP, Artifact, as_owner_of, planned_pools, totals_by_size, yaml_text
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name, page_label
 
 RULES_PATH = "/etc/prometheus/rules/hugeplan.yaml"
+_AS_OWNER = as_owner_of("/etc/prometheus")
 
 
 def _quoted(text: str) -> str:
@@ -120,9 +121,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             {"groups": [{"name": "hugeplan", "rules": rules}]},
         ),
         summary="Alerts when the pool is short of the plan, idle, exceeded, or unknown to the cluster.",
-        install=f"install -D -m 0644 hugeplan-alerts.yaml {RULES_PATH}\nkill -HUP $(pidof prometheus)",
+        install=f"{_AS_OWNER} {KEEP} {RULES_PATH} < hugeplan-alerts.yaml\nkill -HUP $(pidof prometheus)",
         verify=f"promtool check rules {RULES_PATH}",
-        rollback=f"rm -f {RULES_PATH}\nkill -HUP $(pidof prometheus)",
+        rollback=f"{_AS_OWNER} rm -f {RULES_PATH}\nkill -HUP $(pidof prometheus)",
         avoid_when="The Prometheus Operator is used: put the groups into a PrometheusRule.",
     )
     yield _dashboard(plan)

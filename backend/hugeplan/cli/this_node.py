@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import platform
+import pwd
 import stat
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -67,13 +69,17 @@ def _with_places(sample: NodeSample, host: Any) -> NodeSample:
         facts, program = servers.facts_of(host, one), _printable(one.server.executable)
         user = one.server.main.user
         if facts.instance is not None and user and _is_here(host, one.server.root, facts.instance, user):
-            folder, refused = _programs_of(host, program)
+            folder, refused = _programs_of(host, program, user)
+            main, version = _printable(facts.config_file), f"{facts.instance}/PG_VERSION"
             places[one.server.main.pid] = ServerPlace(
                 data_directory=facts.instance,
-                config_file=_printable(facts.config_file),
+                config_file=main,
                 socket_directory=_printable(facts.socket_folder),
                 programs_directory=folder,
                 programs_refused=refused,
+                uid=user,
+                user=_name_of(user),
+                refused=_open_to_others(host, (main or version, version), user),
             )
     return replace(sample, databases=tuple(replace(d, place=places.get(d.pid or 0)) for d in sample.databases))
 
@@ -81,6 +87,24 @@ def _with_places(sample: NodeSample, host: Any) -> NodeSample:
 def _printable(path: str | None) -> str | None:
     """A path that a command may name; None for one that no file or terminal shows as it is."""
     return path if path and path.isprintable() else None
+
+
+def _name_of(user: int) -> str | None:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return None
+
+
+def _open_to_others(host: Any, files: Iterable[str], user: int) -> str | None:
+    """The first thing on the way to a server's files that others than root and its user could change."""
+    for file in files:
+        try:
+            if found := _changeable(host, file, {0, user}):
+                return f"others can change {found}"
+        except OSError as error:
+            return f"{file}: {error.strerror}"
+    return None
 
 
 def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
@@ -96,22 +120,26 @@ def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
         return False
 
 
-def _programs_of(host: Any, program: str | None) -> tuple[str | None, str | None]:
-    """The folder of a server's program, or what another user could change there; neither where it is not here."""
+def _programs_of(host: Any, program: str | None, user: int) -> tuple[str | None, str | None]:
+    """The folder of a server's program, for its user to run, and what who asks must not run of it; None: not here."""
     try:
-        refused = _changeable(host, program) if program else None
+        if program is None:
+            return None, None
+        own = {0, os.geteuid()}
+        foreign = _changeable(host, program, own | {user})
+        return (None if foreign else str(PurePosixPath(program).parent)), _changeable(host, program, own)
     except OSError:  # in a container, or removed
         return None, None
-    return (str(PurePosixPath(program).parent) if program and refused is None else None), refused
 
 
-def _changeable(host: Any, program: str) -> str | None:
-    """What somebody but root and who asks could change on the way to a program, which who asks will run. OSError."""
+def _changeable(host: Any, file: str, own: Set[int]) -> str | None:
+    """What others than these users could change on the way to a file. OSError."""
     top = host.root.resolve()
-    path = top / program[1:]
-    for each in (path, *path.parents):
+    path = top / file[1:]
+    for above, each in enumerate((path, *path.parents)):
         at = each.lstat()  # a link's bits say that everybody may write
-        is_open = at.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if each.is_relative_to(top) and (at.st_uid not in {0, os.geteuid()} or is_open):
+        is_kept = above > 1 and at.st_mode & stat.S_ISVTX  # /tmp: what is in it stays its owner's
+        is_open = at.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_kept
+        if each.is_relative_to(top) and (at.st_uid not in own or is_open):
             return f"{each} (owner {at.st_uid}, mode {stat.filemode(at.st_mode)})"
     return None

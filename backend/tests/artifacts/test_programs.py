@@ -295,6 +295,29 @@ def test_documents_of_clouds_parse() -> None:
     assert reserved_by(words, request) == wanted
 
 
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("runuser"), reason="SKIP: root pastes, with runuser")
+def test_root_follows_no_link_of_whose_folder_it_is(tmp_path: Path) -> None:
+    """A package may give /etc/redis to redis: root would append to whatever redis.conf is a link to."""
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    _, files = rendered(request_of("redis", "postgresql", reserve_at="runtime"))
+    for kind, etc in (("redis_conf", "/etc/redis"), ("prometheus_rules", "/etc/prometheus")):
+        file, here, victim = files[kind], tmp_path / kind, tmp_path / f"{kind}-of-root"
+        written(file, tmp_path)
+        for folder in (here, victim):
+            folder.mkdir()
+        shutil.chown(here, "nobody")
+        paste = file.install.replace(etc, str(here)).rpartition("\n")[0]
+        run("/bin/sh", "-ec", paste, cwd=tmp_path)
+        own = [path for path in here.rglob("*") if path.is_file()]
+        assert {path.stat().st_uid for path in own} == {65534}
+        for path in own:
+            path.unlink()
+            path.symlink_to(victim / "file")
+        run("/bin/sh", "-c", paste, cwd=tmp_path)
+        assert not list(victim.iterdir())
+
+
 def test_redis_server_takes_the_file(tmp_path: Path) -> None:
     program = needs("redis-server")
     _, files = rendered(request_of("redis"))

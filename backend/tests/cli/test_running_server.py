@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
+import socket
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +15,12 @@ import pytest
 from hugeplan_agent import collectors
 from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.host import Host
+from support.postgresql_servers import WHEEL, RealServer, programs
 
+from hugeplan.artifacts.base import as_user
 from hugeplan.artifacts.engines.common import changed_settings
-from hugeplan.cli import InputError, this_node, trial_shape
+from hugeplan.artifacts.engines.postgresql_conf import _Commands
+from hugeplan.cli import InputError, main, this_node, trial_shape
 from hugeplan.cli.plan_basis import assumed_values
 from hugeplan.cli.plan_scenario import parse_database
 from hugeplan.cli.running_server import Basis, basis_of_running, over_running
@@ -213,17 +220,104 @@ def test_what_root_will_run_lies_where_nobody_else_can_put_another_program(tmp_p
     program.parent.mkdir(parents=True)
     program.touch()
     tmp_path.chmod(0o755)
-    assert this_node._changeable(host, "/usr/lib/bin/postgres") is None
+    own = {0, os.geteuid()}
+    assert this_node._changeable(host, "/usr/lib/bin/postgres", own) is None
     (tmp_path / "home").symlink_to("usr")  # whoever made it may point it elsewhere
-    assert f"{tmp_path / 'home'} (owner 0, mode l" in str(this_node._changeable(host, "/home/lib/bin/postgres"))
+    assert f"{tmp_path / 'home'} (owner 0, mode l" in str(this_node._changeable(host, "/home/lib/bin/postgres", own))
     with pytest.raises(FileNotFoundError):
-        this_node._changeable(host, "/usr/lib/bin/absent")
+        this_node._changeable(host, "/usr/lib/bin/absent", own)
     for path in (program, program.parent, tmp_path / "usr"):
         os.chown(path, 65534, -1)
-        assert f"{path} (owner 65534, mode " in str(this_node._changeable(host, "/usr/lib/bin/postgres"))
+        assert f"{path} (owner 65534, mode " in str(this_node._changeable(host, "/usr/lib/bin/postgres", own))
+        assert this_node._changeable(host, "/usr/lib/bin/postgres", {0, 65534}) is None
+        assert this_node._programs_of(host, "/usr/lib/bin/postgres", 65534)[0] == "/usr/lib/bin"
+        assert this_node._programs_of(host, "/usr/lib/bin/postgres", 1000)[0] is None
         os.chown(path, 0, -1)
     (tmp_path / "usr").chmod(0o775)
-    assert this_node._changeable(host, "/usr/lib/bin/postgres") == f"{tmp_path / 'usr'} (owner 0, mode drwxrwxr-x)"
+    found = f"{tmp_path / 'usr'} (owner 0, mode drwxrwxr-x)"
+    assert this_node._changeable(host, "/usr/lib/bin/postgres", own) == found
+    (tmp_path / "usr").chmod(0o1777)  # as /tmp: what is in it stays its owner's
+    assert this_node._changeable(host, "/usr/lib/bin/postgres", own) is None
+    program.parent.chmod(0o1777)  # but others may put their psql beside this program
+    assert this_node._changeable(host, "/usr/lib/bin/postgres", own) is not None
+
+
+@pytest.mark.parametrize("programs_owner", [0, 65534])
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("runuser"), reason="SKIP: root pastes, with runuser")
+def test_pasted_commands_reach_only_what_the_servers_user_may_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], programs_owner: int
+) -> None:
+    """Whatever that user puts in place of the server's folders once the plan is made."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    made = RealServer(programs(WHEEL), port)
+    roots, bare = tmp_path / "roots", {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    try:
+        own = made.folder / "own"
+        shutil.copytree(made.bin.parent, own, symlinks=True)
+        for path in (own, *own.rglob("*")):
+            os.chown(path, programs_owner, -1, follow_symlinks=False)
+        made.bin = own / "bin"
+        shutil.move(made.data / "postgresql.conf", made.folder)  # as Debian: beside the data
+        os.chown(made.folder / "postgresql.conf", 65534, -1)
+        config = f"config_file={made.folder}/postgresql.conf"
+        assert made.control("-o", f"-p {port} -k {made.folder} -c {config}", "start") == 0, made.log
+        main(["plan", "--node", "this", "--postgresql", f"port={port},page_size=2M", "--json", "--force"])
+        file = next(a for a in json.loads(capsys.readouterr().out)["artifacts"] if a["kind"] == "postgresql_conf")
+        (tmp_path / file["filename"]).write_text(file["content"])
+
+        def paste(commands: str) -> int:
+            with (tmp_path / "out").open("w") as out:  # the server keeps it open
+                words = ["/bin/sh", "-ec", commands]
+                return subprocess.run(words, check=False, cwd=tmp_path, stdout=out, stderr=out, env=bare).returncode
+
+        install, _, restart = file["install"].rpartition("\n")  # which would fail without pages
+        assert "check first" not in install
+        assert paste(install) == 0, (tmp_path / "out").read_text()
+        wanted = "select setting from pg_file_settings where sourcefile ~ 'hugepages.conf$' and name = 'huge_pages'"
+        assert made.sql(wanted) == "on"
+        assert file["rollback"].endswith(restart)
+        assert paste(file["rollback"]) == 0, (tmp_path / "out").read_text()
+        assert not list(made.folder.glob("conf.d/*"))
+        made.control("stop", "-m", "immediate")
+        made.folder.rename(made.folder.with_suffix(".old"))
+        for folder in (roots, roots / "data", roots / "conf.d"):
+            folder.mkdir()
+        for name in ("postgresql.conf", "data/postgresql.conf"):
+            (roots / name).touch()
+        made.folder.symlink_to(roots)
+        tmp_path.chmod(0o755)
+        exports, *lines = f"{file['install']}\n{file['rollback']}".splitlines()
+        for line in lines:
+            paste(f"{exports}\n{line}")
+        assert [path.stat().st_size for path in roots.rglob("*") if path.is_file()] == [0, 0]
+    finally:
+        if made.folder.is_symlink():
+            made.folder.unlink()
+            made.folder.with_suffix(".old").rename(made.folder)
+        made.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("script"), reason="SKIP: root pastes, in a terminal")
+def test_a_servers_user_gets_no_terminal_of_roots() -> None:
+    """It could type commands into it, for root's shell to run."""
+    for command, opens in (("runuser -u nobody --", True), (as_user("nobody"), False)):
+        words = ["/usr/bin/script", "-qec", f"{command} sh -c ': < /dev/tty'", "/dev/null"]
+        assert (subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode == 0) is opens
+
+
+def test_a_service_is_restarted_only_where_it_is_the_systems() -> None:
+    """Anybody's own manager has units of any name."""
+    for unit, restart in (
+        ("systemd:postgresql@16-main.service", "systemctl restart postgresql@16-main.service"),
+        ("systemd:user@1001.service/postgresql.service", 'setsid -w runuser -u eve -- pg_ctl -D "$PGDATA" restart'),
+    ):
+        place = ServerPlace(data_directory="/d", uid=1001, user="eve")
+        assert _Commands.of(replace(OTHER, unit=unit, place=place)).restart == restart
+    nameless = _Commands.of(replace(OTHER, place=ServerPlace(data_directory="/d", uid=1001, refused="/d")))
+    assert nameless.user == "setsid -w setpriv --reuid=1001 --regid=65534 --clear-groups --"
+    assert nameless.note == "  # check first: /d"
 
 
 def test_a_trial_says_whose_programs_it_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

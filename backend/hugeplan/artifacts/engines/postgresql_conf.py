@@ -1,7 +1,8 @@
 """postgresql.conf: a file for conf.d, or lines to paste.
 
-pg_ctl refuses root, and a file of another user is not read: the commands run as the owner of the data directory. Where
-the server was seen on this node, they name its folders, port and programs.
+The folders are the server's user's, who may put links there at any time: every command that leads through them runs as
+that user, whose name is fixed when the plan is made. Where the server was seen on this node, they name its folders,
+port and programs.
 """
 
 from __future__ import annotations
@@ -12,13 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
+from hugeplan.artifacts.base import KEEP, Artifact, Restart, all_of, as_user, one_line, slug
 from hugeplan.artifacts.engines.common import changed_settings, commented, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
-_AS_OWNER = 'runuser -u "$(stat -c %U "$PGDATA")" --'
-"""The folders are the server's user's: root would follow the links in them."""
-_KEEP = """'umask 077; mkdir -p "${1%/*}"; cat > "$1"'"""
 _INCLUDE = '''"grep -q '^ *include_dir.*conf[.]d' \\"\\$1\\" || echo \\"include_dir = 'conf.d'\\" >> \\"\\$1\\""'''
 
 
@@ -41,6 +39,9 @@ class _Commands:
     exports: str = ""
     folder: str = '"$PGDATA/conf.d"'
     main_file: str = '"$PGDATA/postgresql.conf"'
+    user: str = as_user("postgres")
+    note: str = "  # another user than postgres runs it: write that name"
+    programs: str = ""
     psql: str = "psql -XAtc"
     service: str | None = None
 
@@ -51,14 +52,18 @@ class _Commands:
             return cls()
         names = {"PGDATA": place.data_directory, "PGPORT": server.port, "PGHOST": place.socket_directory}
         given = [f"{name}={shlex.quote(str(value))}" for name, value in names.items() if value is not None]
+        user, programs = _as(place.user, place.uid), ""
         if place.programs_directory is not None:  # Debian keeps pg_ctl where no PATH leads
-            given.append(f'PATH={shlex.quote(place.programs_directory)}:"$PATH"')
+            programs = f'env PATH={shlex.quote(place.programs_directory)}:"$PATH" '
         main = PurePosixPath(place.config_file or f"{place.data_directory}/postgresql.conf")
         return cls(
             exports=f"export {' '.join(given)}\n",
             folder=shlex.quote(str(main.parent / "conf.d")),
             main_file=shlex.quote(str(main)),
-            psql=f"{_AS_OWNER} psql -XAt -d postgres -c",
+            user=user,
+            note=f"  # check first: {one_line(place.refused)}" if place.refused else "",
+            programs=programs,
+            psql=f"{user} {programs}psql -XAt -d postgres -c",
             service=_service_of(server.unit or ""),
         )
 
@@ -67,12 +72,20 @@ class _Commands:
         """Through systemd where that runs it: a postmaster that pg_ctl starts is none of its service."""
         if self.service is not None:
             return f"systemctl restart {shlex.quote(self.service)}"
-        return f'{_AS_OWNER} pg_ctl -D "$PGDATA" restart'
+        return f'{self.user} {self.programs}pg_ctl -D "$PGDATA" restart'
+
+
+def _as(name: str | None, uid: int | None) -> str:
+    """A user without a name has no groups to keep: the command gets nogroup, which owns no file."""
+    if name is None and uid is not None:
+        return f"setsid -w setpriv --reuid={uid} --regid=65534 --clear-groups --"
+    return as_user(shlex.quote(name or "postgres"))
 
 
 def _service_of(unit: str) -> str | None:
-    last = unit.rpartition("/")[2]
-    return last if re.fullmatch(r"(postgres|pgsql|edb)[^/]*\.service", last) else None
+    """The system's service of a unit's key; a unit of a user's own manager is none, whatever its name."""
+    found = re.fullmatch(r"systemd:((?:postgres|pgsql|edb)[^/]*\.service)", unit)
+    return found[1] if found else None
 
 
 def _counted_for(instance: DatabaseInstance) -> list[str]:
@@ -131,14 +144,14 @@ def _write(
         install=exports
         + "\n".join(
             [
-                f"{_AS_OWNER} sh -c {_KEEP} sh {path} < {name}",
-                f"{_AS_OWNER} sh -c {_INCLUDE} sh {conf}",
+                f"{commands.user} {KEEP} {path} < {name}{commands.note}",
+                f"{commands.user} sh -c {_INCLUDE} sh {conf}",
                 *resets,
                 commands.restart,
             ]
         ),
         verify=exports + (all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'"),
-        rollback=f"{exports}{_AS_OWNER} rm -f {path}\n{commands.restart}",
+        rollback=f"{exports}{commands.user} rm -f {path}\n{commands.restart}",
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
+from hugeplan.artifacts.base import KEEP, Artifact, Restart, as_owner_of, one_line, slug
 from hugeplan.artifacts.engines.common import commented, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
@@ -15,18 +15,18 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 
 def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
-    name = f"{slug(planned.name)}-redis.conf"
+    name, owner = f"{slug(planned.name)}-redis.conf", as_owner_of("/etc/redis")  # redis itself on Debian
+    include = f"grep -q {name} /etc/redis/redis.conf || echo include /etc/redis/{name} >> /etc/redis/redis.conf"
     return Artifact(
         kind=kind,
         filename=name,
         path=f"/etc/redis/{name}",
         content="\n".join([*commented(planned, advice, lambda i: f"{i.name} {one_line(i.value)}"), ""]),
         summary=f"Keeps transparent huge pages away from {one_line(planned.name)}.",
-        install=f"install -D -m 0644 {name} /etc/redis/{name}\n"
-        f"grep -q {name} /etc/redis/redis.conf || echo 'include /etc/redis/{name}' >> /etc/redis/redis.conf\n"
-        "systemctl restart redis",
+        install=f"{owner} {KEEP} /etc/redis/{name} < {name}\n{owner} sh -c '{include}'\nsystemctl restart redis",
         verify='test "$(redis-cli config get disable-thp | tail -n 1)" = yes',
-        rollback=f"rm -f /etc/redis/{name}\nsed -i '\\|{name}|d' /etc/redis/redis.conf\nsystemctl restart redis",
+        rollback=f"{owner} rm -f /etc/redis/{name}\n"
+        f"{owner} sed -i '\\|{name}|d' /etc/redis/redis.conf\nsystemctl restart redis",
         restart=Restart.ENGINE,
         avoid_when="Redis is older than 6.2, which has no disable-thp: set THP to madvise on the node.",
     )

@@ -129,9 +129,11 @@ class WalkShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlace:
-    """Where a server of this very node lies: its folders, its main file of settings, and its programs.
+    """Where a server of this very node lies: its user, its folders, its main file of settings, and its programs.
 
-    ``programs_refused`` is what another user could change on the way to them, with its owner: then they are not named.
+    ``uid`` is the process's own, ``user`` its name where it has one. ``refused`` is what others than root and that user
+    could change on the way to the files, ``programs_refused`` what any other user than who asks could on the way to the
+    programs, each with its owner. ``programs_directory`` is unknown where others than root, who asks and ``uid`` could.
     """
 
     data_directory: str
@@ -139,6 +141,9 @@ class ServerPlace:
     socket_directory: str | None = None
     programs_directory: str | None = None
     programs_refused: str | None = None
+    uid: int | None = None
+    user: str | None = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
