@@ -72,7 +72,9 @@ class _Commands:
         """Through systemd where that runs it: a postmaster that pg_ctl starts is none of its service."""
         if self.service is not None:
             return f"systemctl restart {shlex.quote(self.service)}"
-        return f'{self.user} {self.programs}pg_ctl -D "$PGDATA" restart'
+        # A postmaster keeps what it was started with: its own log, not root's terminal, whose keys it could read.
+        command = 'pg_ctl -D "$PGDATA" -l "$PGDATA/startup.log" restart < /dev/null 2>&1 | cat'
+        return f"{self.user} {self.programs}{command}"
 
 
 def _as(name: str | None, uid: int | None) -> str:
