@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ from hugeplan.artifacts.bundle import as_zip, bundle
 from hugeplan.artifacts.outside import folder_name, is_plain_host
 from hugeplan.cli import main
 from hugeplan.cli.terminal import tame
-from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import Plan, PlanRequest
+from hugeplan.planner.errors import PlannerError, UnknownSettingError
+from hugeplan.planner.model import GIB, DatabaseInstance, Meminfo, NodeSample, ObservedDatabase, Plan, PlanRequest
 from hugeplan.planner.plan import plan
 
 MARK = "hugeplan_was_here"
@@ -167,6 +167,86 @@ def test_every_known_trick_in_a_databases_name(name: str) -> None:
         if files:
             check_files(harmless, files)
     assert rendered_any or name in {"", " "}
+
+
+#: Settings that engines have and that change no page: what the server runs, reads or loads with them is a planner's.
+RUNS = {
+    "postgresql": {"archive_mode": "on", "archive_command": "touch x", "session_preload_libraries": "/srv/x",
+                   "shared_preload_libraries": "/srv/x", "myapp.x": "$(touch x)", "data_directory": "/srv/x"},
+    "mysql": {"init_file": "/srv/x.sql", "plugin-dir": "/srv/x", "innodb_page_size": "16K"},
+    "mariadb": {"INIT-FILE": "/srv/x.sql", "plugin_dir": "/srv/x", "innodb_page_size": "16K"},
+}  # fmt: skip
+
+
+def running(request: PlanRequest, more: Callable[[DatabaseInstance], dict[str, str]]) -> PlanRequest:
+    """The request over servers that run with its settings; ``more``: what the scenario says beside them."""
+    servers = tuple(
+        ObservedDatabase(key=str(i), engine=d.engine, version=d.version, settings=dict(d.settings))
+        for i, d in enumerate(request.databases)
+    )
+    memory = Meminfo(
+        mem_total_bytes=128 * GIB, mem_free_bytes=100 * GIB, mem_available_bytes=100 * GIB, anon_pages_bytes=GIB,
+        shmem_bytes=GIB, page_tables_bytes=GIB // 1024,
+    )  # fmt: skip
+    databases = tuple(
+        replace(d, runs_as=str(i), settings={**d.settings, **more(d)}) for i, d in enumerate(request.databases)
+    )
+    return replace(request, databases=databases, sample=NodeSample(memory=memory, databases=servers, processes=()))
+
+
+AS_IT_RUNS = [all_files(running(request, lambda _: {})) for request in EVERYTHING]
+
+
+def test_a_file_sets_nothing_but_what_its_plan_counts_with() -> None:
+    """Of every kind, for every engine: else a planner says what the server's user, or root, runs."""
+    kinds = set()
+    for harmless, request in zip(AS_IT_RUNS, EVERYTHING, strict=True):
+        files = all_files(running(request, lambda one: RUNS.get(one.engine, {})))
+        check_files(harmless, files)
+        kinds |= {a.kind.split("-")[0] for a in files}
+    assert {"postgresql_conf", "my_cnf", "mariadb_cnf"} <= kinds
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TEXTS, st.sampled_from(["{}", "x.{}", "{}.x", "{} = 'touch x' #.x", "shared_buffers = 1\n{}", "{}.x = 1 #"]))
+def test_no_name_of_a_setting_changes_what_a_file_says(text: str, form: str) -> None:
+    name = form.replace("{}", text)
+    for harmless, request in zip(AS_IT_RUNS, EVERYTHING, strict=True):
+        for engine in {one.engine for one in request.databases}:
+            own = running(request, lambda one, engine=engine: {name: "1"} if one.engine == engine else {})
+            files = all_files(own)
+            if files:
+                check_files(harmless, files)
+
+
+@pytest.mark.parametrize(
+    "name", ["ssl_passphrase_command = 'touch x' #.x", ".", "a.", ".b", "a..b", "a.b\nc", "1a.b", "a.b c", "é.x"]
+)
+def test_what_is_no_settings_name_is_refused(name: str) -> None:
+    request = request_of("postgresql")
+    with pytest.raises(UnknownSettingError):
+        plan(running(request, lambda _: {name: "1"}))
+    assert planned(running(request, lambda _: {"a.b": "1", "a.b$2": "x"})) is not None
+
+
+@pytest.mark.parametrize("value", [" '2GB' ", "2GB"])
+def test_a_changed_setting_is_written_as_the_engine_spells_it(value: str) -> None:
+    own = running(request_of("postgresql"), lambda _: {"SHARED_BUFFERS": value, "pg_stat_statements.max": "7000"})
+    text = next(a.content for a in all_files(own) if a.kind == "postgresql_conf")
+    assert {"shared_buffers = '2GB'", "pg_stat_statements.max = '7000'"} <= set(lines_that_count(text))
+
+
+def test_a_group_lists_hosts_and_nothing_else() -> None:
+    request = request_of("postgresql")
+    found = plan(request)
+    names = [*HOSTILE, "-oProxyCommand=x", "db-7", "db-8"]
+    files = {f.path: f.text for f in bundle("db-7", found.headline, render(found, request), group=names)}
+    assert files["nodes.txt"] == "db-7\ndb-8\n"
+    readme = files["README.md"]
+    assert f"{len(HOSTILE) + 1} of the {len(names)} nodes are left out of `nodes.txt`" in readme
+    assert all(line.isprintable() for line in readme.split("\n"))
+    assert "<img" not in readme.replace("\\<img", "")
+    assert "left out" not in bundle("db-7", "", render(found, request), group=["db-7", "db-8"])[0].text
 
 
 NOT_HOSTS = [name for name in HOSTILE if name != "all"]

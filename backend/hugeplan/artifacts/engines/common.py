@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 
 from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
 from hugeplan.artifacts.engines.in_pod import in_pod
+from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.artifacts.owners import patched
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
-from hugeplan.planner.demand import engine_named
+from hugeplan.planner.demand import SettingKind, engine_named
+from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
 Write = Callable[[str, DatabaseInstance, InstancePlan, tuple[SettingAdvice, ...]], Artifact]
@@ -32,18 +34,32 @@ def per_instance(
             yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
 
 
-#: Engines whose files take any of their settings by name.
+#: Engines whose files take settings by name.
 _TAKES_SETTINGS = frozenset({"postgresql", "mysql", "mariadb"})
+#: Not changed by a file: the plan's own advice, and what is chosen once for a data directory.
+_NOT_CHANGED = frozenset({"huge_pages", "large_pages", "wal_segment_size", "innodb_page_size"})
+
+
+def counted_settings(instance: DatabaseInstance, *, texts: bool = True) -> dict[str, str]:
+    """The given settings that the engine's rule counts with, by the engine's spelling; a planner may give any other.
+
+    ``texts`` False: without those that may name what the server loads.
+    """
+    rule = engine_named(instance.engine)
+    counted = {one.name for one in rule.settings if one.matters and (texts or one.kind is not SettingKind.TEXT)}
+    given = {underscored(name): " ".join(_bare(value).split()) for name, value in instance.settings.items()}
+    return {name: value for name, value in given.items() if name in counted | rule.also_read}
 
 
 def changed_settings(instance: DatabaseInstance, server: ObservedDatabase | None) -> tuple[SettingAdvice, ...]:
     """Settings that the plan counts with and the running server does not have: without them its pages are wrong."""
     if server is None or instance.engine not in _TAKES_SETTINGS:
         return ()
+    now = {underscored(name): value for name, value in server.settings.items()}
     return tuple(
-        SettingAdvice(name=name, value=value, reason=_change(server.settings.get(name)))
-        for name, value in instance.settings.items()
-        if value != server.settings.get(name) and name not in {"huge_pages", "large_pages"}
+        SettingAdvice(name=name, value=value, reason=_change(now.get(name)))
+        for name, value in counted_settings(instance, texts=False).items()
+        if name not in _NOT_CHANGED and is_setting_value(value) and value != _bare(now.get(name, ""))
     )
 
 
@@ -62,8 +78,12 @@ def _changes(instance: DatabaseInstance, advice: SettingAdvice) -> bool:
 
 
 def _plain(value: str) -> str:
-    text = value.strip().strip("'\"").lower()
+    text = _bare(value).lower()
     return _SAME.get(text, text)
+
+
+def _bare(value: str) -> str:
+    return value.strip().strip("'\"").strip()
 
 
 def settings_to_write(instance: DatabaseInstance, planned: InstancePlan) -> tuple[SettingAdvice, ...]:

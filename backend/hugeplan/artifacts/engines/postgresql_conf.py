@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hugeplan.artifacts.base import KEEP, Artifact, Restart, all_of, as_user, one_line, slug
-from hugeplan.artifacts.engines.common import changed_settings, commented, per_instance
+from hugeplan.artifacts.engines.common import changed_settings, commented, counted_settings, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
 _INCLUDE = '''"grep -q '^ *include_dir.*conf[.]d' \\"\\$1\\" || echo \\"include_dir = 'conf.d'\\" >> \\"\\$1\\""'''
@@ -92,7 +92,9 @@ def _service_of(unit: str) -> str | None:
 
 def _counted_for(instance: DatabaseInstance) -> list[str]:
     """What the pages depend on: this file does not set it, and a reader may believe that it does."""
-    given = ", ".join(f"{one_line(name)} = {one_line(value)}" for name, value in sorted(instance.settings.items()))
+    given = ", ".join(
+        f"{one_line(name)} = {one_line(value)}" for name, value in sorted(counted_settings(instance).items())
+    )
     return [f"# Its pages are counted for {given}; plan again before one of them is changed."] if given else []
 
 

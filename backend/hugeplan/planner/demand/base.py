@@ -132,6 +132,7 @@ class Engine:
         pool_setting: the setting that sizes the buffer pool; None where there is none.
         pool_step: the unit in bytes to which the engine rounds a pool of this size up, on pages of a size; whole MiB
             where it takes each of them.
+        also_read: settings that the demand reads beside ``settings``; all of them are numbers.
         sized_by: settings that say how much memory it takes, the usual one first.
         has_default_size: False where it does not run without one of ``sized_by``.
         pool_maximum: a setting that maps the pool's maximum: it follows the pool where the planner sizes it.
@@ -155,6 +156,7 @@ class Engine:
     pool_use: Callable[[DatabaseInstance, DemandContext], PoolUse]
     pool_setting: str | None
     pool_step: Callable[[DatabaseInstance, int, DemandContext], int] = lambda *_: MIB
+    also_read: frozenset[str] = frozenset()
     sized_by: tuple[str, ...] = ()
     has_default_size: bool = True
     pool_maximum: str | None = None

@@ -303,6 +303,7 @@ ENGINE: Final = Engine(
     demand=demand,
     pool_use=pool_use,
     pool_setting="shared_buffers",
+    also_read=frozenset({"pg_stat_statements.max", "reserved_connections", "superuser_reserved_connections"}),
     sized_by=("shared_buffers",),
     process_per_connection=True,
     accesses=postgresql_key_lookup,

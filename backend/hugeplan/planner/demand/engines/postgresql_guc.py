@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -89,6 +90,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "effective_cache_size": "What the server expects of shared_buffers and the page cache together.",
 }
 
+#: Identifiers with dots between them (valid_custom_variable_name, guc.c); they go into files that root installs.
+_OF_LIBRARY: Final = re.compile(r"[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)+")
 
 #: SLRU caches since 17: the server refuses what is not whole banks of 16 blocks (check_slru_buffers, slru.c).
 _BANKED: Final = frozenset(
@@ -232,7 +235,7 @@ def parse_settings(settings: Mapping[str, str], major: int) -> dict[str, int | f
         row = setting_of(lower, major)
         if row is not None:
             values[lower] = parse_guc(row, text)
-        elif "." in lower or (major < 15 and lower in OLDER_SETTINGS):
+        elif _OF_LIBRARY.fullmatch(lower) or (major < 15 and lower in OLDER_SETTINGS):
             values[lower] = str(text)
         else:
             raise UnknownSettingError(
