@@ -9,7 +9,7 @@
     1-kernel_command_line/60-hugeplan.cfg    the steps, in their order
     2-pod/pod.yaml
     alternatives/sysctl/60-hugeplan.conf     instead of a step: use one
-    nodes.txt                                for a group of nodes: their names, one per line
+    nodes.txt                                for a group of nodes: their names that are host names, one per line
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
-from hugeplan.artifacts.outside import markdown
+from hugeplan.artifacts.outside import is_plain_host, markdown, quoted
 from hugeplan.artifacts.pod import SNIPPET
 from hugeplan.artifacts.provenance import Provenance
 
@@ -77,7 +77,7 @@ def bundle(
         BundleFile("roll-back.sh", _named(_roll_back(recommended), provenance), executable=True),
     ]
     if group:
-        files.append(BundleFile("nodes.txt", "".join(f"{name}\n" for name in group)))
+        files.append(BundleFile("nodes.txt", "".join(f"{name}\n" for name in group if is_plain_host(name))))
     return tuple(sorted(files, key=lambda file: file.path))
 
 
@@ -175,11 +175,15 @@ def _left_to_you(artifacts: Sequence[Artifact]) -> tuple[str, ...]:
 
 
 def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:
+    others = [quoted(name) for name in group if not is_plain_host(name)]
+    shown = ", ".join(others[:10]) + (", ..." if len(others) > 10 else "")
+    left_out = f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, whose names are no host's own: "
     return (
         "",
         f"The files are for {len(group)} nodes that get the same pools; `nodes.txt` names them. They were made for"
         f" {markdown(node)},",
         "which has the least memory of them. Where a command names it, put each node's own name.",
+        *(("", left_out + markdown(shown)) if others else ()),
     )
 
 
