@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import html
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -91,10 +92,14 @@ def signature(secret: str, body: bytes, at: datetime) -> str:
 
 
 def body_of(row: Row[tuple[object, ...]]) -> bytes:
-    """What is sent: the event as JSON, or its text as Slack's incoming webhooks take it."""
+    """What is sent: the event as JSON, or its text as Slack's incoming webhooks take it.
+
+    Slack's three control characters are escaped as its manual says (Formatting text for app surfaces): a node's name is
+    no mention and no link.
+    """
     if row.format == "slack":
         who = f"{row.node_name}: " if row.node_name else ""
-        return msgspec.json.encode({"text": f"{who}{row.text}"})
+        return msgspec.json.encode({"text": html.escape(f"{who}{row.text}", quote=False)})
     names = ("at", "kind", "node_id", "node_name", "code", "subject", "state", "previous_state", "text")
     return msgspec.json.encode({"id": row.event_id, **{name: getattr(row, name) for name in names}})
 

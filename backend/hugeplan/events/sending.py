@@ -25,6 +25,7 @@ from hugeplan.planner.printable import printable
 ANSWER_BYTES: Final = 4096
 TIMEOUT_SECONDS: Final = 10.0
 MOST_ADDRESSES: Final = 4
+MOST_INTERIM: Final = 8
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -243,34 +244,32 @@ async def _addresses(host: str, port: int) -> _Found:
 
 
 async def _status(reader: asyncio.StreamReader) -> int:
-    """The status of the answer. ValueError for what is no HTTP, and for ANSWER_BYTES without a status."""
-    held = b""
-    while len(held) < ANSWER_BYTES:
-        more = await reader.read(ANSWER_BYTES - len(held))
-        if not more:
-            raise ValueError("the connection ended before an answer")
-        held += more
-        status = _status_in(held.replace(b"\r\n", b"\n"))
-        if status is not None:
-            return status
-    raise ValueError(f"no status in the first {ANSWER_BYTES} bytes")
+    """The final status of the answer; at most MOST_INTERIM interim ones (100 Continue) are passed over.
 
-
-def _status_in(held: bytes) -> int | None:
-    """The final status in what was read so far; interim answers (100 Continue) are passed over. None: read on."""
+    Each line is read once, however small its pieces. ValueError for what is no HTTP, and for ANSWER_BYTES without it.
+    """
+    left, passed, is_header = ANSWER_BYTES, 0, False
     while True:
-        line, ended, rest = held.partition(b"\n")
-        if not ended:
-            return None
+        try:
+            line = await reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError as error:
+            raise ValueError("the connection ended before an answer") from error
+        except asyncio.LimitOverrunError:
+            line = b"x" * ANSWER_BYTES
+        left -= len(line)
+        if left <= 0:
+            raise ValueError(f"no status in the first {ANSWER_BYTES} bytes")
+        if is_header:  # they end with an empty line, and another status follows
+            is_header = line not in {b"\n", b"\r\n"}
+            continue
         words = line.split(None, 2)
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or len(words[1]) != 3 or not words[1].isdigit():
             raise ValueError(f"not an HTTP answer: {line[:40]!r}")
         if words[1] >= b"200":
             return int(words[1])
-        # Its headers end with an empty line, and another status follows.
-        _, ended, held = (b"\n" + rest).partition(b"\n\n")
-        if not ended:
-            return None
+        passed, is_header = passed + 1, True
+        if passed > MOST_INTERIM:
+            raise ValueError(f"more than {MOST_INTERIM} interim answers")
 
 
 @lru_cache(maxsize=1)

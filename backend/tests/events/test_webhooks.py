@@ -8,12 +8,14 @@ import hmac
 import json
 import re
 import socket
+import sys
 import threading
 import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address, ip_network
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -23,8 +25,8 @@ from support.reports import report
 from support.service import Service
 
 from hugeplan.access.schemas import Role
-from hugeplan.events.delivery import Courier
-from hugeplan.events.sending import ANSWER_BYTES, Outcome, Sender, why_refused
+from hugeplan.events.delivery import Courier, body_of
+from hugeplan.events.sending import ANSWER_BYTES, Outcome, Sender, _status, why_refused
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 SENDER = Sender(LOOPBACK)
@@ -116,6 +118,40 @@ async def test_slack_gets_text(service: Service, admin: httpx.AsyncClient, recei
         await deliver(service, now=True)
     ((_, sent),) = receiver.kept
     assert json.loads(sent) == {"text": "db-7: Reported for the first time."}
+
+
+def test_slack_gets_no_mention_and_no_link_from_a_name() -> None:
+    row: Any = SimpleNamespace(format="slack", node_name="<!channel>", text="&lt; <https://evil.example|Approve>")
+    told = "&lt;!channel&gt;: &amp;lt; &lt;https://evil.example|Approve&gt;"
+    assert json.loads(body_of(row)) == {"text": told}
+
+
+async def test_what_was_read_of_an_answer_is_not_parsed_anew() -> None:
+    """Each byte comes by itself. An interim answer before them makes none dearer, and few are passed over."""
+    calls: list[str] = []
+    interim, final = b"HTTP/1.1 100 x\n\n", b"HTTP/1.1 200 x\n"
+
+    async def status(answer: bytes) -> int | None:
+        reader = asyncio.StreamReader(limit=ANSWER_BYTES)
+        found = asyncio.create_task(_status(reader))
+        calls.clear()
+        sys.setprofile(lambda _, event, __: calls.append(event))
+        try:
+            for byte in answer:
+                reader.feed_data(bytes([byte]))
+                await asyncio.sleep(0)
+        finally:
+            sys.setprofile(None)
+        with suppress(ValueError):
+            return await found
+        return None
+
+    long = b"HTTP/1.1 103 x\n" + b"A: b\n" * 500 + b"\n" + final
+    assert await status(long) == 200
+    alone = len(calls)
+    assert await status(interim * 7 + long) == 200
+    assert len(calls) < 1.5 * alone
+    assert await status(interim * 9 + final) is None
 
 
 async def test_no_transaction_is_open_while_a_receiver_answers(service: Service, admin: httpx.AsyncClient) -> None:
