@@ -3,7 +3,28 @@ import { compareSearch, fleetPlanResultSearch, fleetPlanSearch, loginSearch, nod
 
 it("keeps only local paths after the login", () => {
   expect(loginSearch({ next: "/planner?node=1" }).next).toBe("/planner?node=1");
-  for (const next of ["https://evil.example", "//evil.example", "/\\evil.example", "planner", 7]) {
+  for (const next of ["/", "/nodes/0-1/", "/nodes?label=%5B%22a%2Fb%22%5D&q=%C3%A9", "/n/é.x?a=../b"]) {
+    expect(loginSearch({ next }).next).toBe(next);
+  }
+  const ways = [
+    "//evil.example",
+    "/\\evil.example",
+    "/\t/evil.example",
+    "/\n/evil.example",
+    "/\u0000/x",
+    "/\u202e",
+  ];
+  const further = [
+    "/.//evil.example",
+    "/a/..//evil.example",
+    "/a//b",
+    "/ x",
+    "/?\t",
+    "https://evil.example",
+    "x",
+    7,
+  ];
+  for (const next of [...ways, ...further]) {
     expect(loginSearch({ next }).next).toBeUndefined();
   }
 });

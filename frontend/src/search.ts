@@ -30,10 +30,13 @@ function word<T extends string>(value: unknown, words: readonly T[]): T | undefi
   return words.find((known) => known === value);
 }
 
+/** Segments and a query, with nothing that a browser drops or resolves: what is left could name another host. */
+const OWN_PATH = /^(?:\/(?![./\\])[^/\\?#\s\p{C}]*)+(?:\?[^#\s\p{C}]*)?$/u;
+
 /** Only a path of this dashboard, so that a link cannot send a reader elsewhere after the login. */
 export function loginSearch(search: Search): { next?: string } {
   const next = text(search.next, 50_000);
-  return { next: next !== undefined && /^\/(?![/\\])/.test(next) ? next : undefined };
+  return { next: next !== undefined && OWN_PATH.test(next) ? next : undefined };
 }
 
 /** Which nodes are meant, in the words of the API's selector. */
