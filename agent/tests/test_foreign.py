@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hugeplan_agent.collectors import collect_all, foreign, servers
+from hugeplan_agent.collectors import cgroup_tree, collect_all, foreign, process_table, servers
 from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, paths
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
@@ -51,13 +51,23 @@ def next_observation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "begin", begin)
 
 
-def server(host: Host, pid: int, user: int, *, program: str = "mariadbd", arguments: str = "") -> Path:
+def server(
+    host: Host,
+    pid: int,
+    user: int,
+    *,
+    program: str = "mariadbd",
+    arguments: str = "",
+    cgroup: str = "/",
+    below: str = "",
+) -> Path:
     """One more server of a user; its folder in /proc."""
     model, place = host.path("proc/2201"), host.path(f"proc/{pid}")
     place.mkdir()
     stat = (model / "stat").read_text().replace("2201 (mysqld)", f"{pid} ({program})", 1)
     (place / "stat").write_text(stat)
-    (place / "status").write_text(f"Name:\t{program}\nUid:\t{user}\t{user}\t{user}\t{user}\n")
+    (place / "status").write_text(f"Name:\t{program}\nUid:\t{user}\t{user}\t{user}\t{user}\nNSpid:\t{pid}{below}\n")
+    (place / "cgroup").write_text(f"0::{cgroup}\n")
     (place / "cmdline").write_text("\0".join([f"/usr/sbin/{program}", *arguments.split()]) + "\0")
     (place / "environ").write_text("")
     (place / "root").mkdir()
@@ -160,7 +170,7 @@ def test_a_users_option_files_are_read_within_a_share_and_others_all_the_same(ho
     (good / "root/etc/my.cnf").write_bytes(b"[mysqld]\nkey_buffer_size=3M\n")
     found = observe(host)
     used = left(host).used
-    assert used[LOCAL] <= foreign.SHARE_BYTES + MIB
+    assert used[foreign.Account("", LOCAL)] <= foreign.SHARE_BYTES + MIB
     assert found[26100]["settings"]["key_buffer_size"]["value"] == "3M"
     assert found[26100]["settings_complete"] is True, found[26100]["settings_note"]
     assert any(
@@ -177,7 +187,7 @@ def test_large_entries_of_proc_are_read_within_a_share(host: Host, name: str) ->
         (server(host, pid, LOCAL) / name).write_text(text * (3 * MIB // len(text)))
     good = server(host, 26100, SYSTEM, arguments="--key-buffer-size=5M")
     found = observe(host)
-    assert left(host).used[LOCAL] <= foreign.SHARE_BYTES + 4 * MIB
+    assert left(host).used[foreign.Account("", LOCAL)] <= foreign.SHARE_BYTES + 4 * MIB
     assert found[26100]["settings"]["key_buffer_size"]["value"] == "5M"
     assert good.exists()
 
@@ -288,7 +298,6 @@ def test_a_kubelets_folder_is_read_as_far_as_there_is_room(host: Host, size_byte
 
 def test_cgroups_beyond_the_bound_are_said_to_be_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hugeplan_agent.collectors.cgroup_tree.MAX_CGROUPS", 40)
-    monkeypatch.setattr("hugeplan_agent.collectors.cgroup_units.MAX_CGROUPS", 40)
     for number in range(100):
         host.path(f"sys/fs/cgroup/user.slice/{number:03}").mkdir(parents=True)
     seen = collect_all(host)
@@ -298,7 +307,7 @@ def test_cgroups_beyond_the_bound_are_said_to_be_so(host: Host, monkeypatch: pyt
     assert len(found) == 40
     assert "/kubepods.slice" in found, "neighbours of a large folder keep their place"
     reason = next(result["reason"] for result in seen.results if result["name"] == "units")
-    assert "cgroups beyond the first" in reason
+    assert "not all are read: at most" in reason
 
 
 def test_a_cgroup_seen_from_inside_is_found_where_one_only_ends_so() -> None:
@@ -440,3 +449,166 @@ def test_nobody_leads_the_agent_out_while_it_follows_a_path(host: Host, tmp_path
         exchanges.kill()
         exchanges.wait()
     assert seen == {"inside"}
+
+
+POD = "/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556677.slice"
+OVERFLOW = 65534
+"""What a service with PrivateUsers reads for every user but root and its own."""
+
+
+@pytest.mark.parametrize(
+    ("user", "cgroup", "below"),
+    [
+        (lambda _: OVERFLOW, "/user.slice/user-1001.slice/session-{}.scope", ""),
+        (lambda number: 100_000 + number, "/user.slice/user-1001.slice/user@1001.service/db-{}.service", ""),
+        (lambda number: 100_000 + number, "/system.slice/cron.service", ""),
+        (lambda number: number, "/system.slice/web.service/container", ""),
+        (lambda number: number, "/elsewhere/sandbox", "\t1"),
+        (lambda number: number, f"/system.slice/docker-{'a' * 64}.scope", "\t1"),
+        (lambda number: number, POD + "/cri-containerd-{:064x}.scope", "\t1"),
+        (lambda number: number, "/lxc.payload.db/{}", ""),
+        (lambda _: LOCAL, "/given/{}", ""),
+    ],
+)
+def test_one_account_hides_no_other_ones_server(
+    host: Host, user: Callable[[int], int], cgroup: str, below: str
+) -> None:
+    if cgroup.startswith("/given"):
+        host.path("sys/fs/cgroup/given").mkdir()
+        try:
+            os.chown(host.path("sys/fs/cgroup/given"), LOCAL, LOCAL)
+        except PermissionError:
+            pytest.skip("SKIP: only root gives a folder away")
+    for number in range(servers.MAX_SERVERS + 100):
+        server(host, 26001 + number, user(number), cgroup=cgroup.format(number), below=below)
+    server(host, 29998, OVERFLOW, cgroup="/system.slice/mariadb.service", arguments="--key-buffer-size=5M")
+    server(host, 29999, OVERFLOW, cgroup="/user.slice/user-1002.slice/session-9999.scope")
+    host.begin()
+    seen = collect_all(host)
+    found = {one["main_pid"]: one for one in seen.sample["databases"]}
+    assert len(found) == servers.MAX_SERVERS
+    assert {29998, 29999, 5001} <= found.keys()
+    assert found[29998]["settings"]["key_buffer_size"]["value"] == "5M"
+    reason = next(result["reason"] for result in seen.results if result["name"] == "databases")
+    assert re.match(r"10\d of 36\d servers are left out: a report has room for 256", reason)
+
+
+def test_users_of_one_cgroup_are_told_apart(host: Host) -> None:
+    for number in range(servers.MAX_SERVERS + 100):
+        server(host, 26001 + number, LOCAL, cgroup="/sshd")
+    server(host, 29999, LOCAL + 1, cgroup="/sshd")
+    assert 29999 in observe(host)
+
+
+def test_where_users_are_not_told_apart_the_largest_are_in_the_report(host: Host) -> None:
+    for number in range(servers.MAX_SERVERS + 100):
+        server(host, 26001 + number, OVERFLOW)
+    place = server(host, 29999, OVERFLOW)
+    (place / "status").write_text(f"Name:\tmariadbd\nUid:\t{OVERFLOW}\nVmRSS:\t90000000 kB\n")
+    assert 29999 in observe(host)
+
+
+def test_an_account_reads_its_share_only_whatever_its_processes_user_ids_are(host: Host) -> None:
+    for pid in range(26001, 26031):
+        place = server(host, pid, 100_000 + pid, cgroup=f"/user.slice/user-1001.slice/session-{pid}.scope")
+        (place / "environ").write_text("A=" + "b" * 600_000 + "\0")
+    server(host, 26100, OVERFLOW, cgroup="/system.slice/mariadb.service", arguments="--key-buffer-size=5M")
+    assert observe(host)[26100]["settings"]["key_buffer_size"]["value"] == "5M"
+    used = {account.cgroup: count for account, count in left(host).used.items()}
+    assert used["user.slice/user-1001.slice"] <= foreign.SHARE_BYTES + MIB
+    assert left(host).left[True] > foreign.FOREIGN_BYTES - MIB
+
+
+def test_large_processes_of_one_account_hide_no_other_ones(host: Host) -> None:
+    for number in range(2 * process_table.MAX_PROCESSES):
+        place = server(host, 26001 + number, LOCAL, program="x", cgroup="/user.slice/user-1001.slice/session-1.scope")
+        (place / "status").write_text(f"Name:\tx\nUid:\t{LOCAL}\nVmRSS:\t90000000 kB\n")
+    before = {one["pid"] for one in collect_all(Host(host.root)).sample["processes"]}
+    assert {5001, 6001, 2201} <= before
+    order: list[int] = []
+    table = process_table.ProcessTable({})
+    many = [
+        process_table.Process(pid, 1, pid, "x", MIB * pid, account="eve" if pid > 1 else "db") for pid in range(1, 9)
+    ]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(process_table, "_read_rollup", lambda _, process: order.append(process.pid))
+        process_table.read_rollups(Host(host.root), table, many, lambda process: process.account)
+    assert order == [8, 1, 7, 6, 5, 4, 3, 2], "the room is shared by turns"
+
+
+def test_units_of_one_account_hide_no_other_ones(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hugeplan_agent.collectors.units.MAX_UNITS", 12)
+    wanted = {unit["key"] for unit in collect_all(host).sample["units"] if unit["parent"] is None}
+    for number in range(40):
+        place = host.path(f"sys/fs/cgroup/user.slice/user-1001.slice/session-{number}.scope")
+        place.mkdir(parents=True)
+        (place / "memory.stat").write_text("anon 900000000000\nshmem 0\n")
+    host.begin()
+    assert wanted <= {unit["key"] for unit in collect_all(host).sample["units"]}
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_cgroups_of_one_account_leave_the_room_of_others(
+    host: Host, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    monkeypatch.setattr(cgroup_tree, "MAX_CGROUPS", 100)
+    monkeypatch.setattr(cgroup_tree, "MAX_OF_SHARE", 30)
+    top = "given" if given else "user.slice/user-1001.slice/user@1001.service"
+    for number in range(60):
+        host.path(f"sys/fs/cgroup/{top}/{number:03}/x/y").mkdir(parents=True)
+    host.path("sys/fs/cgroup/user.slice/user-1002.slice/session-9.scope").mkdir(parents=True)
+    monkeypatch.setattr(cgroup_tree, "is_given_away", lambda _host, _tree, name: name == "given")
+    tree = hierarchy(host, "memory")
+    assert tree is not None
+    cut: list[str] = []
+    found = list(paths(host, tree, cut))
+    assert "/user.slice/user-1002.slice/session-9.scope" in found
+    assert sum(path.startswith(f"/{top}/") for path in found) <= 30
+    assert f"/{top}" in cut
+
+
+def test_one_name_below_two_cgroups_makes_two_keys(host: Host) -> None:
+    for place in ("a/docker-{}.scope", "b/docker-{}.scope", "c/user@x/{}.service", "c/user@y/{}.service"):
+        folder = host.path("sys/fs/cgroup/" + place.format("a" * 64))
+        folder.mkdir(parents=True)
+        (folder / "memory.stat").write_text("anon 900000000000\nshmem 0\n")
+    keys = [unit["key"] for unit in collect_all(host).sample["units"]]
+    assert len(set(keys)) == len(keys)
+    assert sum(key.startswith(f"container:{'a' * 64}") for key in keys) == 2
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "below", "is_the_nodes"),
+    [
+        ("/system.slice/kubelet.service", "", True),
+        ("/system.slice/kubelet.service", "\t7", False),
+        (POD + f"/cri-containerd-{'b' * 64}.scope", "", False),
+        (f"/docker/{'c' * 64}/kubelet", "", False),
+    ],
+)
+def test_a_containers_kubelet_is_not_the_nodes(host: Host, cgroup: str, below: str, is_the_nodes: bool) -> None:
+    before = collect_all(host).sample["kubelet"]["pid"]
+    server(host, 41, 0, program="kubelet", cgroup=cgroup, below=below)
+    host.begin()
+    assert (collect_all(host).sample["kubelet"]["pid"] == 41) is is_the_nodes
+    host.path(f"proc/{before}/stat").unlink()
+    host.begin()
+    seen = collect_all(host)
+    assert (seen.sample["kubelet"] is not None) is is_the_nodes
+    reason = next(result["reason"] for result in seen.results if result["name"] == "kubelet")
+    assert ("1 processes called kubelet are not the node's" in (reason or "")) is not is_the_nodes
+
+
+def test_a_kubelet_with_another_root_is_not_the_nodes_and_a_node_may_be_a_container(host: Host) -> None:
+    before = collect_all(host).sample["kubelet"]["pid"]
+    node = f"/docker/{'c' * 64}"
+    host.path("proc/1/cgroup").write_text(f"0::{node}/init.scope\n")
+    server(host, 41, 0, program="kubelet", cgroup=f"{node}/kubelet.slice/kubelet.service")
+    server(host, 40, 0, program="kubelet", cgroup=f"{node}{POD}/cri-containerd-{'b' * 64}.scope")
+    host.begin()
+    assert collect_all(host).sample["kubelet"]["pid"] == 41
+    host.path("proc/1/root").mkdir()
+    host.path(f"proc/{before}/root").rename(host.path("proc/kept"))
+    host.path(f"proc/{before}/root").symlink_to(host.path("proc/1/root"))
+    host.begin()
+    assert collect_all(host).sample["kubelet"]["pid"] == before

@@ -21,8 +21,9 @@ from hugeplan_agent.collectors.boot import parse_boot_time
 from hugeplan_agent.collectors.cgroup_tree import parse_membership
 from hugeplan_agent.collectors.engines import mysql, postgresql
 from hugeplan_agent.collectors.engines.base import Settings
-from hugeplan_agent.collectors.hugetlb_cgroups import parse_events, parse_limit, size_name
+from hugeplan_agent.collectors.hugetlb_cgroups import parse_events, size_name
 from hugeplan_agent.collectors.kernel import relevant_words
+from hugeplan_agent.collectors.keyvalue import parse_limit
 from hugeplan_agent.collectors.limits import parse_memlock
 from hugeplan_agent.collectors.mappings import page_sizes, parse_maps
 from hugeplan_agent.collectors.simple_yaml import leaves, parse

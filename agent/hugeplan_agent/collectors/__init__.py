@@ -36,6 +36,7 @@ from hugeplan_agent.collectors import (
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector
 from hugeplan_agent.host import Host
+from hugeplan_agent.schema import MAX_BYTES
 
 COLLECTORS: Mapping[str, Collector] = {
     "meminfo": meminfo.COLLECTOR,
@@ -83,7 +84,7 @@ def collect_all(host: Host, collectors: Mapping[str, Collector] = COLLECTORS) ->
         try:
             fragment = collector.collect(host)
             collected.inventory.update(fragment.inventory)
-            collected.sample.update(fragment.sample)
+            collected.sample.update({key: bounded(value) for key, value in fragment.sample.items()})
             reason = fragment.note and fragment.note[:MAX_REASON_CHARACTERS]
         except NoData as absence:
             status, reason = "no_data", str(absence)[:MAX_REASON_CHARACTERS]
@@ -98,6 +99,15 @@ def collect_all(host: Host, collectors: Mapping[str, Collector] = COLLECTORS) ->
             }
         )
     return collected
+
+
+def bounded(part: Any, name: str = "") -> Any:
+    """The part with null, unknown, for every count of bytes that no machine has. A service refuses the whole report."""
+    if isinstance(part, dict):
+        return {key: bounded(value, key) for key, value in part.items()}
+    if isinstance(part, list):
+        return [bounded(item) for item in part]
+    return None if name.endswith("bytes") and isinstance(part, int) and not 0 <= part <= MAX_BYTES else part
 
 
 def describe(error: Exception) -> str:

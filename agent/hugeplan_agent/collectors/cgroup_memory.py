@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hugeplan_agent.collectors.cgroup_tree import Hierarchy
-from hugeplan_agent.collectors.keyvalue import parse_counters
+from hugeplan_agent.collectors.keyvalue import parse_counters, parse_limit
 from hugeplan_agent.host import Host
 
 UnitMemory = dict[str, Any]
-
-UNLIMITED_V1_BYTES = 2**62
-"""Version 1 prints LONG_MAX rounded down to a page where there is no limit."""
 
 
 def read_memory(host: Host, tree: Hierarchy, path: str) -> UnitMemory:
@@ -22,7 +19,7 @@ def read_memory(host: Host, tree: Hierarchy, path: str) -> UnitMemory:
 
 def _version_2(host: Host, tree: Hierarchy, path: str, counters: dict[str, int]) -> UnitMemory:
     usage = host.read_int(tree.file(path, "memory.current"))
-    limit = (host.read_optional(tree.file(path, "memory.max")) or "").strip()
+    limit, limited = parse_limit(host.read_optional(tree.file(path, "memory.max")))
     shmem, file = counters.get("shmem"), counters.get("file")
     return {
         "source": "cgroup_v2",
@@ -32,8 +29,8 @@ def _version_2(host: Host, tree: Hierarchy, path: str, counters: dict[str, int])
         "file_bytes": None if file is None or shmem is None else max(0, file - shmem),
         "usage_bytes": usage,
         "working_set_bytes": working_set(usage, counters.get("inactive_file")),
-        "limit_bytes": int(limit) if limit.isdecimal() else None,
-        "limited": True if limit.isdecimal() else False if limit == "max" else None,
+        "limit_bytes": limit,
+        "limited": limited,
         "swap_bytes": host.read_int(tree.file(path, "memory.swap.current")),
         "kernel_bytes": counters.get("kernel"),
         "page_tables_bytes": counters.get("pagetables"),
@@ -44,7 +41,7 @@ def _version_2(host: Host, tree: Hierarchy, path: str, counters: dict[str, int])
 
 def _version_1(host: Host, tree: Hierarchy, path: str, counters: dict[str, int]) -> UnitMemory:
     usage = host.read_int(tree.file(path, "memory.usage_in_bytes"))
-    limit = host.read_int(tree.file(path, "memory.limit_in_bytes"))
+    limit, limited = parse_limit(host.read_optional(tree.file(path, "memory.limit_in_bytes")))
     shmem, cache = counters.get("total_shmem"), counters.get("total_cache")
     return {
         "source": "cgroup_v1",
@@ -53,8 +50,8 @@ def _version_1(host: Host, tree: Hierarchy, path: str, counters: dict[str, int])
         "file_bytes": None if cache is None or shmem is None else max(0, cache - shmem),
         "usage_bytes": usage,
         "working_set_bytes": working_set(usage, counters.get("total_inactive_file")),
-        "limit_bytes": limit if limit is not None and limit < UNLIMITED_V1_BYTES else None,
-        "limited": None if limit is None else limit < UNLIMITED_V1_BYTES,
+        "limit_bytes": limit,
+        "limited": limited,
         "swap_bytes": counters.get("total_swap"),
         "kernel_bytes": host.read_int(tree.file(path, "memory.kmem.usage_in_bytes")),
         "page_tables_bytes": None,

@@ -7,15 +7,19 @@ They are matched by their end with the tree under /sys/fs/cgroup, which is the n
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hugeplan_agent.collectors.unit_names import share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
 FOLDER = "sys/fs/cgroup"
 MAX_CGROUPS = 8192
 """Of a tree. A user whose cgroup was delegated may make as many below it as there is memory for."""
+MAX_OF_SHARE = 1024
+"""Below one account's slice, one pod or one cgroup that was given away: the others' are read all the same."""
 MAX_DEPTH = 16
 
 
@@ -45,27 +49,47 @@ def hierarchy(host: Host, controller: str) -> Hierarchy | None:
     return Hierarchy(2, f"{FOLDER}/unified") if unified is not None and controller in unified.split() else None
 
 
-def paths(host: Host, tree: Hierarchy) -> Iterator[str]:
+def paths(host: Host, tree: Hierarchy, cut: list[str] | None = None) -> Iterator[str]:
     """The cgroups below the root, parents first, at most MAX_CGROUPS. Raises NoData without the folder.
 
     Children count when they are listed, so that what lies below one of them leaves the room of its neighbours.
+    ``cut`` takes those of which not all below them are read.
     """
-    waiting = [("", 0)]
+    waiting = [("", 0, "")]
     room = MAX_CGROUPS
+    used: Counter[str] = Counter()
     while waiting:
-        path, depth = waiting.pop()
+        path, depth, given = waiting.pop()
         if path:
             yield path
-        if depth >= MAX_DEPTH or not room:
+        if depth == 1 and is_given_away(host, tree, path[1:]):
+            given = path
+        # What root makes above all accounts shares the whole room.
+        share = given or (share_of(path) if depth > 1 else "")
+        most = min(room, MAX_OF_SHARE - used[share]) if share else room
+        if depth >= MAX_DEPTH:
             continue
         try:
-            names = host.folders(f"{tree.root}{path}", room)
+            names = host.folders(f"{tree.root}{path}", most + 1)
         except (NoData, OSError):
             if not path:
                 raise NoData(f"{host.path(tree.root)} does not exist") from None
             continue
+        if len(names) > most:
+            names = names[:most]
+            if cut is not None:
+                cut.append(path)
         room -= len(names)
-        waiting.extend((f"{path}/{name}", depth + 1) for name in reversed(names))
+        used[share] += len(names)
+        waiting.extend((f"{path}/{name}", depth + 1, given) for name in reversed(names))
+
+
+def is_given_away(host: Host, tree: Hierarchy, name: str) -> bool:
+    """Whether a cgroup at the top belongs to another user than the tree: that one makes what it likes below."""
+    try:
+        return bool(name) and len({host.path(f"{tree.root}/{one}").stat().st_uid for one in ("", name)}) > 1
+    except OSError:
+        return False
 
 
 def parse_membership(text: str) -> dict[str, str]:

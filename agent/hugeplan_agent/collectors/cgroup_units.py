@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hugeplan_agent.collectors.cgroup_tree import (
-    MAX_CGROUPS,
     Hierarchy,
     PathIndex,
     hierarchy,
+    is_given_away,
     membership,
     path_in,
     paths,
 )
+from hugeplan_agent.collectors.foreign import Account
 from hugeplan_agent.collectors.process_table import Process, table_of
-from hugeplan_agent.collectors.unit_names import UnitName, name_of
+from hugeplan_agent.collectors.unit_names import MAX_KEY, UnitName, name_of, share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
@@ -41,8 +43,8 @@ class Placement:
     units: list[Unit]
     unit_of_pid: dict[int, str]
     tree: Hierarchy | None
-    is_cut: bool = False
-    """Whether there are as many cgroups as are read, or more."""
+    cut: int = 0
+    """Cgroups of which not all below them are read."""
 
 
 def find_cgroup_units(tree_paths: Iterable[str], has_processes: Callable[[str], bool]) -> list[Unit]:
@@ -57,12 +59,22 @@ def find_cgroup_units(tree_paths: Iterable[str], has_processes: Callable[[str], 
         name = name_of(path)
         if above is None:
             if name is None and not _is_folder(path) and has_processes(path):
-                name = UnitName("cgroup", f"cgroup:{path}"[:512], path.rpartition("/")[2] or path)
+                name = UnitName("cgroup", f"cgroup:{path}"[:MAX_KEY], path.rpartition("/")[2] or path)
             if name is not None:
                 found[path] = Unit(name, path)
         elif name is not None and name.kind == "container" and above.name.kind != "container":
             found[path] = Unit(name, path, above)
+    distinct(found.values(), set())
     return list(found.values())
+
+
+def distinct(units: Iterable[Unit], taken: set[str]) -> None:
+    """Keys that are each once: whoever has a cgroup gives any name to one below it. The first keeps its own."""
+    for unit in units:
+        if unit.key in taken:
+            mark = hashlib.sha256((unit.path or "").encode("utf-8", "surrogatepass")).hexdigest()[:12]
+            unit.name = replace(unit.name, key=f"{unit.key[: MAX_KEY - 13]}#{mark}")
+        taken.add(unit.key)
 
 
 def _unit_above(path: str, found: dict[str, Unit]) -> Unit | None:
@@ -88,8 +100,9 @@ def _read(host: Host) -> Placement:
     tree = hierarchy(host, "memory")
     if tree is None:
         return Placement([], {}, None)
+    cut: list[str] = []
     try:
-        tree_paths = list(paths(host, tree))
+        tree_paths = list(paths(host, tree, cut))
     except NoData:
         return Placement([], {}, None)
     index = PathIndex(tree_paths)
@@ -111,7 +124,39 @@ def _read(host: Host) -> Placement:
         while one is not None:
             one.processes.extend(processes)
             one = one.parent
-    return Placement(units, unit_of_pid, tree, len(tree_paths) >= MAX_CGROUPS)
+    return Placement(units, unit_of_pid, tree, len(cut))
+
+
+FIRST_SUBORDINATE, OVERFLOW = 65536, 65534
+"""User ids from here on may be one account's, and what the kernel shows for those that a namespace does not know."""
+
+
+def account_of(host: Host, process: Process) -> Account:
+    """Whom a process counts for. Its status has been read."""
+    member = membership(host, process.pid, process.key)
+    path = next((member[name] for name in ("name=systemd", "", "memory") if member.get(name, "/") != "/"), "/")
+    tree = placement(host).tree
+    path = path.lstrip("/.")
+    first = path.partition("/")[0]
+    share = first if tree is not None and is_given_away(host, tree, first) else share_of(path)
+    name = name_of(share) if share else None
+    # Whoever is root in a container is any user there; a user's slice and what lies below a service are one account's.
+    is_of_many = path == share and not (process.is_below or first in ("user.slice", "machine.slice"))
+    if not is_of_many or (name is not None and name.kind in ("pod", "container")) or process.user == OVERFLOW:
+        return Account(share)
+    return Account(share, process.user if process.user is None else min(process.user, FIRST_SUBORDINATE))
+
+
+def owner_of(host: Host) -> Callable[[Process], Account]:
+    """``account_of``, each process looked at once."""
+    known = host.shared("accounts", lambda _: {})
+
+    def owner(process: Process) -> Account:
+        if process.pid not in known:
+            known[process.pid] = account_of(host, process)
+        return known[process.pid]
+
+    return owner
 
 
 def keys_by_path(host: Host) -> dict[str, str]:

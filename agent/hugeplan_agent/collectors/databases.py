@@ -31,7 +31,7 @@ def segments_of(host: Host, one: Found) -> tuple[list[dict[str, Any]], str | Non
     read_at, found = kept.get(main.key, (None, None))
     if read_at is None or time.monotonic() - read_at > REREAD_SECONDS:
         try:
-            foreign(host).require(main.user)
+            foreign(host).require(main.account)
             found, count = mappings.read(host, main.pid, base_page_bytes(host), sizes_in_use(host))
             one.server.spend(count)
             kept[main.key] = (time.monotonic(), found)

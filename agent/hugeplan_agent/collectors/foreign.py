@@ -1,24 +1,41 @@
 """How much is read per observation of what other users write: who has an account may name a program as a database.
 
 Without a bound a user's large files, or many small ones, would cost the node seconds of processor time per observation.
-What does not fit is read in a later observation; meanwhile it is unknown, and said to be. Users have equal shares, and
-those of the system (below 1000, as in login.defs) a room of their own.
+What does not fit is read in a later observation; meanwhile it is unknown, and said to be. Accounts have equal shares,
+and those of the system a room of their own.
 """
 
 from __future__ import annotations
 
 import errno
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hugeplan_agent.host import Host
 
 FOREIGN_BYTES = 4 * 1024 * 1024
-"""Command lines, environments, option files and mappings, of the system's users and of all others."""
+"""Command lines, environments, option files and mappings, of the system's accounts and of all others."""
 SHARE_BYTES = 1024 * 1024
-"""Of one user."""
+"""Of one account."""
 PROGRAM_BYTES = 32 * 1024 * 1024
 """Programs that are searched for a version: of the files that belong to root, and of all others."""
 FIRST_USER = 1000
+"""As in login.defs."""
+
+
+class Account(NamedTuple):
+    """Who a process runs for, by what nobody makes without root: a cgroup, and within one of several users the user.
+
+    A user id alone tells little. A service with PrivateUsers reads 65534 for most, and subordinate ids are many.
+    """
+
+    cgroup: str
+    user: int | None = None
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is none of a person who logs in."""
+        return not self.cgroup.startswith("user.slice") and (self.user or 0) < FIRST_USER
 
 
 class TooMuchError(OSError):
@@ -33,22 +50,18 @@ class Foreign:
     """What is left in this observation."""
 
     left: dict[bool, int] = field(default_factory=lambda: {True: FOREIGN_BYTES, False: FOREIGN_BYTES})
-    used: dict[int | None, int] = field(default_factory=dict)
+    used: dict[Account, int] = field(default_factory=dict)
     programs: dict[bool, int] = field(default_factory=lambda: {True: PROGRAM_BYTES, False: PROGRAM_BYTES})
 
-    def require(self, user: int | None) -> None:
-        """TooMuchError when a user's share, or the room that it is of, is used up."""
-        if self.left[_is_system(user)] <= 0 or self.used.get(user, 0) >= SHARE_BYTES:
+    def require(self, account: Account) -> None:
+        """TooMuchError when an account's share, or the room that it is of, is used up."""
+        if self.left[account.is_system] <= 0 or self.used.get(account, 0) >= SHARE_BYTES:
             raise TooMuchError
 
-    def spend(self, user: int | None, count: int) -> None:
-        """Count what was read. The last file of a user may be larger than what was left."""
-        self.left[_is_system(user)] -= count
-        self.used[user] = self.used.get(user, 0) + count
-
-
-def _is_system(user: int | None) -> bool:
-    return user is not None and user < FIRST_USER
+    def spend(self, account: Account, count: int) -> None:
+        """Count what was read. The last file of an account may be larger than what was left."""
+        self.left[account.is_system] -= count
+        self.used[account] = self.used.get(account, 0) + count
 
 
 def foreign(host: Host) -> Foreign:

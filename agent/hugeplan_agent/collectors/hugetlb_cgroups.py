@@ -14,6 +14,7 @@ from typing import Any
 
 from hugeplan_agent.collectors import cgroup_units
 from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, membership, path_in, paths
+from hugeplan_agent.collectors.keyvalue import MAX_DIGITS, parse_limit
 from hugeplan_agent.collectors.process_table import Process
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
@@ -21,9 +22,6 @@ from hugeplan_agent.host import Host
 from hugeplan_agent.schema import BYTES, LIMITED, NUMBER, PAGE_BYTES, UNIT_REF, about, array, record, ref
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
-UNLIMITED_V1_BYTES = 2**62
-"""Version 1 has no word for unlimited: it prints PAGE_COUNTER_MAX rounded down to whole huge pages."""
-
 LIMIT_SECONDS = 300.0
 """A limit is read again after this time; usage is read in every observation."""
 
@@ -37,22 +35,11 @@ def size_name(page_bytes: int) -> str:
     return f"{page_bytes // MIB}MB" if page_bytes >= MIB else f"{page_bytes // KIB}KB"
 
 
-def parse_limit(text: str | None) -> tuple[int | None, bool | None]:
-    """The limit in bytes and whether there is one; both None when it is not readable."""
-    word = (text or "").strip()
-    if word == "max":
-        return None, False
-    if not word.isdecimal():
-        return None, None
-    value = int(word)
-    return (None, False) if value >= UNLIMITED_V1_BYTES else (value, True)
-
-
 def parse_events(text: str | None) -> int | None:
     """``max 3`` of hugetlb.<size>.events: how often the limit refused a page."""
     for line in (text or "").splitlines():
         name, _, value = line.partition(" ")
-        if name == "max" and value.strip().isdecimal():
+        if name == "max" and value.strip().isdecimal() and len(value) < MAX_DIGITS:
             return int(value)
     return None
 

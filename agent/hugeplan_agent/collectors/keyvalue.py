@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from hugeplan_agent.schema import MAX_BYTES
+
 KIB = 1024
-AMOUNT = re.compile(r"^(?:Node\s+\d+\s+)?([A-Za-z0-9_()]+):\s+(\d+)(?:\s+(kB))?\s*$")
+MAX_DIGITS = 20
+"""Of a number of the kernel's. Python refuses to read thousands of them."""
+AMOUNT = re.compile(r"^(?:Node\s+\d+\s+)?([A-Za-z0-9_()]+):\s+(\d{1,20})(?:\s+(kB))?\s*$")
 
 
 def parse_amounts(text: str) -> dict[str, int]:
@@ -27,9 +31,24 @@ def parse_counters(text: str) -> dict[str, int]:
     counters = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
-        if value.strip().isdecimal():
+        if value.strip().isdecimal() and len(value) <= MAX_DIGITS:
             counters[name] = int(value)
     return counters
+
+
+def parse_limit(text: str | None) -> tuple[int | None, bool | None]:
+    """The limit in bytes and whether there is one; both None when it is not readable.
+
+    One above every machine's memory is none. Version 1 of control groups has no word for unlimited, and whoever has a
+    cgroup or an unlimited hard limit sets any number.
+    """
+    word = (text or "").strip()
+    if word in ("max", "unlimited"):
+        return None, False
+    if not word.isdecimal():
+        return None, None
+    value = int(word) if len(word) <= MAX_DIGITS else MAX_BYTES + 1
+    return (None, False) if value > MAX_BYTES else (value, True)
 
 
 def parse_selected(text: str) -> str | None:

@@ -12,10 +12,12 @@ from typing import Any
 
 from hugeplan_agent.collectors import kubernetes_node
 from hugeplan_agent.collectors.boot import boot_seconds, moment
+from hugeplan_agent.collectors.cgroup_tree import MAX_DEPTH, parse_membership
 from hugeplan_agent.collectors.engines.base import MAX_FILES, option_pairs
 from hugeplan_agent.collectors.process_table import Process, clock_ticks_per_second, need_status, table_of
 from hugeplan_agent.collectors.servers import arguments_of
 from hugeplan_agent.collectors.simple_yaml import parse
+from hugeplan_agent.collectors.unit_names import name_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
@@ -100,8 +102,8 @@ def parse_memory_state(text: str) -> dict[str, int] | None:
         for node in state["machineState"].values():
             for resource, table in node["memoryMap"].items():
                 sums[resource] = sums.get(resource, 0) + int(table["total"])
-        return sums or None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return kubernetes_node.resources(sums)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
 
 
@@ -113,12 +115,35 @@ def started_at(host: Host, process: Process) -> str | None:
     return moment(boot + process.start_time_ticks / clock_ticks_per_second())
 
 
+def _is_the_nodes(host: Host, process: Process) -> bool:
+    """Anybody may call a program so. The node's is root's, and lives where PID 1 does: a node may be a container."""
+    if process.user not in {0, None} or process.is_below:
+        return False
+    if not _containers_of(host, process.pid) <= _containers_of(host, 1):
+        return False
+    try:
+        own, first = (host.path(f"proc/{pid}/root").stat() for pid in (process.pid, 1))
+    except OSError:  # this user may not look
+        return True
+    return os.path.samestat(own, first)
+
+
+def _containers_of(host: Host, pid: int) -> set[str]:
+    """The pods and containers that a process is in, by its cgroups."""
+    found = set()
+    for path in parse_membership(host.read_optional(f"proc/{pid}/cgroup") or "").values():
+        parts = path.split("/")
+        named = (name_of("/".join(parts[:end])) for end in range(2, min(len(parts), MAX_DEPTH) + 1))
+        found |= {name.key for name in named if name is not None and name.kind in ("pod", "container")}
+    return found
+
+
 def collect(host: Host) -> Fragment:
     called = [process for process in table_of(host).by_pid.values() if process.name == "kubelet"]
-    # Anybody may call a program so; a kubelet is root's.
-    found = [process for process in called if need_status(host, process).user in {0, None}]
+    found = [process for process in called if _is_the_nodes(host, need_status(host, process))]
     if not found:
-        return Fragment(sample={"kubelet": None})
+        note = f"{len(called)} processes called kubelet are not the node's" if called else None
+        return Fragment(sample={"kubelet": None}, note=note)
     process = min(found, key=lambda one: one.pid)
     pairs = option_pairs(arguments_of(host, process.pid)[1:])
     options = dict(pairs)

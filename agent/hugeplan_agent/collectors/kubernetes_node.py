@@ -15,10 +15,12 @@ from urllib.parse import quote
 
 from hugeplan_agent.host import Host
 from hugeplan_agent.kubernetes_api import ACCOUNT, KubernetesApi, NotToldError, is_offered
+from hugeplan_agent.schema import MAX_BYTES
 
 __all__ = ["ACCOUNT", "NotToldError", "api_of", "configz", "is_offered", "node_status", "pod_names", "resources"]
 
-TOLD = re.compile(r"memory|hugepages-\w+")
+MAX_RESOURCES = 64
+TOLD = re.compile(r"memory|hugepages-\w{1,32}")
 QUANTITY = re.compile(r"(\d{1,30})([KMGTPE]i|[kMGTPE]?)")
 POWERS = "KMGTPE"
 #: Pods are listed when a pod appears that has no name yet, and no more often than this.
@@ -40,11 +42,15 @@ def quantity_bytes(text: object) -> int | None:
 
 
 def resources(table: object) -> dict[str, int] | None:
-    """Memory and huge pages of a node's capacity or allocatable, in bytes; None when there are none."""
+    """Memory and huge pages of a node's capacity or allocatable, in bytes; None when there are none.
+
+    Of the first names that a report has room for, with amounts that a machine may have.
+    """
     if not isinstance(table, dict):
         return None
-    read = {name: quantity_bytes(value) for name, value in table.items() if TOLD.fullmatch(str(name))}
-    return {name: value for name, value in read.items() if value is not None} or None
+    names = [name for name in table if TOLD.fullmatch(str(name))][:MAX_RESOURCES]
+    read = {name: quantity_bytes(table[name]) for name in names}
+    return {name: value for name, value in read.items() if value is not None and value <= MAX_BYTES} or None
 
 
 def api_of(host: Host, environment: Mapping[str, str]) -> KubernetesApi:

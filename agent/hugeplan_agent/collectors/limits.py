@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from hugeplan_agent.collectors.keyvalue import parse_limit
 from hugeplan_agent.collectors.process_table import Process
 from hugeplan_agent.host import Host
 
@@ -14,11 +15,8 @@ LINE = re.compile(r"^Max locked memory\s+(\S+)", re.MULTILINE)
 def parse_memlock(text: str) -> dict[str, Any]:
     """The soft RLIMIT_MEMLOCK in bytes from /proc/PID/limits: a number, unlimited, or unknown."""
     match = LINE.search(text)
-    if match is None:
-        return {"memlock_limit_bytes": None, "memlock_limited": None}
-    if match[1] == "unlimited":
-        return {"memlock_limit_bytes": None, "memlock_limited": False}
-    return {"memlock_limit_bytes": int(match[1]), "memlock_limited": True}
+    limit, limited = parse_limit(match and match[1])
+    return {"memlock_limit_bytes": limit, "memlock_limited": limited}
 
 
 def memlock(host: Host, process: Process) -> dict[str, Any]:

@@ -10,14 +10,18 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional, TypeVar
 
 from hugeplan_agent.collectors.cpu import base_page_bytes
 from hugeplan_agent.collectors.keyvalue import KIB, parse_amounts
 from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
+
+T = TypeVar("T")
 
 MIN_INTERESTING_BYTES = 16 * 1024 * 1024
 
@@ -57,6 +61,10 @@ class Process:
     """Whether the kernel lets this user look into it; None: not tried."""
     user: int | None = None
     """Its real user id, where the status was read."""
+    account: Any = None
+    """Of a server: whom it counts for where something is shared."""
+    is_below: bool = False
+    """Whether its PID namespace is one below ours, as a container's."""
 
     @property
     def key(self) -> ProcessKey:
@@ -108,9 +116,10 @@ def parse_stat(text: str, page_bytes: int) -> Process | None:
     return Process(int(pid), int(fields[1]), int(fields[19]), name or f"pid {pid}", rss_bytes, virtual_bytes or None)
 
 
-_STATUS_USER = re.compile(r"^Uid:[ \t]*([0-9]+)", re.MULTILINE)
+_STATUS_USER = re.compile(r"^Uid:[ \t]*([0-9]{1,20})", re.MULTILINE)
+_STATUS_BELOW = re.compile(r"^NSpid:[ \t]*[0-9]+[ \t]+[0-9]", re.MULTILINE)
 _STATUS_AMOUNT = re.compile(
-    r"^(VmRSS|RssAnon|RssFile|RssShmem|HugetlbPages|VmPTE|VmSwap):[ \t]*([0-9]+) kB$", re.MULTILINE
+    r"^(VmRSS|RssAnon|RssFile|RssShmem|HugetlbPages|VmPTE|VmSwap):[ \t]*([0-9]{1,20}) kB$", re.MULTILINE
 )
 
 
@@ -121,6 +130,7 @@ def add_status(process: Process, text: str) -> None:
         process.name = text[5:].partition("\n")[0].strip() or process.name
     user = _STATUS_USER.search(text)
     process.user = int(user[1]) if user else None
+    process.is_below = _STATUS_BELOW.search(text) is not None
     process.has_status = True
     process.rss_bytes = amounts.get("VmRSS", process.rss_bytes)
     process.rss_anon_bytes = amounts.get("RssAnon")
@@ -188,14 +198,15 @@ def parse_rollup(text: str) -> dict[str, int]:
     return {name: amounts[word] for name, word in ROLLUP_FIELDS.items() if word in amounts}
 
 
-def read_rollups(host: Host, table: ProcessTable, wanted: list[Process]) -> None:
-    """smaps_rollup of the wanted processes within the budget: those never read first, then the oldest values."""
+def read_rollups(host: Host, table: ProcessTable, wanted: list[Process], owner: Callable[[Process], Hashable]) -> None:
+    """smaps_rollup of the wanted processes within the budget: in turn of their owners, those never read first, then
+    the oldest values."""
     kept = host.kept("rollups")
     for key in [key for key in kept if not _lives(key, table)]:
         del kept[key]
     now, started = time.monotonic(), time.thread_time()
     budget_seconds = _budget_seconds(host, now)
-    for process in sorted(wanted, key=lambda process: (kept.get(process.key, (0.0,))[0], -process.weight_bytes)):
+    for process in in_turn(wanted, owner, lambda one: (kept.get(one.key, (0.0,))[0], -one.weight_bytes)):
         if time.thread_time() - started > budget_seconds:
             break
         text = _read_rollup(host, process)
@@ -241,15 +252,29 @@ def _budget_seconds(host: Host, now: float) -> float:
     return FIRST_ROLLUP_SECONDS if last is None else min(FIRST_ROLLUP_SECONDS, (now - last) * ROLLUP_SHARE - debt)
 
 
-def chosen(table: ProcessTable) -> tuple[list[Process], int]:
-    """The largest processes, and how many are left out of those that matter."""
+def in_turn(items: Iterable[T], owner: Callable[[T], Hashable], order: Callable[[T], Any]) -> list[T]:
+    """The items in an order in which each owner's next one comes after one of everybody else."""
+    counts: Counter[Hashable] = Counter()
+    ranked = []
+    for item in sorted(items, key=order):
+        counts[owner(item)] += 1
+        ranked.append((counts[owner(item)], item))
+    return [item for _, item in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def chosen(table: ProcessTable, owner: Callable[[Process], Hashable]) -> tuple[list[Process], int]:
+    """The largest processes, as many of each owner, and how many are left out of those that matter."""
     found = [
         process
         for process in table.by_pid.values()
         if process.weight_bytes >= MIN_INTERESTING_BYTES or process.hugetlb_bytes
     ]
-    found.sort(key=lambda process: (-process.weight_bytes, process.pid))
-    return found[:MAX_PROCESSES], max(0, len(found) - MAX_PROCESSES)
+    kept = in_turn(found, owner, _largest_first)[:MAX_PROCESSES]
+    return sorted(kept, key=_largest_first), len(found) - len(kept)
+
+
+def _largest_first(process: Process) -> tuple[int, int]:
+    return -process.weight_bytes, process.pid
 
 
 def table_of(host: Host) -> ProcessTable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hugeplan_agent.collectors import servers, units
+from hugeplan_agent.collectors.cgroup_units import owner_of
 from hugeplan_agent.collectors.limits import memlock
 from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.collectors.process_table import Process, chosen, table_of
@@ -79,7 +80,7 @@ def entry(host: Host, process: Process, sizes: list[int] | None) -> dict[str, An
 
 def collect(host: Host) -> Fragment:
     table = table_of(host)
-    kept, left_out = chosen(table)
+    kept, left_out = chosen(table, owner_of(host))
     belongs = servers.server_of_pid(host)
     placed = units.placement(host)
     sizes = sizes_in_use(host)

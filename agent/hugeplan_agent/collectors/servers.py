@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hugeplan_agent.collectors import cgroup_units
+from hugeplan_agent.collectors.cgroup_units import owner_of
 from hugeplan_agent.collectors.engines import ENGINES
 from hugeplan_agent.collectors.engines.base import (
     MAX_RECORD_BYTES,
@@ -20,7 +21,7 @@ from hugeplan_agent.collectors.engines.base import (
     roots_of,
     words_of,
 )
-from hugeplan_agent.collectors.process_table import Process, ProcessTable, need_status, table_of
+from hugeplan_agent.collectors.process_table import Process, ProcessTable, in_turn, need_status, table_of
 from hugeplan_agent.host import Host
 
 REREAD_SECONDS = 600.0
@@ -76,7 +77,7 @@ def unforeseen(settings: Settings, read: Callable[[], Answer], otherwise: Answer
 def find_servers(host: Host, table: ProcessTable, failed: Settings) -> list[Found]:
     """All servers. A process is recognised by its command name or, when that was changed, by its program.
 
-    ``failed`` takes the engines whose processes could not be grouped.
+    ``failed`` takes the engines whose processes could not be grouped, and how many servers are left out.
     """
     found: list[Found] = []
     # Few processes are servers: one look at each, and the engines share what is left.
@@ -90,11 +91,11 @@ def find_servers(host: Host, table: ProcessTable, failed: Settings) -> list[Foun
             pairs = list(zip(roots, trees))
         for main, members in pairs:
             program = executable_of(host, main)
-            need_status(host, main)
+            main.account = owner_of(host)(need_status(host, main))
             server = Server(host, main, members, program)
             source = "executable" if _base(program) in engine.commands else "command_name"
             found.append(Found(engine, server, source, members))
-    return _at_most(_without_doubles(found), MAX_SERVERS)
+    return _at_most(_without_doubles(found), MAX_SERVERS, failed)
 
 
 def _grouped(engine: Engine, host: Host, table: ProcessTable, failed: Settings) -> list[tuple[Process, list[Process]]]:
@@ -123,17 +124,18 @@ def _base(path: str | None) -> str | None:
     return path.rpartition("/")[2] if path else None
 
 
-def _at_most(found: list[Found], most: int) -> list[Found]:
-    """As many servers of each user, so that nobody's processes leave no room for those of others."""
+def _at_most(found: list[Found], most: int, failed: Settings) -> list[Found]:
+    """As many servers of each account, so that nobody's processes leave no room for those of others. Of one account
+    the largest: where users cannot be told apart, processes that hold nothing hide none that does."""
     if len(found) <= most:
         return found
-    of_user: Counter[int | None] = Counter()
-    ranks = []
-    for one in found:
-        of_user[one.server.main.user] += 1
-        ranks.append((of_user[one.server.main.user], one.server.main.pid))
-    chosen = {pid for _, pid in sorted(ranks)[:most]}
-    return [one for one in found if one.server.main.pid in chosen]
+    failed.missing(f"{len(found) - most} of {len(found)} servers are left out: a report has room for {most}")
+
+    def order(one: Found) -> tuple[int, int]:
+        return -max(member.weight_bytes for member in one.members).bit_length(), one.server.main.pid
+
+    kept = in_turn(found, lambda one: one.server.main.account, order)[:most]
+    return sorted(kept, key=lambda one: one.server.main.pid)
 
 
 def _without_doubles(found: list[Found]) -> list[Found]:
@@ -170,7 +172,7 @@ class Servers:
     instance_ids: list[str | None]
     of_pid: dict[int, str]
     failed: str | None
-    """Engines whose servers could not be found."""
+    """Engines whose servers could not be found, and how many are left out."""
 
 
 def read_servers(host: Host) -> Servers:

@@ -21,6 +21,7 @@ RUNTIMES = {
     "docker": "docker",
     "libpod": "podman",
 }
+MAX_KEY = 512
 HELPERS = re.compile(r"crio-conmon-.*|libpod-conmon-.*|libpod_parent")
 
 
@@ -49,6 +50,15 @@ def name_of(path: str) -> UnitName | None:
     return _container_name(above, last, in_kubernetes) or _systemd_name(above, last)
 
 
+def share_of(path: str) -> str:
+    """The part of a path that whoever runs below it cannot change without root: an account's slice, a pod, a container,
+    a service, else two levels. What a user makes below a cgroup that was given to it is in one share."""
+    parts = [part for part in path.split("/") if part not in ("", "..")]
+    most = 8 if path.lstrip("/.").startswith("kube") else 2  # Kubernetes nests its own folders
+    heads = ["/".join(parts[: end + 1]) for end in range(len(parts[:most]))]
+    return next((head for head in heads if name_of(head) is not None), heads[-1] if heads else "")
+
+
 def _container_name(above: list[str], last: str, in_kubernetes: bool) -> UnitName | None:
     if match := CONTAINER_SCOPE.fullmatch(last):
         return _container(match[2], RUNTIMES[match[1]])
@@ -60,9 +70,10 @@ def _container_name(above: list[str], last: str, in_kubernetes: bool) -> UnitNam
 
 
 def _systemd_name(above: list[str], last: str) -> UnitName | None:
-    # A unit of a user's own manager is told from the system's by the user's service above it.
-    users = [part for part in above if part.startswith("user@")]
-    key = f"systemd:{'/'.join([*users, last])}"
+    # The system's units lie in slices alone. One below something else (a user's service, a cgroup that was given to
+    # somebody) may have any name.
+    below = [part for part in above if not part.endswith(".slice")]
+    key = f"systemd:{'/'.join([*below, last])}"[:MAX_KEY]
     if last.endswith(".service"):
         return UnitName("systemd_service", key, last)
     return UnitName("systemd_scope", key, last) if last.endswith(".scope") else None

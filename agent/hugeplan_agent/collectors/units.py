@@ -14,11 +14,11 @@ from typing import Any
 
 from hugeplan_agent.collectors import cgroup_units, hugetlb_cgroups, kubernetes_node, servers
 from hugeplan_agent.collectors.cgroup_memory import UnitMemory, read_memory
-from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, Hierarchy, membership
-from hugeplan_agent.collectors.cgroup_units import Placement, Unit
+from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, MAX_OF_SHARE, Hierarchy, membership
+from hugeplan_agent.collectors.cgroup_units import Placement, Unit, distinct, owner_of
 from hugeplan_agent.collectors.keyvalue import largest, total
-from hugeplan_agent.collectors.process_table import Process, chosen, need_status, read_rollups, table_of
-from hugeplan_agent.collectors.unit_names import UnitName, name_of
+from hugeplan_agent.collectors.process_table import Process, chosen, in_turn, need_status, read_rollups, table_of
+from hugeplan_agent.collectors.unit_names import UnitName, name_of, share_of
 from hugeplan_agent.collectors.unit_schema import UNIT, UNIT_KEY, UNIT_MEMORY
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
@@ -49,18 +49,19 @@ def _all_units(host: Host) -> Placement:
         name = _group_name(host, process, belongs)
         unit = groups.setdefault(name.key, Unit(name, None))
         unit.processes.append(process)
-        unit_of_pid[process.pid] = unit.key
+    distinct(groups.values(), {unit.key for unit in found.units})
     for unit in groups.values():
         for process in unit.processes:
+            unit_of_pid[process.pid] = unit.key
             need_status(host, process)
     units = [*found.units, *groups.values()]
-    read_rollups(host, table_of(host), _worth_a_look(host, groups.values()))
-    return Placement(units, unit_of_pid, found.tree, found.is_cut)
+    read_rollups(host, table_of(host), _worth_a_look(host, groups.values()), owner_of(host))
+    return Placement(units, unit_of_pid, found.tree, found.cut)
 
 
 def _worth_a_look(host: Host, groups: Iterable[Unit]) -> list[Process]:
     """Processes whose sharing matters: the large ones, and all of some size that no memory cgroup accounts for."""
-    wanted = {process.pid: process for process in chosen(table_of(host))[0]}
+    wanted = {process.pid: process for process in chosen(table_of(host), owner_of(host))[0]}
     for group in groups:
         wanted.update({process.pid: process for process in group.processes if process.rss_bytes >= MIN_UNIT_BYTES})
     return list(wanted.values())
@@ -195,6 +196,7 @@ def collect(host: Host) -> Fragment:
         if unit.parent is not None and unit.processes:
             siblings[unit.parent.key] = siblings.get(unit.parent.key, 0) + 1
     entries, small = [], 0
+    owners: dict[str, object] = {}
     for unit in placed.units:
         keys = sorted({belongs[process.pid] for process in unit.processes if process.pid in belongs})
         if unit.parent is not None and not keys and siblings.get(unit.parent.key, 0) <= 2:
@@ -207,16 +209,26 @@ def collect(host: Host) -> Fragment:
             continue
         memory["hugetlb_bytes"] = huge
         entries.append({**describe(unit, names), "memory": memory, "databases": keys})
-    entries.sort(key=lambda entry: (entry["parent"] is not None, -_claim(entry["memory"]), entry["key"]))
-    left_out = max(0, len(entries) - MAX_UNITS)
+        path = (unit.parent or unit).path
+        owners[unit.key] = owner_of(host)(unit.processes[0]) if path is None else share_of(path)
+    kept = in_turn(entries, lambda entry: owners[entry["key"]], _tops_and_largest_first)[:MAX_UNITS]
+    left_out = len(entries) - len(kept)
     notes = [
         f"{small} units below {MIN_UNIT_BYTES >> 20} MiB are left out" if small else "",
         f"{left_out} smaller units are left out" if left_out else "",
-        f"cgroups beyond the first {MAX_CGROUPS} are not read" if placed.is_cut else "",
+        f"below {placed.cut} cgroups not all are read: at most {MAX_CGROUPS}, {MAX_OF_SHARE} of one account"
+        if placed.cut
+        else "",
         "no memory controller: units are groups of processes" if placed.tree is None else "",
         told or "",
     ]
-    return Fragment(sample={"units": entries[:MAX_UNITS]}, note="; ".join(filter(None, notes)) or None)
+    return Fragment(
+        sample={"units": sorted(kept, key=_tops_and_largest_first)}, note="; ".join(filter(None, notes)) or None
+    )
+
+
+def _tops_and_largest_first(entry: dict[str, Any]) -> tuple[bool, int, str]:
+    return entry["parent"] is not None, -_claim(entry["memory"]), entry["key"]
 
 
 def _claim(memory: UnitMemory) -> int:

@@ -169,11 +169,11 @@ class Server:
 
     def spend(self, count: int) -> None:
         """Count what was read of it."""
-        foreign(self.host).spend(self.main.user, count)
+        foreign(self.host).spend(self.main.account, count)
 
     def _require_room(self) -> None:
         try:
-            foreign(self.host).require(self.main.user)
+            foreign(self.host).require(self.main.account)
         except TooMuchError:
             self.is_unfinished = True
             raise
