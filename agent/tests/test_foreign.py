@@ -581,6 +581,7 @@ def test_one_name_below_two_cgroups_makes_two_keys(host: Host) -> None:
     ("cgroup", "below", "is_the_nodes"),
     [
         ("/system.slice/kubelet.service", "", True),
+        ("/", "", True),
         ("/system.slice/kubelet.service", "\t7", False),
         (POD + f"/cri-containerd-{'b' * 64}.scope", "", False),
         (f"/docker/{'c' * 64}/kubelet", "", False),

@@ -139,7 +139,7 @@ def account_of(host: Host, process: Process) -> Account:
     path = path.lstrip("/.")
     first = path.partition("/")[0]
     share = first if tree is not None and is_given_away(host, tree, first) else share_of(path)
-    name = name_of(share) if share else None
+    name = name_of(share)
     # Whoever is root in a container is any user there; a user's slice and what lies below a service are one account's.
     is_of_many = path == share and not (process.is_below or first in ("user.slice", "machine.slice"))
     if not is_of_many or (name is not None and name.kind in ("pod", "container")) or process.user == OVERFLOW:

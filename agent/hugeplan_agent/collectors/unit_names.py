@@ -40,7 +40,7 @@ class UnitName:
 
 def name_of(path: str) -> UnitName | None:
     """The unit in the cgroup at ``path``; None for folders that only hold others (slices, kubepods)."""
-    *above, last = [part for part in path.split("/") if part]
+    *above, last = [part for part in path.split("/") if part] or [""]
     in_kubernetes = any(part.startswith("kubepods") for part in [*above, last])
     if in_kubernetes and (match := POD.fullmatch(last)):
         uid = match[1].replace("_", "-")  # systemd reads a hyphen as a step down
