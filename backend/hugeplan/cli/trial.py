@@ -57,9 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     server.add_argument("--script", metavar="FILE.sql", help="your pgbench script instead of lookups by key")
     server.add_argument("--schema", metavar="FILE.sql", help="tables for --script (default: pgbench's own)")
     _common(server, page_sizes="2M,4K")
-    maria = kinds.add_parser("mariadb", help="a private MariaDB of this node's own program, asked by sysbench")
-    _like_a_server(maria, bin_dir="where mariadbd is (default: the running server's, else PATH)")
-    _common(maria, page_sizes="2M,4K")
+    for engine, title, program in (("mariadb", "MariaDB", "mariadbd"), ("mysql", "MySQL", "mysqld")):
+        sql = kinds.add_parser(engine, help=f"a private {title} of this node's own program, asked by sysbench")
+        _like_a_server(sql, bin_dir=f"where {program} is (default: the running server's, else PATH)")
+        _common(sql, page_sizes="2M,4K")
     command = kinds.add_parser("command", help="any program")
     command.add_argument("--base", required=True, metavar="CMD", help="the program on base pages")
     command.add_argument("--huge", metavar="CMD", help="the same on huge pages; without it, by --page-sizes and glibc")
@@ -152,7 +153,9 @@ def _measured(arguments: argparse.Namespace, arms: tuple[str, ...]) -> tuple[Mea
     parent = Path(arguments.work_dir) if arguments.work_dir else DEFAULT_PARENT
     say, started = _say(arguments), datetime.now(UTC)
     seed = arguments.seed if arguments.seed is not None else int(started.timestamp())
-    make = {"postgresql": _server, "mariadb": _server, "command": _command, "jvm": _jvm}[arguments.kind]
+    make = {"postgresql": _server, "mariadb": _server, "mysql": _server, "command": _command, "jvm": _jvm}[
+        arguments.kind
+    ]
     prepared = make(arguments, arms)  # wrong input is said before anything is made
     with (
         handled(_interrupt, (signal.SIGTERM, signal.SIGHUP)),

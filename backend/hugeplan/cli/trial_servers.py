@@ -22,7 +22,7 @@ from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import GIB, MIB
 
 MOST_DATA_BYTES: Final = 2 * GIB
-_LONGEST_ROW_BYTES: Final = {"postgresql": MIB, "mariadb": LARGEST_ROW_BYTES}
+_LONGEST_ROW_BYTES: Final = {"postgresql": MIB, "mariadb": LARGEST_ROW_BYTES, "mysql": LARGEST_ROW_BYTES}
 _Subject = postgresql.PostgresqlSubject | mariadb.MariadbSubject
 
 
@@ -89,7 +89,8 @@ def _postgresql(arguments: argparse.Namespace, like: Wanted, clients: int, row_b
 
 def _mariadb(arguments: argparse.Namespace, like: Wanted, clients: int, row_bytes: int) -> mariadb.Plan:
     return mariadb.Plan(
-        program=find_server(like.programs),
+        program=find_server(like.programs, arguments.kind),
+        engine=arguments.kind,
         sysbench=find_sysbench(),
         data_bytes=_data_bytes(arguments, like, mariadb.largest_data_bytes(clients, room.headroom_bytes()[0])),
         row_bytes=row_bytes,

@@ -1,4 +1,4 @@
-"""MariaDB as the subject of a trial: two private servers of the same program on copies of one table."""
+"""MariaDB or MySQL as the subject of a trial: two private servers of the same program on copies of one table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hugeplan.measuring import room
 from hugeplan.measuring.batches import Side
 from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, release_of, rows_of
 from hugeplan.measuring.pools import CannotReserveError, reserved
-from hugeplan.measuring.postgresql_server import kernel_page_bytes
 from hugeplan.measuring.sysbench_clients import Sysbench
 from hugeplan.measuring.trial import EQUAL, ArmError, TrialError
 from hugeplan.planner.demand import DemandContext, demand_of
@@ -43,6 +42,7 @@ class Plan:
     row_bytes: int
     clients: int
     settings: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "mariadb"
     pairs_per_block: int = 12
 
     @property
@@ -81,7 +81,7 @@ class MariadbSubject:
     @property
     def release(self) -> str:
         """The server's own version."""
-        return release_of(self.plan.program)
+        return release_of(self.plan.program, self.plan.engine)
 
     @property
     def data_bytes(self) -> int:
@@ -106,6 +106,7 @@ class MariadbSubject:
                 row_bytes=plan.row_bytes,
                 pool_bytes=plan.pool_bytes,
                 settings=plan.settings,
+                engine=plan.engine,
             )
             for place in ("a", "b")
         )
@@ -158,17 +159,20 @@ class MariadbSubject:
         if arm == THP:
             if anonymous_huge_bytes(server.pid) < self.plan.pool_bytes // 2:
                 raise ArmError("the kernel gave the buffer pool few transparent huge pages")
-        elif page_bytes is not None and kernel_page_bytes(server.pid) != page_bytes:
-            raise ArmError(f"the buffer pool is on {kernel_page_bytes(server.pid) >> 10} KiB pages")
+        elif page_bytes is not None and mapped_bytes(server.pid, page_bytes) < self.plan.pool_bytes:
+            raise ArmError(f"the buffer pool is not on pages of {format_bytes(page_bytes)}")
         elif page_bytes is None and anonymous_huge_bytes(server.pid):
             raise TrialError("the kernel gave the server on base pages transparent huge pages")
         return clients
 
     def _pages(self, page_bytes: int) -> int:
         """Pages of the server by the planner's rule, error margin included."""
-        settings = {"innodb_buffer_pool_size": str(self.plan.pool_bytes), **self.plan.settings}
+        size = str(self.plan.pool_bytes)
+        settings = {"innodb_buffer_pool_size": size, "innodb_buffer_pool_chunk_size": size, **self.plan.settings}
+        if self.plan.engine == "mysql":
+            settings["innodb_buffer_pool_instances"] = "1"
         line = ".".join(self.release.split(".")[:2])
-        instance = DatabaseInstance(name="trial", engine="mariadb", version=line, settings=settings)
+        instance = DatabaseInstance(name="trial", engine=self.plan.engine, version=line, settings=settings)
         try:
             demand = demand_of(instance, page_bytes, DemandContext())
         except PlannerError as problem:
@@ -196,6 +200,13 @@ def _check_thp() -> None:
         raise ArmError("this kernel has no transparent huge pages") from problem
     if "[always]" not in text:
         raise ArmError("MariaDB gets transparent huge pages only where transparent_hugepage/enabled is always")
+
+
+def mapped_bytes(pid: int, page_bytes: int) -> int:
+    """Bytes of a process's mappings of this page size: what else it maps may be larger than its buffer pool."""
+    text = Path(f"/proc/{pid}/smaps").read_text(encoding="ascii", errors="replace")
+    found = re.findall(r"^Size:\s+(\d+) kB\nKernelPageSize:\s+(\d+) kB", text, re.MULTILINE)
+    return sum(int(size) * 1024 for size, page in found if int(page) * 1024 == page_bytes)
 
 
 def anonymous_huge_bytes(pid: int) -> int:

@@ -1,4 +1,4 @@
-"""A private MariaDB for a trial: loaded by its own bootstrap, started with and without huge pages.
+"""A private MariaDB or MySQL for a trial: loaded by its own bootstrap, started with and without huge pages.
 
 Nobody else can reach it: no network, and a socket in a folder of the server's own user.
 """
@@ -21,7 +21,17 @@ from typing import Final
 from hugeplan.measuring.workplace import created, text_of, version_said
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
-PROGRAM_NAMES: Final = ("mariadbd", "mysqld")
+PROGRAM_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",)}
+_RELEASE: Final = {
+    "mariadb": re.compile(r"Ver (\d+\.\d+\.\d+)-MariaDB"),
+    "mysql": re.compile(r"Ver (\d+\.\d+\.\d+)(?!\S*MariaDB)"),
+}
+_OPTIONS: Final = {
+    "mariadb": ("--innodb-buffer-pool-load-at-startup=0",),
+    # One instance of the pool, as MariaDB's has; neither a port, keys nor secondary engines are made.
+    "mysql": ("--innodb-buffer-pool-load-at-startup=0", "--innodb-buffer-pool-instances=1", "--mysqlx=0",
+              "--secure-file-priv=NULL", "--auto-generate-certs=0", "--caching-sha2-password-auto-generate-rsa-keys=0"),
+}  # fmt: skip
 _FOLDERS: Final = ("/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/mysql/bin", "/opt/mariadb/bin")
 _PAGE_BYTES, _PAGE_FILLED = 16384, 15236
 _ROW_OVERHEAD_BYTES: Final = 25
@@ -38,27 +48,27 @@ class MariadbError(Exception):
     """The server or its client cannot be used; the message says what failed."""
 
 
-def find_server(given: Path | None) -> Path:
+def find_server(given: Path | None, engine: str = "mariadb") -> Path:
     """The server's program: in the given folder and no other, else on PATH or where packages put it."""
     path = os.environ.get("PATH", "").split(os.pathsep)
     folders = [given] if given else [Path(folder) for folder in (*path, *_FOLDERS) if folder]
-    for name in PROGRAM_NAMES:
+    for name in PROGRAM_NAMES[engine]:
         for folder in folders:
             if (folder / name).exists():
                 return folder / name
     where = f"{given} has" if given else "there is"
-    raise MariadbError(f"{where} no {' or '.join(PROGRAM_NAMES)}; name its folder with --bin-dir")
+    raise MariadbError(f"{where} no {' or '.join(PROGRAM_NAMES[engine])}; name its folder with --bin-dir")
 
 
-def release_of(program: Path) -> str:
-    """``10.11.19``. MariadbError where the program is no MariaDB."""
+def release_of(program: Path, engine: str = "mariadb") -> str:
+    """``10.11.19``. MariadbError where the program is none of the engine."""
     try:
         said = version_said(program, _server_user())
     except OSError as problem:
         raise MariadbError(f"{program} cannot be run: {problem.strerror}") from problem
-    match = re.search(r"Ver (\d+\.\d+\.\d+)-MariaDB", said)
+    match = _RELEASE[engine].search(said)
     if match is None:
-        raise MariadbError(f"{program} --version does not tell a MariaDB version: {said.strip()[:100]}")
+        raise MariadbError(f"{program} --version does not tell a version of {engine}: {said.strip()[:100]}")
     return match[1]
 
 
@@ -72,10 +82,18 @@ class MariadbServer:
     """One data folder and the server on it."""
 
     def __init__(
-        self, program: Path, folder: Path, *, rows: int, row_bytes: int, pool_bytes: int, settings: Mapping[str, str]
+        self,
+        program: Path,
+        folder: Path,
+        *,
+        rows: int,
+        row_bytes: int,
+        pool_bytes: int,
+        settings: Mapping[str, str],
+        engine: str = "mariadb",
     ) -> None:
         self.program, self.folder, self.rows, self.row_bytes = program, folder, rows, row_bytes
-        self.pool_bytes, self.settings = pool_bytes, settings
+        self.pool_bytes, self.settings, self.engine = pool_bytes, settings, engine
         self.user = _server_user()
         self.pid = 0
 
@@ -97,7 +115,7 @@ class MariadbServer:
             "--innodb-doublewrite=0",
             f"--innodb-buffer-pool-size={self.pool_bytes}",
             f"--innodb-buffer-pool-chunk-size={self.pool_bytes}",  # one mapping, whose page size can be read
-            "--innodb-buffer-pool-load-at-startup=0",
+            *_OPTIONS[self.engine],
             "--innodb-buffer-pool-dump-at-shutdown=0",
             *(f"--{name.replace('_', '-')}={value}" for name, value in self.settings.items()),
             *options,
@@ -110,23 +128,33 @@ class MariadbServer:
             group = pwd.getpwnam(self.user).pw_gid
             for path in (self.folder / "data", self.folder):  # the outer one last: its owner may change what it holds
                 shutil.chown(path, self.user, group)
-        statements = (
-            "create database trial;\nuse trial;\n"  # noqa: S608 - our own integers
-            f"create table `rows` (id int not null primary key, payload varchar({self.row_bytes}) not null)"
-            " engine=innodb character set latin1;\n"
-            f"insert into `rows` select seq, repeat('x', {self.row_bytes}) from seq_1_to_{self.rows};\n"
-        )
-        done = subprocess.run(  # noqa: S603 - our own command line
-            self.command(*self._server("--bootstrap")),
-            input=statements,
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            check=False,
-            start_new_session=True,
-        )
+        path = self.folder / "load.sql"
+        start = ["--initialize-insecure", f"--init-file={path}"] if self.engine == "mysql" else ["--bootstrap"]
+        with created(path) as file:
+            file.write(self._statements().encode())
+            file.seek(0)
+            done = subprocess.run(  # noqa: S603 - our own command line
+                self.command(*self._server(*start)),
+                stdin=file,
+                capture_output=True,
+                text=True,
+                cwd=self.folder,
+                check=False,
+                start_new_session=True,
+            )
         if done.returncode != 0:
             raise MariadbError(f"the table could not be loaded: {last_error(done.stdout + done.stderr)}")
+
+    def _statements(self) -> str:
+        """One per line, as an init file has them: the table is doubled until it has its rows."""
+        table = "trial.`rows`"
+        columns = f"id int not null primary key, payload varchar({self.row_bytes}) not null"
+        lines = ["create database trial;", f"create table {table} ({columns}) engine=innodb character set latin1;"]
+        lines.append(f"insert into {table} values (1, repeat('x', {self.row_bytes}));")  # noqa: S608 - our own numbers
+        for more in (1 << k for k in range((self.rows - 1).bit_length())):
+            doubled = f"select id + {more}, payload from {table} where id <= {self.rows - more}"  # noqa: S608 - the same
+            lines.append(f"insert into {table} {doubled};")
+        return "\n".join([*lines, ""])
 
     def copy_of(self, other: MariadbServer) -> None:
         """The same data as another server's that is stopped."""
@@ -193,10 +221,10 @@ def cpu_ns_of(pid: int) -> int:
 
 
 def last_error(said: str) -> str:
-    """The last line of a log that tells an error, else its last line."""
+    """The first line of a log that tells an error, else its last line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"ERROR|FATAL", line) and not line.endswith("Aborting")]
-    return (errors or lines or ["it said nothing"])[-1][:300]
+    return (errors[:1] or lines or ["it said nothing"])[-1][:300]
 
 
 def _server_user() -> str:

@@ -2,7 +2,7 @@ import type { Gain } from "@/api/types";
 import { GIB } from "@/lib/units";
 
 /** Engines that `hugeplan trial` can measure by itself. */
-const TRIED = new Set(["postgresql", "mariadb"]);
+const TRIED = new Set(["postgresql", "mariadb", "mysql"]);
 /** A trial matches a plan within a factor of four of the data; two servers hold it. */
 const MOST_WITHOUT_CUT = 2 * GIB;
 const DATA_FACTOR = 4;
