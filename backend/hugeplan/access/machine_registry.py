@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from uuid import UUID
 
-from hugeplan.access import machines, service
+from hugeplan.access import machines, repository, service
 from hugeplan.access.machines import Hints
 from hugeplan.db.session import Database
 
@@ -50,12 +50,15 @@ class MachineRegistry:
             machine = await service.admit_machine(session, token_id, machine_id, hints)
             sharing = await machines.with_same_id(session, machine_id)
             shares = len(sharing) > 1 or machine.boots_interleaved
+            is_own = await repository.bound_machine(session, token_id) == machine.node_machine_id
             admitted = AdmittedMachine(machine.node_machine_id, shares)
         if shares:
             # The others learn it with their next report.
             for other, found in list(self._known.items()):
                 if other[1] == machine_id and not found.machine.shares_machine_id:
                     del self._known[other]
+        if not is_own:  # a clone may get a token of its own at any time
+            return admitted
         self._known[key] = _Remembered(admitted, hints.boot_id, time.monotonic() + REMEMBERED_SECONDS)
         self._known.move_to_end(key)
         while len(self._known) > MAX_REMEMBERED:

@@ -225,9 +225,13 @@ async def machines_of_named(session: ReadSession, name: str, role: str) -> Seque
 
 async def is_machine_known(session: ReadSession, machine_id: str) -> bool:
     """Whether this machine has enrolled or reported."""
-    has_token = exists().where(Token.machine_id == machine_id)
     is_seen = exists().where(Machine.machine_id == machine_id)
-    return bool(await session.scalar(select(has_token | is_seen)))
+    return await has_token(session, machine_id) or bool(await session.scalar(select(is_seen)))
+
+
+async def has_token(session: ReadSession, node_machine_id: str) -> bool:
+    """Whether a machine ever got an agent token of its own, usable or not."""
+    return bool(await session.scalar(select(exists().where(Token.machine_id == node_machine_id))))
 
 
 async def machines_with(session: ReadSession, machine_id: str) -> Sequence[Machine]:

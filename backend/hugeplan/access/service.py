@@ -310,7 +310,8 @@ async def admit_machine(session: WriteSession, token_id: UUID, machine_id: str, 
     """The machine whose node a report is about, when this agent token may report for it; else ForbiddenError.
 
     An unbound token binds to the first machine it names, unless that machine is known: then an administrator's yes is
-    needed. A clone reports with the token that was cloned with it, and gets a node of its own.
+    needed. A clone reports with the token that was cloned with it, and gets a node of its own; once it has a token of
+    its own, with that one alone, also when that was revoked.
     """
     now = datetime.now(UTC)
     await lock_one(session, LockOfOne.MACHINE, machine_id)
@@ -328,7 +329,9 @@ async def admit_machine(session: WriteSession, token_id: UUID, machine_id: str, 
     machine = await machines.resolve(session, machine_id, hints, now)
     if bound is None:
         bound = await repository.bind_machine(session, token_id, machine.node_machine_id)
-    if bound not in {machine_id, machine.node_machine_id}:
+    if bound != machine.node_machine_id and (
+        bound != machine_id or await repository.has_token(session, machine.node_machine_id)
+    ):
         raise _other_machine(machine_id)
     return machine
 

@@ -141,11 +141,11 @@ class TestClones:
         assert len(await nodes(viewer)) == 3
 
     async def test_enrol_beside_the_first_without_ending_it(
-        self, service: Service, enroller: httpx.AsyncClient, viewer: httpx.AsyncClient
+        self, service: Service, enroller: httpx.AsyncClient, viewer: httpx.AsyncClient, admin: httpx.AsyncClient
     ) -> None:
         tokens = {}
         for dmi in "ab":
-            made = await enroller.post(ENROL, json=BODY | {"clone_hints": hints(dmi)})
+            made = await enroller.post(ENROL, json=BODY | {"clone_hints": hints(dmi, *("c" if dmi == "b" else ""))})
             assert made.status_code == 201
             tokens[dmi] = made.json()["token"]
         for dmi, token in tokens.items():
@@ -153,6 +153,28 @@ class TestClones:
         assert len(await nodes(viewer)) == 2
         # A clone's own token is for the clone.
         assert_problem(await service.client(tokens["b"]).post(REPORTS, json=seen("a")), 403, "forbidden")
+        # Nor does the first's report for the clone, whatever it says of its hardware; revoking lets nobody else in.
+        first = service.client(tokens["a"])
+        for made in (seen("b"), seen(None, "c")):
+            assert_problem(await first.post(REPORTS, json=made), 403, "forbidden")
+        (own,) = (t for t in (await admin.get("/api/v1/tokens")).json()["items"] if "~" in (t["machine_id"] or ""))
+        await admin.delete(f"/api/v1/tokens/{own['id']}")
+        assert_problem(await first.post(REPORTS, json=seen("b")), 403, "forbidden")
+        assert (await first.post(REPORTS, json=seen("a"))).status_code == 201
+
+    async def test_that_enrols_takes_reports_of_its_own_token_from_then_on(
+        self, service: Service, enroller: httpx.AsyncClient
+    ) -> None:
+        """Until then it reports with the token that was cloned with it, which is remembered for speed."""
+        first = service.client((await enroller.post(ENROL, json=BODY | {"clone_hints": hints("a")})).json()["token"])
+        for dmi in "aab":
+            assert (await first.post(REPORTS, json=seen(dmi))).status_code == 201
+        assert_problem(await enroller.post(ENROL, json=BODY | {"clone_hints": hints("b")}), 409, "conflict")
+        admin = await service.client_as(Role.ADMIN)
+        own = await admin.post(ENROL, json=BODY | {"clone_hints": hints("b")})
+        assert_problem(await first.post(REPORTS, json=seen("b")), 403, "forbidden")
+        assert (await service.client(own.json()["token"]).post(REPORTS, json=seen("b"))).status_code == 201
+        assert (await first.post(REPORTS, json=seen("a"))).status_code == 201
 
     async def test_the_same_hardware_is_no_clone(self, enroller: httpx.AsyncClient) -> None:
         for status in (201, 409):
