@@ -42,9 +42,10 @@ _ROLES: Final = frozenset(role.value for role in Role)
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A credential that was good when it was last looked up."""
+    """A credential that was good when it was last looked up. What is bounded is counted by ``line_id``."""
 
     token_id: str
+    line_id: str
     role: Role
 
 
@@ -98,12 +99,12 @@ class Gate:
         if known is None:
             known = await self._look_up(request, credential, key)
         try:
-            self._limiter().spend("token", known.token_id, self._settings.requests_per_minute)
+            self._limiter().spend("token", known.line_id, self._settings.requests_per_minute)
         except RateLimitedError:
             refuse_role(known.role, allowed)
             raise
         request.state.admitted = known
-        request.state.actor_id = known.token_id
+        request.state.actor_id, request.state.line_id = known.token_id, known.line_id
         return known
 
     async def admit(self, request: Request, allowed: frozenset[Role]) -> None:
@@ -154,7 +155,7 @@ class Gate:
                 if credential.is_session:
                     _remember(self._unknown_cookies, key, time.monotonic() + UNKNOWN_COOKIE_SECONDS)
                 raise
-        found = Admitted(str(actor.token_id), actor.role)
+        found = Admitted(str(actor.token_id), str(actor.line_id), actor.role)
         _remember(self._known, key, found)
         return found
 
@@ -165,15 +166,15 @@ class Gate:
             tokens = await repository.usable_tokens(session, now, most, since)
             sessions = await repository.usable_sessions(session, now, most, since)
         for mark, rows in ((b"s", sessions), (b"t", tokens)):
-            for secret_sha256, token_id, role in rows:
+            for secret_sha256, token_id, line_id, role in rows:
                 if role in _ROLES:  # a later version of the service may have stored others
-                    _remember(self._known, mark + secret_sha256, Admitted(str(token_id), Role(role)))
+                    _remember(self._known, mark + secret_sha256, Admitted(str(token_id), str(line_id), Role(role)))
 
     def count_change(self, request: Request) -> None:
         """Take one change from the credential's bucket, or raise RateLimitedError: each leaves a line for good."""
         admitted: Admitted = request.state.admitted
         if admitted.role is not Role.ENROLMENT:  # it has bounds of its own
-            self._limiter().spend("change", admitted.token_id, self._settings.changes_per_minute)
+            self._limiter().spend("change", admitted.line_id, self._settings.changes_per_minute)
 
 
 def _key(credential: Credential) -> bytes:

@@ -104,16 +104,16 @@ class GatedRoute(APIRoute):
             else:
                 await intake.gate.admit(request, allowed)
                 if is_change and request.method not in SAFE_METHODS:
-                    intake.answers.require_room(request.state.actor_id)
+                    intake.answers.require_room(request.state.line_id)
                     intake.gate.count_change(request)
                     request.state.is_change = True
             refuse_nul(request, parameters)
             if not reads_body and allowed is None:
                 return await handle(request)
             if not reads_body:
-                async with intake.turns.turn(request.state.actor_id):
+                async with intake.turns.turn(request.state.line_id):
                     return await handle(request)
-            async with intake.bodies.body(getattr(request.state, "actor_id", ""), PART_BYTES) as counted:
+            async with intake.bodies.body(getattr(request.state, "line_id", ""), PART_BYTES) as counted:
                 if unread:
                     limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES), instead=instead)
                     body = request.state.json_body = await read_body(request, limits, counted.add)

@@ -57,9 +57,9 @@ class LoginLimit:
         """Take one failed login; RateLimitedError when there were too many."""
         self.limiter.spend("login", self.address, self.per_minute)
 
-    def spend_of(self, token_id: UUID) -> None:
-        """Take one login or login link of a token; RateLimitedError when it had too many."""
-        self.limiter.spend("logins of a token", str(token_id), LOGINS_PER_FAILED * self.per_minute)
+    def spend_of(self, line_id: UUID) -> None:
+        """Take one login or login link of a token's line; RateLimitedError when it had too many."""
+        self.limiter.spend("logins of a token", str(line_id), LOGINS_PER_FAILED * self.per_minute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ async def link_for(session: WriteSession, actor: Actor, limit: LoginLimit) -> Lo
     """A login link for whoever asks."""
     if actor.role not in BROWSER_ROLES:
         raise ForbiddenError(f"A token with the role {actor.role} cannot log in.")
-    limit.spend_of(actor.token_id)
+    limit.spend_of(actor.line_id)
     made = await create_login_link(session, actor.token_id, actor)
     return LoginLink(token=made.secret, expires_at=made.expires_at)
 
@@ -149,7 +149,7 @@ async def open_session(session: WriteSession, secret: str, browser: Browser, lim
         raise refused
     if stored_role(row.role) not in BROWSER_ROLES:
         raise ForbiddenError(f"A token with the role {row.role} cannot log in.")
-    limit.spend_of(row.id)
+    limit.spend_of(row.line_id)
     return await open_for(session, row, browser, Login(now, logged_in_at or now, ends_at))
 
 
@@ -173,7 +173,7 @@ async def open_for(session: WriteSession, row: Token, browser: Browser, login: L
         user_agent=(browser.user_agent or "")[:MAX_USER_AGENT].replace("\0", "") or None,
     )
     await repository.touch(session, row.id, now)  # first: it locks the token, so that one login counts after the other
-    await repository.end_oldest_sessions(session, row.id, SESSIONS_PER_TOKEN - 1)
+    await repository.end_oldest_sessions(session, row.line_id, SESSIONS_PER_TOKEN - 1)
     await repository.add(session, opened)
     actor = actor_of(row, expires_at, opened.id, csrf_token_of(secret))
     return OpenedSession(secret, describe(actor), actor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, u
 from sqlalchemy.dialects.postgresql import insert
 
 from hugeplan.db.base import newest_first
+from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import BrowserSession, EnrolmentApproval, LoginLink, Machine, OidcLogin, Token
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -27,21 +28,22 @@ async def token_by_secret(session: ReadSession, secret_sha256: bytes, now: datet
 
 async def usable_tokens(
     session: ReadSession, now: datetime, limit: int, since: datetime | None
-) -> Sequence[tuple[bytes, UUID, str]]:
-    """Hash, id and role of usable tokens made after ``since``, the most recently used first."""
+) -> Sequence[tuple[bytes, UUID, UUID, str]]:
+    """Hash, id, line and role of usable tokens made after ``since``, the most recently used first."""
     statement = select(Token).where(_usable(now)).order_by(Token.last_used_at.desc().nulls_last()).limit(limit)
     if since is not None:
         statement = statement.where(Token.created_at > since)
-    rows = await session.execute(statement.with_only_columns(Token.secret_sha256, Token.id, Token.role))
-    return [(row[0], row[1], row[2]) for row in rows]
+    columns = (Token.secret_sha256, Token.id, Token.line_id, Token.role)
+    rows = await session.execute(statement.with_only_columns(*columns))
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 async def usable_sessions(
     session: ReadSession, now: datetime, limit: int, since: datetime | None
-) -> Sequence[tuple[bytes, UUID, str]]:
-    """Hash, token id and role of browser sessions opened after ``since`` that have not ended, newest first."""
+) -> Sequence[tuple[bytes, UUID, UUID, str]]:
+    """Hash, token id, line and role of browser sessions opened after ``since`` that have not ended, newest first."""
     statement = (
-        select(BrowserSession.secret_sha256, Token.id, Token.role)
+        select(BrowserSession.secret_sha256, Token.id, Token.line_id, Token.role)
         .join(Token, Token.id == BrowserSession.token_id)
         .where(BrowserSession.expires_at > now, _usable(now))
         .order_by(BrowserSession.created_at.desc())
@@ -49,29 +51,36 @@ async def usable_sessions(
     )
     if since is not None:
         statement = statement.where(BrowserSession.created_at > since)
-    return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
+    return [(row[0], row[1], row[2], row[3]) for row in await session.execute(statement)]
 
 
-async def tokens_of(session: ReadSession, token_ids: Collection[UUID]) -> Sequence[Token]:
-    """Tokens by their ids, the newest first."""
-    statement = select(Token).where(Token.id.in_(token_ids)).order_by(Token.created_at.desc(), Token.id)
-    return (await session.scalars(statement)).all()
+async def lock_line(session: WriteSession, token_id: UUID) -> UUID | None:
+    """The line of a token, locked; None where there is no such token."""
+    line_id: UUID | None = await session.scalar(select(Token.line_id).where(Token.id == token_id))
+    if line_id is not None:
+        await lock_one(session, LockOfOne.TOKEN_LINE, line_id)
+    return line_id
 
 
-async def lock_line(session: WriteSession, token_id: UUID) -> set[UUID]:
-    """A token and all that came of it by rotation, locked; empty where there is no such token."""
-    line = select(Token.id).where(Token.id == token_id).cte(recursive=True)
-    line = line.union(select(Token.id).join(line, Token.replaces == line.c.id))
-    statement = select(Token.id).where(Token.id.in_(select(line.c.id))).order_by(Token.created_at).with_for_update()
-    before, found = None, set[UUID]()
-    while found != before:  # one that was rotated while its lock was waited for has a successor more
-        before, found = found, set((await session.scalars(statement)).all())
+async def count_made(session: ReadSession, line_id: UUID, since: datetime) -> int:
+    """Tokens that a line got since then, revoked ones too."""
+    statement = select(func.count()).where(Token.line_id == line_id, Token.created_at > since)
+    return (await session.execute(statement)).scalar_one()
+
+
+async def successor(session: ReadSession, token: Token) -> Token | None:
+    """What a token was rotated to and is not revoked: one that was used, else the newest."""
+    is_later = or_(Token.replaces == token.id, Token.created_at > token.created_at)
+    statement = select(Token).where(Token.line_id == token.line_id, is_later, Token.revoked_at.is_(None)).limit(1)
+    found: Token | None = await session.scalar(
+        statement.order_by(Token.last_used_at.is_(None), Token.created_at.desc())
+    )
     return found
 
 
-async def usable_token(session: ReadSession, token_id: UUID, now: datetime) -> Token | None:
-    """The usable token with this id."""
-    statement = select(Token).where(Token.id == token_id, _usable(now))
+async def usable_token(session: WriteSession, token_id: UUID, now: datetime) -> Token | None:
+    """The usable token with this id, locked."""
+    statement = select(Token).where(Token.id == token_id, _usable(now)).with_for_update()
     token: Token | None = await session.scalar(statement.execution_options(populate_existing=True))
     return token
 
@@ -132,9 +141,9 @@ async def use_login_link(
     return None if row is None else (row[0], row[1], row[2])
 
 
-async def end_oldest_sessions(session: WriteSession, token_id: UUID, keep: int) -> None:
-    """End all sessions of a token but the newest ``keep``."""
-    own = select(BrowserSession.id).where(BrowserSession.token_id == token_id)
+async def end_oldest_sessions(session: WriteSession, line_id: UUID, keep: int) -> None:
+    """End all sessions of a line of tokens but the newest ``keep``."""
+    own = select(BrowserSession.id).join(Token, Token.id == BrowserSession.token_id).where(Token.line_id == line_id)
     old = own.order_by(BrowserSession.created_at.desc(), BrowserSession.id).offset(keep)
     await session.execute(delete(BrowserSession).where(BrowserSession.id.in_(old)))
 
@@ -181,11 +190,12 @@ async def delete_session(session: WriteSession, session_id: UUID) -> None:
     await session.execute(delete(BrowserSession).where(BrowserSession.id == session_id))
 
 
-async def revoke(session: WriteSession, token_ids: Collection[UUID], now: datetime) -> set[UUID]:
-    """Revoke tokens and end their sessions; those that were not revoked before."""
-    await session.execute(delete(BrowserSession).where(BrowserSession.token_id.in_(token_ids)))
-    statement = update(Token).where(Token.id.in_(token_ids), Token.revoked_at.is_(None)).values(revoked_at=now)
-    return set((await session.scalars(statement.returning(Token.id))).all())
+async def revoke_line(session: WriteSession, line_id: UUID, now: datetime, *, but: UUID | None = None) -> bool:
+    """Revoke the tokens of a line, all or all but one, and end their sessions. False where none was left to revoke."""
+    of_line = and_(Token.line_id == line_id, Token.id.is_distinct_from(but), Token.revoked_at.is_(None))
+    await session.execute(delete(BrowserSession).where(BrowserSession.token_id.in_(select(Token.id).where(of_line))))
+    statement = update(Token).where(of_line).values(revoked_at=now).execution_options(synchronize_session=False)
+    return (await session.scalar(statement.returning(Token.id))) is not None
 
 
 async def count_agents_of(session: ReadSession, machine_id: str, since: datetime) -> int:

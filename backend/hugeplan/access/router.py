@@ -134,7 +134,7 @@ async def oidc_callback(
     confirmed = await provider.finish(database, code=code, state=state, cookie=request.cookies.get(oidc.STATE_COOKIE))
     async with database.write() as session:
         person = await oidc.row_of(session, confirmed)
-        login_limit(request, settings).spend_of(person.id)
+        login_limit(request, settings).spend_of(person.line_id)
         now = datetime.now(UTC)
         opened = await logins.open_for(session, person, browser_of(request, settings), logins.Login(now, now))
         await audit.record(
@@ -211,7 +211,7 @@ async def tokens_create(request: Request, actor: Admin, session: Writes, body: T
 
 @router.delete("/tokens/{token_id}")
 async def tokens_revoke(_: Admin, session: Writes, token_id: UUID) -> TokenRevoked:
-    """Revoke a credential, the browser sessions opened with it, and the tokens that it was rotated to."""
+    """Revoke a credential, all of its line by rotation, and the browser sessions opened with them."""
     return await service.revoke_token(session, token_id)
 
 

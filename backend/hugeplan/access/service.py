@@ -26,6 +26,7 @@ from hugeplan.errors import (
     FieldProblem,
     ForbiddenError,
     NotFoundError,
+    RateLimitedError,
     UnauthenticatedError,
     invalid_input,
 )
@@ -33,6 +34,8 @@ from hugeplan.errors import (
 TOKEN_PREFIX = "hp_"  # noqa: S105 - a prefix, so that a leaked token is recognised by scanners
 FRESH_LOGIN = timedelta(minutes=15)
 """How long after a login a browser session may make a credential that outlives it."""
+LINKS_PER_HOUR = 20
+"""Tokens of one line. Each of them is a row, and a line of the audit log."""
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="hugeplan"'}
 
 
@@ -56,6 +59,7 @@ class Credential:
 class Actor:
     """Who a request is. ``csrf_token``, ``session_id`` and ``logged_in_at`` are set for browser sessions only.
 
+    ``line_id``: by what all that is bounded is counted, the same for all that came of one token by rotation.
     ``expires_at``: when the credential ends, ``token_expires_at``: the token behind it. ``is_person``: an OpenID one.
     """
 
@@ -64,6 +68,7 @@ class Actor:
     role: Role
     machine_id: str | None
     expires_at: datetime | None
+    line_id: UUID
     session_id: UUID | None = None
     csrf_token: str | None = None
     logged_in_at: datetime | None = None
@@ -140,6 +145,7 @@ def actor_of(
         role=stored_role(token.role),
         machine_id=token.machine_id,
         expires_at=expires_at,
+        line_id=token.line_id,
         session_id=session_id,
         csrf_token=csrf_token,
         token_expires_at=token.expires_at,
@@ -242,11 +248,25 @@ async def list_tokens(session: ReadSession, *, include_revoked: bool, limit: int
 
 
 async def revoke_token(session: WriteSession, token_id: UUID) -> TokenRevoked:
-    """Revoke a credential, and all that came of it by rotation: whoever had its secret may have rotated it."""
-    line = await repository.lock_line(session, token_id)
-    if token_id not in await repository.revoke(session, line, datetime.now(UTC)):
+    """Revoke a credential and all of its line: whoever had its secret may have rotated it."""
+    line_id = await repository.lock_line(session, token_id)
+    if line_id is None or not await repository.revoke_line(session, line_id, datetime.now(UTC)):
         raise NotFoundError(f"There is no usable token {token_id}.")
     return TokenRevoked(id=token_id, status="revoked")
+
+
+async def _end_others(session: WriteSession, old: TokenRow, now: datetime) -> TokenRow | None:
+    """End all of a token's line but itself; its former successor. ConflictError, RateLimitedError."""
+    former = await repository.successor(session, old)
+    if former is not None and former.last_used_at is not None:
+        raise ConflictError(f"This token was rotated to {former.id}, which is in use. Rotate that one.")
+    if await repository.count_made(session, old.line_id, now - timedelta(hours=1)) >= LINKS_PER_HOUR:
+        raise RateLimitedError(
+            f"{LINKS_PER_HOUR} tokens of one line were made within an hour, as many as may be. Rotate it later.",
+            headers={"Retry-After": "3600"},
+        )
+    await repository.revoke_line(session, old.line_id, now, but=old.id)
+    return former
 
 
 async def rotate_token(
@@ -255,7 +275,8 @@ async def rotate_token(
     """A new secret with the same rights. The old one stays good for the overlap, so that nothing is interrupted.
 
     A token has one successor. Whose answer was lost rotates again, which revokes the former successor; ConflictError
-    where that one has reported or logged in.
+    where that one has reported or logged in. All others of the line end, so that two are good at a time.
+    RateLimitedError past LINKS_PER_HOUR.
     The new one lives as long as the old one did, but no longer than ``actor`` may make one. An agent's own renewal is
     its way to go on reporting and buys it nothing else. ``actor`` None: a command on the server. ForbiddenError for a
     browser session of anybody but an administrator.
@@ -265,7 +286,7 @@ async def rotate_token(
             "A browser session does not renew its token, which others may share. Send the token itself in the header"
             " Authorization, or ask an administrator."
         )
-    came_of_it = await repository.lock_line(session, token_id) - {token_id}
+    await repository.lock_line(session, token_id)
     now = datetime.now(UTC)
     old = await repository.usable_token(session, token_id, now)
     if old is None or old.oidc_subject is not None:
@@ -273,15 +294,11 @@ async def rotate_token(
     is_for_enrolment = stored_role(old.role) is Role.ENROLMENT
     if is_for_enrolment and actor is not None and actor.role is not Role.ADMIN:
         raise ForbiddenError("An enrolment token does not renew itself. Let an administrator make another.")
-    former = await repository.tokens_of(session, came_of_it)
-    for one in former:
-        if one.last_used_at is not None:
-            raise ConflictError(f"This token was rotated to {one.id}, which is in use. Rotate that one.")
-    await repository.revoke(session, came_of_it, now)
+    former = await _end_others(session, old, now)
     is_agents_own = actor is not None and actor.role is Role.AGENT and actor.session_id is None
     # One that was rotated ends with its overlap: that bounds what it makes itself, and no life that another gives.
     is_bounded = actor is not None and actor.token_id == old.id and not is_agents_own
-    like = former[0] if former and not is_bounded else old
+    like = former if former is not None and not is_bounded else old
     expires_in = None if like.expires_at is None else like.expires_at - like.created_at
     if actor is not None and not is_agents_own:
         latest = latest_end(actor, now)

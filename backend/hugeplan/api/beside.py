@@ -39,7 +39,7 @@ class RequestSandbox:
         leaves, and the work ends.
         """
         await self._session.release()
-        whose = str(self._request.state.actor_id)
+        whose = str(self._request.state.line_id)
         work = asyncio.create_task(
             self._sandbox.work(
                 job, payload, whose=whose, what=what, instead=instead, limits=limits, keep=keep, spend=self._spend

@@ -114,7 +114,7 @@ class RequestContext:
         async def send_with_headers(message: Message) -> None:
             nonlocal status, response_started
             if message["type"] == "http.response.start":
-                if getattr(request.state, "actor_id", None) is not None:
+                if getattr(request.state, "line_id", None) is not None:
                     ended.append(self._counted(request, message.get("headers", ())))
                 response_started = True
                 status = message["status"]
@@ -159,7 +159,7 @@ class RequestContext:
         """Count an answer to a credential; the result ends that. A problem, also as ``state.refusal``: too many are."""
         try:
             may_refuse = not getattr(request.state, "is_change", False)
-            return self._answers.take(request.state.actor_id, headers, may_refuse=may_refuse)
+            return self._answers.take(request.state.line_id, headers, may_refuse=may_refuse)
         except ProblemError as error:
             # What is between may answer with an error of its own. A copy: the frames of this one hold the answer.
             request.state.refusal = replace(error)

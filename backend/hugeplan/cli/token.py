@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--count", type=int, metavar="N", help="of an enrolment token: most machines (default: any)")
     create.add_argument("--name-pattern", metavar="PATTERN", help="of an enrolment token: nodes' names, such as 'db-*'")
     actions.add_parser("list", help="usable tokens, without their secrets")
-    revoke = actions.add_parser("revoke", help="end a token, those it was rotated to, and their sessions")
+    revoke = actions.add_parser("revoke", help="end a token, those before and after it by rotation, and their sessions")
     revoke.add_argument("id", type=uuid)
     rotate = actions.add_parser("rotate", help="print a new secret; the old one stays good for a while")
     rotate.add_argument("id", type=uuid)

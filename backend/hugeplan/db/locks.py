@@ -33,6 +33,7 @@ class LockOfOne(IntEnum):
     OPEN_PLANS = 4_811_252_265
     FLEET_PLANS = 4_811_252_266
     TRIALS = 4_811_252_267
+    TOKEN_LINE = 4_811_252_268
 
 
 async def lock_one(session: WriteSession, lock: LockOfOne, whose: object) -> None:

@@ -78,7 +78,7 @@ class EventFeed:
                 self._last_id = rows[-1].id
                 self._news.notify_all()
 
-    async def listen(self, after: int | None, token_id: UUID) -> AsyncGenerator[FleetEvent]:
+    async def listen(self, after: int | None, line_id: UUID) -> AsyncGenerator[FleetEvent]:
         """Events with an id above ``after``, those that are stored already too; None: from now on. Until ``end``."""
         self._listeners += 1
         self._somebody.set()
@@ -87,7 +87,7 @@ class EventFeed:
                 position = await repository.last_event_id(session) if after is None else after
             while True:
                 newest = self._last_id or 0
-                async for event in self._stored(position, token_id):
+                async for event in self._stored(position, line_id):
                     position = event.id
                     yield event
                 position = max(position, newest)  # the last ones may be of a kind that is left out
@@ -103,12 +103,12 @@ class EventFeed:
                 self._last_id = None
                 self._events.clear()
 
-    async def _stored(self, position: int, token_id: UUID) -> AsyncIterator[FleetEvent]:
+    async def _stored(self, position: int, line_id: UUID) -> AsyncIterator[FleetEvent]:
         """What comes after a position, batch by batch. Credentials take turns, so that all take a share of the time.
 
         The first batch waits for no pause: who listens from now on is held up by nobody's past.
         """
-        own_pause = self._pauses.setdefault(token_id, asyncio.Lock())
+        own_pause = self._pauses.setdefault(line_id, asyncio.Lock())
         while True:
             events, goes_on_at = await self._batch(position)
             for event in events:

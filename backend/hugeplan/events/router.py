@@ -53,7 +53,7 @@ async def events_stream(
 ) -> AsyncIterator[ServerSentEvent]:
     """Changes as they happen, as server-sent events: ``event`` is the kind, ``data`` a FleetEvent."""
     yield ServerSentEvent(comment="listening", retry=2000)
-    listened = feed.listen(after if last_event_id is None else last_event_id, actor.token_id)
+    listened = feed.listen(after if last_event_id is None else last_event_id, actor.line_id)
     async with aclosing(while_good(request, listened)) as events:
         # A stream ends now and then, so that a balancer moves its client; the client comes back with its last id.
         with suppress(TimeoutError):

@@ -22,7 +22,7 @@ async def require_room_to_wait(session: WriteSession, actor: Actor) -> None:
     """ConflictError, now or before the commit, where as many fleet plans have not ended as may be."""
 
     async def require_room(coming: int) -> None:
-        own, every = await repository.count_unfinished(session, actor.token_id)
+        own, every = await repository.count_unfinished(session, actor.line_id)
         for found, whose, most in ((own, f" of {actor.name}", WAITING_OF_ONE), (every, "", WAITING)):
             if found + coming > most:
                 raise ConflictError(f"{most} fleet plans{whose} have not ended, as many as may be. Wait for some.")

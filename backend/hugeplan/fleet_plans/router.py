@@ -58,7 +58,7 @@ async def fleet_plans_create(
     409 while 20 of one's own have not ended. The oldest that have ended go where as many are kept as may be.
     """
     job = await service.create_job(session, beside, body, settings, by=actor)
-    after_commit.add_task(runner.start, job.id, actor.token_id)
+    after_commit.add_task(runner.start, job.id, actor.line_id)
     response.headers["Location"] = f"/api/v1/fleet/plans/{job.id}"
     return job
 

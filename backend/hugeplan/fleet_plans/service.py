@@ -62,7 +62,7 @@ async def create_job(
         name=body.name,
         created_at=now,
         created_by=by.name,
-        author_id=by.token_id,
+        author_id=by.line_id,
         status="queued",
         cancel_requested=False,
         selector=body.selector.model_dump(mode="json"),
@@ -75,7 +75,7 @@ async def create_job(
     )
     if row.nodes_total == 0:
         raise invalid_input([FieldProblem(field="selector", value=None, expected="at least one node")])
-    await make_room(session, settings, by.token_id, for_another=True)
+    await make_room(session, settings, by.line_id, for_another=True)
     await repository.add_job(session, row)
     return _job(row)
 

@@ -113,7 +113,7 @@ def propose_new(row: PlanRow, *, by: Actor) -> Event:
     _require_fit(row)
     now = datetime.now(UTC)
     row.state, row.version, row.state_at = "proposed", row.version + 1, now
-    row.proposed_by, row.proposed_by_id, row.proposed_at = by.name, by.token_id, now
+    row.proposed_by, row.proposed_by_id, row.proposed_at = by.name, by.line_id, now
     return _event(row, "plan_proposed", f"The {name_of(row)} was proposed by {by.name}.", now)
 
 
@@ -129,7 +129,7 @@ async def propose(session: WriteSession, row: PlanRow, looked: Looked | None, *,
     await note_look(session, row, looked)
     now = datetime.now(UTC)
     values = {"state": "proposed", "state_at": now, "proposed_at": now, "proposed_by": by.name}
-    await repository.change_plan(session, row, values | {"proposed_by_id": by.token_id})
+    await repository.change_plan(session, row, values | {"proposed_by_id": by.line_id})
     await _said(session, row, "plan_proposed", f"The {name_of(row)} was proposed by {by.name}.", now)
     return await saved_plans.summary(session, row)
 
@@ -163,7 +163,7 @@ async def approve(
         raise ConflictError(f"The node has changed since this plan was computed: {_listed(stale)}. Plan it again.")
     now = datetime.now(UTC)
     values = {"state": "approved", "state_at": now, "approved_at": now, "approved_by": by.name}
-    await repository.change_plan(session, row, values | {"approved_by_id": by.token_id})
+    await repository.change_plan(session, row, values | {"approved_by_id": by.line_id})
     if row.node_id is not None:
         await repository.supersede_approved(session, row.node_id, row.id, now)
     knowing = ", who accepts that it is not known whether it fits" if unknown else ""
@@ -172,7 +172,7 @@ async def approve(
 
 
 def _is_same_person(row: PlanRow, by: Actor) -> bool:
-    return by.token_id in {row.author_id, row.proposed_by_id} or by.name in {row.author, row.proposed_by}
+    return by.line_id in {row.author_id, row.proposed_by_id} or by.name in {row.author, row.proposed_by}
 
 
 async def withdraw(session: WriteSession, row: PlanRow, *, by: Actor) -> PlanSummary:

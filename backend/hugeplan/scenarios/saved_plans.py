@@ -230,7 +230,7 @@ def draft(made: Computed, *, by: Actor) -> PlanRow:
         schema_version=SCHEMA_VERSION,
         model_version=__version__,
         author=by.name,
-        author_id=by.token_id,
+        author_id=by.line_id,
         sampled_at=made.sampled_at,
         run_id=None if made.run is None else made.run[0],
         run_at=None if made.run is None else made.run[1],

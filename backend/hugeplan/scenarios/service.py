@@ -324,10 +324,10 @@ async def require_room_for_plan(session: WriteSession, settings: Settings, actor
     most = settings.max_open_plans
 
     async def require_room(coming: int) -> None:
-        if await repository.count_open_plans(session, actor.token_id) + coming > most:
+        if await repository.count_open_plans(session, actor.line_id) + coming > most:
             raise ConflictError(
                 f"{actor.name} has {most} plans that are drafts or proposed, as many as may be"
                 " (HUGEPLAN_MAX_OPEN_PLANS). Delete some or have them approved, then keep this one."
             )
 
-    await keep_within(session, LockOfOne.OPEN_PLANS, actor.token_id, require_room)
+    await keep_within(session, LockOfOne.OPEN_PLANS, actor.line_id, require_room)

@@ -176,7 +176,7 @@ async def test_a_machines_token_has_no_login_link(service: Service, role: Role) 
         (token_id,) = (await session.scalars(select(Token.id).where(Token.role == role.value))).all()
         with pytest.raises(ForbiddenError, match=f"role {role.value} cannot log in"):
             await logins.link_of(session, token_id)
-        asking = Actor(token_id, "x", role, machine_id=None, expires_at=None)
+        asking = Actor(token_id, "x", role, machine_id=None, expires_at=None, line_id=token_id)
         with pytest.raises(ForbiddenError, match=f"role {role.value} cannot log in"):
             await logins.link_for(session, asking, logins.LoginLimit(RateLimiter(), "127.0.0.1", 5))
         with pytest.raises(NotFoundError):
@@ -303,7 +303,7 @@ async def test_what_a_token_may_goes_over_to_its_successor(service: Service, adm
     own = {"id", "secret_sha256", "created_at", "expires_at", "revoked_at", "last_used_at", "replaces", "oidc_subject"}
     values = {
         "name": "a", "role": "enrolment", "machine_id": None, "enrolments": 3, "max_enrolments": 5,
-        "name_pattern": "db-*", "claim_sha256": b"c" * 32,
+        "name_pattern": "db-*", "claim_sha256": b"c" * 32, "line_id": uuid4(),
     }  # fmt: skip
     assert own | values.keys() == {column.name for column in Token.__table__.columns}
     old = Token(id=uuid4(), secret_sha256=b"s" * 32, created_at=datetime.now(UTC), **values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -101,6 +102,35 @@ def test_a_finding_keeps_its_beginning_where_a_pool_got_another_name(own_databas
     ]
     alembic("downgrade", url, "0005_history")
     assert sorted(name for name, _ in stored()) == sorted(subjects)
+
+
+@pytest.mark.parametrize("gone", [0, 3])
+def test_tokens_of_before_get_the_line_that_they_came_of(own_database_url: str, gone: int) -> None:
+    """Some have ended so long ago that they were deleted; what came of them are lines of their own."""
+    url = sqlalchemy_url(own_database_url)
+    migrate.upgrade(url, MIGRATIONS)
+    alembic("downgrade", url, "0020_newest_report")
+    ids = [UUID(int=number) for number in range(1, 21)]
+    with psycopg.connect(own_database_url) as connection:
+        for one, before in zip(ids, [None, *ids], strict=False):
+            connection.execute(
+                "INSERT INTO tokens (id, name, role, secret_sha256, created_at, replaces)"
+                " VALUES (%s, 'a', 'viewer', sha256(%s), now(), %s)",
+                [one, one.bytes, before],
+            )
+            connection.execute(
+                "INSERT INTO fleet_plans (id, name, created_at, created_by, status, selector, model_version,"
+                " nodes_total, nodes_done, plans_computed, heartbeat_at, author_id)"
+                " VALUES (%s, 'f', now(), 'a', 'done', '{}', '1', 0, 0, 0, now(), %s)",
+                [one, one],
+            )
+        connection.execute("DELETE FROM tokens WHERE id = %s", [ids[gone]])
+    migrate.upgrade(url, MIGRATIONS)
+    lines = {one: ids[0] if number < gone else ids[gone + 1] for number, one in enumerate(ids) if number != gone}
+    with psycopg.connect(own_database_url) as connection:
+        assert dict(connection.execute("SELECT id, line_id FROM tokens").fetchall()) == lines
+        authors = dict(connection.execute("SELECT id, author_id FROM fleet_plans").fetchall())
+    assert authors == lines | {ids[gone]: ids[gone]}
 
 
 def test_a_database_that_is_not_utf8_is_refused_in_one_line(own_database_url: str) -> None:

@@ -1739,7 +1739,7 @@ export interface paths {
         post?: never;
         /**
          * Tokens Revoke
-         * @description Revoke a credential, the browser sessions opened with it, and the tokens that it was rotated to.
+         * @description Revoke a credential, all of its line by rotation, and the browser sessions opened with them.
          */
         delete: operations["tokens_revoke"];
         options?: never;

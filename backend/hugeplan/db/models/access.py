@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.schema import FetchedValue
 
 from hugeplan.db.base import Base, JsonbObject
 
@@ -22,6 +23,7 @@ class Token(Base):
         CheckConstraint("machine_id IS NULL OR role = 'agent'", name="machine_id"),
         Index(None, "created_at", "id"),
         Index(None, "machine_id"),
+        Index(None, "line_id", "created_at"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -35,6 +37,8 @@ class Token(Base):
     last_used_at: Mapped[datetime | None]
     # The token that this one took over from; both are good until the older one expires.
     replaces: Mapped[UUID | None]
+    # The first token of its line, which all have that came of it by rotation; a trigger fills it in.
+    line_id: Mapped[UUID] = mapped_column(server_default=FetchedValue())
     # A person of an OpenID provider, as issuer and subject; such a row has a secret that nobody knows.
     oidc_subject: Mapped[str | None] = mapped_column(unique=True)
     # Of an enrolment token: how many machines it has enrolled, how many it may, and what their names look like.

@@ -39,7 +39,7 @@ async def answer_report(request: Request) -> Response:
     """``reports_create`` without FastAPI, for a request whose credential is known."""
     intake: Intake = request.app.state.intake
     await intake.gate.admit(request, _AGENTS)
-    whose = str(request.state.actor_id)
+    whose = str(request.state.line_id)
     async with intake.bodies.body(whose, LARGE_BYTES) as body:
         raw = await read_body(request, intake.limits, body.add)
         if not raw:
@@ -50,19 +50,20 @@ async def answer_report(request: Request) -> Response:
 
 async def _answer(request: Request, raw: bytes, whose: str) -> Response:
     intake: Intake = request.app.state.intake
+    token_id = UUID(request.state.actor_id)
     if is_large(raw):
         large = await read_beside(request.app.state.sandbox, raw, intake.limits.json, whose=whose)
-        return await _store(request, large_taken_over(large, token_id=UUID(whose), now=datetime.now(UTC)))
+        return await _store(request, large_taken_over(large, token_id=token_id, now=datetime.now(UTC)))
 
     reader: ReportReader = request.app.state.report_reader
     done = await reader.read(raw)
     if done is not None:
-        incoming = taken_over(done, token_id=UUID(whose), now=datetime.now(UTC))
+        incoming = taken_over(done, token_id=token_id, now=datetime.now(UTC))
         return await _store(request, incoming)
 
     def read() -> Incoming:
         document = parse_json(raw, intake.limits.json)
-        return read_report(raw, document, token_id=UUID(whose), now=datetime.now(UTC))
+        return read_report(raw, document, token_id=token_id, now=datetime.now(UTC))
 
     return await _store(request, await beside_loop(len(raw), intake.limits, read))
 
@@ -73,7 +74,7 @@ async def _store(request: Request, incoming: Incoming) -> Response:
     settings: Settings = request.app.state.settings
     limiter: RateLimiter = request.app.state.rate_limiter
     kept_bytes = max(LEAST_BYTES, len(incoming.document))
-    limiter.spend_bytes(str(incoming.token_id), kept_bytes, settings.report_bytes_per_day)
+    limiter.spend_bytes(request.state.line_id, kept_bytes, settings.report_bytes_per_day)
     try:
         receipt = await writer.store(await _admit_machine(request, incoming))
     except UnauthenticatedError:

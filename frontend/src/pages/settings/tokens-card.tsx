@@ -174,8 +174,8 @@ function RevokeToken({ token, onClose }: { token: Token; onClose: () => void }) 
       onClose={onClose}
       onAct={() => revoke.mutate(token.id, { onSuccess: onClose })}
     >
-      <strong className="hp-anywhere">{token.name}</strong> can no longer connect, nor can the tokens that it
-      was rotated to or the browser sessions opened with them. This cannot be taken back.
+      <strong className="hp-anywhere">{token.name}</strong> can no longer connect, nor can the tokens before
+      and after it by rotation or the browser sessions opened with them. This cannot be taken back.
     </AskFirst>
   );
 }
