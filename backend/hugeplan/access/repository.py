@@ -193,9 +193,11 @@ async def delete_session(session: WriteSession, session_id: UUID) -> None:
 async def revoke_line(session: WriteSession, line_id: UUID, now: datetime, *, but: UUID | None = None) -> bool:
     """Revoke the tokens of a line, all or all but one, and end their sessions. False where none was left to revoke."""
     of_line = and_(Token.line_id == line_id, Token.id.is_distinct_from(but), Token.revoked_at.is_(None))
+    is_there = bool(await session.scalar(select(exists().where(of_line))))
     await session.execute(delete(BrowserSession).where(BrowserSession.token_id.in_(select(Token.id).where(of_line))))
-    statement = update(Token).where(of_line).values(revoked_at=now).execution_options(synchronize_session=False)
-    return (await session.scalar(statement.returning(Token.id))) is not None
+    statement = update(Token).where(of_line).values(revoked_at=now)
+    await session.execute(statement.execution_options(synchronize_session=False))
+    return is_there
 
 
 async def count_agents_of(session: ReadSession, machine_id: str, since: datetime) -> int:
