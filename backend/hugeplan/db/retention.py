@@ -21,10 +21,20 @@ MAX_SAMPLE_AGE: Final = timedelta(days=1)
 ALWAYS_DAYS: Final = 2
 """So many days may go in any round: the usual round takes one, also where little is kept."""
 
+# A machine has one vote with its clones (whose ids have a ~), as one token makes many of them. Machines of this last
+# day have one only where there is no other.
 _HEARD = """
-SELECT count(*) FILTER (WHERE last_report_at > :since), count(*),
-    count(*) FILTER (WHERE last_report_at > :since AND sampled_at > last_report_at - CAST(:age AS interval))
-FROM nodes WHERE NOT synthetic
+WITH machines AS (
+    SELECT min(name) AS name, max(last_report_at) > :since AS is_heard, min(first_report_at) <= :since AS is_known,
+        bool_or(last_report_at > :since AND sampled_at > last_report_at - CAST(:age AS interval)) AS is_on_time
+    FROM nodes WHERE NOT synthetic GROUP BY split_part(machine_id, '~', 1)
+), votes AS (
+    SELECT * FROM machines WHERE is_heard
+        AND (is_known OR NOT EXISTS (SELECT FROM machines WHERE is_heard AND is_known))
+)
+SELECT (SELECT count(*) FROM machines), count(*), count(*) FILTER (WHERE is_on_time),
+    (array_agg(name ORDER BY name) FILTER (WHERE NOT is_on_time))[1 : 3]
+FROM votes
 """
 
 
@@ -36,11 +46,13 @@ async def clock_doubt(session: ReadSession, now: datetime) -> str | None:
         word = "ahead of" if difference > timedelta() else "behind"
         return f"This server's clock is {_length(abs(difference))} {word} PostgreSQL's."
     values = {"since": now - HEARD_WITHIN, "age": MAX_SAMPLE_AGE}
-    heard, known, on_time = (await session.execute(text(_HEARD), values)).one()
+    known, heard, on_time, others = (await session.execute(text(_HEARD), values)).one()
     if known and not heard:
         return "No node has reported within a day, so nothing says that the clock is right."
     if heard and 2 * on_time < heard:
-        return f"Of {heard} nodes that reported within a day, {heard - on_time} say that it is another day."
+        many = heard - on_time
+        named = f"{', '.join(others)}{f' and {many - len(others)} more' if many > len(others) else ''}"
+        return f"Of {heard} machines that reported within a day, {many} say that it is another day: {named}."
     return None
 
 

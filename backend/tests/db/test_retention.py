@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -40,7 +41,9 @@ async def fresh(own_database_url: str) -> AsyncIterator[tuple[Database, Settings
     await database.dispose()
 
 
-async def store(fresh: tuple[Database, Settings], received_at: datetime, taken_at: datetime, node: int = 0) -> None:
+async def store(
+    fresh: tuple[Database, Settings], received_at: datetime, taken_at: datetime, node: int = 0, clone: str = ""
+) -> None:
     database, settings = fresh
     document = report()
     document["machine_id"] = f"{node:032x}"
@@ -52,7 +55,8 @@ async def store(fresh: tuple[Database, Settings], received_at: datetime, taken_a
     writer = ReportWriter(settings)
     work = Supervisor(CollectorRegistry())
     await writer.open(work)
-    await writer.store(read_report(raw, document, token_id=token.id, now=received_at))
+    incoming = read_report(raw, document, token_id=token.id, now=received_at)
+    await writer.store(replace(incoming, machine_id=incoming.machine_id + clone))
     await work.close()
     await writer.close()
 
@@ -136,6 +140,30 @@ async def test_reports_of_another_day_are_heard(fresh: Any) -> None:
     for node in range(1, 3):
         await store(fresh, NOW, NOW, node)
     assert await maintenance.maintain_if_sure(database, settings, datetime.now(UTC)) is None
+
+
+async def test_a_machine_has_one_vote_and_a_new_one_none(fresh: Any) -> None:
+    """One agent makes any number of clones of its machine; that takes retention from nobody."""
+    database, settings = fresh
+    long_ago = NOW - timedelta(days=3)
+    age = "UPDATE nodes SET first_report_at = first_report_at - interval '2 days'"
+    for clone in ("", "~a", "~b", "~c"):
+        await store(fresh, NOW, long_ago, clone=clone)
+    for node in (1, 2):
+        await store(fresh, NOW, NOW, node)
+    assert await maintenance.maintain_if_sure(database, settings, datetime.now(UTC)) is None
+    async with database.write() as session:
+        await session.execute(text(age))
+    for node in range(3, 8):
+        await store(fresh, NOW, long_ago, node)
+    assert await maintenance.maintain_if_sure(database, settings, datetime.now(UTC)) is None
+    # What the machines say that have been there for a day counts, and who they are is told.
+    async with database.write() as session:
+        await session.execute(text(age))
+    why = await maintenance.maintain_if_sure(database, settings, datetime.now(UTC))
+    assert why == (
+        "Of 8 machines that reported within a day, 6 say that it is another day: db-0, db-3, db-4 and 3 more."
+    )
 
 
 async def test_a_fleet_that_is_silent_says_nothing_about_the_clock(fresh: Any) -> None:
