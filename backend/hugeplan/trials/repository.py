@@ -69,23 +69,28 @@ async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -
 
 async def predictions(
     session: ReadSession, node_id: UUID | None, *, most: int
-) -> Sequence[tuple[str, UUID, JsonObject]]:
-    """Machine type, node and predictions of the newest trials of each machine type, newest first; only of that of a
-    node where one is given. A processor without a name is no type, and what a synthetic node says was not measured.
+) -> Sequence[tuple[str, str, JsonObject]]:
+    """Machine type, machine and predictions of trials of each machine type: of each machine its newest, then of each
+    the one before; only of the type of a node where one is given. A machine with its clones (~) is one: who holds its
+    token speaks for all. A processor without a name is no type, and what a synthetic node says was not measured.
     """
     newest = (TrialRow.ordered_at.desc(), TrialRow.id.desc())
+    machine = func.split_part(NodeRow.machine_id, "~", 1)
+    turn = func.row_number().over(partition_by=(NodeRow.machine_type, machine), order_by=newest)
     known = (
-        select(NodeRow.machine_type, TrialRow.node_id, TrialRow.summary["predicted"].label("predicted"))
-        .add_columns(func.row_number().over(partition_by=NodeRow.machine_type, order_by=newest).label("number"))
+        select(NodeRow.machine_type, machine.label("machine"), TrialRow.summary["predicted"].label("predicted"))
+        .add_columns(turn.label("turn"), TrialRow.ordered_at, TrialRow.id)
         .join(NodeRow, NodeRow.id == TrialRow.node_id)
         .where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False), TrialRow.summary.has_key("predicted"))
     )
     if node_id is not None:
         of_node = select(NodeRow.machine_type).where(NodeRow.id == node_id).scalar_subquery()
         known = known.where(NodeRow.machine_type == of_node)
-    found = known.subquery()
-    statement = select(found.c.machine_type, found.c.node_id, found.c.predicted).where(found.c.number <= most)
-    return [tuple(row) for row in await session.execute(statement.order_by(found.c.number))]
+    of = known.subquery().c
+    number = func.row_number().over(partition_by=of.machine_type, order_by=(of.turn, of.ordered_at.desc(), of.id))
+    found = select(of.machine_type, of.machine, of.predicted, number.label("number")).subquery().c
+    statement = select(found.machine_type, found.machine, found.predicted).where(found.number <= most)
+    return [tuple(row) for row in await session.execute(statement.order_by(found.number))]
 
 
 async def nodes_with_trials(session: ReadSession, node_ids: Collection[UUID]) -> set[UUID]:

@@ -21,6 +21,7 @@ from hugeplan.cli import InputError
 from hugeplan.cli.service_client import post
 from hugeplan.documents.trial import TrialDocument
 from hugeplan.embedded import EmbeddedPostgres
+from hugeplan.trials import repository
 
 API = "/api/v1"
 EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
@@ -323,6 +324,21 @@ async def test_a_trial_narrows_the_plans_of_untried_nodes_of_its_machine_type(
     assert (await told_of(planner, untried)) == (after, said)
     everywhere = (await viewer.get(f"{API}/trials")).json()["items"]
     assert {item["machine_type"] for item in everywhere} >= {"AMD EPYC, KVM", "Another, KVM"}
+
+
+async def test_many_trials_of_one_machine_crowd_out_no_other(service: Service) -> None:
+    node_id, machine, agent = await a_node(service, 1, run=run_with_curves())
+    _, other, others_agent = await a_node(service, 2, run=run_with_curves())
+    assert (await others_agent.post(f"{API}/trials", json=predictable(other))).status_code == 201
+    for _ in range(3):
+        assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
+    async with service.database.write() as session:
+        found = await repository.predictions(session, uuid.UUID(node_id), most=2)
+        assert [of for _, of, _ in found] == [machine, other]
+        # A clone of a machine is no other machine.
+        clone = {"id": f"{machine}~a", "other": other}
+        await session.execute(text("UPDATE nodes SET machine_id = :id WHERE machine_id = :other"), clone)
+        assert {of for _, of, _ in await repository.predictions(session, None, most=9)} == {machine}
 
 
 async def test_a_fleet_plan_counts_with_the_machine_type_as_the_nodes_own_plan_does(
