@@ -46,14 +46,20 @@ class RateLimiter:
 
     def spend_bytes(self, key: str, size: int, per_day: int) -> None:
         """Take bytes that stay from a day's worth, or raise RateLimitedError: who sends them keeps them and waits."""
-        full, now = float(per_day), self._clock()
-        level, at = self._buckets.get(("bytes", key), (full, now))
-        level = min(full, level + (now - at) * full / 86400)
+        full, level = float(per_day), self._bytes_left(key, per_day)
         if level < size:
             seconds = math.ceil(min(86400.0, (size - level) * 86400 / full))
             raise RateLimitedError(
                 f"More than {per_day} bytes to keep a day. Try again in {seconds} s.",
                 headers={"Retry-After": str(seconds)},
             )
-        self._buckets["bytes", key] = (level - size, now)
+        self.owe_bytes(key, size, per_day)
+
+    def _bytes_left(self, key: str, per_day: int) -> float:
+        level, at = self._buckets.get(("bytes", key), (float(per_day), self._clock()))
+        return min(float(per_day), level + (self._clock() - at) * per_day / 86400)
+
+    def owe_bytes(self, key: str, size: int, per_day: int) -> None:
+        """Take bytes that are kept already, also where nothing is left: what comes next waits for them."""
+        self._buckets["bytes", key] = (self._bytes_left(key, per_day) - size, self._clock())
         self._buckets.move_to_end(("bytes", key))

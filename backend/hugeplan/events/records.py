@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -19,7 +19,7 @@ KINDS: Final = {
     "run_added": "A report brought a run of tlbbench.",
     "finding_opened": "A finding holds now that did not: `code`, `subject`, `state`.",
     "finding_changed": "A finding holds still, in another `state`.",
-    "finding_closed": "A finding no longer holds; `state` is null.",
+    "finding_closed": "A finding no longer holds; `state` is null. Where it had come again, half an hour later.",
     "plan_in_force_set": "A plan was put in force on a node: by a person, a label, or a verification.",
     "plan_in_force_ended": "A node's plan is no longer in force.",
     "plan_verified": "A report of the node says whether its plan in force holds, and that has changed.",
@@ -28,6 +28,7 @@ KINDS: Final = {
     "plan_withdrawn": "A proposal or an approval was taken back.",
     "plan_stale": "A newer sample of the node changes the pools or the fit of a proposed or approved plan.",
     "fleet_plan_finished": "A fleet plan's job ended; `text` has its counts.",
+    "events_left_out": "A node's reports brought more events than are kept; `text` has their number.",
 }
 """What an event is about, by its kind: the rows of docs/reference-webhooks.md."""
 
@@ -44,6 +45,83 @@ class Event(msgspec.Struct, kw_only=True):
     state: str | None = None
     previous_state: str | None = None
     text: str = ""
+
+
+MOST_EVENTS: Final = ((timedelta(hours=1), 64), (timedelta(days=1), 256))
+"""How many events a node's reports may bring within a time. The rest is counted."""
+BOUND: Final = f"A node has {MOST_EVENTS[0][1]} per hour and {MOST_EVENTS[1][1]} per day; its findings are complete."
+CALM: Final = timedelta(minutes=30)
+"""How long a finding that comes and goes has to be away before its end is told, and its next beginning."""
+MOST_AWAY: Final = 64
+
+
+class Away(msgspec.Struct, kw_only=True):
+    """A finding that ended at ``at``. ``is_open``: that it began again was told, and that it ended again was not."""
+
+    code: str
+    subject: str
+    state: str
+    title: str
+    at: datetime
+    is_open: bool = False
+
+
+class Told(msgspec.Struct):
+    """What was told of a node lately. It is kept with the node's state, so that each report knows it.
+
+    ``used_until`` are token buckets, one per row of MOST_EVENTS: the time at which each is full again.
+    """
+
+    used_until: list[datetime] = []
+    away: list[Away] = []
+    left_out: int = 0
+    said_at: datetime | None = None
+
+    def takes(self, now: datetime) -> bool:
+        """Whether there is room for one more event; without room it is counted."""
+        rows = zip([*self.used_until, now, now], MOST_EVENTS, strict=False)
+        # A clock that was ahead for a moment leaves full buckets, and none that is full until that time comes.
+        self.used_until = [min(max(end, now), now + span) for end, (span, _) in rows]
+        used = [end + span / most for end, (span, most) in zip(self.used_until, MOST_EVENTS, strict=True)]
+        if any(end > now + span for end, (span, _) in zip(used, MOST_EVENTS, strict=True)):
+            self.left_out += 1
+            return False
+        self.used_until = used
+        return True
+
+    def to_say(self, now: datetime) -> int:
+        """How many events were left out and not said yet; 0 within an hour after the last time."""
+        if self.left_out == 0 or (self.said_at is not None and _is_within(self.said_at, now, MOST_EVENTS[0][0])):
+            return 0
+        count, self.left_out, self.said_at = self.left_out, 0, now
+        return count
+
+    def begins(self, code: str, subject: str) -> str | None:
+        """The state in which its readers still know a finding that begins; None where they are to be told."""
+        for one in self.away:
+            if (one.code, one.subject) == (code, subject):
+                known, one.is_open = one.state if one.is_open else None, True
+                return known
+        return None
+
+    def ends(self, ended: Away) -> bool:
+        """Note that a finding ended. Whether that is told: not where it began again a short time ago."""
+        same = [one for one in self.away if (one.code, one.subject) == (ended.code, ended.subject)]
+        ended.is_open = any(one.is_open for one in same)
+        self.away = [one for one in self.away if one not in same]
+        if same or len(self.away) < MOST_AWAY:
+            self.away.append(ended)
+        return not ended.is_open
+
+    def calm(self, now: datetime, present: Collection[tuple[str, str]]) -> list[Away]:
+        """Forget what ended some time ago. Those of it that did not come again, and whose end is still to be told."""
+        past = [one for one in self.away if not _is_within(one.at, now, CALM)]
+        self.away = [one for one in self.away if one not in past]
+        return [one for one in past if one.is_open and (one.code, one.subject) not in present]
+
+
+def _is_within(at: datetime, now: datetime, span: timedelta) -> bool:
+    return timedelta() <= now - at < span
 
 
 LOCK_EVENTS: Final = f"SELECT pg_advisory_xact_lock({AdvisoryLock.EVENTS:d})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import delete, false, func, select
@@ -12,6 +13,9 @@ from sqlalchemy import delete, false, func, select
 from hugeplan.db.base import newest_first
 from hugeplan.db.models import EventRow, NodeRow, WebhookDeliveryRow, WebhookRow
 from hugeplan.db.session import ReadSession, WriteSession
+
+SCANNED: Final = 50_000
+"""Ids that a page looks through: no index has the codes, kinds or nodes of few events."""
 
 
 async def list_events(
@@ -22,11 +26,14 @@ async def list_events(
     code: str | None,
     since: datetime | None,
     synthetic: bool | None,
-    before_id: int | None,
+    before_id: int,
     limit: int,
 ) -> Sequence[EventRow]:
-    """Events, newest first. ``synthetic``: of made-up nodes, or of all others, those of deleted nodes among them."""
-    statement = select(EventRow).order_by(EventRow.id.desc()).limit(limit)
+    """Events, newest first, of SCANNED ids before ``before_id``, or of all for one node.
+
+    ``synthetic``: of made-up nodes, or of all others, those of deleted nodes among them.
+    """
+    statement = select(EventRow).where(EventRow.id < before_id).order_by(EventRow.id.desc()).limit(limit)
     if kinds:
         statement = statement.where(EventRow.kind.in_(kinds))
     if node_id is not None:
@@ -38,9 +45,16 @@ async def list_events(
     if synthetic is not None:
         made_up = EventRow.node_id.in_(select(NodeRow.id).where(NodeRow.synthetic))
         statement = statement.where(made_up if synthetic else func.coalesce(made_up, false()).is_(False))
-    if before_id is not None:
-        statement = statement.where(EventRow.id < before_id)
+    if node_id is None:
+        statement = statement.where(EventRow.id >= before_id - SCANNED)
     return (await session.scalars(statement)).all()
+
+
+async def has_older(session: ReadSession, before_id: int, since: datetime | None) -> bool:
+    """Whether there are events before an id, and the newest of them is not older than ``since``."""
+    newest = select(EventRow.at).where(EventRow.id < before_id).order_by(EventRow.id.desc()).limit(1)
+    at = await session.scalar(newest)
+    return at is not None and (since is None or at >= since)
 
 
 async def events_after(session: ReadSession, event_id: int, limit: int) -> Sequence[EventRow]:

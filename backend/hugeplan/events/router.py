@@ -78,7 +78,7 @@ async def events_list(
     cursor: Cursor = None,
     as_csv: AsCsv,
 ) -> Any:
-    """Past changes, newest first."""
+    """Past changes, newest first. A page looks through 50,000: one with few or none may have a cursor."""
     listed = partial(service.list_events, kinds=kinds, node_id=node_id, code=code, since=since, synthetic=synthetic)
     page = await listed(session, limit=limit, cursor=cursor)
     if as_csv:

@@ -26,6 +26,7 @@ EventKind = Literal[
     "plan_withdrawn",
     "plan_stale",
     "fleet_plan_finished",
+    "events_left_out",
 ]
 
 

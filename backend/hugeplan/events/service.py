@@ -23,8 +23,9 @@ async def list_events(
     session: ReadSession, *, cursor: str | None, limit: int, kinds: Sequence[str], node_id: UUID | None,
     code: str | None, since: datetime | None, synthetic: bool | None,
 ) -> Page[FleetEvent]:  # fmt: skip
-    """Past events, newest first."""
+    """Past events, newest first. A page with few or none has a cursor where older ones were not looked through yet."""
     position = decode_cursor(cursor, int, str)
+    before_id = await repository.last_event_id(session) + 1 if position is None else position[0]
     rows = await repository.list_events(
         session,
         kinds=kinds,
@@ -32,10 +33,14 @@ async def list_events(
         code=code,
         since=since,
         synthetic=synthetic,
-        before_id=None if position is None else position[0],
+        before_id=before_id,
         limit=limit + 1,
     )
-    next_cursor = encode_cursor(str(rows[limit - 1].id), "") if len(rows) > limit else None
+    goes_on_at = rows[limit - 1].id if len(rows) > limit else None
+    if goes_on_at is None and node_id is None:
+        end = before_id - repository.SCANNED
+        goes_on_at = end if end > 0 and await repository.has_older(session, end, since) else None
+    next_cursor = None if goes_on_at is None else encode_cursor(str(goes_on_at), "")
     return Page(items=events_of(rows[:limit]), next_cursor=next_cursor)
 
 

@@ -32,6 +32,7 @@ class ReportReceipt(ResponseModel):
     created: bool
     run_id: UUID | None
     state: Literal["parsed", "newer_schema"]
+    _event_bytes: int = 0
 
 
 class PoolSummary(ResponseModel):

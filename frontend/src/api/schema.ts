@@ -667,7 +667,7 @@ export interface paths {
         };
         /**
          * Events List
-         * @description Past changes, newest first.
+         * @description Past changes, newest first. A page looks through 50,000: one with few or none may have a cursor.
          */
         get: operations["events_list"];
         put?: never;
@@ -687,7 +687,7 @@ export interface paths {
         };
         /**
          * Events Export
-         * @description Past changes, newest first.
+         * @description Past changes, newest first. A page looks through 50,000: one with few or none may have a cursor.
          */
         get: operations["events_export"];
         put?: never;
@@ -3008,7 +3008,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished";
+            kind: "node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished" | "events_left_out";
             /** Node Id */
             node_id: string | null;
             /** Node Name */
@@ -7771,7 +7771,7 @@ export interface components {
              */
             format: "hugeplan" | "slack";
             /** Kinds */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished" | "events_left_out")[];
             /**
              * Created At
              * Format: date-time
@@ -7806,7 +7806,7 @@ export interface components {
              */
             format: "hugeplan" | "slack";
             /** Kinds */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished" | "events_left_out")[];
             /**
              * Created At
              * Format: date-time
@@ -7844,7 +7844,7 @@ export interface components {
              * Kinds
              * @default []
              */
-            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
+            kinds: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished" | "events_left_out")[];
         };
         /**
          * WorkloadDocument
@@ -11550,7 +11550,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished" | "events_left_out")[];
                 /** @description Begin after this event; without it, from now on */
                 after?: number | null;
             };
@@ -11587,7 +11587,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished" | "events_left_out")[];
                 node_id?: string | null;
                 /** @description Code of a finding */
                 code?: string | null;
@@ -11629,7 +11629,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Kinds of events; none: all */
-                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished")[];
+                kind?: ("node_added" | "node_deleted" | "run_added" | "finding_opened" | "finding_changed" | "finding_closed" | "plan_in_force_set" | "plan_in_force_ended" | "plan_verified" | "plan_proposed" | "plan_approved" | "plan_withdrawn" | "plan_stale" | "fleet_plan_finished" | "events_left_out")[];
                 node_id?: string | null;
                 /** @description Code of a finding */
                 code?: string | null;

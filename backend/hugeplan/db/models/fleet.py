@@ -86,6 +86,7 @@ class NodeStateRow(Base):
 
     ``measured`` holds the planner's HardwareFacts as measured, the newest geometry without curves, and the runs that
     they come from (hugeplan.fleet.hardware_state). It is made when a run arrives, so that no read parses a run.
+    ``told`` is what events told of the node lately (hugeplan.events.records.Told).
     ``processes_kept`` is a JSON array, packed (hugeplan.documents.kept). ``processes`` holds them in its place where a
     server of an earlier version stored the newest report, and is empty otherwise.
 
@@ -105,6 +106,7 @@ class NodeStateRow(Base):
     collectors: Mapped[list[JsonObject]] = mapped_column(JSONB)
     measured: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
     findings: Mapped[list[JsonObject]] = mapped_column(JSONB, server_default=_EMPTY_LIST)
+    told: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
     base_kept: Mapped[bytes | None] = mapped_column(LargeBinary)
     newest_kept: Mapped[bytes | None] = mapped_column(LargeBinary)
     newest_document: Mapped[bytes | None] = mapped_column(LargeBinary)

@@ -21,6 +21,7 @@ from hugeplan.documents.against import restored
 from hugeplan.documents.report import Report
 from hugeplan.documents.sealed import DamagedBlockError, unseal
 from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, UnauthenticatedError, invalid_input
+from hugeplan.events.records import Told
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest import statements
@@ -34,6 +35,7 @@ from hugeplan.planner.printable import printable
 _findings = msgspec.json.Decoder(list[KeptFinding])
 _planned = msgspec.json.Decoder(tuple[PlannedPool, ...])
 _measured = msgspec.json.Decoder(MeasuredState)
+_told = msgspec.json.Decoder(Told)
 
 
 @dataclass(slots=True)
@@ -222,6 +224,7 @@ class Batch:
             self._judged.runs.append((run, incoming.run.document))
             self._judged.wins += wins
         kept, is_reference = node.keep(incoming)
+        before = len(node.events)
         node.apply(incoming, run, self._plans, is_reference=is_reference)
         if bound[incoming.token_id] is None:
             bound[incoming.token_id] = incoming.machine_id
@@ -231,9 +234,11 @@ class Batch:
         self._judged.stored.append((replace(incoming, document=kept), node))
         state = PARSED if incoming.parsed is not None else NEWER
         seen[key] = _Seen(node.id, incoming.content_sha256, incoming.run_id, state, incoming.document)
-        return ReportReceipt(
+        receipt = ReportReceipt(
             report_id=incoming.report_id, node_id=node.id, created=True, run_id=incoming.run_id, state=state
         )
+        receipt._event_bytes = len(to_json(node.events[before:])) if node.events[before:] else 0
+        return receipt
 
     def _refusal(self, incoming: Incoming, bound: dict[UUID, str | None]) -> Exception | None:
         """An agent reports only for its own machine; an unbound token binds to the first one it names."""
@@ -293,7 +298,7 @@ def _stored_document(row: Row) -> bytes | None:
 
 
 def _node(row: Row) -> tuple[str, Node]:
-    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome, sealed = row
+    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome, sealed, told = row
     return _text(machine_id), Node(
         id=_uuid(node_id),
         name=_text(name),
@@ -306,6 +311,7 @@ def _node(row: Row) -> tuple[str, Node]:
         plan_id=None if plan_id is None else _uuid(plan_id),
         outcome=None if outcome is None else _text(outcome),
         sealed_until=None if sealed is None else datetime.fromisoformat(_text(sealed)),
+        told=_told.decode(told or b"{}"),
     )
 
 

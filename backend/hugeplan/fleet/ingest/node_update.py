@@ -18,7 +18,7 @@ from hugeplan.documents.against import LARGEST_BYTES, SMALLEST_BYTES, against
 from hugeplan.documents.decoding import changed
 from hugeplan.documents.kept import pack, unpack
 from hugeplan.documents.report import Inventory, Report, Sample, SampleMemory
-from hugeplan.events.records import Event
+from hugeplan.events.records import BOUND, Away, Event, Told
 from hugeplan.fleet.findings import OF_THE_PLAN, NodeFinding, Observed, findings_of, plan_drift, worst_first
 from hugeplan.fleet.findings.base import PlannedPool, idle_pages_by_size, pages_by_size
 from hugeplan.fleet.findings.plan_drift import state_of
@@ -83,6 +83,7 @@ class Node:
     columns: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
+    told: Told = field(default_factory=Told)
     findings_changed: bool = False
 
     def apply(self, incoming: Incoming, run: RunRecord | None, plans: Plans, *, is_reference: bool = False) -> None:
@@ -99,6 +100,8 @@ class Node:
             self._follow_label(incoming, labelled_plan(report.labels), plans)
             self._apply_sample(incoming, report, is_reference)
             self._verify(incoming, plans)
+        if left_out := self.told.to_say(incoming.received_at):
+            self._event(incoming.received_at, "events_left_out", text=f"{left_out} events were left out. {BOUND}")
 
     def keep(self, incoming: Incoming) -> tuple[bytes, bool]:
         """The bytes to keep of a report, and whether it becomes the reference of those that follow."""
@@ -223,19 +226,28 @@ class Node:
                 kept.append(old if not in_new_words and _says_nearly(old, finding) else _kept(finding, old.since))
                 continue
             kept.append(_kept(finding, now))
-            kind = "finding_opened" if old is None else "finding_changed"
-            self._finding_event(now, kind, finding, finding.state, old.state if old else None)
+            self.findings_changed = True
+            known = old.state if old else self.told.begins(finding.code, finding.subject)
+            if known != finding.state:
+                kind = "finding_opened" if known is None else "finding_changed"
+                self._finding_event(now, kind, finding, finding.state, known)
         for gone in before.values():
-            self._finding_event(now, "finding_closed", gone, None, gone.state)
+            self.findings_changed = True
+            ended = Away(code=gone.code, subject=gone.subject, state=gone.state, title=gone.title, at=now)
+            if self.told.ends(ended):
+                self._finding_event(now, "finding_closed", ended, None, ended.state)
+        for ended in self.told.calm(now, {(finding.code, finding.subject) for finding in kept}):
+            self._finding_event(now, "finding_closed", ended, None, ended.state)
+        if self.findings_changed:
+            self.state["told"] = self.told
         self.findings = kept
         self.state["findings"] = kept
         self.columns["findings_wrong"] = sum(finding.state == "wrong" for finding in kept)
         self.columns["findings_attention"] = sum(finding.state == "attention" for finding in kept)
 
     def _finding_event(
-        self, at: datetime, kind: str, finding: NodeFinding, state: str | None, previous: str | None
+        self, at: datetime, kind: str, finding: NodeFinding | Away, state: str | None, previous: str | None
     ) -> None:
-        self.findings_changed = True
         about = "" if finding.subject == self.name else f"{subject_words(finding.subject)}: "
         text = f"{about}{finding.title}" if state else f"{about}no longer: {finding.title}"
         self._event(
@@ -244,7 +256,9 @@ class Node:
 
     def _event(self, at: datetime, kind: str, **rest: Any) -> None:
         """An event of this node. Its text is read beside the node's name, so it does not begin with it."""
-        self.events.append(Event(at=at, kind=kind, node_id=self.id, node_name=self.name, **rest))
+        self.state["told"] = self.told
+        if kind == "events_left_out" or self.told.takes(at):
+            self.events.append(Event(at=at, kind=kind, node_id=self.id, node_name=self.name, **rest))
 
 
 def _says_nearly(old: NodeFinding, new: NodeFinding) -> bool:

@@ -31,7 +31,7 @@ _OTHERS: Final = {"labels_set", "sealed_until"} | _NODE.keys() | _RUN_COLUMNS.ke
 NODE_COLUMNS: Final = {name: kind for name, kind in _columns(NodeRow).items() if name not in _OTHERS}
 """What the newest sample says; written together."""
 
-_IN_FULL: Final = _columns(NodeStateRow, "inventory", "sample", "collectors")
+_IN_FULL: Final = _columns(NodeStateRow, "inventory", "sample", "collectors", "told")
 _STATE_COLUMNS: Final = _IN_FULL | _columns(NodeStateRow, "processes_kept")
 _FINDINGS: Final = _columns(NodeStateRow, "findings")
 _MEASURED: Final = {"measured": "jsonb"} | _RUN_COLUMNS
@@ -63,7 +63,7 @@ BIND_TOKEN: Final = Statement("UPDATE tokens SET machine_id = $1 WHERE id = $2 A
 
 LOCK_NODES: Final = Statement("""
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
-    p.pools::text, p.plan_id, p.outcome, n.sealed_until
+    p.pools::text, p.plan_id, p.outcome, n.sealed_until, s.told::text
 FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
 WHERE n.machine_id = ANY($1) ORDER BY n.machine_id FOR UPDATE OF n
 """)
@@ -152,7 +152,7 @@ UPDATE nodes SET last_report_at = {_LAST_REPORT}
 FROM {_records({"id": "uuid", "last_report_at": "timestamptz"})} WHERE nodes.id = r.id
 """)  # noqa: S608 - constants
 UPDATE_RUN_OF_NODE: Final = Statement(_update("nodes", "id", _RUN_COLUMNS))
-UPDATE_MEASURED: Final = Statement(_update("node_states", "node_id", {"measured": "jsonb"}))
+UPDATE_MEASURED: Final = Statement(_update("node_states", "node_id", {"measured": "jsonb", "told": "jsonb"}))
 
 _RUN: Final = _columns(RunRow, *RunRecord.__struct_fields__)
 INSERT_RUNS: Final = Statement(f"""
@@ -214,7 +214,7 @@ state AS (
         findings = CASE WHEN node_states.findings = r.findings THEN node_states.findings ELSE r.findings END,
         measured = coalesce(r.measured, node_states.measured)
     FROM changed r WHERE node_states.node_id = r.id AND (
-        r.inventory IS NOT NULL OR r.measured IS NOT NULL
+        num_nonnulls(r.inventory, r.measured, r.told) > 0
         OR node_states.findings <> r.findings OR node_states.processes <> '[]'
         OR num_nonnulls(node_states.processes_kept, node_states.newest_kept, node_states.newest_document) > 0)
 ),

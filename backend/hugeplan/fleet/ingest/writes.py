@@ -83,7 +83,7 @@ def _run_inserts(judged: Judged, nodes: Sequence[Node]) -> list[Call]:
         )
     ]
     measured = [
-        {"node_id": node.id, "measured": node.state["measured"]}
+        {"node_id": node.id, **{name: node.state[name] for name in ("measured", "told")}}
         for node in nodes
         if "measured" in node.state and not node.is_changed_with_its_sample
     ]

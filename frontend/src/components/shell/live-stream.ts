@@ -17,6 +17,7 @@ const KINDS: Record<FleetEvent["kind"], true> = {
   plan_withdrawn: true,
   plan_stale: true,
   fleet_plan_finished: true,
+  events_left_out: true,
 };
 
 const PATH = "/api/v1/events";

@@ -1,0 +1,186 @@
+"""One machine's events: bounded, counted, and no hindrance to another machine's."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import text
+from support.reports import MACHINE_ID, report
+from support.service import Service
+
+from hugeplan.access.schemas import Role
+from hugeplan.events import repository
+from hugeplan.events.delivery import Courier
+from hugeplan.events.sending import Outcome
+from hugeplan.fleet.findings.base import attention, wrong
+from hugeplan.fleet.hardware_state import MeasuredState
+from hugeplan.fleet.ingest.node_update import Node
+
+START = datetime(2026, 11, 27, 8, tzinfo=UTC)
+FINDING = attention("code", "subject", "title", "reason", "fix")
+
+
+def databases(number: int) -> list[dict[str, Any]]:
+    """Databases each of which is a finding."""
+    segment = {"bytes": 1 << 32, "kind": "anonymous_shared", "backing": "base"}
+    one = {"engine": "postgresql", "huge_pages_status": "partial", "segments": [segment]}
+    return [one | {"key": f"{n:03d}", "main_pid": n + 1} for n in range(number)]
+
+
+async def send(agent: httpx.AsyncClient, number: int = 0, **changes: Any) -> str:
+    document = report(**changes)
+    document["sample"]["databases"] = databases(number)
+    answer = await agent.post("/api/v1/reports", json=document)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["node_id"])
+
+
+async def test_one_nodes_events_are_bounded_and_its_findings_are_not(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    for number in (256, 0, 256, 0, 256):
+        node_id = await send(agent, number)
+    async with service.database.read() as session:
+        count = "SELECT count(*) FILTER (WHERE kind <> 'events_left_out'), count(*) FROM events"
+        kept, all_kept = (await session.execute(text(count))).one()
+    assert kept == 64
+    assert all_kept == 65
+    (said,) = (await viewer.get("/api/v1/events/history?kind=events_left_out")).json()["items"]
+    found = (await viewer.get(f"/api/v1/nodes/{node_id}")).json()["findings"]
+    assert len(found) >= 256
+    # Of the first report, with node_added.
+    assert said["text"].startswith(f"{1 + len(found) - 64} events were left out.")
+
+
+async def test_the_bytes_of_events_count_as_the_tokens(service: Service, agent: httpx.AsyncClient) -> None:
+    await send(agent)
+    limiter = service.app.state.rate_limiter
+
+    def left() -> float:
+        ((level, _),) = [value for (kind, _), value in limiter._buckets.items() if kind == "bytes"]
+        return float(level)
+
+    before = left()
+    await send(agent, 60)
+    async with service.database.read() as session:
+        kept = await session.scalar(
+            text("SELECT sum(length(text) + length(subject)) FROM events WHERE code IS NOT NULL")
+        )
+    assert before - left() > 3072 + kept
+
+
+def a_node() -> Node:
+    return Node(id=uuid.UUID(int=1), name="n", is_new=False, sampled_at=None, labels_set={}, measured=MeasuredState(),
+                findings=[], planned=None)  # fmt: skip
+
+
+def told(node: Node, minutes: int, *found: Any) -> list[tuple[str, str | None]]:
+    """What a report after so many minutes tells."""
+    node.events.clear()
+    node._keep(list(found), START + timedelta(minutes=minutes))
+    assert [one.code for one in node.findings] == [one.code for one in found]
+    return [(event.kind, event.state) for event in node.events]
+
+
+def test_a_finding_that_comes_and_goes_is_told_until_it_is_calm() -> None:
+    node, opened = a_node(), [("finding_opened", "attention")]
+    assert told(node, 0, FINDING) == opened
+    assert told(node, 1) == [("finding_closed", None)]
+    assert told(node, 2, FINDING) == opened
+    for minute in range(3, 60, 2):
+        assert told(node, minute) == []
+        assert told(node, minute + 1, FINDING) == []
+    assert told(node, 61) == []
+    assert told(node, 90) == []
+    # Its readers know it as open until it has been away for half an hour.
+    assert told(node, 91) == [("finding_closed", None)]
+    assert told(node, 92, FINDING) == opened
+
+
+def test_a_finding_that_comes_again_as_another_is_told() -> None:
+    node = a_node()
+    worse = wrong("code", "subject", "title", "reason", "fix")
+    for minute, found in enumerate(([FINDING], [], [FINDING], [])):
+        told(node, minute, *found)
+    assert told(node, 5, worse) == [("finding_changed", "wrong")]
+    # One that then stays is known as it is.
+    assert told(node, 90, worse) == []
+    assert told(node, 91) == [("finding_closed", None)]
+
+
+def test_a_clock_that_was_ahead_does_not_silence_a_node() -> None:
+    node = a_node()
+    told(node, 60 * 24 * 40, *(attention("code", str(n), "t", "r", "f") for n in range(64)))
+    assert told(node, 0, FINDING) == []
+    assert told(node, 61, FINDING, wrong("other", "n", "t", "r", "f")) == [("finding_opened", "wrong")]
+
+
+async def test_machines_take_turns_at_a_receiver(service: Service, admin: httpx.AsyncClient) -> None:
+    """A machine's clones are no more machines."""
+    flood, other = await service.client_as(Role.AGENT), await service.client_as(Role.AGENT)
+    inventory = report()["inventory"]
+    for clone in range(4):
+        hints = inventory | {"clone_hints": {"dmi_sha256": f"{clone:064x}"}}
+        await send(flood, inventory=hints)
+    await send(other, machine_id="f" * 32, node_name="other")
+    rows = (
+        "INSERT INTO events (at, kind, node_id, node_name, text) SELECT now(), 'finding_opened', id, name, 'x'"
+        " FROM nodes, generate_series(1, :number) WHERE split_part(machine_id, '~', 1) = :machine"
+    )
+    sent: list[bytes] = []
+
+    async def receive(_: str, body: bytes, __: object) -> Outcome:
+        sent.append(body)
+        return Outcome(200, None)
+
+    # The service's own courier has a receiver that is away.
+    hook = {"name": "a", "url": "http://127.0.0.1:1/", "kinds": ["finding_opened"]}
+    assert (await admin.post("/api/v1/webhooks", json=hook)).status_code == 201
+    async with service.database.write() as session:
+        for machine, number in ((MACHINE_ID, 30), ("f" * 32, 2)):
+            await session.execute(text(rows), {"machine": machine, "number": number})
+    async with asyncio.timeout(20):
+        while len(sent) < 100:
+            async with service.database.write() as session:
+                await session.execute(text("UPDATE webhook_deliveries SET next_attempt_at = now()"))
+            courier = Courier(service.database, receive)
+            await courier.round()
+            await courier.settle()
+    turns = [b'"other"' in body for body in sent]
+    assert turns.index(True) < 6
+    assert turns.count(True) == 2
+    ids = [body.split(b",")[0] for body in sent]
+    assert len(set(ids)) == len(ids)
+
+
+async def test_a_page_of_past_events_looks_through_a_bounded_number(
+    service: Service, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repository, "SCANNED", 5)
+    add = (
+        "INSERT INTO events (at, kind, code, text)"
+        " VALUES (now() - :age * interval '1 day', 'finding_opened', :code, 'x')"
+    )
+    async with service.database.write() as session:
+        for age in range(20, 0, -1):
+            await session.execute(text(add), {"age": age, "code": "rare" if age in {20, 12, 11} else "usual"})
+
+    async def pages(**query: Any) -> list[int]:
+        sizes, cursor = [], None
+        while True:
+            asked = query | ({} if cursor is None else {"cursor": cursor})
+            page = (await viewer.get("/api/v1/events/history", params=asked)).json()
+            sizes.append(len(page["items"]))
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return sizes
+
+    assert await pages(code="rare") == [0, 0, 2, 1]
+    assert sum(await pages(code="rare", limit=1)) == 3
+    assert await pages(code="none", since=(datetime.now(UTC) - timedelta(days=7)).isoformat()) == [0, 0]
+    assert sum(await pages()) == 20
