@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0022_told"
-down_revision = "0020_newest_report"
+down_revision = "0021_token_lines"
 branch_labels = None
 depends_on = None
 
