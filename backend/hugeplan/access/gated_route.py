@@ -114,14 +114,17 @@ class GatedRoute(APIRoute):
                 async with intake.turns.turn(request.state.line_id):
                     return await handle(request)
             async with intake.bodies.body(getattr(request.state, "line_id", ""), PART_BYTES) as counted:
-                if unread:
-                    limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES), instead=instead)
-                    body = request.state.json_body = await read_body(request, limits, counted.add)
-                    # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
-                    setattr(request, "_body", body)  # noqa: B010
-                    setattr(request, "_json", Unread(body, limits.json))  # noqa: B010
-                else:
-                    await read_json(request, limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES), counted.add)
-                return await handle(request)
+                try:
+                    if unread:
+                        limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES), instead=instead)
+                        body = request.state.json_body = await read_body(request, limits, counted.add)
+                        # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
+                        setattr(request, "_body", body)  # noqa: B010
+                        setattr(request, "_json", Unread(body, limits.json))  # noqa: B010
+                    else:
+                        await read_json(request, limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES), counted.add)
+                    return await handle(request)
+                finally:
+                    request.state.json_body = b""  # a connection that waits keeps the state of its last request
 
         return gated

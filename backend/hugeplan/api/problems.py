@@ -151,7 +151,23 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 def response_for(request: Request, error: Exception) -> Response:
-    """The response for any exception; unknown ones are logged with their trace and answered as 500."""
+    """The response for any exception; unknown ones are logged with their trace and answered as 500.
+
+    It ends the traces of the error and its causes. One that came through a future refers by its trace to a frame that
+    refers to the future, which has the error: the body in their frames would stay until the collector of cycles looks.
+    """
+    try:
+        return _response_for(request, error)
+    finally:
+        rest: list[BaseException | None] = [error]
+        while rest:
+            one = rest.pop()
+            if one is not None:
+                rest += (one.__cause__, one.__context__)
+                one.__traceback__ = one.__cause__ = one.__context__ = None
+
+
+def _response_for(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         error = invalid_input(field_problems(error.errors(), skip_first=True))
     if isinstance(error, PlannerError):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import socket
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -24,6 +26,7 @@ from hugeplan.errors import RateLimitedError, UnavailableError
 
 API = "/api/v1"
 CONNECTIONS = 60
+GZIP = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
 LARGE = [letter * 900_000 for letter in "abcdefg"]
 
 
@@ -180,3 +183,49 @@ def test_what_is_counted_is_given_back() -> None:
         end()
     assert not found._bytes._of_one
     assert not found._streams._of_one
+
+
+def test_refused_bodies_are_let_go(server: Server) -> None:
+    """Whoever refuses them: the parser in its thread, a model, the writer of reports, the sandbox, a route."""
+    known, small = report(), [text[:120_000] for text in LARGE]
+    wrong: dict[str, list[dict[str, Any]]] = {
+        "reports": [known | part for part in ({"machine_id": "?"}, {"\0": 1}, {"a": 1}, {"machine_id": "f" * 32})],
+        "trials": [{}],
+        "imports/kubernetes": [{"items": 1}],
+        "scenarios": [{"name": 1}, {"\0": 1}],
+        "lint": [{}],
+    }
+    before = 0
+    with as_admin(server) as admin:
+        headers = {}
+        for role in ("agent", "planner"):
+            token = admin.post(f"{API}/tokens", json={"name": role, "role": role}).json()["token"]
+            headers[role] = GZIP | {"Authorization": f"Bearer {token}"}
+        bodies = [
+            (path, headers["agent" if path == "reports" else "planner"], packed(one | {"large": large}))
+            for path, documents in wrong.items()
+            for large in [LARGE if path == "reports" else small]
+            for one in documents
+        ]
+        assert admin.post(f"{API}/reports", content=packed(known), headers=headers["agent"]).status_code == 201
+        for count in range(10):
+            for path, given, raw in bodies:
+                assert 400 <= admin.post(f"{API}/{path}", content=raw, headers=given).status_code < 500
+            before = before if count else server.status_bytes("VmRSS")
+    grown = server.status_bytes("VmRSS") - before
+    assert grown < 64 * MIB, f"{grown / MIB:.0f} MiB for refused bodies"
+
+
+def test_a_connection_that_waits_holds_no_body(server: Server) -> None:
+    raw, before = packed({"large": LARGE[:4]}), 0
+    with contextlib.ExitStack() as held:
+        for _ in range(30):
+            client = held.enter_context(as_admin(server))
+            assert client.post(f"{API}/lint", content=raw, headers=GZIP).status_code == 422
+            before = before or server.status_bytes("VmRSS")
+        grown = server.status_bytes("VmRSS") - before
+    assert grown < 32 * MIB, f"{grown / MIB:.0f} MiB for connections whose requests are answered"
+
+
+def packed(document: Any) -> bytes:
+    return gzip.compress(json.dumps(document).encode(), 1)
