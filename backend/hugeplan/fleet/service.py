@@ -48,6 +48,7 @@ from hugeplan.fleet.stored import StoredNode, as_observed, read_histories, read_
 from hugeplan.planner.memory.kernel_parameters import boot_pools
 from hugeplan.planner.model import NodeFacts, NodeSample
 from hugeplan.planner.pages import usual_default_size
+from hugeplan.planner.remembered import Latest
 from hugeplan.proof import Observation
 
 HISTORY_FRESH_SECONDS = 2.0
@@ -168,16 +169,14 @@ async def get_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, Nod
         if history != known.sample.ordinary_history:
             known = replace(known, sample=replace(known.sample, ordinary_history=history))
         known = replace(known, history_read_at=now)
-    _known_facts.pop(node_id, None)
-    _known_facts[node_id] = known
-    if len(_known_facts) > _KNOWN_FACTS_MAX:
-        del _known_facts[next(iter(_known_facts))]
+    _known_facts.keep(node_id, known, known.size_bytes)
     return known.facts, known.sample
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownFacts:
-    """A node's facts as parsed from the state of ``version``. ``until``: when its sample was taken.
+    """A node's facts as parsed from the state of ``version``, which has ``size_bytes`` of JSON. ``until``: when its
+    sample was taken.
 
     ``history_read_at``: when the sample's history was read, by the monotonic clock.
     """
@@ -186,19 +185,21 @@ class _KnownFacts:
     facts: NodeFacts
     sample: NodeSample
     until: datetime
+    size_bytes: int
     history_read_at: float = -math.inf
 
 
-#: Nodes that were planned last, the newest at the end: who moves a slider asks for one node many times.
-_known_facts: dict[UUID, _KnownFacts] = {}
-_KNOWN_FACTS_MAX: Final = 64
+#: Nodes that were planned last, within so much JSON: who moves a slider asks for one node many times.
+_known_facts: Final = Latest[UUID, _KnownFacts](8 * 1024**2)
 
 
-async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample, datetime]:
+async def _parsed_facts(session: ReadSession, node_id: UUID) -> tuple[NodeFacts, NodeSample, datetime, int]:
     stored = await read_node(session, node_id)
     if stored is None:
         raise unknown_node(node_id)
-    return (*facts_as_stored(stored), stored.taken_at)
+    facts, newest = facts_as_stored(stored), newest_of(stored)
+    size = len(bytes(newest.inventory)) + len(bytes(newest.sample)) + len(stored.measured or "")
+    return *facts, stored.taken_at, size
 
 
 def facts_as_stored(stored: StoredNode) -> tuple[NodeFacts, NodeSample]:

@@ -6,9 +6,10 @@ Every function here is pure and every key is all that it depends on, so an answe
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,6 +58,36 @@ class Answers(dict[K, T]):
         if len(self) + len(answers) > self._most:
             self.clear()
         self.update(answers)
+
+
+class Latest(Generic[K, T]):
+    """What was kept or asked for last, within so many bytes, by the size that is given with each. A larger one is not
+    kept. For what follows from what others send: as many as a number allows may be as large as they like.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._kept: OrderedDict[K, tuple[T, int]] = OrderedDict()
+        self._most_bytes = self._left_bytes = most_bytes
+
+    def get(self, key: K) -> T | None:
+        """What is kept; None: nothing."""
+        if key not in self._kept:
+            return None
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
+
+    def drop(self, key: K) -> None:
+        """Keep it no longer."""
+        self._left_bytes += self._kept.pop(key, (None, 0))[1]
+
+    def keep(self, key: K, value: T, size_bytes: int) -> None:
+        """Keep it in place of what there was, and drop what was not asked for the longest until there is room."""
+        self.drop(key)
+        if size_bytes <= self._most_bytes:
+            self._kept[key] = value, size_bytes
+            self._left_bytes -= size_bytes
+        while self._left_bytes < 0:
+            self._left_bytes += self._kept.popitem(last=False)[1][1]
 
 
 def forget() -> None:

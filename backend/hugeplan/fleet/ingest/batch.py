@@ -140,7 +140,7 @@ class Batch:
         bound = {_uuid(row[0]): None if row[1] is None else _text(row[1]) for row in found if row[0] is not None}
         known = await self._seen(found)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
-        self._plans = await self._saved.read(self._connection, in_force, again=self._newly_labelled())
+        self._plans = await self._saved.read(self._connection, in_force, labelled=self._newly_labelled())
         return bound, known
 
     async def _seen(self, found: Sequence[Row]) -> dict[tuple[str, UUID], _Seen]:
@@ -187,15 +187,18 @@ class Batch:
         documents = await asyncio.to_thread(_stored_documents, rows)
         return {wanted[one][0]: _Seen(one[0], None, None, PARSED, document) for one, document in documents.items()}
 
-    def _newly_labelled(self) -> set[UUID]:
-        """The plans that labels name and that are not in force yet."""
-        found: set[UUID] = set()
+    def _newly_labelled(self) -> set[tuple[UUID, UUID]]:
+        """The plans that labels name and that are not in force yet, each with the node that has the label.
+
+        Of several reports of one node the last counts: what the others name would not stay in force.
+        """
+        found: dict[UUID, UUID] = {}
         for incoming in self._incoming:
             node, report = self._nodes.get(incoming.machine_id), incoming.parsed
             plan_id = None if report is None else labelled_plan(report.labels)
-            if plan_id is not None and (node is None or node.plan_id != plan_id):
-                found.add(plan_id)
-        return found
+            if plan_id is not None and node is not None and node.plan_id != plan_id:
+                found[node.id] = plan_id
+        return {(plan_id, node_id) for node_id, plan_id in found.items()}
 
     def _take(
         self, incoming: Incoming, bound: dict[UUID, str | None], seen: dict[tuple[str, UUID], _Seen]

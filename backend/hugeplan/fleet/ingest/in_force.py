@@ -5,9 +5,9 @@ A saved plan never changes, so it is read once per process.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -18,6 +18,7 @@ from psycopg import AsyncConnection
 from hugeplan.documents.plans import read_plan
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.planner.model import Finding, Plan, State
+from hugeplan.planner.remembered import Latest
 from hugeplan.proof import Observation, verify
 from hugeplan.proof.verdict import Outcome
 
@@ -26,8 +27,17 @@ LABEL: Final = "hugeplan.dev/plan"
 
 UNREADABLE: Final = "plan_unreadable"
 """Can this version read the plan in force? One that it cannot read is compared with no report."""
-MAX_REMEMBERED: Final = 512
-_READ: Final = "SELECT id, node_id, approved_at, plan::text, schema_version FROM plans WHERE id = ANY(%s)"
+REMEMBERED_BYTES: Final = 16 * 1024**2
+"""Of the JSON of what is remembered of plans, which takes twice that as objects."""
+_LARGE_BYTES: Final = 256 * 1024
+"""Of the JSON of a plan that is parsed in a thread."""
+_READ: Final = """
+SELECT p.id, p.node_id, p.approved_at, p.schema_version, CASE WHEN NOT w.is_known THEN p.plan::text END
+FROM unnest(%s::uuid[], %s::uuid[], %s::boolean[]) AS w(id, node_id, is_known)
+JOIN plans p ON p.id = w.id AND (w.node_id IS NULL OR w.node_id = p.node_id)
+"""
+_UNUSED: Final = {"ledger": {"mem_total_bytes": 0, "parts": []}, "gains": [], "findings": []}
+"""Nine tenths of a large plan, which no verification looks at, with what stands in its place here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +72,53 @@ Plans = Mapping[UUID, Kept]
 
 
 class SavedPlans:
-    """Saved plans by id, the last used remembered over batches."""
+    """What verifying needs of saved plans by id, the last used remembered over batches."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[UUID, Kept] = OrderedDict()
+        self._known: Latest[UUID, Kept] = Latest(REMEMBERED_BYTES)
 
-    async def read(self, connection: AsyncConnection[Any], ids: Iterable[UUID], *, again: set[UUID]) -> Plans:
-        """The plans of these ids, and those of ``again``, which may have been deleted since they were read.
+    async def read(
+        self, connection: AsyncConnection[Any], ids: Iterable[UUID], *, labelled: Iterable[tuple[UUID, UUID]]
+    ) -> Plans:
+        """The plans of these ids, and those ``labelled`` (plan and node) that are of the node whose label names them.
 
-        What a batch needs it holds itself: however many plans there are, what is remembered may be dropped meanwhile.
+        Another node's plan is not read for a label. The node's own is looked up again, since it may have been approved
+        or deleted meanwhile, but not parsed again. What a batch needs it holds itself: however many plans there are,
+        what is remembered may be dropped meanwhile.
         """
-        wanted = {*ids, *again}
-        found = {plan_id: plan for plan_id in wanted - again if (plan := self._known.get(plan_id)) is not None}
-        missing = sorted(wanted - found.keys())
-        if missing:
-            rows = await connection.execute(_READ, [missing])
-            for plan_id, node_id, approved_at, plan, version in await rows.fetchall():
-                found[plan_id] = Kept(node_id, approved_at, _read(plan, version))
-        for plan_id in wanted:
-            self._known.pop(plan_id, None)
-        self._known.update(found)
-        while len(self._known) > MAX_REMEMBERED:
-            self._known.popitem(last=False)
-        return dict(found)
+        asked: list[tuple[UUID, UUID | None]] = [*sorted(labelled)]
+        found: dict[UUID, Kept] = {}
+        for plan_id in sorted(set(ids)):
+            if (kept := self._known.get(plan_id)) is not None:
+                found[plan_id] = kept
+            else:
+                asked.append((plan_id, None))
+        if not asked:
+            return found
+        known = {plan_id: kept for plan_id, _ in asked if (kept := self._known.get(plan_id)) is not None}
+        plans, nodes = zip(*asked, strict=True)
+        rows = await connection.execute(_READ, [list(plans), list(nodes), [plan_id in known for plan_id in plans]])
+        for plan_id, node_id, approved_at, version, text in await rows.fetchall():
+            if text is None:
+                found[plan_id] = replace(known[plan_id], approved_at=approved_at)
+            elif plan_id not in found:
+                is_large = len(text) > _LARGE_BYTES
+                plan, size = await asyncio.to_thread(_read, text, version) if is_large else _read(text, version)
+                found[plan_id] = Kept(node_id, approved_at, plan)
+                self._known.keep(plan_id, found[plan_id], size)
+        return found
 
 
-def _read(plan: str, version: int) -> Plan | Unreadable:
+def _read(text: str, version: int) -> tuple[Plan | Unreadable, int]:
+    """What verifying needs of a plan, and the bytes of its JSON."""
+    parts = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    used = {name: part for name, part in parts.items() if name not in _UNUSED}
+    size = 1024 + sum(len(bytes(part)) for part in used.values())
+    document = {name: msgspec.json.decode(part) for name, part in used.items()} | _UNUSED
     try:
-        return read_plan(msgspec.json.decode(plan), version)
+        return read_plan(document, version), size
     except ValueError as error:
-        return Unreadable(f"This version of hugeplan cannot read the saved plan: {error}")
+        return Unreadable(f"This version of hugeplan cannot read the saved plan: {error}"), size
 
 
 def labelled_plan(labels: dict[str, str]) -> UUID | None:
