@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ MAX_REMEMBERED = 50_000
 REMEMBERED_SECONDS = 600.0
 """After this a machine is checked again, so that clones that another process has met are known."""
 
-_Key = tuple[UUID, str, str | None, tuple[str, ...] | None]
+_Key = tuple[UUID, str, bytes]
+"""Token, machine, and a hash of what tells it from a clone, which may be dozens of addresses of its sender's choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class MachineRegistry:
 
     async def admit(self, token_id: UUID, machine_id: str, hints: Hints) -> AdmittedMachine:
         """The machine that an agent token reports for. ForbiddenError when it may not."""
-        key = (token_id, machine_id, hints.dmi_sha256, hints.mac_sha256)
+        told = repr((hints.dmi_sha256, hints.mac_sha256)).encode()
+        key = (token_id, machine_id, hashlib.sha256(told).digest())
         known = self._known.get(key)
         if known is not None and known.boot_id == hints.boot_id and known.until > time.monotonic():
             return known.machine

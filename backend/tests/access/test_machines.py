@@ -129,6 +129,13 @@ class TestClones:
             assert (await agent.post(REPORTS, json=made)).status_code == 201
         assert len(await nodes(viewer)) == 2
 
+    async def test_are_remembered_in_few_bytes_however_many_addresses_they_have(
+        self, service: Service, agent: httpx.AsyncClient
+    ) -> None:
+        assert (await agent.post(REPORTS, json=seen(None, *"0123456789abcdef" * 4))).status_code == 201
+        (key,) = service.app.state.machines._known
+        assert len(repr(key)) < 300
+
     async def test_are_bounded_in_number_and_those_that_are_known_stay(
         self, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:

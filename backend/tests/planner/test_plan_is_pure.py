@@ -88,3 +88,18 @@ def test_what_is_remembered_is_in_one_place_and_may_be_dropped_at_any_time() -> 
     assert [file.name for file, text in sources.items() if "lru_cache" in text] == ["remembered.py"]
     module_state = re.compile(r"^_?[a-z]\w*(?:: [^=\n]+)? = (?:\{\}|\[\]|dict\(\)|list\(\)|set\(\))$", re.MULTILINE)
     assert {file.name: found for file, text in sources.items() if (found := module_state.findall(text))} == {}
+
+
+def test_what_others_make_large_is_kept_by_size() -> None:
+    latest: remembered.Latest[str, int] = remembered.Latest(10)
+    for key in "ab":
+        latest.keep(key, 1, 4)
+    assert latest.get("a") == 1
+    latest.keep("c", 1, 4)
+    assert [latest.get(key) for key in "abc"] == [1, None, 1]
+    latest.keep("a", 2, 11)  # in place of what is no longer so
+    assert latest.get("a") is None
+    latest.keep("d", 1, 6)
+    assert [latest.get(key) for key in "cd"] == [1, 1]
+    latest.keep("d", 2, 7)
+    assert [latest.get(key) for key in "cd"] == [None, 2]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import event, text
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
+from hugeplan.fleet import service as fleet
+from hugeplan.planner.remembered import Latest
 
 PREVIEW = "/api/v1/plans/preview"
 EXAMPLE = Path(__file__).parents[3] / "docs" / "report.example.json"
@@ -216,3 +220,19 @@ async def test_files_are_compared_with_the_plan_in_force_of_the_node(
         assert done.status_code == 200, done.text
     same = (await planner.get(url)).json()
     assert (same["against"], same["items"]) == (first["id"], [])
+
+
+async def test_nodes_that_were_planned_are_remembered_by_the_size_of_their_reports(
+    service: Service, planner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "_known_facts", Latest[Any, Any](120_000))
+    ids = []
+    for number in range(4):
+        document = example() | {"machine_id": f"{number:032x}"}
+        memory = {"source": "cgroup_v2", "anon_bytes": 1}
+        unit = {"kind": "service", "name": "n" * 200, "memory": memory, "databases": []}
+        document["sample"]["units"] = [unit | {"key": f"u{n}"} for n in range(150)]
+        ids.append(await stored(service, document))
+        assert (await planner.get(f"/api/v1/nodes/{ids[-1]}/scenario")).status_code == 200
+    kept = [fleet._known_facts.get(uuid.UUID(node_id)) is not None for node_id in ids]
+    assert kept == [False, False, True, True]
