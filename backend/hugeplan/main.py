@@ -112,11 +112,10 @@ class Application(FastAPI):
 
 def _routes() -> Iterator[tuple[str, set[str]]]:
     """Path and methods of every route of the API."""
-    for prefix, routers in ((openapi.API_PREFIX, ROUTERS), ("", (health.router,))):
-        for router in routers:
-            for route in router.routes:
-                if isinstance(route, APIRoute):
-                    yield prefix + route.path, set(route.methods or ())
+    for router in (*ROUTERS, health.router):
+        for route in router.routes:
+            if isinstance(route, APIRoute):
+                yield route.path, set(route.methods or ())
 
 
 @asynccontextmanager
@@ -190,7 +189,7 @@ def create_app(settings: Settings) -> Application:
     app.state.intake = Intake(Gate(app.state.database, settings, limiter), BodyLimits.of(settings))
 
     for router in ROUTERS:
-        app.include_router(router, prefix=openapi.API_PREFIX)
+        app.router.routes.extend(router.routes)
     guards = [] if settings.metrics_public else [Depends(require_viewer), Depends(give_back, scope="function")]
     app.add_api_route("/metrics", render_metrics, dependencies=guards, include_in_schema=False)
     openapi.install(app, {"ReportDocument": Report})

@@ -92,9 +92,9 @@ class GateApp:
         known = _Known(route, route.allowed_roles() if isinstance(route, GatedRoute) else None)
         for method in route.methods or ():
             if "{" in route.path:
-                self._patterns.append((method, compile_path(self._prefix[:-1] + route.path)[0], known))
+                self._patterns.append((method, compile_path(route.path)[0], known))
             else:
-                self._plain[method, self._prefix[:-1] + route.path] = known
+                self._plain[method, route.path] = known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Judge, and pass on or answer."""

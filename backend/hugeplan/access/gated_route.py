@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
@@ -20,6 +20,7 @@ from hugeplan.access.schemas import Role
 from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight, BodiesInFlight, Turns
 from hugeplan.api.body import BodyLimits, UnreadBody, read_body, read_json
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
+from hugeplan.api.openapi import API_PREFIX, operation_id
 from hugeplan.api.unread import Unread, is_unread
 from hugeplan.errors import FieldProblem, invalid_input, shown
 
@@ -128,3 +129,13 @@ class GatedRoute(APIRoute):
                     request.state.json_body = b""  # a connection that waits keeps the state of its last request
 
         return gated
+
+
+def api_router(tag: str, *, below: str = "") -> APIRouter:
+    """A router of the API. Its routes know their whole paths and are added to an application as they are.
+
+    What FastAPI includes it builds once more, on the event loop, when the first request comes.
+    """
+    return APIRouter(
+        prefix=API_PREFIX + below, tags=[tag], route_class=GatedRoute, generate_unique_id_function=operation_id
+    )

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hugeplan.access import audit, enrolments, logins, oidc, service
 from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller
 from hugeplan.access.gate import address_key, client_address
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.access.schemas import (
     AuditEntry,
     BrowserSessionItem,
@@ -39,7 +39,7 @@ from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.api.schemas import Moment
 from hugeplan.settings import Settings
 
-router = APIRouter(tags=["access"], route_class=GatedRoute)
+router = api_router("access")
 
 
 OIDC_LOGINS_PER_LOGIN = 6

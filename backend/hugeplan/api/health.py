@@ -14,6 +14,7 @@ from pydantic import Field
 
 from hugeplan.api.background import Supervisor
 from hugeplan.api.metrics import CONTENT_TYPE, Metrics
+from hugeplan.api.openapi import operation_id
 from hugeplan.api.schemas import ResponseModel
 from hugeplan.db import migrate
 from hugeplan.db.session import Database
@@ -23,7 +24,7 @@ from hugeplan.settings import Settings
 GOOD_SECONDS = 0.25
 """How long a good answer of readiness holds."""
 
-router = APIRouter(tags=["operations"])
+router = APIRouter(tags=["operations"], generate_unique_id_function=operation_id)
 
 
 class Health(ResponseModel):
@@ -129,4 +130,4 @@ def render_metrics(request: Request) -> Response:
 
 def install(app: FastAPI) -> None:
     """Register the routes that need no credential."""
-    app.include_router(router)
+    app.router.routes.extend(router.routes)

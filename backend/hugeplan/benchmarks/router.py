@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.beside import json_answer
 from hugeplan.api.dependencies import Reads
 from hugeplan.benchmarks import service
 from hugeplan.benchmarks.schemas import RunComparison, RunDetail
 
-router = APIRouter(prefix="/runs", tags=["benchmarks"], route_class=GatedRoute)
+router = api_router("benchmarks", below="/runs")
 
 
 @router.get("/compare", response_model=RunComparison)

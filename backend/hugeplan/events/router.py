@@ -9,12 +9,12 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import Depends, Header, Query, Request
 from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from hugeplan.access.dependencies import Admin, Viewer, while_good
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -23,7 +23,7 @@ from hugeplan.events import service
 from hugeplan.events.feed import EventFeed
 from hugeplan.events.schemas import EventKind, FleetEvent, Webhook, WebhookCreated, WebhookWrite
 
-router = APIRouter(tags=["events"], route_class=GatedRoute)
+router = api_router("events")
 
 MAX_EVENT_ID = 2**63 - 1
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.documents.bounds import MAX_BYTES
 from hugeplan.evidence import service
 from hugeplan.evidence.schemas import Backtest, Evidence, ModelErrors, PublishedPoolShape, Validation
 
-router = APIRouter(tags=["evidence"], route_class=GatedRoute)
+router = api_router("evidence")
 
 
 @router.get("/evidence")

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import Reads
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -18,7 +18,7 @@ from hugeplan.fleet import overview
 from hugeplan.fleet.overview_schemas import FleetSummary, Grouping, NodeDrift, NodeGroup, PageSizeWins
 from hugeplan.fleet.selector import Selected
 
-router = APIRouter(prefix="/fleet", tags=["fleet"], route_class=GatedRoute)
+router = api_router("fleet", below="/fleet")
 
 DRIFT_COLUMNS: Final = (
     "node_id",

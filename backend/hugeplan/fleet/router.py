@@ -6,10 +6,10 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from hugeplan.access.dependencies import Admin, AdmittedAgent, Planner, Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.csv_response import AsCsv, CsvResponse, csv_response, json_row
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page, json_response
@@ -30,7 +30,7 @@ from hugeplan.fleet.schemas import (
 )
 from hugeplan.fleet.selector import Selected, conditions
 
-router = APIRouter(tags=["fleet"], route_class=GatedRoute)
+router = api_router("fleet")
 
 From = Annotated[Moment | None, Query(alias="from", description="Earliest time, inclusive")]
 To = Annotated[Moment | None, Query(alias="to", description="Latest time, exclusive")]

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
+from fastapi import BackgroundTasks, Depends, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from hugeplan.access.dependencies import Planner, Viewer, while_good
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.beside import Beside
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
@@ -29,7 +29,7 @@ from hugeplan.fleet_plans.schemas import (
     FleetPlanRequest,
 )
 
-router = APIRouter(prefix="/fleet", tags=["fleet plans"], route_class=GatedRoute)
+router = api_router("fleet plans", below="/fleet")
 
 
 async def _runner(request: Request) -> FleetPlanRunner:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from hugeplan.access.dependencies import Planner, Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.beside import Beside
 from hugeplan.api.body import UnreadBody
 from hugeplan.api.dependencies import CurrentSettings, Writes
@@ -16,7 +16,7 @@ from hugeplan.imports import service
 from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, PodWorkloads, ScenarioImport
 from hugeplan.scenarios.service import require_room_for_scenario
 
-router = APIRouter(prefix="/imports", tags=["imports"], route_class=GatedRoute)
+router = api_router("imports", below="/imports")
 
 Save = Annotated[bool, Query(description="Keep each node with a database as a scenario, replacing an earlier import's")]
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pickle
+from typing import Final
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.linting.schemas import LintReport, UnreadFiles
-from hugeplan.linting.service import CHECK_FILES
 
-router = APIRouter(tags=["planning"], route_class=GatedRoute)
+CHECK_FILES: Final = "hugeplan.linting.service:check_files"
+router = api_router("planning")
 
 
 @router.post("/lint", response_model=LintReport)

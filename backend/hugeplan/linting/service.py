@@ -12,8 +12,6 @@ from hugeplan.linting.schemas import MAX_CHARACTERS, LintReport, LintRequest
 from hugeplan.planner.memory.kernel_parameters import kernel_version
 from hugeplan.planner.pages import base_page_sizes, huge_page_sizes
 
-CHECK_FILES = "hugeplan.linting.service:check_files"
-
 
 def check_files(payload: bytes) -> bytes:
     """The LintReport, as JSON, on the files of a LintRequest that nobody has parsed."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from hugeplan.access import audit
 from hugeplan.access.dependencies import Approver, Planner, Viewer
 from hugeplan.access.gate import refuse_role
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.access.schemas import Role
 from hugeplan.api.beside import Beside
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
@@ -24,7 +24,7 @@ from hugeplan.scenarios.service import require_room_for_plan
 
 AcceptUnknownFit = Annotated[bool, Query(description="Approve it although it is not known whether it fits")]
 
-router = APIRouter(tags=["planning"], route_class=GatedRoute)
+router = api_router("planning")
 
 
 def _note(request: Request, row: PlanRow) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.dependencies import CurrentSettings
 from hugeplan.reference import service
 from hugeplan.reference.pasted import READ_SETTINGS
 from hugeplan.reference.schemas import About, Engines, PastedSettings, PastedText, TlbCatalogue
 
-router = APIRouter(tags=["reference"], route_class=GatedRoute)
+router = api_router("reference")
 
 
 @router.get("/catalogue/tlb")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from hugeplan.access import audit
 from hugeplan.access.dependencies import Planner, Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.dependencies import CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -39,7 +39,7 @@ from hugeplan.scenarios.schemas import (
 )
 from hugeplan.scenarios.service import require_room_for_plan, require_room_for_scenario
 
-router = APIRouter(tags=["planning"], route_class=GatedRoute)
+router = api_router("planning")
 
 ArtifactFile = Annotated[
     str | None, Query(max_length=253, description="Which file, where a plan has several of one kind; else the first")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
 from hugeplan.access import audit
 from hugeplan.access.dependencies import Viewer, require
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import Beside
@@ -21,7 +21,7 @@ from hugeplan.fleet import service as fleet
 from hugeplan.trials import service
 from hugeplan.trials.schemas import FleetTrial, Trial, TrialReceipt
 
-router = APIRouter(tags=["fleet"], route_class=GatedRoute)
+router = api_router("fleet")
 
 if TYPE_CHECKING:
     UnreadTrial = Unread[TrialDocument]
