@@ -5,21 +5,16 @@ Source: OpenID Connect Core 1.0, sections 3.1 and 3.1.3.7; RFC 7636 (PKCE).
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import secrets
 import time
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
-
-import httpx
-from authlib.common.security import generate_token
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
-from authlib.oidc.core import CodeIDToken
-from joserfc import jwt
-from joserfc.errors import InvalidKeyIdError, JoseError
-from joserfc.jwk import KeySet
-from joserfc.jws import JWSRegistry
 
 from hugeplan.access import repository
 from hugeplan.access.schemas import Role
@@ -28,6 +23,9 @@ from hugeplan.db.models import OidcLogin, Token
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
 from hugeplan.settings import Settings, is_loopback
+
+if TYPE_CHECKING:
+    from joserfc.jwk import KeySet
 
 STATE_COOKIE = "hugeplan_oidc"
 CALLBACK = "/api/v1/oidc/callback"
@@ -66,6 +64,9 @@ class Provider:
         self._metadata: dict[str, Any] | None = None
         self._keys: KeySet | None = None
         self._until = 0.0
+        # Only a service with a provider has them, from its start on: a login would hold up others while it reads them.
+        for library in ("httpx", "authlib.oidc.core") if self.is_configured else ():
+            import_module(library)
 
     @property
     def is_configured(self) -> bool:
@@ -75,7 +76,7 @@ class Provider:
     async def start(self, session: WriteSession) -> Started:
         """A new login. NotFoundError without a provider, UnavailableError while it is away."""
         metadata = await self._discover()
-        state, nonce, verifier = generate_token(43), generate_token(43), generate_token(64)
+        state, nonce, verifier = (secrets.token_urlsafe(size) for size in (32, 32, 48))
         row = OidcLogin(
             state_sha256=hash_secret(state),
             nonce=nonce,
@@ -90,7 +91,7 @@ class Provider:
             "scope": self._settings.oidc_scopes,
             "state": state,
             "nonce": nonce,
-            "code_challenge": create_s256_code_challenge(verifier),
+            "code_challenge": _challenge(verifier),
             "code_challenge_method": "S256",
         }
         endpoint = str(metadata["authorization_endpoint"])
@@ -134,6 +135,8 @@ class Provider:
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise UnauthenticatedError("The OpenID provider did not confirm this login. Begin again.")
+        from joserfc.errors import JoseError  # noqa: PLC0415 - __init__ says why
+
         try:
             return await self._claims(token, nonce, answer.get("access_token"))
         except (JoseError, ValueError, KeyError) as error:
@@ -142,6 +145,11 @@ class Provider:
             ) from error
 
     async def _claims(self, token: str, nonce: str, access_token: object) -> dict[str, Any]:
+        from authlib.oidc.core import CodeIDToken  # noqa: PLC0415 - __init__ says why
+        from joserfc import jwt  # noqa: PLC0415
+        from joserfc.errors import InvalidKeyIdError  # noqa: PLC0415
+        from joserfc.jws import JWSRegistry  # noqa: PLC0415
+
         metadata = await self._discover()
         registry = JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
         try:
@@ -177,6 +185,8 @@ class Provider:
         return self._metadata
 
     async def _key_set(self) -> KeySet:
+        from joserfc.jwk import KeySet  # noqa: PLC0415 - __init__ says why
+
         if self._keys is None:
             metadata = await self._discover()
             found: Any = await self._request("GET", str(metadata["jwks_uri"]))
@@ -184,6 +194,8 @@ class Provider:
         return self._keys
 
     async def _request(self, method: str, url: str, **rest: Any) -> dict[str, Any]:
+        import httpx  # noqa: PLC0415 - __init__ says why
+
         parts = urlsplit(url)
         is_near = is_loopback(parts.hostname or "")
         if parts.scheme != "https" and not is_near:
@@ -203,6 +215,10 @@ class Provider:
         if answer.status_code >= 400 or not isinstance(document, dict):
             raise UnauthenticatedError("The OpenID provider did not confirm this login. Begin again.")
         return document
+
+
+def _challenge(verifier: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def person_of(claims: dict[str, Any], settings: Settings) -> Person:

@@ -64,7 +64,7 @@ class RequestModel(BaseModel):
 class ResponseModel(BaseModel):
     """What the service answers: every field is present, so clients need no defaults."""
 
-    model_config = ConfigDict(extra="forbid", from_attributes=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", from_attributes=True)
 
 
 def fields_of(model: type[BaseModel], row: Any, *others: str) -> dict[str, Any]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from hugeplan.artifacts import Artifact
 from hugeplan.artifacts.provenance import Provenance, with_provenance
 from hugeplan.cli import InputError
 from hugeplan.cli.files import read_text
 from hugeplan.documents import plans
+from hugeplan.documents.bounds import adapter
 from hugeplan.documents.plan_digest import FORMAT, is_unchanged, short
 from hugeplan.planner.model import Plan, PlanRequest
 
@@ -54,12 +54,12 @@ def read_plan(path: str) -> PlanDocument:
     if is_unchanged(document) is False:
         raise InputError(f"{path}: it is not what was kept: its content and its digest differ; download it again")
     try:
-        artifacts = tuple(_adapter(Artifact).validate_python(item) for item in document.get("artifacts") or ())
+        artifacts = tuple(adapter(Artifact).validate_python(item) for item in document.get("artifacts") or ())
         return PlanDocument(
             plan=plans.read_plan(document["plan"], document.get("schema_version", 1)),
             request=None
             if document.get("request") is None
-            else _adapter(PlanRequest).validate_python(document["request"]),
+            else adapter(PlanRequest).validate_python(document["request"]),
             artifacts=with_provenance(artifacts, _provenance(document)),
             digest=document.get("digest"),
         )
@@ -82,8 +82,3 @@ def _provenance(document: dict[str, Any]) -> Provenance | None:
         kept_at=datetime.fromisoformat(document["kept_at"]),
         sampled_at=None if sampled_at is None else datetime.fromisoformat(sampled_at),
     )
-
-
-@lru_cache(maxsize=4)
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, pool, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -17,6 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from hugeplan.bundled import bundled
 from hugeplan.db import replacement, server_release
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+_REVISION = re.compile(r'^(down_)?revision = "([^"]+)"$', re.MULTILINE)
 _ATTEMPTS = 5
 """Of an upgrade that waits for a reader which waits for it."""
 
@@ -39,6 +41,8 @@ def migrations_dir(configured: Path | None) -> Path:
 
 def alembic_config(folder: Path) -> Config:
     """Alembic's configuration without an ini file."""
+    from alembic.config import Config  # noqa: PLC0415 - a service that finds its database migrated needs no Alembic
+
     config = Config()
     config.set_main_option("script_location", str(folder).replace("%", "%%"))
     return config
@@ -46,11 +50,13 @@ def alembic_config(folder: Path) -> Config:
 
 @cache
 def head_revision(folder: Path) -> str:
-    """The newest revision of the folder. The scripts are loaded once: a service runs the migrations it started with."""
-    head = ScriptDirectory.from_config(alembic_config(folder)).get_current_head()
-    if head is None:
-        raise MigrationsMissingError(f"{folder} holds no migration.")
-    return head
+    """The newest revision of the folder. The scripts are read once: a service runs the migrations it started with."""
+    found = [line for script in sorted(folder.glob("versions/*.py")) for line in _REVISION.findall(script.read_text())]
+    below = {name for is_below, name in found if is_below}
+    heads: list[str] = [name for is_below, name in found if not is_below and name not in below]
+    if len(heads) != 1:
+        raise MigrationsMissingError(f"{folder} has the newest migrations {heads}; expected one.")
+    return heads[0]
 
 
 def behind(connection: psycopg.Connection[Any], folder: Path) -> str | None:
@@ -68,6 +74,8 @@ def upgrade(url: str, folder: Path, revision: str = "head") -> None:
     DatabaseEncodingError for a database in another encoding than UTF-8, ServerReleaseError for a server that is too
     old.
     """
+    from alembic import command  # noqa: PLC0415 - as above
+
     require_suitable(url)
     with psycopg.connect(_libpq(url)) as restored:
         replacement.settle(restored)

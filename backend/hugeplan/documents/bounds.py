@@ -7,9 +7,10 @@ The bounds keep absurd numbers out: they are far above any machine, and below wh
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 MAX_BYTES = 2**60
 """1 EiB: no node has more memory; leaves room for sums within a signed 64-bit integer."""
@@ -47,6 +48,13 @@ Text = Annotated[str, StringConstraints(max_length=4096)]
 MachineId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{3,127}$")]
 Moment = Annotated[AwareDatetime, AfterValidator(refuse_absurd_time)]
 JsonObject = dict[str, Any]
+T = TypeVar("T")
+
+
+@cache
+def adapter(kind: type[T]) -> TypeAdapter[T]:
+    """What validates and dumps a type: one for all, built when it is first used."""
+    return TypeAdapter(kind)
 
 
 class DocumentModel(BaseModel):
@@ -54,4 +62,4 @@ class DocumentModel(BaseModel):
     answered completely (an absent field becomes null, which means unknown).
     """
 
-    model_config = ConfigDict(extra="ignore", json_schema_serialization_defaults_required=True)
+    model_config = ConfigDict(defer_build=True, extra="ignore", json_schema_serialization_defaults_required=True)

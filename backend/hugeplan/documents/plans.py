@@ -10,9 +10,9 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from hugeplan.documents.bounds import JsonObject
+from hugeplan.documents.bounds import JsonObject, adapter
 from hugeplan.planner.model import Plan
 
 SCHEMA_VERSION: Final = 2
@@ -38,7 +38,6 @@ def _rename(holder: Any, old: str, new: str) -> None:
 UPGRADES: Final[Mapping[int, Callable[[JsonObject], JsonObject]]] = {1: _points_are_scores}
 """By version: what makes the next version's form of a plan, where a meaning changes. New or lost fields need none."""
 
-_PLAN: Final = TypeAdapter(Plan)
 _MAX_ROUNDS: Final = 20
 _MISSING: Final = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
 _EXTRA: Final = frozenset({"unexpected_keyword_argument", "extra_forbidden"})
@@ -46,7 +45,7 @@ _EXTRA: Final = frozenset({"unexpected_keyword_argument", "extra_forbidden"})
 
 def dump_plan(plan: Plan) -> JsonObject:
     """A plan as it is kept, in the form of SCHEMA_VERSION."""
-    found: JsonObject = _PLAN.dump_python(plan, mode="json")
+    found: JsonObject = adapter(Plan).dump_python(plan, mode="json")
     return found
 
 
@@ -59,7 +58,8 @@ def read_plan(kept: JsonObject, version: int) -> Plan:
         document = UPGRADES[step](copy.deepcopy(document))
     for _ in range(_MAX_ROUNDS):
         try:
-            return _PLAN.validate_python(document)
+            found: Plan = adapter(Plan).validate_python(document)
+            return found
         except ValidationError as error:
             document = copy.deepcopy(document) if document is kept else document
             if not _mend(document, error):

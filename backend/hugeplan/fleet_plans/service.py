@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import UUID
 
-from pydantic import TypeAdapter
 from sqlalchemy import select
 
 from hugeplan import __version__
@@ -20,6 +19,7 @@ from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_curs
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import Database, ReadSession, WriteSession
+from hugeplan.documents.bounds import adapter
 from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
@@ -43,7 +43,6 @@ MOST_PROGRESS_SECONDS = 2.0
 """Between looks at a job that does not get on, such as one that waits for its turn."""
 _ROWS_AT_ONCE: Final = 20
 """A group of nodes with 1,024 NUMA nodes has about 120 kB of pools."""
-_PLAN = TypeAdapter(Plan)
 
 
 async def create_job(
@@ -170,7 +169,7 @@ async def get_group(session: ReadSession, job_id: UUID, number: int) -> FleetPla
     row = await repository.get_group(session, job_id, number)
     if row is None:
         raise NotFoundError(f"This fleet plan has no group {number}.")
-    return FleetPlanGroupDetail(**_group(row).model_dump(), plan=_PLAN.validate_python(row.plan))
+    return FleetPlanGroupDetail(**_group(row).model_dump(), plan=adapter(Plan).validate_python(row.plan))
 
 
 async def pools_of_groups(session: ReadSession, job_id: UUID, numbers: Collection[int]) -> dict[int, list[JsonObject]]:

@@ -14,13 +14,14 @@ from hugeplan.api.json_body import JsonLimits
 from hugeplan.db.session import WriteSession
 from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, PodWorkloads, SavedScenario, ScenarioImport
-from hugeplan.imports.work import PLAN_KUBERNETES, READ_WORKLOADS
 from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios import work
 
 INSTEAD: Final = (
     "the command line has no such limit: kubectl get nodes,pods,pvc,configmaps -A -o json | hugeplan plan -"
 )
+PLAN_KUBERNETES: Final = "hugeplan.imports.work:plan_kubernetes"
+READ_WORKLOADS: Final = "hugeplan.imports.work:read_workloads_of_pods"
 ONE_NODE: Final = "send one node's pods: kubectl get pods -A -o json --field-selector spec.nodeName=NODE"
 Documents = Sequence[tuple[str, dict[str, Any]]]
 

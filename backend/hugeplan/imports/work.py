@@ -15,9 +15,6 @@ from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.scenario import scenario_document, workload_documents
 from hugeplan.inventory.text import inventory_text
 
-PLAN_KUBERNETES = f"{__name__}:plan_kubernetes"
-READ_WORKLOADS = f"{__name__}:read_workloads_of_pods"
-
 _SMALL = [
     {
         "kind": "Node",

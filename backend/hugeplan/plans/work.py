@@ -6,8 +6,9 @@ import pickle
 from typing import Final
 
 import msgspec
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from hugeplan.documents.bounds import adapter
 from hugeplan.documents.plans import read_plan
 from hugeplan.planner.model import PlanRequest
 from hugeplan.plans.assumptions import Changed, changed
@@ -16,7 +17,6 @@ from hugeplan.scenarios.work import prepare
 __all__ = ["CHANGES", "changes", "prepare"]
 
 CHANGES: Final = f"{__name__}:changes"
-_REQUEST: Final = TypeAdapter(PlanRequest)
 
 
 def changes(payload: bytes) -> bytes:
@@ -24,7 +24,7 @@ def changes(payload: bytes) -> bytes:
     request, plan, schema_version, facts, sample = pickle.loads(payload)  # noqa: S301 - the service wrote it
     found: tuple[Changed, ...] = ()
     try:
-        kept, decided = _REQUEST.validate_python(request), read_plan(plan, schema_version)
+        kept, decided = adapter(PlanRequest).validate_python(request), read_plan(plan, schema_version)
     except (ValidationError, ValueError):
         return msgspec.json.encode(found)
     return msgspec.json.encode(changed(kept, decided, facts, sample))

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 import msgspec
+from pydantic import BaseModel
 
 from hugeplan.errors import FieldProblem, InvalidInputError
 from hugeplan.planner.errors import PlannerError
@@ -69,6 +70,7 @@ def main() -> None:
                 if order.job not in known:
                     with suppress(Exception):  # the child tries again, and says what is wrong
                         known[order.job] = _load(order.job)
+                        _complete(BaseModel)
                         gc.collect()
                         gc.freeze()  # so that no child copies pages only to look for garbage
                 if os.fork() == 0:
@@ -88,6 +90,14 @@ def _load(job: str) -> Job:
     getattr(loaded, "prepare", lambda: None)()
     found: Job = getattr(loaded, name)
     return found
+
+
+def _complete(model: type[BaseModel]) -> None:
+    """Build what validates the models that are known, once: each child would build it anew."""
+    for one in model.__subclasses__():
+        if not one.__pydantic_complete__:
+            one.model_rebuild()
+        _complete(one)
 
 
 def _work(order: Order, job: Job | None, line: socket.socket) -> NoReturn:

@@ -11,7 +11,6 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-from pydantic import TypeAdapter
 
 from hugeplan import __version__
 from hugeplan.access.service import Actor
@@ -24,6 +23,7 @@ from hugeplan.artifacts.bundle import as_zip, bundle, changes
 from hugeplan.artifacts.provenance import Provenance, with_provenance
 from hugeplan.db.models import PlanInForceRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
+from hugeplan.documents.bounds import adapter
 from hugeplan.documents.plan_digest import FORMAT, canonical, digest_of, short
 from hugeplan.documents.plans import SCHEMA_VERSION, kept_fit, read_plan
 from hugeplan.errors import ConflictError, NotFoundError, PlanDoesNotFitError, PlanFitUnknownError
@@ -48,9 +48,6 @@ from hugeplan.scenarios.schemas import (
     PlanVerification,
     SavedPlan,
 )
-
-_VERDICT = TypeAdapter(Verdict)
-_FINDINGS = TypeAdapter(list[Finding])
 
 
 async def summaries(session: ReadSession, rows: Sequence[PlanRow]) -> list[PlanSummary]:
@@ -88,7 +85,7 @@ async def _saved_plan(session: ReadSession, row: PlanRow) -> SavedPlan:
         **(await summary(session, row)).model_dump(),
         schema_version=row.schema_version,
         plan=plan_as_saved,
-        verdict=None if row.verdict is None else _VERDICT.validate_python(row.verdict),
+        verdict=None if row.verdict is None else adapter(Verdict).validate_python(row.verdict),
         artifacts=artifacts,
     )
 
@@ -476,5 +473,5 @@ async def put_in_force(session: WriteSession, plan_id: UUID, node_id: UUID, *, b
 
 
 async def _keep_outcome(session: WriteSession, found: PlanVerification) -> None:
-    checks = _FINDINGS.dump_python(found.findings, mode="json")
+    checks = adapter(list[Finding]).dump_python(found.findings, mode="json")
     await repository.set_outcome(session, found.node_id, found.outcome, found.observed_at, checks)

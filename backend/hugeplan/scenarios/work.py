@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 import yaml
-from pydantic import TypeAdapter
 
 from hugeplan.api.unread import Unread
 from hugeplan.artifacts import refused, render, withheld
+from hugeplan.documents.bounds import adapter
 from hugeplan.documents.plans import dump_plan
 from hugeplan.errors import FieldProblem, invalid_input, shown
 from hugeplan.hardware.catalogue import complete
@@ -51,8 +51,6 @@ _SMALL = {
     "node": {"memory": "64GiB"},
     "databases": [{"name": "a", "engine": "postgresql", "settings": {"shared_buffers": "8GB"}}],
 }
-_REQUEST = TypeAdapter(PlanRequest)
-_VERDICT = TypeAdapter(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ def prepare() -> None:
     import highspy  # noqa: PLC0415 - the service itself needs none of it
 
     del highspy
-    compute(pickle.dumps((Question(_SMALL), Files())))
+    compute(pickle.dumps((Question(_SMALL), Files(keep=True))))
 
 
 def request_of(question: Question) -> PlanRequest:
@@ -199,9 +197,9 @@ def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:
     if files.keep:
         kept = {
             "headline": found.headline,
-            "request": _REQUEST.dump_python(request, mode="json"),
+            "request": adapter(PlanRequest).dump_python(request, mode="json"),
             "plan": dump_plan(found),
-            "verdict": _VERDICT.dump_python(verdict(found, request), mode="json"),
+            "verdict": adapter(Verdict).dump_python(verdict(found, request), mode="json"),
             "artifacts": [artifact.model_dump(mode="json") for artifact in artifacts or []],
         }
         return _bounded(msgspec.json.encode(kept))

@@ -123,7 +123,7 @@ async def test_probes_load_no_migration_scripts(own_database_url: str, monkeypat
     def refuse(*_: object) -> None:
         raise AssertionError("scripts were loaded")
 
-    monkeypatch.setattr(migrate, "ScriptDirectory", refuse)
+    monkeypatch.setattr(migrate, "_REVISION", refuse)
     assert (await client.get("/readyz")).status_code == 200
     await app.state.database.dispose()
 
