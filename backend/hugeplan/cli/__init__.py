@@ -183,7 +183,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         parser.print_help()
         return EXIT_WRONG_INPUT
     try:
-        status: int = _module_of(_row(parsed.command)).run(parsed)
+        status: int = load(_row(parsed.command).module).run(parsed)
         sys.stdout.flush()
     except (PlannerError, InputError) as error:
         return _complain(parsed.command, str(error), EXIT_OUTPUT if _is_full(error.__cause__) else EXIT_WRONG_INPUT)
@@ -229,18 +229,18 @@ def _with_settings_joined(given: list[str]) -> list[str]:
     return words
 
 
-def _module_of(row: Command) -> ModuleType:
-    """Import a command's module with all that it needs.
+def load(name: str) -> ModuleType:
+    """Import a module with all that it needs.
 
     The collector rests meanwhile and leaves what was made out of every later look for cycles: classes and functions
     stay. Looking among them took a sixth of the time that the service's modules take.
     """
-    if row.module in sys.modules:
-        return sys.modules[row.module]
+    if name in sys.modules:
+        return sys.modules[name]
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return import_module(row.module)
+        return import_module(name)
     finally:
         gc.freeze()
         if was_enabled:
@@ -265,7 +265,7 @@ def _parser(given: Sequence[str]) -> OneLineParser:
     for row in COMMANDS:
         subparser = commands.add_parser(row.name, help=row.summary, description=_sentence(row.summary))
         if row.name == chosen:
-            module = _module_of(row)
+            module = load(row.module)
             module.add_arguments(subparser)
             if hasattr(module, "EPILOG"):
                 subparser.epilog, subparser.formatter_class = module.EPILOG, argparse.RawDescriptionHelpFormatter

@@ -21,8 +21,7 @@ from uvicorn.supervisors import Multiprocess
 
 from hugeplan.api import logs
 from hugeplan.api.connection import Connection
-from hugeplan.cli import InputError
-from hugeplan.main import create_app
+from hugeplan.cli import InputError, load
 from hugeplan.settings import Settings
 
 GRACE_SECONDS = 10
@@ -104,7 +103,8 @@ def application(given: Settings | None = None) -> FastAPI:
     settings = given or Settings()
     logs.configure(settings)
     Connection.configure(settings)
-    made = create_app(settings)
+    # Here, and not above: who only looks after workers needs none of it.
+    made: FastAPI = load("hugeplan.main").create_app(settings)
     Connection.end_streams = made.state.event_feed.end
     if given is None:
         made.state.fleet_plan_runner.share_ready_process(str(os.getppid()))
