@@ -7,16 +7,14 @@ import re
 import sys
 import time
 
-from fastapi import APIRouter
-
 from hugeplan import main as application
 from hugeplan.access.dependencies import Viewer
-from hugeplan.access.gated_route import GatedRoute
+from hugeplan.access.gated_route import api_router
 from hugeplan.cli import main
 
 SECONDS = 1.0
 CUBIC = re.compile(r"^\s*\s*\s*x")
-router = APIRouter(route_class=GatedRoute)
+router = api_router("slow")
 
 
 def compute(seconds: float) -> None:
