@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hugeplan.measuring.workplace import created, text_of, version_said
+from hugeplan.measuring.workplace import apart, created, text_of, version_said
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
 PROGRAM_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",)}
@@ -124,6 +124,7 @@ class MariadbServer:
     def load(self) -> None:
         """Make the data folder and fill the table, by the server's own bootstrap."""
         (self.folder / "data").mkdir(parents=True)
+        self.folder.chmod(0o700)  # whoever reaches the socket is its root, and reads what the server's user may
         if self.user:
             group = pwd.getpwnam(self.user).pw_gid
             for path in (self.folder / "data", self.folder):  # the outer one last: its owner may change what it holds
@@ -135,12 +136,11 @@ class MariadbServer:
             file.seek(0)
             done = subprocess.run(  # noqa: S603 - our own command line
                 self.command(*self._server(*start)),
-                stdin=file,
                 capture_output=True,
                 text=True,
                 cwd=self.folder,
                 check=False,
-                start_new_session=True,
+                **(apart() | {"stdin": file.fileno()}),
             )
         if done.returncode != 0:
             raise MariadbError(f"the table could not be loaded: {last_error(done.stdout + done.stderr)}")
@@ -180,7 +180,7 @@ class MariadbServer:
         log = self.folder / "log"
         with created(log) as output:
             process = subprocess.Popen(  # noqa: S603 - our own command line
-                words, stdout=output, stderr=output, cwd=self.folder, start_new_session=True
+                words, stdout=output, stderr=output, cwd=self.folder, **apart()
             )
         self.pid = process.pid
         try:

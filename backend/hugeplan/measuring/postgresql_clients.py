@@ -24,7 +24,7 @@ import psycopg
 
 from hugeplan.measuring.batches import Batch, clients_per_cpu
 from hugeplan.measuring.postgresql_server import BLOCK_BYTES, NARROW_ROW_BYTES, Server, ServerError, kernel_page_bytes
-from hugeplan.measuring.workplace import created, text_of
+from hugeplan.measuring.workplace import apart, created, text_of
 
 GATE = 4711
 PGBENCH_LOG = "pgbench.log"
@@ -213,9 +213,10 @@ class Pgbench:
         arguments = ["-h", str(self.server.folder), "-U", "postgres", "-n", "-M", self.mode, *self._variables()]
         arguments += ["-D", "warm=0", "-D", "left=0", "-f", str(script), "-c", str(count), "-j", "1", "-T", "36000"]
         command = self.server.command("pgbench", *arguments, "postgres")
-        named = os.environ | {"PGAPPNAME": _application(cpu)}
+        how = apart()
+        how["env"]["PGAPPNAME"] = _application(cpu)
         return subprocess.Popen(  # noqa: S603 - our own command line
-            command, stdout=subprocess.DEVNULL, stderr=log, env=named, cwd=self.server.folder, start_new_session=True
+            command, stdout=subprocess.DEVNULL, stderr=log, cwd=self.server.folder, **how
         )
 
     def _variables(self) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from hugeplan.measuring.workplace import created, text_of, version_said
+from hugeplan.measuring.workplace import apart, created, text_of, version_said
 
 GIB = 1 << 30
 BLOCK_BYTES = 8192
@@ -116,9 +116,8 @@ class Server:
         return pwd.getpwnam(self.user).pw_gid if self.user else os.getgid()
 
     def _run(self, *words: str) -> str:
-        # A session of its own: Ctrl-C reaches the measurement alone, which ends its programs in order.
         done = subprocess.run(  # noqa: S603 - our own command line
-            self.command(*words), capture_output=True, text=True, cwd=self.folder, check=False, start_new_session=True
+            self.command(*words), capture_output=True, text=True, cwd=self.folder, check=False, **apart()
         )
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()

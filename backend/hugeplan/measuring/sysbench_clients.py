@@ -20,7 +20,7 @@ from typing import BinaryIO, Final, Self
 
 from hugeplan.measuring.batches import Batch, clients_per_cpu
 from hugeplan.measuring.mariadb_server import MariadbError, MariadbServer, cpu_ns_of, last_error
-from hugeplan.measuring.workplace import created
+from hugeplan.measuring.workplace import apart, created
 
 _NOTHING, _SCAN = 0, -1
 """Orders to a client; a positive number is how many lookups its batch has."""
@@ -170,7 +170,7 @@ class Sysbench:
         ]
         output = created(folder / f"sysbench-{cpu}.log")
         process = subprocess.Popen(  # noqa: S603 - our own command line, as the owner of the script
-            self.server.command(*words), stdout=output, stderr=output, pass_fds=pipes, start_new_session=True
+            self.server.command(*words), stdout=output, stderr=output, pass_fds=pipes, **apart()
         )
         return process, output
 

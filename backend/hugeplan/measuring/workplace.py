@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypedDict
 
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
@@ -34,6 +34,7 @@ _LOCK: Final = "lock"
 _END_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
 _MOST_READ_BYTES: Final = 1 << 20
+_VARIABLES: Final = frozenset({"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", VARIABLE})
 
 
 def created(path: Path) -> BinaryIO:
@@ -65,6 +66,23 @@ def text_of(path: Path) -> str:
         return file.read(_MOST_READ_BYTES).decode("utf-8", "replace")
 
 
+class Apart(TypedDict):
+    """How every program of a server's user is started (subprocess.Popen)."""
+
+    stdin: int
+    env: dict[str, str]
+    start_new_session: bool
+
+
+def apart() -> Apart:
+    """With nothing of who measures: no terminal, where it could type or read, and no variable that may be a secret.
+
+    In a session of its own, so that Ctrl-C reaches the measurement alone, which ends its programs in order.
+    """
+    env = {name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith("LC_")}
+    return {"stdin": subprocess.DEVNULL, "env": env, "start_new_session": True}
+
+
 def version_said(program: Path, user: str) -> str:
     """What a program answers to ``--version``, as a server's user ("" is ourselves): it may be anybody's. OSError."""
     account = pwd.getpwnam(user) if user else None
@@ -74,6 +92,7 @@ def version_said(program: Path, user: str) -> str:
         text=True,
         errors="replace",
         check=False,
+        **apart(),
         user=account and account.pw_uid,
         group=account and account.pw_gid,
         extra_groups=account and [],

@@ -281,11 +281,17 @@ def test_root_reads_no_link_and_waits_at_no_fifo(tmp_path: Path) -> None:
         ("mariadbd", "Ver 11.4.2-MariaDB", mariadb_server.release_of, "11.4.2"),
     ],
 )
-def test_no_program_of_a_server_runs_as_root(name: str, said: str, asked: Callable[[Path], str], release: str) -> None:
-    """--bin-dir may name a folder of anybody."""
+def test_no_program_of_a_server_runs_as_root(
+    name: str, said: str, asked: Callable[[Path], str], release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--bin-dir may name a folder of anybody: it gets no terminal to type into, and no secret."""
+    monkeypatch.setenv("A_SECRET", "of who measures")
     with tempfile.TemporaryDirectory(dir=SHORT) as folder:
         Path(folder).chmod(0o755)
         program = Path(folder, name)
-        program.write_text(f'#!/bin/sh\ncase " $(id -u) $(id -G) " in *" 0 "*) exit 1;; esac\necho "{said}"\n')
+        program.write_text(
+            f'#!/bin/sh\ncase " $(id -u) $(id -G) " in *" 0 "*) exit 1;; esac\n'
+            f'test -z "$A_SECRET" || exit 1\ntest "$(readlink /proc/$$/fd/0)" = /dev/null || exit 1\necho "{said}"\n'
+        )
         program.chmod(0o755)
         assert asked(program) == release

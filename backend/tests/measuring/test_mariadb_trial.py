@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -122,7 +123,10 @@ ENGINES = pytest.mark.parametrize("engine", ["mariadb", "mysql"])
 
 
 @ENGINES
-def test_a_server_answers_lookups_and_is_gone_afterwards(tmp_path: Path, engine: str) -> None:
+def test_a_server_answers_lookups_and_is_gone_afterwards(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_SECRET", "of who measures")
     program, sysbench = programs(engine)
     with workplace(SHORT / tmp_path.name) as folder:
         rows = rows_of(64 * MIB, 200)
@@ -138,6 +142,10 @@ def test_a_server_answers_lookups_and_is_gone_afterwards(tmp_path: Path, engine:
         server.load()
         assert 0.8 < server.data_bytes() / (64 * MIB) < 1.3, "the data are as large as they were asked for"
         with server.running(large_pages=False, thp=False), Sysbench(server, 3, sysbench) as clients:
+            assert stat.S_IMODE((folder / "a").stat().st_mode) == 0o700, "it asks nobody for a password"
+            for pid in (server.pid, *(process.pid for process, _ in clients._runs)):
+                assert Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")
+                assert b"A_SECRET=" not in Path(f"/proc/{pid}/environ").read_bytes()
             clients.read_all()
             clients.events = 500
             before = server.cpu_ns()
