@@ -195,6 +195,14 @@ class Host:
         except (NoData, OSError):
             return False
 
+    def is_same_inside(self, top: str, path: str) -> bool:
+        """Whether a path in another root leads to what it leads to in this one. False where this user may not look."""
+        try:
+            with self._found_inside(top, path) as found:
+                return os.path.samestat(os.fstat(found), self.path(path[1:]).stat())
+        except (NoData, OSError):
+            return False
+
     @contextmanager
     def _found_inside(self, top: str, path: str) -> Iterator[int]:
         """A descriptor of what ``path`` leads to, every link followed inside ``top``: to look at, not opened yet.

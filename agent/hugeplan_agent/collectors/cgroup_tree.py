@@ -87,7 +87,8 @@ def paths(host: Host, tree: Hierarchy, cut: list[str] | None = None) -> Iterator
 def is_given_away(host: Host, tree: Hierarchy, name: str) -> bool:
     """Whether a cgroup at the top belongs to another user than the tree: that one makes what it likes below."""
     try:
-        return bool(name) and len({host.path(f"{tree.root}/{one}").stat().st_uid for one in ("", name)}) > 1
+        top, own = (host.path(f"{tree.root}/{one}").stat().st_uid for one in ("", name))
+        return bool(name) and own not in {top, 0}  # of a container without root the top is nobody's
     except OSError:
         return False
 

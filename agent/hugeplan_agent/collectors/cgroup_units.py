@@ -141,7 +141,8 @@ def account_of(host: Host, process: Process) -> Account:
     share = first if tree is not None and is_given_away(host, tree, first) else share_of(path)
     name = name_of(share)
     # Whoever is root in a container is any user there; a user's slice and what lies below a service are one account's.
-    is_of_many = path == share and not (process.is_below or first in ("user.slice", "machine.slice"))
+    is_below = process.is_below or first in ("user.slice", "machine.slice")
+    is_of_many = not is_below and (path == share or (tree is not None and not is_given_away(host, tree, path)))
     if not is_of_many or (name is not None and name.kind in ("pod", "container")) or process.user == OVERFLOW:
         return Account(share)
     return Account(share, process.user if process.user is None else min(process.user, FIRST_SUBORDINATE))

@@ -21,6 +21,10 @@ MAX_AHEAD = 8
 """Requests that wait on a connection whose client has not had its answer. Browsers and proxies send none, and a piece
 of 256 kB has 14,000.
 """
+NETWORK_HAS = 8
+"""So many times the connections of an address are those of an IPv6 /64: of one who takes all its addresses, or of a
+subnet of many machines.
+"""
 MIN_READ_BYTES = 32 * 1024
 """How much of its answer a client takes in ``write_timeout_seconds``, or all that is left."""
 DISCARD_SECONDS = 2.0
@@ -75,16 +79,18 @@ class Connection(HttpToolsProtocol):
         self._discarded_bytes = 0
         self._between_bytes = self._body_bytes = 0
         self._is_dropped = False
-        self._address = ""
+        self._counts: dict[str, int] = {}
         self._last_cycle: object = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, or close it when its address has too many."""
         super().connection_made(transport)
-        self._address = limit_key(self.client[0]) if self.client else ""
-        self.open_by_address[self._address] += 1
+        address = self.client[0] if self.client else ""
+        self._counts = {limit_key(address): NETWORK_HAS * self.connections_per_address}
+        self._counts[address] = self.connections_per_address
+        self.open_by_address.update(self._counts.keys())
         is_proxy = self.client is not None and self.proxies is not None and self.proxies.is_trusted(self.client[0])
-        if self.open_by_address[self._address] > self.connections_per_address and not is_proxy:
+        if any(self.open_by_address[key] > most for key, most in self._counts.items()) and not is_proxy:
             transport.abort()
             return
         self._close_after(self.header_timeout_seconds)
@@ -100,9 +106,10 @@ class Connection(HttpToolsProtocol):
         self._cancel_deadline()
         if self._reading_until is not None:
             self._reading_until.cancel()
-        self.open_by_address[self._address] -= 1
-        if self.open_by_address[self._address] <= 0:
-            del self.open_by_address[self._address]
+        for key in self._counts:
+            self.open_by_address[key] -= 1
+            if self.open_by_address[key] <= 0:
+                del self.open_by_address[key]
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -172,9 +172,15 @@ KEEP: Final = """sh -c 'umask 022; mkdir -p "${1%/*}"; cat > "$1"' sh"""
 """Before the name of a file that takes standard input; links are followed, so it runs as whose folder it is."""
 
 
+APART: Final = 'env -i PATH="$PATH" setsid -w'
+
+
 def as_user(user: str) -> str:
-    """The start of a command for ``user``, a word of a shell. Root's terminal is not its own: it could type there."""
-    return f"setsid -w runuser -u {user} --"
+    """The start of a command for ``user``, a word of a shell.
+
+    Root's terminal is not its own, it could type there; nor are root's variables, which may be secrets.
+    """
+    return f"{APART} runuser -u {user} --"
 
 
 def as_owner_of(folder: str) -> str:

@@ -68,7 +68,9 @@ def _with_places(sample: NodeSample, host: Any) -> NodeSample:
     for one in servers.servers_of(host).found:
         facts, program = servers.facts_of(host, one), _printable(one.server.executable)
         user = one.server.main.user
-        if facts.instance is not None and user and _is_here(host, one.server.root, facts.instance, user):
+        # In a container the same folder may be mounted, but its processes are not those that a command here finds.
+        is_ours = facts.instance is not None and user and not one.server.main.is_below
+        if is_ours and _is_here(host, one.server.root, facts.instance, user):
             folder, refused = _programs_of(host, program, user)
             main, version = _printable(facts.config_file), f"{facts.instance}/PG_VERSION"
             places[one.server.main.pid] = ServerPlace(
@@ -115,7 +117,7 @@ def _is_here(host: Any, root: str, folder: str, user: int) -> bool:
         own = host.path(folder[1:])
         if not folder.isprintable() or not folder.startswith("/"):
             return False
-        return own.stat().st_uid == user and bool(host.path(f"{root}{folder}").samefile(own))
+        return own.stat().st_uid == user and bool(host.is_same_inside(root, folder))
     except OSError:
         return False
 

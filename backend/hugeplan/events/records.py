@@ -77,17 +77,25 @@ class Told(msgspec.Struct):
     left_out: int = 0
     said_at: datetime | None = None
 
+    def has_room(self, now: datetime) -> bool:
+        """Whether there is room for one more event."""
+        return self._with_one_more(now) is not None
+
     def takes(self, now: datetime) -> bool:
-        """Whether there is room for one more event; without room it is counted."""
+        """Take room for one more event; without room it is counted."""
+        used = self._with_one_more(now)
+        self.left_out += used is None
+        self.used_until = used or self.used_until
+        return used is not None
+
+    def _with_one_more(self, now: datetime) -> list[datetime] | None:
+        """The buckets with one event more; None where one of them has no room."""
         rows = zip([*self.used_until, now, now], MOST_EVENTS, strict=False)
         # A clock that was ahead for a moment leaves full buckets, and none that is full until that time comes.
         self.used_until = [min(max(end, now), now + span) for end, (span, _) in rows]
         used = [end + span / most for end, (span, most) in zip(self.used_until, MOST_EVENTS, strict=True)]
-        if any(end > now + span for end, (span, _) in zip(used, MOST_EVENTS, strict=True)):
-            self.left_out += 1
-            return False
-        self.used_until = used
-        return True
+        is_full = any(end > now + span for end, (span, _) in zip(used, MOST_EVENTS, strict=True))
+        return None if is_full else used
 
     def to_say(self, now: datetime) -> int:
         """How many events were left out and not said yet; 0 within an hour after the last time."""

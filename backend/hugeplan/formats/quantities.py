@@ -27,6 +27,8 @@ def parse_quantity(value: object) -> int | None:
     """Whole units of a quantity, rounded up; None for what is not a quantity or is negative."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
+    if isinstance(value, int) and value.bit_length() > 4 * _TEXT_MAX:  # its text would take long, or none is made
+        return None
     text = str(value)
     return _parsed(text) if len(text) <= _TEXT_MAX else None
 

@@ -22,6 +22,8 @@ MAX_DEPTH = 20
 FieldPath = tuple[str | int, ...]
 _VERBATIM_KEYS = frozenset({"version"})
 _VERBATIM_PARENTS = frozenset({"settings"})
+MOST_BITS = 64
+"""Of a whole number: one of more than 4,300 digits has no text."""
 _YAML_12_BOOLEANS = frozenset({"true", "false"})
 
 
@@ -119,7 +121,10 @@ class _Reader:
         if node.tag == "tag:yaml.org,2002:bool" and node.value.lower() not in _YAML_12_BOOLEANS:
             return str(node.value)  # yes, no, on, off are words here, as in YAML 1.2
         try:
-            return self._constructor.construct_object(node)
+            value = self._constructor.construct_object(node)
+            if isinstance(value, int) and value.bit_length() > MOST_BITS:
+                raise ValueError
+            return value
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             raise self._problem(at, str(node.value), "a plain value", line) from error
 

@@ -205,10 +205,10 @@ def test_a_folder_may_be_named_through_a_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["da\x1b[2Jta", "da\ata", "da\u2028ta", "da\nta"])
 def test_a_folder_that_a_terminal_does_not_show_as_it_is_has_no_place(tmp_path: Path, name: str) -> None:
     """No command names it, and a plan of the other servers is made all the same."""
+    (tmp_path / "proc/1").mkdir(parents=True)
+    (tmp_path / "proc/1/root").symlink_to(tmp_path)
     for folder, is_here in (("data", True), (name, False)):
-        (tmp_path / "proc/1/root").mkdir(parents=True, exist_ok=True)
         (tmp_path / folder).mkdir()
-        (tmp_path / "proc/1/root" / folder).symlink_to(tmp_path / folder)
         assert this_node._is_here(Host(tmp_path), "proc/1/root", f"/{folder}", os.geteuid()) is is_here
 
 
@@ -302,8 +302,11 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("script"), reason="SKIP: root pastes, in a terminal")
-def test_a_servers_user_gets_no_terminal_of_roots() -> None:
+def test_a_servers_user_gets_no_terminal_and_no_variables_of_roots(monkeypatch: pytest.MonkeyPatch) -> None:
     """It could type commands into it, for root's shell to run."""
+    monkeypatch.setenv("A_SECRET", "root's")
+    seen = subprocess.run(["/bin/sh", "-c", f"{as_user('nobody')} env"], check=True, capture_output=True, text=True)
+    assert "A_SECRET" not in seen.stdout
     for command, opens in (("runuser -u nobody --", True), (as_user("nobody"), False)):
         words = ["/usr/bin/script", "-qec", f"{command} sh -c ': < /dev/tty'", "/dev/null"]
         assert (subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode == 0) is opens
@@ -313,13 +316,21 @@ def test_a_service_is_restarted_only_where_it_is_the_systems() -> None:
     """Anybody's own manager has units of any name."""
     for unit, restart in (
         ("systemd:postgresql@16-main.service", "systemctl restart postgresql@16-main.service"),
-        ("systemd:user@1001.service/postgresql.service", "setsid -w runuser -u eve -- pg_ctl -D "),
+        ("systemd:user@1001.service/postgresql.service", f"{as_user('eve')} pg_ctl -D "),
     ):
         place = ServerPlace(data_directory="/d", uid=1001, user="eve")
         assert _Commands.of(replace(OTHER, unit=unit, place=place)).restart.startswith(restart)
-    nameless = _Commands.of(replace(OTHER, place=ServerPlace(data_directory="/d", uid=1001, refused="/d")))
-    assert nameless.user == "setsid -w setpriv --reuid=1001 --regid=65534 --clear-groups --"
-    assert nameless.note == "  # check first: /d"
+    nameless = _Commands.of(replace(OTHER, place=ServerPlace(data_directory="/d", uid=1001, refused="/d$(cmd)")))
+    assert nameless.user == 'env -i PATH="$PATH" setsid -w setpriv --reuid=1001 --regid=65534 --clear-groups --'
+    assert nameless.note == "  # check first: '/d$(cmd)'", "some shells have no comments"
+
+
+def test_a_link_of_a_container_makes_no_folder_of_the_nodes(tmp_path: Path) -> None:
+    """It is followed in the container, where it leads to the container's own."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "proc/9/root").mkdir(parents=True)
+    (tmp_path / "proc/9/root/data").symlink_to(tmp_path / "data")
+    assert not this_node._is_here(Host(tmp_path), "proc/9/root", "/data", os.geteuid())
 
 
 def test_a_trial_says_whose_programs_it_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from hugeplan.events.delivery import Courier
 from hugeplan.events.sending import Outcome
 from hugeplan.fleet.findings.base import attention, wrong
 from hugeplan.fleet.hardware_state import MeasuredState
+from hugeplan.fleet.ingest.in_force import LABEL
 from hugeplan.fleet.ingest.node_update import Node
 
 START = datetime(2026, 11, 27, 8, tzinfo=UTC)
@@ -111,6 +112,41 @@ def test_a_finding_that_comes_again_as_another_is_told() -> None:
     # One that then stays is known as it is.
     assert told(node, 90, worse) == []
     assert told(node, 91) == [("finding_closed", None)]
+
+
+async def test_no_plan_comes_in_force_without_a_word(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """A label is followed by the first report that can say so."""
+    node_id = await send(agent, 256)
+    body = {"scenario": {"databases": [{"name": "db", "engine": "postgresql", "settings": {"shared_buffers": "1GB"}}]}}
+    kept = await planner.post("/api/v1/plans?force=true", json=body | {"node_id": node_id})
+    assert kept.status_code == 201, kept.text
+    label = {LABEL: kept.json()["id"]}
+    for room, in_force in ((False, None), (True, kept.json()["id"])):
+        if room:
+            async with service.database.engine.begin() as connection:
+                await connection.execute(text("UPDATE node_states SET told = NULL"))
+        await send(agent, 256, labels=label)
+        found = (await planner.get(f"/api/v1/nodes/{node_id}")).json()["plan_in_force"]
+        assert (None if found is None else found["plan_id"]) == in_force
+    events = (await planner.get("/api/v1/events/history?kind=plan_in_force_set")).json()["items"]
+    assert [event["text"].endswith("nobody approved it.") for event in events] == [True]
+
+
+async def test_late_reports_do_not_say_again_what_was_left_out(service: Service, agent: httpx.AsyncClient) -> None:
+    await send(agent, 256)
+    now = datetime.now(UTC)
+    for late in range(1, 6):
+        document = report()
+        document["sample"]["taken_at"] = (now - timedelta(hours=2, seconds=late)).isoformat()
+        async with service.database.engine.begin() as connection:
+            changed = "UPDATE node_states SET told = jsonb_set(told, '{said_at}', 'null') || '{\"left_out\": 3}'"
+            await connection.execute(text(changed))
+        assert (await agent.post("/api/v1/reports", json=document)).status_code == 201
+    async with service.database.read() as session:
+        count = "SELECT count(*) FROM events WHERE kind = 'events_left_out'"
+        assert (await session.execute(text(count))).scalar_one() == 1
 
 
 def test_a_clock_that_was_ahead_does_not_silence_a_node() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hugeplan.artifacts.base import KEEP, Artifact, Restart, all_of, as_user, one_line, slug
+from hugeplan.artifacts.base import APART, KEEP, Artifact, Restart, all_of, as_user, one_line, slug
 from hugeplan.artifacts.engines.common import changed_settings, commented, counted_settings, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
@@ -53,6 +53,8 @@ class _Commands:
         names = {"PGDATA": place.data_directory, "PGPORT": server.port, "PGHOST": place.socket_directory}
         given = [f"{name}={shlex.quote(str(value))}" for name, value in names.items() if value is not None]
         user, programs = _as(place.user, place.uid), ""
+        options = (("-p", server.port), ("-h", place.socket_directory))
+        where = "".join(f" {name} {shlex.quote(str(value))}" for name, value in options if value is not None)
         if place.programs_directory is not None:  # Debian keeps pg_ctl where no PATH leads
             programs = f'env PATH={shlex.quote(place.programs_directory)}:"$PATH" '
         main = PurePosixPath(place.config_file or f"{place.data_directory}/postgresql.conf")
@@ -61,9 +63,9 @@ class _Commands:
             folder=shlex.quote(str(main.parent / "conf.d")),
             main_file=shlex.quote(str(main)),
             user=user,
-            note=f"  # check first: {one_line(place.refused)}" if place.refused else "",
+            note=f"  # check first: {shlex.quote(one_line(place.refused))}" if place.refused else "",
             programs=programs,
-            psql=f"{user} {programs}psql -XAt -d postgres -c",
+            psql=f"{user} {programs}psql -XAt -d postgres{where} -c",
             service=_service_of(server.unit or ""),
         )
 
@@ -80,7 +82,7 @@ class _Commands:
 def _as(name: str | None, uid: int | None) -> str:
     """A user without a name has no groups to keep: the command gets nogroup, which owns no file."""
     if name is None and uid is not None:
-        return f"setsid -w setpriv --reuid={uid} --regid=65534 --clear-groups --"
+        return f"{APART} setpriv --reuid={uid} --regid=65534 --clear-groups --"
     return as_user(shlex.quote(name or "postgres"))
 
 

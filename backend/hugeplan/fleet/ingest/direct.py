@@ -80,7 +80,7 @@ async def _store(request: Request, incoming: Incoming) -> Response:
     except UnauthenticatedError:
         forget_credential(request)
         raise
-    limiter.owe_bytes(str(incoming.token_id), receipt._event_bytes, settings.report_bytes_per_day)
+    limiter.owe_bytes(request.state.line_id, receipt._event_bytes, settings.report_bytes_per_day)
     metrics.count_report(created=receipt.created)
     return Response(
         receipt.model_dump_json(), status_code=201 if receipt.created else 200, media_type="application/json"

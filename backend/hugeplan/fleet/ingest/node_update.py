@@ -100,8 +100,9 @@ class Node:
             self._follow_label(incoming, labelled_plan(report.labels), plans)
             self._apply_sample(incoming, report, is_reference)
             self._verify(incoming, plans)
-        if left_out := self.told.to_say(incoming.received_at):
-            self._event(incoming.received_at, "events_left_out", text=f"{left_out} events were left out. {BOUND}")
+            # Here alone, since what was told is kept with a node's newest sample.
+            if left_out := self.told.to_say(incoming.received_at):
+                self._event(incoming.received_at, "events_left_out", text=f"{left_out} events were left out. {BOUND}")
 
     def keep(self, incoming: Incoming) -> tuple[bytes, bool]:
         """The bytes to keep of a report, and whether it becomes the reference of those that follow."""
@@ -145,6 +146,8 @@ class Node:
         if kept is None or isinstance(kept.plan, Unreadable) or plan_id == self.plan_id:
             return
         if kept.node_id != self.id:  # else it would end what is decided about another node
+            return
+        if not self.told.has_room(incoming.received_at):  # with the first report that can say so
             return
         self.plan_id, self.planned, self.outcome = plan_id, pools_of(kept.plan), None
         self.put_in_force = True
