@@ -51,7 +51,10 @@ def read_plan(path: str) -> PlanDocument:
         raise InputError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
     if not isinstance(document, dict) or not isinstance(document.get("plan"), dict):
         raise InputError(f"{path}: not a plan; write one with hugeplan plan ... --json > plan.json")
-    if is_unchanged(document) is False:
+    unchanged = is_unchanged(document)
+    if unchanged is None:  # a name stands for what was looked at alone
+        document.pop("digest", None)
+    elif not unchanged:
         raise InputError(f"{path}: it is not what was kept: its content and its digest differ; download it again")
     try:
         artifacts = tuple(adapter(Artifact).validate_python(item) for item in document.get("artifacts") or ())

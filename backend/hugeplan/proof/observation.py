@@ -43,9 +43,17 @@ class Observation:
         """Whether a section was observed; an empty list is known to be empty."""
         return self.sample.get(section) is not None
 
+    @cached_property
+    def _zones(self) -> dict[Any, list[Mapping[str, Any]]]:
+        # By NUMA node: there may be thousands, and each pool that is short asks.
+        found: dict[Any, list[Mapping[str, Any]]] = {}
+        for zone in self.listed("buddyinfo"):
+            found.setdefault(zone.get("numa_node"), []).append(zone)
+        return found
+
     def free_blocks(self, numa_node: int, block_bytes: int) -> int | None:
         """Free blocks of at least ``block_bytes`` on a NUMA node, counted in blocks of that size; None: unknown."""
-        zones = [zone for zone in self.listed("buddyinfo") if zone.get("numa_node") == numa_node]
+        zones = self._zones.get(numa_node)
         base = self.inventory.get("base_page_bytes")
         if not zones or not base:
             return None

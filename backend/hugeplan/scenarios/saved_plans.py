@@ -19,7 +19,7 @@ from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts import Artifact, Restart, outside, withheld
 from hugeplan.artifacts.base import flaw, object_name
-from hugeplan.artifacts.bundle import as_zip, bundle, changes
+from hugeplan.artifacts.bundle import Change, as_zip, bundle, changes
 from hugeplan.artifacts.provenance import Provenance, with_provenance
 from hugeplan.db.models import PlanInForceRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -415,12 +415,16 @@ async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID | No
     new, old = await stored_plan(session, plan_id), await stored_plan(session, against)
     for row in (new, old):
         _require_sound(row)
-    found = changes(
+    found = await asyncio.to_thread(_changed_files, old, new)
+    items = [ArtifactChange(path=item.path, change=item.change, diff=item.diff) for item in found]
+    return ArtifactChanges(plan_id=plan_id, against=against, items=items)
+
+
+def _changed_files(old: PlanRow, new: PlanRow) -> tuple[Change, ...]:
+    return changes(
         bundle(str(old.plan["node"]), old.headline, _rendered(old), provenance=_provenance(old)),
         bundle(str(new.plan["node"]), new.headline, _rendered(new), provenance=_provenance(new)),
     )
-    items = [ArtifactChange(path=item.path, change=item.change, diff=item.diff) for item in found]
-    return ArtifactChanges(plan_id=plan_id, against=against, items=items)
 
 
 async def _in_force_beside(session: ReadSession, plan_id: UUID) -> UUID:
