@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hugeplan_agent.collectors import cgroup_tree, collect_all, foreign, process_table, servers
-from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, paths
+from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, is_given_away, paths
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
@@ -613,3 +613,31 @@ def test_a_kubelet_with_another_root_is_not_the_nodes_and_a_node_may_be_a_contai
     host.path(f"proc/{before}/root").symlink_to(host.path("proc/1/root"))
     host.begin()
     assert collect_all(host).sample["kubelet"]["pid"] == before
+
+
+def test_users_of_one_service_are_told_apart_where_root_made_their_cgroups(host: Host) -> None:
+    """A batch system runs everybody's jobs below its own service; a user makes no cgroup there."""
+    job = "/system.slice/slurmstepd.scope/job_{}/step_0"
+    for number in range(servers.MAX_SERVERS + 10):
+        server(host, 26001 + number, LOCAL, cgroup=job.format(1))
+    server(host, 29999, LOCAL + 1, cgroup=job.format(2))
+    folder = host.path("sys/fs/cgroup/system.slice/slurmstepd.scope")
+    for number in (1, 2):
+        (folder / f"job_{number}/step_0").mkdir(parents=True)
+    assert 29999 in observe(host)
+
+
+def test_a_tree_that_shows_as_nobodys_is_not_given_away(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container without root the top belongs to nobody, and what its systemd makes to root."""
+    owners = {"": 65534, "system.slice": 0, "given": 1001}
+    tree = hierarchy(host, "memory")
+    assert tree is not None
+    top = host.path(tree.root)
+
+    def owner(path: Path, **_: object) -> os.stat_result:
+        name = "" if path == top else path.name
+        return os.stat_result((0o40755, 0, 0, 1, owners[name], 0, 0, 0, 0, 0))
+
+    monkeypatch.setattr(Path, "stat", owner)
+    assert not is_given_away(host, tree, "system.slice")
+    assert is_given_away(host, tree, "given")

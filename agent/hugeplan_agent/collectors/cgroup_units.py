@@ -142,10 +142,17 @@ def account_of(host: Host, process: Process) -> Account:
     name = name_of(share)
     # Whoever is root in a container is any user there; a user's slice and what lies below a service are one account's.
     is_below = process.is_below or first in ("user.slice", "machine.slice")
-    is_of_many = not is_below and (path == share or (tree is not None and not is_given_away(host, tree, path)))
+    is_of_many = not is_below and (path == share or _is_roots(host, tree, path))
     if not is_of_many or (name is not None and name.kind in ("pod", "container")) or process.user == OVERFLOW:
         return Account(share)
     return Account(share, process.user if process.user is None else min(process.user, FIRST_SUBORDINATE))
+
+
+def _is_roots(host: Host, tree: Hierarchy | None, path: str) -> bool:
+    """Whether a cgroup is there and root's: below its service, only root puts a user's processes into it."""
+    if tree is None or not host.path(f"{tree.root}/{path}").is_dir():
+        return False
+    return not is_given_away(host, tree, path)
 
 
 def owner_of(host: Host) -> Callable[[Process], Account]:

@@ -11,12 +11,16 @@ import socket
 import statistics
 import time
 from collections.abc import Iterator
+from unittest.mock import MagicMock
 
 import httpx
 import pytest
+import uvicorn
 from support.server import MIB, Server, serving
+from uvicorn.server import ServerState
 
 from hugeplan import embedded
+from hugeplan.api.connection import Connection
 from hugeplan.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
@@ -312,3 +316,29 @@ class TestTime:
                 with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as own:
                     fresh.append(ask(own))
         assert statistics.median(kept) < 2 * statistics.median(fresh) + 0.01
+
+
+async def test_one_machine_of_a_network_does_not_shut_out_the_others() -> None:
+    """Clouds give a /64 to a subnet; one who takes all of its addresses has eight times the connections of one."""
+    configured = uvicorn.Config(lambda *_: None, http=Connection, ws="none", log_config=None)
+    configured.load()
+    made: list[tuple[Connection, MagicMock]] = []
+
+    def refused(address: str, count: int) -> int:
+        for _ in range(count):
+            transport = MagicMock()
+            transport.get_extra_info.side_effect = {"peername": (address, 4000), "sockname": ("::1", 80)}.get
+            connection = Connection(config=configured, server_state=ServerState(), app_state={})
+            connection.connection_made(transport)
+            made.append((connection, transport))
+        return sum(transport.abort.called for _, transport in made[-count:])
+
+    before = Connection.open_by_address.copy()
+    most = Connection.connections_per_address
+    assert refused("2001:db8::1", most + 5) == 5
+    assert refused("2001:db8::2", most) == 0
+    assert sum(refused(f"2001:db8::{number:x}", most) for number in range(3, 11)) > 0
+    assert refused("10.0.0.1", most) == refused("10.0.0.2", 1) == 0
+    for connection, _ in made:
+        connection.connection_lost(None)
+    assert Connection.open_by_address == before

@@ -58,6 +58,11 @@ def refusal(text: str) -> tuple[FieldProblem, ...] | None:
     return None
 
 
+@pytest.mark.parametrize("number", ["0x" + "f" * 4000, "0b" + "1" * 20_000, "0x1" + "0" * 16])
+def test_a_whole_number_has_64_bits(number: str) -> None:
+    assert "a plain value" in problem_of(GOOD.replace("64GiB", number))
+
+
 class TestGood:
     def test_units_as_people_write_them(self) -> None:
         request = to_request(load(GOOD))
