@@ -340,6 +340,14 @@ class TestReadingWhatOthersWrote:
             host.read_inside("proc/700/root", "a")
 
 
+def test_a_child_that_has_ended_leaves_the_memory_of_the_others_known(machine: Machine) -> None:
+    host = machine("kubernetes-v2")
+    status = host.path("proc/5002/status")
+    status.write_text("".join(line for line in status.read_text().splitlines(keepends=True) if "Rss" not in line))
+    memory = databases(host)["postgresql"]["memory"]
+    assert memory["private_bytes"] == (9_000 + 3 * 8_000) * KIB
+
+
 def _fails(*_: object) -> Any:
     raise AttributeError("a way that nobody has seen")
 

@@ -60,7 +60,8 @@ def _status_of_counters(one: Found) -> tuple[str | None, str | None]:
 
 def memory_of(one: Found) -> dict[str, Any]:
     """The memory of all its processes: by proportional shares where every one was read, else by resident sets."""
-    members = one.members
+    # One that has ended meanwhile holds nothing; a kernel without RssAnon says it of none.
+    members = [process for process in one.members if process.rss_anon_bytes is not None] or one.members
     rollups = [process.rollup for process in members]
     has_shares = all(rollup is not None and "pss_anon_bytes" in rollup for rollup in rollups)
     if has_shares:
