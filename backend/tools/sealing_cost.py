@@ -74,7 +74,7 @@ async def _store(database: Database, report: dict[str, Any], processes: int, cha
         size += len(document)
         first = first or (report_id, document)
         rows.append({
-            "node": node, "id": report_id, "at": at, "document": against(document, *first),
+            "node": node, "id": report_id, "at": at, "document": against(document, report_id, *first),
             "gzip": gzip.compress(document, 6),
             "memory": json.dumps(sample["memory"]), "took": datetime.fromisoformat(sample["taken_at"]),
         })  # fmt: skip

@@ -59,6 +59,8 @@ class _Former(Newest, frozen=True, kw_only=True):
     processes: msgspec.Raw
 
 
+_NOT_SAID: Final = UUID(int=0)
+"""A report's id is nothing of a node's state."""
 _newest, _former = msgspec.json.Decoder(Newest), msgspec.json.Decoder(_Former)
 
 DOCUMENT = aliased(ReportDocumentRow, name="d")
@@ -131,7 +133,7 @@ def newest_of(row: Any) -> Newest:
     """What the newest report of a row with COLUMNS says. DamagedError when it cannot be read back."""
     try:
         if row.inventory is None:
-            return _newest.decode(restored(row.document or b"", row.reference))
+            return _newest.decode(restored(row.document or b"", row.reference, _NOT_SAID))
         if row.processes_kept is None and row.newest_kept is not None and row.base_kept:
             return _of_former(row.newest_kept, row.base_kept)
         kept = None if row.processes != "[]" else row.processes_kept

@@ -102,7 +102,7 @@ async def delete_node(session: WriteSession, node_id: UUID) -> None:
 
 
 _WITH_REFERENCE: Final = f"""
-SELECT d.document, f.document FROM report_documents d
+SELECT d.document, f.document, d.report_id FROM report_documents d
 LEFT JOIN report_references f ON f.node_id = d.node_id AND f.report_id = {REFERENCE_ID}
 WHERE d.node_id = :node_id
 """  # noqa: S608 - constants
@@ -268,7 +268,7 @@ SAMPLES: Final[Select[*tuple[Any, ...]]] = select(*SAMPLE_COLUMNS, _KEPT.c.docum
 def said_of(row: Row[*tuple[Any, ...]]) -> Said | None:
     """What the document of a row of SAMPLES says; None where it is not there, or cannot be read back."""
     with suppress(DamagedBlockError, zlib.error, msgspec.MsgspecError):
-        return None if row.document is None else said_by(restored(row.document, row.reference))
+        return None if row.document is None else said_by(restored(row.document, row.reference, row.report_id))
     return None
 
 

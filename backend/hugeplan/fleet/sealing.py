@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import accumulate, groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -35,11 +35,14 @@ from hugeplan.db.models import (
     SealedSamplesRow,
 )
 from hugeplan.db.session import Database, WriteSession
-from hugeplan.documents.against import reference_of, restored
-from hugeplan.documents.sealed import DamagedBlockError, seal, weight_bytes
+from hugeplan.documents.against import document_of, read, reference_of
+from hugeplan.documents.sealed import DamagedBlockError, seal, seal_sized, weight_bytes
 from hugeplan.fleet.repository import SAMPLE_COLUMNS, SAMPLES, get_document, said_of
 from hugeplan.fleet.sealed_samples import Details, Said, details_of, said_by, sealed_numbers
 from hugeplan.settings import Settings
+
+if TYPE_CHECKING:
+    from hugeplan.documents.numbers import Changes
 
 BATCH_ROWS: Final = 360
 """Of one node, in one row: six hours at one report per minute."""
@@ -167,22 +170,23 @@ async def _documents(
         .where(known.state.is_distinct_from("newer_schema"))
     )
     rows = (await session.execute(_oldest(statement, _DOCUMENT_KEY, node_id, before))).all()
-    references = await _references(session, node_id)
+    if not rows:
+        return 0, 0
+    references, since = await _references(session, node_id), rows[0].received_at - SPAN
+    samples = await _samples_of(session, node_id, rows, since)
     # Both in another thread: this one answers everybody.
-    taken, documents, said = await asyncio.to_thread(_readable, rows, references)
+    taken, documents, stated = await asyncio.to_thread(_readable, rows, references, samples)
     if not taken:
         return 0, 0
-    ids, stated = [one.report_id for one in taken], [_in_utc(one.taken_at) for one in said]
-    block = await asyncio.to_thread(seal, documents, ids)
+    ids = [one.report_id for one in taken]
+    block, sizes = await asyncio.to_thread(seal_sized, documents, ids)
     kept = [min(at, one.received_at) for at, one in zip(stated, taken, strict=True)]
-    of_them: Select[*tuple[Any, ...]] = select(*SAMPLE_COLUMNS).where(
-        SampleRow.node_id == node_id, SampleRow.report_id.in_(ids)
-    )
-    of_them = of_them.where(SampleRow.taken_at.between(min(kept), max(kept)))
-    samples = (await session.execute(of_them.order_by(SampleRow.taken_at, SampleRow.report_id))).all()
+    if len(taken) < len(rows) or min(kept) < since:
+        samples = await _samples_of(session, node_id, taken, min(kept))
     is_said = not samples_outlive and {one.report_id for one in samples if one.memory is None} == set(ids)
-    found = dict(zip(ids, said, strict=True))
-    sealed = await asyncio.to_thread(_sealed_samples, node_id, samples, found, ids if is_said else ())
+    found = dict(zip(ids, documents, strict=True))
+    in_full = partial(_sealed_samples, node_id, samples, lambda one: _said(found.get(one), one))
+    sealed = await asyncio.to_thread(in_full, ids if is_said else ())
     if not await _take_out(session, _DOCUMENT_KEY, node_id, [(one.received_at, one.report_id) for one in taken]):
         return 0, 0
     if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in samples]):
@@ -192,7 +196,7 @@ async def _documents(
     session.add(
         SealedDocumentsRow(
             node_id=node_id, start_at=taken[0].received_at, first_report_id=ids[0], end_at=taken[-1].received_at,
-            report_ids=ids, sizes_bytes=[len(document) for document in documents], documents=block,
+            report_ids=ids, sizes_bytes=sizes, documents=block,
             taken_from=min(stated), taken_to=max(stated),
             report_count=len((await session.execute(_FORGET_REPORTS, values)).all()),
         )
@@ -226,28 +230,50 @@ async def _references(session: WriteSession, node_id: UUID) -> dict[UUID, bytes]
     return {one.report_id: one.document for one in found}
 
 
+async def _samples_of(
+    session: WriteSession, node_id: UUID, documents: Sequence[Row[Any]], since: datetime
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """The samples of documents in the order of their arrival, as far as they were taken since then."""
+    of_them: Select[*tuple[Any, ...]] = select(*SAMPLE_COLUMNS).where(
+        SampleRow.node_id == node_id,
+        SampleRow.report_id == func.any(cast([one.report_id for one in documents], ARRAY(Uuid))),
+    )
+    of_them = of_them.where(SampleRow.taken_at.between(since, documents[-1].received_at))
+    return (await session.execute(of_them.order_by(SampleRow.taken_at, SampleRow.report_id))).all()
+
+
 def _readable(
-    rows: Sequence[Row[Any]], references: Mapping[UUID, bytes]
-) -> tuple[list[Row[Any]], list[bytes], list[Said]]:
-    """The rows that are sealed together, their documents, and what these say of their samples."""
+    rows: Sequence[Row[Any]], references: Mapping[UUID, bytes], samples: Sequence[Row[*tuple[Any, ...]]]
+) -> tuple[list[Row[Any]], list[bytes | Changes], list[datetime]]:
+    """The rows that are sealed together, their documents, and when these say that their samples were taken."""
+    sampled = {one.report_id: one.taken_at for one in samples}
     taken: list[Row[Any]] = []
-    documents: list[bytes] = []
-    said: list[Said] = []
+    documents: list[bytes | Changes] = []
+    stated: list[datetime] = []
     size = 0
     for row in rows:
+        reference = reference_of(row.document)
         try:
-            reference = reference_of(row.document)
-            document = restored(row.document, None if reference is None else references.get(reference))
-            sample = said_by(document)
+            document = read(row.document, None if reference is None else references.get(reference))
+            at = sampled.get(row.report_id, row.received_at)
+            # A sample says what its document does, but for a time after the arrival. To read all costs much more.
+            if isinstance(document, bytes) or at >= row.received_at:
+                at = _in_utc(said_by(document_of(document, row.report_id)).taken_at)
         except (zlib.error, DamagedBlockError, msgspec.MsgspecError):  # it stays as it is, and is named when it is read
             continue
-        size += weight_bytes(document)
+        size += weight_bytes(document) if isinstance(document, bytes) else document.weight_bytes
         if documents and size > BATCH_BYTES:
             break
         taken.append(row)
         documents.append(document)
-        said.append(sample)
-    return taken, documents, said
+        stated.append(at)
+    return taken, documents, stated
+
+
+def _said(document: bytes | Changes | None, report_id: UUID) -> Said | None:
+    with suppress(msgspec.MsgspecError):
+        return None if document is None else said_by(document_of(document, report_id))
+    return None
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -265,7 +291,7 @@ async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tu
         if one.memory is None and one.document is None:  # a replica of the release before has sealed its document
             with suppress(DamagedBlockError, zlib.error, msgspec.MsgspecError):
                 said[one.report_id] = said_by(await get_document(session, node_id, one.report_id) or b"")
-    sealed = await asyncio.to_thread(_sealed_samples, node_id, rows, said)
+    sealed = await asyncio.to_thread(_sealed_samples, node_id, rows, said.get)
     if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in rows]):
         return 0, 0
     session.add_all(sealed)
@@ -274,7 +300,10 @@ async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tu
 
 
 def _sealed_samples(
-    node_id: UUID, rows: Sequence[Row[*tuple[Any, ...]]], said: Mapping[UUID, Said], beside: Sequence[UUID] = ()
+    node_id: UUID,
+    rows: Sequence[Row[*tuple[Any, ...]]],
+    said: Callable[[UUID], Said | None],
+    beside: Sequence[UUID] = (),
 ) -> list[SealedSamplesRow]:
     """Rows of samples in their order as one, or as some where they say much, or are further apart than a day: a row is
     kept for as long as the day that it begins in.
@@ -286,7 +315,7 @@ def _sealed_samples(
     is_short = rows[-1].taken_at - rows[0].taken_at <= timedelta(days=1)
     if is_short and beside:
         return [_sealed_row(node_id, rows, (), beside)]
-    details = [details_of(row, said.get(row.report_id)) for row in rows]
+    details = [details_of(row, said(row.report_id)) for row in rows]
     sizes = accumulate(weight_bytes(bytes(one.pools)) for one in details)
     found = []
     for _, group in groupby(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hugeplan.documents import columns
-from hugeplan.documents.columns import _forms, pack_columns, unpack_columns
+from hugeplan.documents.columns import forms_of, pack_columns, taken_apart, unpack_columns
 from hugeplan.documents.sealed import DamagedBlockError, seal, unseal, unseal_all, weight_bytes
 
 #: Digits mostly, with all that could be taken for a part of the form: separators, zeros, bytes of no text.
@@ -27,7 +27,7 @@ NUMBERS = st.integers(0, 10**40).map(lambda value: b"%d" % value) | st.integers(
 
 @given(st.lists(BYTES, min_size=1, max_size=6), st.data())
 def test_any_texts(texts: list[bytes], data: st.DataObject) -> None:
-    packed = b"".join(bytes(part) for part in pack_columns(texts))
+    packed = b"".join(bytes(part) for part in pack_columns(taken_apart(texts)))
     assert unpack_columns(packed) == texts
     wanted = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=4))
     assert unpack_columns(packed, wanted) == [texts[number] for number in wanted]
@@ -143,17 +143,17 @@ def test_whatever_a_node_sends_is_packed_in_bounded_memory_and_read_back(documen
 
 def test_braces_beyond_the_bound_begin_no_part() -> None:
     texts = [b"a" * (number + 1) + b"{0" * 3_000 for number in range(40)]
-    of_form = [len(form.parts) for form in _forms(texts, 20_000)]
+    of_form = [len(form.parts) for form in forms_of(texts, 20_000)]
     assert of_form == [501] * 40
-    assert unpack_columns(_joined(pack_columns(texts, 20_000))) == texts
-    assert unpack_columns(_joined(pack_columns(texts, 0))) == texts
+    assert unpack_columns(_joined(pack_columns(taken_apart(texts), 20_000))) == texts
+    assert unpack_columns(_joined(pack_columns(taken_apart(texts), 0))) == texts
 
 
 @given(st.lists(BYTES, max_size=9), st.integers(0, 300))
 def test_how_many_texts_are_taken_apart_together_changes_nothing(texts: list[bytes], at_once: int) -> None:
-    together = _joined(pack_columns(texts))
+    together = _joined(pack_columns(taken_apart(texts)))
     with mock.patch.object(columns, "_AT_ONCE_BYTES", at_once):
-        assert _joined(pack_columns(texts)) == together
+        assert _joined(pack_columns(taken_apart(texts))) == together
 
 
 def test_six_hours_of_a_node_take_less_than_six_times_their_memory() -> None:

@@ -8,6 +8,7 @@ import secrets
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest import mock
 
 import httpx
 import pytest
@@ -20,6 +21,7 @@ from support.service import Service, assert_problem
 
 from hugeplan.db import maintenance
 from hugeplan.db.maintenance import FORGET_REFERENCES
+from hugeplan.documents import against as against_module
 from hugeplan.documents.against import against, reference_of, restored
 from hugeplan.documents.kept import pack
 from hugeplan.documents.sealed import DamagedBlockError
@@ -29,22 +31,40 @@ from hugeplan.settings import Settings
 NODES = "/api/v1/nodes"
 
 
-@given(st.binary(min_size=1, max_size=3000), st.binary(max_size=3000))
-def test_any_bytes_come_back_with_any_reference(document: bytes, reference: bytes) -> None:
+ID, REFERENCE = uuid.UUID(int=5), uuid.UUID(int=7)
+FORMS = (0, against_module.NUMBERS_FROM_BYTES)
+"""Of small documents: changes of numbers, as of large ones, or frames."""
+
+
+@pytest.fixture(params=FORMS, ids=["numbers", "frames"])
+def either_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of both forms."""
+    monkeypatch.setattr(against_module, "NUMBERS_FROM_BYTES", request.param)
+
+
+def kept_as(form: int, document: bytes, reference: bytes) -> bytes:
+    with mock.patch.object(against_module, "NUMBERS_FROM_BYTES", form):
+        return against(document, ID, REFERENCE, reference)
+
+
+@given(st.binary(min_size=1, max_size=3000), st.binary(max_size=3000), st.sampled_from(FORMS), st.booleans())
+def test_any_bytes_come_back_with_any_reference(document: bytes, reference: bytes, form: int, says_ids: bool) -> None:
     reference = b"{" + reference  # it is JSON
-    kept = against(document, uuid.UUID(int=7), reference)
-    assert reference_of(kept) == uuid.UUID(int=7)
-    assert restored(kept, pack(reference)) == document
+    if says_ids:
+        document, reference = document + str(ID).encode() * 2, reference + str(REFERENCE).encode()
+    kept = kept_as(form, document, reference)
+    assert reference_of(kept) == REFERENCE
+    assert restored(kept, pack(reference), ID) == document
 
 
-@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=3))
-def test_a_damaged_difference_is_an_error_and_nothing_else(at: int, damage: bytes) -> None:
+@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=3), st.sampled_from(FORMS))
+def test_a_damaged_difference_is_an_error_and_nothing_else(at: int, damage: bytes, form: int) -> None:
     document, reference = b'{"a": 1}' * 300, b'{"a": 2}' * 300
-    kept = bytearray(against(document, uuid.UUID(int=7), reference))
+    kept = bytearray(kept_as(form, document, reference))
     at = 17 + at % (len(kept) - 17)
     kept[at : at + len(damage)] = damage
     try:
-        found = restored(bytes(kept), pack(reference))
+        found = restored(bytes(kept), pack(reference), ID)
     except DamagedBlockError:
         return
     assert found == document
@@ -52,12 +72,28 @@ def test_a_damaged_difference_is_an_error_and_nothing_else(at: int, damage: byte
 
 def test_a_difference_that_claims_to_be_large_takes_no_memory() -> None:
     with pytest.raises(DamagedBlockError, match="bytes in place of"):
-        restored(against(b"0" * 10**7, uuid.UUID(int=7), b""), b"")
+        restored(kept_as(0, b"x" * 10**7, b""), b"", ID)
 
 
-def test_without_its_reference_a_document_is_damaged() -> None:
-    with pytest.raises(DamagedBlockError, match=str(uuid.UUID(int=7))):
-        restored(against(b"{}", uuid.UUID(int=7), b"{}"), None)
+@pytest.mark.parametrize("form", FORMS)
+def test_without_its_reference_a_document_is_damaged(form: int) -> None:
+    with pytest.raises(DamagedBlockError, match=str(REFERENCE)):
+        restored(kept_as(form, b"{}", b"{}"), None, ID)
+
+
+def test_a_large_report_of_the_release_before_is_read() -> None:
+    document = b'{"a": 1}' * 4000
+    kept = kept_as(1 << 30, document, document)
+    assert kept[17:21] == b"\x28\xb5\x2f\xfd"
+    assert restored(kept, pack(document), ID) == document
+    assert not kept_as(FORMS[1], document, document).startswith(kept[:21])
+
+
+@pytest.mark.parametrize("sizes", [(1 << 17, 9), (9, 1 << 17), (1 << 12, 1 << 12)])
+def test_of_what_is_small_or_may_consist_of_too_many_numbers_a_frame_is_kept(sizes: tuple[int, int]) -> None:
+    """Numbers cost ten times as much time as their bytes in a frame."""
+    document, reference = (b"1 " * size for size in sizes)
+    assert kept_as(FORMS[1] if sizes[0] > 9 else 0, document, reference)[17:21] == b"\x28\xb5\x2f\xfd"
 
 
 def minute(number: int) -> dict[str, Any]:
@@ -112,6 +148,7 @@ async def assert_shown(viewer: httpx.AsyncClient, node: str, document: dict[str,
     assert (await viewer.get(f"{NODES}/{node}/report")).json() == document
 
 
+@pytest.mark.usefixtures("either_form")
 async def test_every_reader_sees_the_newest_state(
     service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, planner: httpx.AsyncClient
 ) -> None:
@@ -255,6 +292,7 @@ async def silent(service: Service, agent: httpx.AsyncClient, *, days: float) -> 
     return node, document
 
 
+@pytest.mark.usefixtures("either_form")
 async def test_a_silent_node_is_shown_by_its_newest_report_after_it_is_sealed(
     service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
@@ -291,12 +329,15 @@ async def test_a_silent_node_is_shown_by_its_newest_report_after_that_is_no_long
     assert detail["sample"]["memory"]["mem_available_bytes"] == 4096 * 1001
 
 
+@pytest.mark.usefixtures("either_form")
 async def test_reports_are_read_byte_for_byte_before_and_after_they_are_sealed(
     service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
-    raw = {}
+    raw, ahead = {}, (datetime.now(UTC) + timedelta(seconds=40)).isoformat()
     for number in range(6):
         document = minute(number)
+        if number == 2:  # its clock is ahead
+            document["sample"]["taken_at"] = ahead
         if number == 3:  # so different that the next ones refer to it
             document["labels"] = {f"label-{place}": uuid.uuid4().hex for place in range(60)}
         raw[document["report_id"]] = json.dumps(document, indent=1).encode()
@@ -330,6 +371,10 @@ async def test_reports_are_read_byte_for_byte_before_and_after_they_are_sealed(
         )
     assert (await seal_round(service.database, 3600))[0] == 3
     assert (await one(service, "SELECT count(*) FROM report_references")).count == 1
+    # What a report says of its time, in its block's row too, is found where it comes again.
+    said = [datetime.fromisoformat(json.loads(raw[report_id])["sample"]["taken_at"]) for report_id in early]
+    row = await one(service, "SELECT taken_from, taken_to FROM sealed_documents")
+    assert (row.taken_from, row.taken_to) == (min(said), max(said))
     await assert_whole()
 
 
@@ -351,6 +396,7 @@ async def test_a_reference_that_is_needed_is_never_forgotten(service: Service, a
     assert (await one(service, "SELECT count(*) FROM report_references")).count == 1
 
 
+@pytest.mark.usefixtures("either_form")
 async def test_a_damaged_reference_is_named_and_nothing_else_suffers(
     service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:

@@ -23,6 +23,7 @@ from support.service import Service, assert_problem
 
 from hugeplan.db.maintenance import maintain
 from hugeplan.db.models import SampleRow
+from hugeplan.documents import against, numbers
 from hugeplan.documents.sealed import unseal_all
 from hugeplan.fleet import repository
 from hugeplan.fleet.reparse import reparse
@@ -33,6 +34,12 @@ from hugeplan.settings import Settings
 HOUR = 3600.0
 MOST_POOLS = 4096
 NODES = "/api/v1/nodes"
+
+
+@pytest.fixture(autouse=True)
+def as_large_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small reports of these tests are kept as large ones: as changes of numbers."""
+    monkeypatch.setattr(against, "NUMBERS_FROM_BYTES", 0)
 
 
 async def stored(agent: httpx.AsyncClient, count: int, *, newest: datetime, every: timedelta) -> str:
@@ -157,6 +164,21 @@ async def test_samples_are_in_their_documents_and_are_named_where_those_are_dama
     assert (await viewer.get(f"{NODES}/{node}/history")).json()["points"]
     await changed(service, "UPDATE sealed_documents SET report_ids = report_ids[2:], sizes_bytes = sizes_bytes[2:]")
     assert_problem(await viewer.get(f"{NODES}/{node}/samples"), 500, "document-damaged")
+
+
+async def test_documents_are_sealed_without_their_text(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To put the numbers back as text and to take it apart again is a third of what sealing cost."""
+
+    def not_needed(*_: Any) -> bytes:
+        raise AssertionError("its text is made")
+
+    monkeypatch.setattr(numbers, "text_of", not_needed)
+    await sealed_with_their_documents(service, agent, 5)
+    async with service.database.read() as session:
+        span = "SELECT taken_to - taken_from, (SELECT end_at - start_at FROM sealed_samples) FROM sealed_documents"
+        assert (await session.execute(text(span))).one() == (timedelta(minutes=40),) * 2
 
 
 @pytest.mark.parametrize("samples_outlive", [False, True])

@@ -182,7 +182,7 @@ def _add_document(rows: _Rows, node: Node, synthetic: SyntheticNode, arrived: da
     sha256 = hashlib.sha256(raw).digest()
     rows.add("reports", {**ids, "received_at": arrived, "content_sha256": sha256})
     rows.add("report_references", {**ids, "made_at": arrived, "document": pack(raw)})
-    document = against(raw, ids["report_id"], raw)
+    document = against(raw, ids["report_id"], ids["report_id"], raw)
     rows.add("report_documents", {**ids, "received_at": arrived, "document": document})
     memory = synthetic.report["sample"]["memory"]
     numbers = ("mem_total_bytes", "mem_available_bytes", "page_tables_bytes", "anon_huge_pages_bytes", "hugetlb_bytes")

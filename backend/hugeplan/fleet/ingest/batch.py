@@ -294,7 +294,7 @@ def _stored_document(row: Row) -> bytes | None:
     document = bytes.fromhex(_text(row[2])[2:])
     with suppress(DamagedBlockError, zlib.error):
         if row[3] is None:
-            return restored(document, None if row[6] is None else bytes.fromhex(_text(row[6])[2:]))
+            return restored(document, None if row[6] is None else bytes.fromhex(_text(row[6])[2:]), _uuid(row[1]))
         ids = msgspec.json.decode(_text(row[5]), type=list[UUID])
         return unseal(document, msgspec.json.decode(_text(row[4])), int(_text(row[3])), ids)
     return None

@@ -115,11 +115,11 @@ class Node:
         # A reference that is damaged stops no report: the next one is made.
         with suppress(zlib.error):
             if self.reference is not None:
-                kept = against(document, self.reference.report_id, unpack(self.reference.document))
+                kept = against(document, incoming.report_id, self.reference.report_id, unpack(self.reference.document))
                 if len(kept) <= REFERENCE_WORTH * len(incoming.document):
                     return kept, False
         self.reference = Reference(incoming.report_id, incoming.document)
-        return against(document, incoming.report_id, document), True
+        return against(document, incoming.report_id, incoming.report_id, document), True
 
     @property
     def is_changed_with_its_sample(self) -> bool:
