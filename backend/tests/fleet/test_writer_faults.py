@@ -84,6 +84,14 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+async def blocked(one: psycopg.AsyncConnection[Any], other: psycopg.AsyncConnection[Any]) -> None:
+    """Wait until one connection waits for a lock, as another one sees it."""
+    waits = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {one.info.backend_pid} AND wait_event_type = 'Lock'"
+    async with asyncio.timeout(60):
+        while (await (await other.execute(waits)).fetchone()) != (1,):
+            await asyncio.sleep(0.01)
+
+
 async def stored(service: Service) -> set[UUID]:
     async with service.database.read() as session:
         return set((await session.execute(text("SELECT report_id FROM reports"))).scalars())
@@ -145,17 +153,34 @@ async def test_a_batch_that_met_its_node_made_by_another_begins_again(service: S
         await own.set_autocommit(True)
         late = Batch(own, [arrived(token_id), arrived(token_id, run=run())], SavedPlans(), prepared=None)
         begun = asyncio.create_task(late.commit(lambda: None))
-        blocked = (
-            f"SELECT count(*) FROM pg_stat_activity WHERE pid = {own.info.backend_pid} AND wait_event_type = 'Lock'"
-        )
-        async with asyncio.timeout(60):
-            while (await (await other.execute(blocked)).fetchone()) != (1,):
-                await asyncio.sleep(0.01)
+        await blocked(own, other)
         await other.commit()
         assert not await begun
         assert await late.commit(lambda: None)
     assert first.answers[0].node_id == late.answers[0].node_id == late.answers[1].node_id  # type: ignore[union-attr]
     assert len(await stored(service)) == 3
+
+
+async def test_a_batch_that_waited_for_another_goes_on_from_what_that_wrote(
+    service: Service, settings: Settings
+) -> None:
+    """Else both tell the same, and the bound of a node's events is that of the later one alone."""
+    token_id = await token_of_agent(service)
+    await writer_of(service).store(arrived(token_id))
+    short = {"sample": {"memory": {"mem_total_bytes": 1 << 30, "mem_available_bytes": 1 << 20}}}
+    connect = psycopg.AsyncConnection.connect
+    async with await connect(settings.psycopg_url()) as other, await connect(settings.psycopg_url()) as own:
+        await other.execute("SELECT 1")  # begins a transaction
+        assert await Batch(other, [arrived(token_id, **short)], SavedPlans(), prepared=None).write()
+        await own.set_autocommit(True)
+        late = Batch(own, [arrived(token_id, **short)], SavedPlans(), prepared=None)
+        begun = asyncio.create_task(late.commit(lambda: None))
+        await blocked(own, other)
+        await other.commit()
+        assert await begun
+    async with service.database.read() as session:
+        told = (await session.scalars(text("SELECT kind FROM events WHERE code = 'memory_low'"))).all()
+    assert told == ["finding_opened"]
 
 
 async def test_a_batch_of_refused_reports_writes_nothing(service: Service, settings: Settings) -> None:

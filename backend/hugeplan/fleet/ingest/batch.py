@@ -78,6 +78,7 @@ class Batch:
     def _start(self) -> None:
         self.answers: dict[int, ReportReceipt | Exception] = {}
         self._nodes: dict[str, Node] = {}
+        self._enrolled: set[str] = set()
         self._judged = Judged()
 
     async def commit(self, sent: Callable[[], None]) -> bool:
@@ -123,21 +124,19 @@ class Batch:
             *before,
             (statements.LOCK_NODES, [machines]),
             (statements.TOKENS_AND_SEEN, [ids, of_machines, reports]),
-            (statements.REFERENCES, [machines]),
+            (statements.NODES, [machines]),
         ]
         with_runs = sorted({incoming.machine_id for incoming in self._incoming if incoming.run})
         if with_runs:
             calls.append((statements.MEASURED, [texts(with_runs)]))
-        nodes, found, references, *measured = (await self._exchange.run(calls))[len(before) :]
-        self._nodes = dict(map(_node, nodes))
-        for of_machine, report_id, document in references:
-            if (node := self._nodes.get(_text(of_machine))) is not None:
-                node.reference = Reference(_uuid(report_id), bytes.fromhex(_text(document)[2:]))
+        locked, found, nodes, *measured = (await self._exchange.run(calls))[len(before) :]
+        # One that was made since the lock is met when this batch begins again.
+        self._nodes = dict(_node(row) for row in nodes if (row[0],) in locked)
         for of_machine, state in measured[0] if measured else ():
-            # A node that was made since the lock is met again when this batch begins again.
             if state is not None and (node := self._nodes.get(_text(of_machine))) is not None:
                 node.measured = _measured.decode(state)
         bound = {_uuid(row[0]): None if row[1] is None else _text(row[1]) for row in found if row[0] is not None}
+        self._enrolled = {_text(row[2]) for row in found if row[8] == b"t"}
         known = await self._seen(found)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
         self._plans = await self._saved.read(self._connection, in_force, labelled=self._newly_labelled())
@@ -146,7 +145,7 @@ class Batch:
     async def _seen(self, found: Sequence[Row]) -> dict[tuple[str, UUID], _Seen]:
         """The reports that are stored already, with the documents of those that came again in other bytes."""
         known: dict[tuple[str, UUID], _Seen] = {}
-        for _, _, machine_id, report_id, node_id, sha256, run_id, state in found:
+        for _, _, machine_id, report_id, node_id, sha256, run_id, state, _ in found:
             if node_id is not None:
                 known[_text(machine_id), _uuid(report_id)] = _Seen(
                     node_id=_uuid(node_id),
@@ -250,8 +249,10 @@ class Batch:
         owner = bound[incoming.token_id]
         if owner is None:
             owner = incoming.machine_id
-        # A clone reports with the token that was cloned with it; whose machine it is was judged before (admit_machine).
-        if owner not in {incoming.machine_id, incoming.machine_id.partition(CLONE_MARK)[0]}:
+        # A clone reports with the token that was cloned with it, until it has had one of its own; whose machine it is
+        # was judged before (admit_machine).
+        copied = None if incoming.machine_id in self._enrolled else incoming.machine_id.partition(CLONE_MARK)[0]
+        if owner not in {incoming.machine_id, copied}:
             expected = "the machine the token was enrolled for"
             return ForbiddenError(
                 "This agent token belongs to another machine. Enrol this machine, or use its own token.",
@@ -301,7 +302,21 @@ def _stored_document(row: Row) -> bytes | None:
 
 
 def _node(row: Row) -> tuple[str, Node]:
-    node_id, machine_id, name, sampled_at, labels_set, granule, findings, pools, plan_id, outcome, sealed, told = row
+    (
+        node_id,
+        machine_id,
+        name,
+        sampled_at,
+        labels_set,
+        granule,
+        findings,
+        pools,
+        plan_id,
+        outcome,
+        sealed,
+        told,
+        *kept,
+    ) = row
     return _text(machine_id), Node(
         id=_uuid(node_id),
         name=_text(name),
@@ -315,6 +330,7 @@ def _node(row: Row) -> tuple[str, Node]:
         outcome=None if outcome is None else _text(outcome),
         sealed_until=None if sealed is None else datetime.fromisoformat(_text(sealed)),
         told=_told.decode(told or b"{}"),
+        reference=None if kept[0] is None else Reference(_uuid(kept[0]), bytes.fromhex(_text(kept[1])[2:])),
     )
 
 

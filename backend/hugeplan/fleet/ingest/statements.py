@@ -61,16 +61,25 @@ def _update(table: str, key: str, columns: dict[str, str]) -> str:
 
 BIND_TOKEN: Final = Statement("UPDATE tokens SET machine_id = $1 WHERE id = $2 AND machine_id IS NULL")
 
-LOCK_NODES: Final = Statement("""
+LOCK_NODES: Final = Statement("SELECT id FROM nodes WHERE machine_id = ANY($1) ORDER BY machine_id FOR UPDATE")
+"""The lock puts concurrent reports of one machine in a row; the order keeps two batches from waiting for each other.
+It reads nothing else: what is joined to a row that was waited for is as it was before the wait."""
+
+NODES: Final = Statement("""
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
-    p.pools::text, p.plan_id, p.outcome, n.sealed_until, s.told::text
+    p.pools::text, p.plan_id, p.outcome, n.sealed_until, s.told::text, r.report_id, r.document
 FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
-WHERE n.machine_id = ANY($1) ORDER BY n.machine_id FOR UPDATE OF n
+LEFT JOIN LATERAL (
+    SELECT * FROM report_references r WHERE r.node_id = n.id ORDER BY r.made_at DESC, r.report_id LIMIT 1
+) r ON true
+WHERE n.machine_id = ANY($1)
 """)
-"""The lock puts concurrent reports of one machine in a row; the order keeps two batches from waiting for each other."""
+"""The nodes, each with its newest reference. It comes after the lock, as all that is read: a statement sees what was
+committed before it began."""
 
 TOKENS_AND_SEEN: Final = Statement("""
-SELECT t.id, t.machine_id, w.machine_id, w.report_id, r.node_id, r.content_sha256, r.run_id, r.state
+SELECT t.id, t.machine_id, w.machine_id, w.report_id, r.node_id, r.content_sha256, r.run_id, r.state,
+    t.machine_id <> w.machine_id AND EXISTS (SELECT FROM tokens o WHERE o.machine_id = w.machine_id)
 FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS w(token_id, machine_id, report_id)
 LEFT JOIN tokens t ON t.id = w.token_id AND t.role = 'agent' AND t.revoked_at IS NULL
     AND (t.expires_at IS NULL OR t.expires_at > now())
@@ -79,18 +88,11 @@ LEFT JOIN LATERAL (
     SELECT * FROM reports WHERE reports.node_id = n.id AND reports.report_id = w.report_id LIMIT 1
 ) r ON true
 """)
-"""For each report its token, where that is good, and the report that is stored by its id, where there is one. It comes
-after the lock: a statement sees what was committed before it began. LATERAL and LIMIT make the whole key a condition
-of the index. As a plain join, planned while there were few reports, it read all reports of a node and compared ids.
+"""For each report its token, where that is good, the report that is stored by its id, where there is one, and whether
+its machine has had a token of its own while this one is another's. LATERAL and LIMIT make the whole key a condition of
+the index. As a plain join, planned while there were few reports, it read all reports of a node and compared ids.
 """
 
-REFERENCES: Final = Statement("""
-SELECT n.machine_id, r.report_id, r.document FROM nodes n JOIN LATERAL (
-    SELECT * FROM report_references r WHERE r.node_id = n.id ORDER BY r.made_at DESC, r.report_id LIMIT 1
-) r ON true
-WHERE n.machine_id = ANY($1)
-""")
-"""The newest reference of each node. After the lock, as all that is read."""
 INSERT_REFERENCES: Final = Statement("""
 INSERT INTO report_references (node_id, report_id, made_at, document)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bytea[])
