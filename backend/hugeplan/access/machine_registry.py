@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
+from weakref import WeakValueDictionary
 
-from hugeplan.access import machines, repository, service
-from hugeplan.access.machines import Hints
+from hugeplan.access import machines, service
+from hugeplan.access.machines import MAX_CLONES, Hints
 from hugeplan.db.session import Database
 
 MAX_REMEMBERED = 50_000
+"""Machine ids. Of each, twice as many senders as it may have clones."""
 REMEMBERED_SECONDS = 600.0
 """After this a machine is checked again, so that clones that another process has met are known."""
 
-_Key = tuple[UUID, str, bytes]
-"""Token, machine, and a hash of what tells it from a clone, which may be dozens of addresses of its sender's choice."""
+_Key = tuple[UUID, bytes]
+"""Token, and a hash of what tells its machine from a clone, which may be dozens of addresses of its sender's choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +45,51 @@ class MachineRegistry:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: OrderedDict[_Key, _Remembered] = OrderedDict()
+        self._known: OrderedDict[str, OrderedDict[_Key, _Remembered]] = OrderedDict()
+        self._turns: WeakValueDictionary[str | UUID, asyncio.Lock] = WeakValueDictionary()
 
     async def admit(self, token_id: UUID, machine_id: str, hints: Hints) -> AdmittedMachine:
-        """The machine that an agent token reports for. ForbiddenError when it may not."""
-        told = repr((hints.dmi_sha256, hints.mac_sha256)).encode()
-        key = (token_id, machine_id, hashlib.sha256(told).digest())
-        known = self._known.get(key)
-        if known is not None and known.boot_id == hints.boot_id and known.until > time.monotonic():
-            return known.machine
+        """The machine that an agent token reports for. ForbiddenError when it may not.
+
+        Who stores the report asks again whether a clone has a token of its own.
+        """
+        told = repr((hints.dmi_sha256, hints.mac_sha256, hints.boot_id)).encode()
+        key = (token_id, hashlib.sha256(told).digest())
+        if (known := self._recall(machine_id, key)) is not None:
+            return known
+        async with self._turn(token_id, machine_id):
+            # Whoever waited may learn it from the one before.
+            return self._recall(machine_id, key) or await self._ask(key, machine_id, hints)
+
+    def _recall(self, machine_id: str, key: _Key) -> AdmittedMachine | None:
+        known = self._known.get(machine_id, {}).get(key)
+        return None if known is None or known.until <= time.monotonic() else known.machine
+
+    @asynccontextmanager
+    async def _turn(self, token_id: UUID, machine_id: str) -> AsyncIterator[None]:
+        """One of a token and one of a machine id ask at a time: the others wait without a connection."""
+        # In this order for all, so that no two wait for each other.
+        of_token = self._turns.setdefault(token_id, asyncio.Lock())
+        of_machine = self._turns.setdefault(machine_id, asyncio.Lock())
+        async with of_token, of_machine:
+            yield
+
+    async def _ask(self, key: _Key, machine_id: str, hints: Hints) -> AdmittedMachine:
         async with self._database.write() as session:
-            machine = await service.admit_machine(session, token_id, machine_id, hints)
+            machine = await service.admit_machine(session, key[0], machine_id, hints)
             sharing = await machines.with_same_id(session, machine_id)
             shares = len(sharing) > 1 or machine.boots_interleaved
-            is_own = await repository.bound_machine(session, token_id) == machine.node_machine_id
             admitted = AdmittedMachine(machine.node_machine_id, shares)
-        if shares:
-            # The others learn it with their next report.
-            for other, found in list(self._known.items()):
-                if other[1] == machine_id and not found.machine.shares_machine_id:
-                    del self._known[other]
-        if not is_own:  # a clone may get a token of its own at any time
-            return admitted
-        self._known[key] = _Remembered(admitted, hints.boot_id, time.monotonic() + REMEMBERED_SECONDS)
-        self._known.move_to_end(key)
+        of_machine = self._known.setdefault(machine_id, OrderedDict())
+        # Those that do not know yet that they share their id ask again, and what has started again tells of a clone.
+        for other, found in list(of_machine.items()):
+            if found.machine.shares_machine_id != shares or (not shares and found.boot_id != hints.boot_id):
+                del of_machine[other]
+        of_machine[key] = _Remembered(admitted, hints.boot_id, time.monotonic() + REMEMBERED_SECONDS)
+        of_machine.move_to_end(key)
+        self._known.move_to_end(machine_id)
+        while len(of_machine) > 2 * MAX_CLONES:
+            of_machine.popitem(last=False)
         while len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
         return admitted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from typing import Any
 
 import httpx
@@ -9,7 +11,8 @@ import pytest
 from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem, fields_of
 
-from hugeplan.access import machines
+from hugeplan.access import machine_registry, machines
+from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
 
 ENROL, REPORTS = "/api/v1/enrolments", "/api/v1/reports"
@@ -133,8 +136,50 @@ class TestClones:
         self, service: Service, agent: httpx.AsyncClient
     ) -> None:
         assert (await agent.post(REPORTS, json=seen(None, *"0123456789abcdef" * 4))).status_code == 201
-        (key,) = service.app.state.machines._known
-        assert len(repr(key)) < 300
+        (senders,) = service.app.state.machines._known.values()
+        assert all(len(repr(key)) < 300 for key in senders)
+
+    @pytest.mark.parametrize("most", [2, 1])
+    async def test_that_never_enrol_hold_nobody_up(
+        self, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, most: int
+    ) -> None:
+        """Many at once take one connection, and none where the machine is remembered. Refused ones take turns."""
+        monkeypatch.setattr(machines, "MAX_CLONES", most)
+        assert (await agent.post(REPORTS, json=seen("a"))).status_code == 201
+        real, asked, at_a_time = access.admit_machine, Counter[str](), [0]
+
+        async def noted(*args: Any) -> machines.Machine:
+            asked["in all"] += 1
+            asked["now"] += 1
+            at_a_time.append(asked["now"])
+            try:
+                return await real(*args)
+            finally:
+                asked["now"] -= 1
+
+        monkeypatch.setattr(access, "admit_machine", noted)
+        sent = [agent.post(REPORTS, json=seen("b", boot=BOOTS[number % 2])) for number in range(40)]
+        answers = {answer.status_code for answer in await asyncio.gather(*sent)}
+        assert (answers, max(at_a_time)) == ({201 if most == 2 else 403}, 1)
+        assert asked["in all"] <= (2 if most == 2 else 40)
+
+    async def test_of_two_boots_are_remembered_beside_each_other(
+        self, service: Service, agent: httpx.AsyncClient
+    ) -> None:
+        for minute in range(4):
+            made = seen(None, boot=BOOTS[minute % 2], at=f"2026-11-20T12:0{minute}:00Z")
+            assert (await agent.post(REPORTS, json=made)).status_code == 201
+        (senders,) = service.app.state.machines._known.values()
+        assert len(senders) == 2
+
+    async def test_take_no_more_memory_than_a_machine_has_clones(
+        self, service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(machine_registry, "MAX_CLONES", 2)
+        for mac in "abcdef":
+            assert (await agent.post(REPORTS, json=seen(None, "0", mac))).status_code == 201
+        (senders,) = service.app.state.machines._known.values()
+        assert len(senders) == 4
 
     async def test_are_bounded_in_number_and_those_that_are_known_stay(
         self, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
@@ -179,6 +224,7 @@ class TestClones:
         assert_problem(await enroller.post(ENROL, json=BODY | {"clone_hints": hints("b")}), 409, "conflict")
         admin = await service.client_as(Role.ADMIN)
         own = await admin.post(ENROL, json=BODY | {"clone_hints": hints("b")})
+        # The memory of this process does not know it: another one may have enrolled the clone.
         assert_problem(await first.post(REPORTS, json=seen("b")), 403, "forbidden")
         assert (await service.client(own.json()["token"]).post(REPORTS, json=seen("b"))).status_code == 201
         assert (await first.post(REPORTS, json=seen("a"))).status_code == 201
