@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -49,7 +51,10 @@ class Event(msgspec.Struct, kw_only=True):
 
 MOST_EVENTS: Final = ((timedelta(hours=1), 64), (timedelta(days=1), 256))
 """How many events a node's reports may bring within a time. The rest is counted."""
-BOUND: Final = f"A node has {MOST_EVENTS[0][1]} per hour and {MOST_EVENTS[1][1]} per day; its findings are complete."
+BOUND: Final = (
+    f"A node has {MOST_EVENTS[0][1]} per hour and {MOST_EVENTS[1][1]} per day, and who owns some of its databases never"
+    " more than are left for others; its findings are complete."
+)
 CALM: Final = timedelta(minutes=30)
 """How long a finding that comes and goes has to be away before its end is told, and its next beginning."""
 MOST_AWAY: Final = 64
@@ -69,33 +74,39 @@ class Away(msgspec.Struct, kw_only=True):
 class Told(msgspec.Struct):
     """What was told of a node lately. It is kept with the node's state, so that each report knows it.
 
-    ``used_until`` are token buckets, one per row of MOST_EVENTS: the time at which each is full again.
+    ``taken``: when events were told within the last day, in seconds since 1970, by a hash of whose they were.
     """
 
-    used_until: list[datetime] = []
+    taken: dict[str, list[int]] = {}
     away: list[Away] = []
     left_out: int = 0
     said_at: datetime | None = None
 
-    def has_room(self, now: datetime) -> bool:
-        """Whether there is room for one more event."""
-        return self._with_one_more(now) is not None
+    def has_room(self, now: datetime, whose: str = "") -> bool:
+        """Whether there is room for one more event about what somebody owns; "" is the node itself.
 
-    def takes(self, now: datetime) -> bool:
+        Nobody has more than are left for others: so a flood of one leaves half of them, and of two a third.
+        """
+        seconds, own = int(now.timestamp()), _hash(whose)
+        for one, taken in list(self.taken.items()):
+            # After a moment in which the clock was ahead, its events are those of now.
+            taken[bisect_right(taken, seconds) :] = [seconds] * (len(taken) - bisect_right(taken, seconds))
+            del taken[: _until(taken, seconds, MOST_EVENTS[-1][0])]
+            if not taken:
+                del self.taken[one]
+        for span, most in MOST_EVENTS:
+            used = {one: len(taken) - _until(taken, seconds, span) for one, taken in self.taken.items()}
+            if used.get(own, 0) >= most - sum(used.values()):
+                return False
+        return True
+
+    def takes(self, now: datetime, whose: str = "") -> bool:
         """Take room for one more event; without room it is counted."""
-        used = self._with_one_more(now)
-        self.left_out += used is None
-        self.used_until = used or self.used_until
-        return used is not None
-
-    def _with_one_more(self, now: datetime) -> list[datetime] | None:
-        """The buckets with one event more; None where one of them has no room."""
-        rows = zip([*self.used_until, now, now], MOST_EVENTS, strict=False)
-        # A clock that was ahead for a moment leaves full buckets, and none that is full until that time comes.
-        self.used_until = [min(max(end, now), now + span) for end, (span, _) in rows]
-        used = [end + span / most for end, (span, most) in zip(self.used_until, MOST_EVENTS, strict=True)]
-        is_full = any(end > now + span for end, (span, _) in zip(used, MOST_EVENTS, strict=True))
-        return None if is_full else used
+        if not self.has_room(now, whose):
+            self.left_out += 1
+            return False
+        self.taken.setdefault(_hash(whose), []).append(int(now.timestamp()))
+        return True
 
     def to_say(self, now: datetime) -> int:
         """How many events were left out and not said yet; 0 within an hour after the last time."""
@@ -126,6 +137,15 @@ class Told(msgspec.Struct):
         past = [one for one in self.away if not _is_within(one.at, now, CALM)]
         self.away = [one for one in self.away if one not in past]
         return [one for one in past if one.is_open and (one.code, one.subject) not in present]
+
+
+def _hash(whose: str) -> str:
+    return hashlib.sha256(whose.encode()).hexdigest()[:12]
+
+
+def _until(taken: list[int], now: int, span: timedelta) -> int:
+    """How many of these moments are a span ago."""
+    return bisect_right(taken, now - int(span.total_seconds()))
 
 
 def _is_within(at: datetime, now: datetime, span: timedelta) -> bool:

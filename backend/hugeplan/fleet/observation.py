@@ -16,6 +16,27 @@ from hugeplan.planner.model import MemoryHistory
 _UNLIMITED = -1
 
 
+def owners_of(sample: Sample) -> dict[str, str]:
+    """Whose each database is, by its key: something of which nobody makes another one without root.
+
+    The namespace of its pod, the outermost unit that it runs in, one for all that people run in sessions, or the
+    subtree of cgroups that was given to somebody.
+    """
+    units = {unit.key: unit for unit in sample.units or ()}
+    found = {}
+    for database in sample.databases or ():
+        owner, above = database.unit or "no unit", units.get(database.unit or "")
+        for _ in units:
+            if above is None:
+                break
+            owner = f"namespace {above.pod.namespace}" if above.pod and above.pod.namespace else above.key
+            above = units.get(above.parent or "")
+        if owner.startswith(("systemd:session-", "systemd:user@")):
+            owner = "people"
+        found[database.key] = "/".join(owner.split("/")[:2]) if owner.startswith("cgroup:") else owner
+    return found
+
+
 def node_sample(
     inventory: Inventory,
     sample: Sample,

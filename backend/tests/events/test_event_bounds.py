@@ -26,11 +26,11 @@ START = datetime(2026, 11, 27, 8, tzinfo=UTC)
 FINDING = attention("code", "subject", "title", "reason", "fix")
 
 
-def databases(number: int) -> list[dict[str, Any]]:
-    """Databases each of which is a finding."""
+def databases(number: int, unit: str = "systemd:{}.service") -> list[dict[str, Any]]:
+    """Databases each of which is a finding, in units of their own."""
     segment = {"bytes": 1 << 32, "kind": "anonymous_shared", "backing": "base"}
     one = {"engine": "postgresql", "huge_pages_status": "partial", "segments": [segment]}
-    return [one | {"key": f"{n:03d}", "main_pid": n + 1} for n in range(number)]
+    return [one | {"key": f"{unit}{n:03d}", "main_pid": n + 1, "unit": unit.format(n)} for n in range(number)]
 
 
 async def send(agent: httpx.AsyncClient, number: int = 0, **changes: Any) -> str:
@@ -56,6 +56,51 @@ async def test_one_nodes_events_are_bounded_and_its_findings_are_not(
     assert len(found) >= 256
     # Of the first report, with node_added.
     assert said["text"].startswith(f"{1 + len(found) - 64} events were left out.")
+
+
+FLOODS = {
+    "a service": ("systemd:a.service", None),
+    "sessions": ("systemd:session-{}.scope", None),
+    "services of people": ("systemd:user@{}.service", None),
+    "containers of one user": ("container:{}", "systemd:user@1.service"),
+    "pods of one namespace": ("container:{}", "pod:{}"),
+    "cgroups given to one": ("cgroup:/a/{}", None),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize("comes_and_goes", [False, True])
+async def test_nobody_silences_what_is_anothers(
+    agent: httpx.AsyncClient, viewer: httpx.AsyncClient, flood: str, comes_and_goes: bool
+) -> None:
+    """However many units and databases somebody makes without root, another's database and the node are heard of."""
+    key, parent = FLOODS[flood]
+    document = report()
+    sample, memory = document["sample"], {"source": "pss"}
+    for turn in range(6):
+        theirs = databases(256 if turn % 2 == 0 or not comes_and_goes else 0, f"{key.replace('{}', str(turn) + '{}')}")
+        units = [
+            unit
+            for one in theirs
+            for name, above in ((one["unit"], parent and parent.format(one["main_pid"])), (parent, None))
+            if name is not None
+            for unit in [
+                {"key": name.format(one["main_pid"]), "kind": "container", "name": "n", "parent": above}
+                | {"memory": memory, "pod": {"namespace": "theirs"} if name.startswith("pod") else None}
+            ]
+        ]
+        sample["units"] = [*{unit["key"]: unit for unit in units}.values()]
+        sample["databases"] = theirs
+        document["report_id"] = str(uuid.uuid4())
+        assert (await agent.post("/api/v1/reports", json=document)).status_code == 201
+    sample["databases"] = [*theirs[:255], *databases(1, "systemd:postgresql.service")]
+    sample["memory"] = {"mem_total_bytes": 1 << 30, "mem_available_bytes": 1 << 20}
+    document["report_id"] = str(uuid.uuid4())
+    assert (await agent.post("/api/v1/reports", json=document)).status_code == 201
+    told = (await viewer.get("/api/v1/events/history?kind=finding_opened&limit=200")).json()["items"]
+    assert len(told) < 64
+    assert {one["subject"] for one in told} > {"systemd:postgresql.service000"}
+    assert "memory_low" in {one["code"] for one in told}
 
 
 async def test_the_bytes_of_events_count_as_the_tokens(service: Service, agent: httpx.AsyncClient) -> None:

@@ -34,6 +34,7 @@ from hugeplan.fleet.ingest.in_force import (
     verified,
 )
 from hugeplan.fleet.ingest.incoming import Incoming
+from hugeplan.fleet.observation import owners_of
 from hugeplan.planner.model import subject_words
 from hugeplan.planner.printable import printable
 
@@ -84,6 +85,7 @@ class Node:
     state: dict[str, Any] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     told: Told = field(default_factory=Told)
+    owners: dict[str, str] = field(default_factory=dict)
     findings_changed: bool = False
 
     def apply(self, incoming: Incoming, run: RunRecord | None, plans: Plans, *, is_reference: bool = False) -> None:
@@ -185,6 +187,7 @@ class Node:
         is_first = self.sampled_at is None or self.sampled_at.hour != incoming.taken_at.hour
         self.name, self.sampled_at = printable(report.node_name), incoming.taken_at
         self.columns |= node_columns(incoming, report, self.labels_set)
+        self.owners = owners_of(report.sample)
         sample = changed(report.sample, processes=[])
         # The document says it (hugeplan.fleet.newest); the columns do now and then, for SQL and earlier releases.
         processes = None if incoming.is_small else pack(msgspec.json.encode(report.sample.processes))
@@ -253,14 +256,16 @@ class Node:
     ) -> None:
         about = "" if finding.subject == self.name else f"{subject_words(finding.subject)}: "
         text = f"{about}{finding.title}" if state else f"{about}no longer: {finding.title}"
+        # Nothing says whose a database was that is gone: all of those are one owner's.
+        whose = self.owners.get(finding.subject, finding.subject if state else "gone")
         self._event(
-            at, kind, code=finding.code, subject=finding.subject, state=state, previous_state=previous, text=text
+            at, kind, whose, code=finding.code, subject=finding.subject, state=state, previous_state=previous, text=text
         )
 
-    def _event(self, at: datetime, kind: str, **rest: Any) -> None:
+    def _event(self, at: datetime, kind: str, whose: str = "", **rest: Any) -> None:
         """An event of this node. Its text is read beside the node's name, so it does not begin with it."""
         self.state["told"] = self.told
-        if kind == "events_left_out" or self.told.takes(at):
+        if kind == "events_left_out" or self.told.takes(at, whose):
             self.events.append(Event(at=at, kind=kind, node_id=self.id, node_name=self.name, **rest))
 
 
