@@ -62,7 +62,8 @@ class MachineRegistry:
             return self._recall(machine_id, key) or await self._ask(key, machine_id, hints)
 
     def _recall(self, machine_id: str, key: _Key) -> AdmittedMachine | None:
-        known = self._known.get(machine_id, {}).get(key)
+        senders = self._known.get(machine_id)
+        known = None if senders is None else senders.get(key)
         return None if known is None or known.until <= time.monotonic() else known.machine
 
     @asynccontextmanager

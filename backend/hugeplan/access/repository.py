@@ -270,8 +270,10 @@ async def use_approval(session: WriteSession, machine_id: str, now: datetime) ->
 
 
 async def bound_machine(session: ReadSession, token_id: UUID) -> str | None:
-    """The machine that a token is bound to at this moment."""
-    bound: str | None = await session.scalar(select(Token.machine_id).where(Token.id == token_id))
+    """The machine that a token, or else another one of its line, is bound to at this moment."""
+    line = select(Token.line_id).where(Token.id == token_id).scalar_subquery()
+    statement = select(Token.machine_id).where(Token.line_id == line, Token.machine_id.is_not(None))
+    bound: str | None = await session.scalar(statement.order_by(Token.id != token_id).limit(1))
     return bound
 
 

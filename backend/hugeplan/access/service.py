@@ -279,7 +279,7 @@ async def rotate_token(
     RateLimitedError past LINKS_PER_HOUR.
     The new one lives as long as the old one did, but no longer than ``actor`` may make one. An agent's own renewal is
     its way to go on reporting and buys it nothing else. ``actor`` None: a command on the server. ForbiddenError for a
-    browser session of anybody but an administrator.
+    browser session of anybody but an administrator, and for an agent token of its own that is bound to no machine.
     """
     if actor is not None and actor.session_id is not None and actor.role is not Role.ADMIN:
         raise ForbiddenError(
@@ -294,10 +294,16 @@ async def rotate_token(
     is_for_enrolment = stored_role(old.role) is Role.ENROLMENT
     if is_for_enrolment and actor is not None and actor.role is not Role.ADMIN:
         raise ForbiddenError("An enrolment token does not renew itself. Let an administrator make another.")
+    is_own = actor is not None and actor.token_id == old.id
+    if is_own and old.role == Role.AGENT and old.machine_id is None:
+        raise ForbiddenError(
+            "An agent token that is bound to no machine does not renew itself. Send a report first, which binds it to"
+            " its machine, or let an administrator rotate it (POST /api/v1/tokens/{id}/rotate)."
+        )
     former = await _end_others(session, old, now)
     is_agents_own = actor is not None and actor.role is Role.AGENT and actor.session_id is None
     # One that was rotated ends with its overlap: that bounds what it makes itself, and no life that another gives.
-    is_bounded = actor is not None and actor.token_id == old.id and not is_agents_own
+    is_bounded = is_own and not is_agents_own
     like = former if former is not None and not is_bounded else old
     expires_in = None if like.expires_at is None else like.expires_at - like.created_at
     if actor is not None and not is_agents_own:
@@ -326,13 +332,17 @@ async def rotate_token(
 async def admit_machine(session: WriteSession, token_id: UUID, machine_id: str, hints: machines.Hints) -> Machine:
     """The machine whose node a report is about, when this agent token may report for it; else ForbiddenError.
 
-    An unbound token binds to the first machine it names, unless that machine is known: then an administrator's yes is
-    needed. A clone reports with the token that was cloned with it, and gets a node of its own; once it has a token of
-    its own, with that one alone, also when that was revoked.
+    An unbound token binds to the machine of its line, else to the first machine it names, unless that machine is known:
+    then an administrator's yes is needed. A clone reports with the token that was cloned with it, and gets a node of
+    its own; once it has a token of its own, with that one alone, also when that was revoked.
     """
     now = datetime.now(UTC)
     await lock_one(session, LockOfOne.MACHINE, machine_id)
     bound = await repository.bound_machine(session, token_id)
+    if bound is None:
+        # Nobody rotates it meanwhile, and no other one of its line is bound.
+        await repository.lock_line(session, token_id)
+        bound = await repository.bound_machine(session, token_id)
     if bound is None:
         is_known = await repository.is_machine_known(session, machine_id)
         if is_known and not await repository.use_approval(session, machine_id, now):
@@ -344,8 +354,7 @@ async def admit_machine(session: WriteSession, token_id: UUID, machine_id: str, 
     elif bound.partition(machines.CLONE_MARK)[0] != machine_id and bound != machine_id:
         raise _other_machine(machine_id)
     machine = await machines.resolve(session, machine_id, hints, now)
-    if bound is None:
-        bound = await repository.bind_machine(session, token_id, machine.node_machine_id)
+    bound = await repository.bind_machine(session, token_id, bound or machine.node_machine_id)
     if bound != machine.node_machine_id and (
         bound != machine_id or await repository.has_token(session, machine.node_machine_id)
     ):

@@ -165,7 +165,7 @@ class TestRights:
     @pytest.mark.parametrize("role", list(Role))
     async def test_role_reaches_its_routes_and_no_others(self, service: Service, role: Role) -> None:
         for (method, template), roles in RIGHTS.items():
-            client = await service.client_as(role)
+            client = await service.client_as(role, machine_id=MACHINE_ID if role is Role.AGENT else None)
             answer = await client.request(method, _path(template), json={} if method in {"POST", "PUT"} else None)
             if role in roles and template == "/api/v1/login-links":
                 # Every role may ask; those of machines learn that they cannot log in.

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from door.test_room import Limit, kept, limit
 from sqlalchemy import insert, select, text, update
-from support.reports import report
+from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem
 
 from hugeplan.access import service as access
@@ -67,7 +67,7 @@ async def test_all_that_is_bounded_per_credential_is_counted_for_its_line(
     spy(Sandbox, "work", lambda *_, whose, **__: whose)
     spy(RateLimiter, "spend", lambda _, __, key, ___: key)
     spy(RateLimiter, "spend_bytes", lambda _, key, *__: key)
-    first = await service.client_as(role)
+    first = await service.client_as(role, machine_id=MACHINE_ID if role is Role.AGENT else None)
     client = await rotated(service, first)
     if role is Role.AGENT:
         assert (await client.post(f"{API}/reports", json=report())).status_code == 201

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from sqlalchemy import select, text
-from support.reports import report
+from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan.access import dependencies, logins
@@ -117,7 +117,7 @@ async def test_a_short_token_makes_no_longer_one(service: Service, admin: httpx.
 
 
 async def test_an_agents_token_renews_itself_as_long_as_it_was(service: Service) -> None:
-    agent = await service.client_as_for(Role.AGENT, timedelta(minutes=3))
+    agent = service.client(await service.token(Role.AGENT, machine_id=MACHINE_ID, expires_in=timedelta(minutes=3)))
     for _ in range(2):
         made = await agent.post("/api/v1/token/rotate", json={})
         at = ends(made)
@@ -128,7 +128,7 @@ async def test_an_agents_token_renews_itself_as_long_as_it_was(service: Service)
 
 async def test_an_old_agents_token_renews_itself_for_as_long_again(service: Service) -> None:
     """Not for what is left of it: an agent whose token is nearly over would be lost by renewing it."""
-    agent = await service.client_as_for(Role.AGENT, timedelta(hours=2))
+    agent = service.client(await service.token(Role.AGENT, machine_id=MACHINE_ID, expires_in=timedelta(hours=2)))
     async with service.database.write() as session:
         earlier = "created_at - interval '110 minutes', expires_at = expires_at - interval '110 minutes'"
         await session.execute(text(f"UPDATE tokens SET created_at = {earlier} WHERE role = 'agent'"))

@@ -100,6 +100,28 @@ class TestUnboundTokens:
         heir = await service.client_as(Role.AGENT)
         assert (await heir.post(REPORTS, json=report())).status_code == 201
 
+    async def test_do_not_renew_themselves_before_a_machine_is_theirs(
+        self, agent: httpx.AsyncClient, service: Service
+    ) -> None:
+        refused = assert_problem(await agent.post("/api/v1/token/rotate", json={}), 403, "forbidden")
+        assert "bound to no machine" in refused["detail"]
+        assert (await agent.post(REPORTS, json=report())).status_code == 201
+        made = (await agent.post("/api/v1/token/rotate", json={})).json()
+        assert made["machine_id"] == MACHINE_ID
+        assert (await service.client(made["token"]).post(REPORTS, json=report())).status_code == 201
+
+    @pytest.mark.parametrize("first", [0, 1])
+    async def test_that_an_administrator_rotates_are_one_machines(
+        self, service: Service, admin: httpx.AsyncClient, first: int
+    ) -> None:
+        made = (await admin.post("/api/v1/tokens", json={"name": "a", "role": "agent"})).json()
+        newer = (await admin.post(f"/api/v1/tokens/{made['id']}/rotate", json={"overlap_seconds": 60})).json()
+        line = [service.client(one["token"]) for one in (made, newer)]
+        assert (await line[first].post(REPORTS, json=report())).status_code == 201
+        other = await line[1 - first].post(REPORTS, json=report(machine_id="e" * 32))
+        assert_problem(other, 403, "forbidden")
+        assert (await line[1 - first].post(REPORTS, json=report())).status_code == 201
+
 
 @pytest.mark.parametrize(("boot_id", "expected"), [("boot-b", "b"), ("boot-a", "a"), ("boot-c", "a"), (None, "a")])
 def test_of_clones_that_hardware_does_not_tell_apart_the_one_with_this_boot_is_meant(

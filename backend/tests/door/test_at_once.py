@@ -14,7 +14,7 @@ from access.test_access import RIGHTS
 from access.test_access import _path as path_of
 from fleet.test_fleet_plan_room import job
 from sqlalchemy import select
-from support.reports import report
+from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem
 from trials.test_trials import known_node, trial
 
@@ -84,7 +84,8 @@ class TestRotation:
         rotated = [admin.post(path, json={"overlap_seconds": 0}) for _ in range(AT_ONCE)]
         assert await statuses(rotated) == {201: 1, 404: AT_ONCE - 1}
 
-    async def test_of_ones_own_without_overlap_has_one_successor(self, agent: httpx.AsyncClient) -> None:
+    async def test_of_ones_own_without_overlap_has_one_successor(self, service: Service) -> None:
+        agent = await service.client_as(Role.AGENT, machine_id=MACHINE_ID)
         found = await statuses([agent.post(f"{API}/token/rotate", json={"overlap_seconds": 0}) for _ in range(AT_ONCE)])
         assert found[201] == 1
         assert found.keys() <= {201, 401, 404}
@@ -92,7 +93,7 @@ class TestRotation:
     @pytest.mark.parametrize("role", [Role.AGENT, Role.VIEWER])
     async def test_again_replaces_the_former_successor(self, service: Service, role: Role) -> None:
         """Whose answer was lost rotates again, and never leaves a secret behind that nobody has."""
-        client = await service.client_as(role)
+        client = await service.client_as(role, machine_id=MACHINE_ID if role is Role.AGENT else None)
         made = [(await client.post(f"{API}/token/rotate", json={})).json() for _ in range(3)]
         # An agent's lives as long as the first was to; another's may not outlive the one that makes it.
         assert [one["expires_at"] is None for one in made] == [True, *[role is Role.AGENT] * 2]
