@@ -241,7 +241,15 @@ def _old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, dict[str
         yield _batch(table, "expires_at < :before"), {"before": now}
     yield _batch("enrolment_requests", "last_asked_at < :before"), before(settings.token_retention_days)
     # The audit log keeps what is to be known of them.
-    yield _batch("tokens", "revoked_at < :before OR expires_at < :before"), before(settings.token_retention_days)
+    yield _batch("tokens", _OLD_TOKENS), before(settings.token_retention_days)
+
+
+# A clone's last token says that the one that was copied to it is not its own: without it, that one would be again.
+_OLD_TOKENS: Final = """
+(revoked_at < :before OR expires_at < :before) AND (coalesce(machine_id, '') NOT LIKE '%~%' OR EXISTS (
+    SELECT FROM tokens n
+    WHERE n.machine_id = tokens.machine_id AND (n.created_at, n.id) > (tokens.created_at, tokens.id)
+))"""
 
 
 # A node's newest reference serves the reports that arrive. Who makes a newer one holds the node's lock, as those do

@@ -128,6 +128,22 @@ async def test_the_usual_rounds_delete_what_is_past_its_time(fresh: Any) -> None
     assert (await counts(database))["reports"] in range(14, 18)
 
 
+async def test_a_clones_last_token_is_kept_so_that_the_copied_one_stays_refused(fresh: Any) -> None:
+    database, settings = fresh
+    async with database.write() as session:
+        for machine in ("m", None, "m~a", "m~a", "m~b"):
+            await access.mint(session, name="t", role=Role.AGENT, machine_id=machine)
+        days = settings.token_retention_days
+        old = (
+            f"UPDATE tokens SET revoked_at = now() - interval '{days + 1} days' WHERE machine_id IS DISTINCT FROM 'm~b'"
+        )
+        await session.execute(text(old))
+    assert await maintenance.maintain(database, settings, datetime.now(UTC)) is None
+    async with database.read() as session:
+        kept = (await session.scalars(text("SELECT machine_id FROM tokens ORDER BY created_at"))).all()
+        assert kept == ["m~a", "m~b"]
+
+
 async def test_reports_of_another_day_are_heard(fresh: Any) -> None:
     """Server and database are 40 days ahead, and the fleet goes on reporting: its own times say what day it is."""
     database, settings = fresh
