@@ -88,14 +88,17 @@ class Told(msgspec.Struct):
         Nobody has more than are left for others: so a flood of one leaves half of them, and of two a third.
         """
         seconds, own = int(now.timestamp()), _hash(whose)
+        day_ago = seconds - int(MOST_EVENTS[-1][0].total_seconds())
         for one, taken in list(self.taken.items()):
-            # After a moment in which the clock was ahead, its events are those of now.
-            taken[bisect_right(taken, seconds) :] = [seconds] * (len(taken) - bisect_right(taken, seconds))
-            del taken[: _until(taken, seconds, MOST_EVENTS[-1][0])]
+            if taken[-1] > seconds:  # the clock was ahead for a moment: those are of now
+                taken[:] = [min(at, seconds) for at in taken]
+            if taken[0] <= day_ago:
+                del taken[: bisect_right(taken, day_ago)]
             if not taken:
                 del self.taken[one]
         for span, most in MOST_EVENTS:
-            used = {one: len(taken) - _until(taken, seconds, span) for one, taken in self.taken.items()}
+            since = seconds - int(span.total_seconds())
+            used = {one: len(taken) - bisect_right(taken, since) for one, taken in self.taken.items()}
             if used.get(own, 0) >= most - sum(used.values()):
                 return False
         return True
@@ -141,11 +144,6 @@ class Told(msgspec.Struct):
 
 def _hash(whose: str) -> str:
     return hashlib.sha256(whose.encode()).hexdigest()[:12]
-
-
-def _until(taken: list[int], now: int, span: timedelta) -> int:
-    """How many of these moments are a span ago."""
-    return bisect_right(taken, now - int(span.total_seconds()))
 
 
 def _is_within(at: datetime, now: datetime, span: timedelta) -> bool:
