@@ -20,7 +20,7 @@ class Provenance:
     sampled_at: datetime | None
 
     def line(self) -> str:
-        """``hugeplan plan 7f3a-91c2 of db-7, kept 2026-11-24 03:44 UTC, from the sample of 2026-11-24 03:43 UTC``."""
+        """``hugeplan plan 7f3a-91c2-5d0e-b846 of db-7, kept 2026-11-24 03:44 UTC, from the sample of ...``."""
         sample = "no sample" if self.sampled_at is None else f"the sample of {_moment(self.sampled_at)}"
         kept = f"kept {_moment(self.kept_at)}, from {sample}"
         return f"hugeplan plan {short(self.digest)} of {one_line(self.node)}, {kept}"

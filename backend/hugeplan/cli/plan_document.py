@@ -33,7 +33,7 @@ class PlanDocument:
 
     @property
     def name(self) -> str:
-        """``plan 7f3a-91c2 of db-7``; without the digest where the plan was not kept by a service."""
+        """``plan 7f3a-91c2-5d0e-b846 of db-7``; without the digest where the plan was not kept by a service."""
         digest = "" if self.digest is None else f" {short(self.digest)}"
         return f"plan{digest} of {self.plan.node}"
 

@@ -13,7 +13,9 @@ from typing import Any, Final
 from hugeplan.documents.bounds import JsonObject
 
 FORMAT: Final = "hugeplan.plan/1"
-"""Names the members of the document and how the line in each file reads: another line needs another format."""
+"""Names the members of the document."""
+SHORT_DIGITS: Final = 16
+"""Hexadecimal digits of the short form, 64 bits: of 8 digits a document that reads the same is made within minutes."""
 
 
 def canonical(document: JsonObject) -> bytes:
@@ -27,8 +29,8 @@ def digest_of(document: JsonObject) -> str:
 
 
 def short(digest: str) -> str:
-    """What people compare: ``7f3a-91c2``."""
-    return f"{digest[:4]}-{digest[4:8]}"
+    """What people compare: ``7f3a-91c2-5d0e-b846``."""
+    return "-".join(digest[at : at + 4] for at in range(0, SHORT_DIGITS, 4))
 
 
 def is_unchanged(document: Any) -> bool | None:

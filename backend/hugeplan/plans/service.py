@@ -74,7 +74,7 @@ _WORDS: Final = {"in_force": "in force"}
 
 
 def name_of(row: PlanRow) -> str:
-    """``plan 7f3a-91c2 of db-7``."""
+    """``plan 7f3a-91c2-5d0e-b846 of db-7``."""
     digest = "kept before digests" if row.digest is None else short(row.digest)
     return f"plan {digest} of {row.node_name}"
 

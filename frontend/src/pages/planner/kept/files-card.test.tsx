@@ -11,7 +11,7 @@ const file = (kind: string, change: Partial<PlanArtifact> = {}): PlanArtifact =>
   filename: `${kind}.conf`,
   path: null,
   media_type: "text/plain",
-  content: `# plan 7f3a-91c2\ncontent of ${kind}`,
+  content: `# plan 7f3a-91c2-5d0e-b846\ncontent of ${kind}`,
   summary: "It does it.",
   install: "install it",
   verify: "verify it",

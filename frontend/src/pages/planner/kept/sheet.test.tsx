@@ -21,7 +21,7 @@ afterEach(() => void vi.useRealTimers());
 it("names the plan's own times and digest, and never the clock of who looks", () => {
   renderWithTheme(<Sheet kept={keptOf()} />);
   const text = plain(screen.getByRole("article").textContent);
-  for (const part of ["7f3a-91c2", "2026-01-02 03:04:05 UTC by dba", "2026-01-02 03:00:00 UTC"])
+  for (const part of ["7f3a-91c2-5d0e-b846", "2026-01-02 03:04:05 UTC by dba", "2026-01-02 03:00:00 UTC"])
     expect(text).toContain(part);
   expect(text).not.toContain("2031");
 });
