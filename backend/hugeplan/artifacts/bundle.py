@@ -18,9 +18,11 @@ import difflib
 import io
 import shlex
 import zipfile
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
 from hugeplan.artifacts.outside import is_plain_host, markdown, quoted
@@ -110,14 +112,78 @@ def changes(old: Sequence[BundleFile], new: Sequence[BundleFile]) -> tuple[Chang
         change: Literal["added", "removed", "changed"] = (
             "added" if was is None else "removed" if now is None else "changed"
         )
-        lines = difflib.unified_diff(
-            (was or "").splitlines(keepends=True),
-            (now or "").splitlines(keepends=True),
-            "/dev/null" if was is None else f"in force/{path}",
-            "/dev/null" if now is None else f"planned/{path}",
+        names = (
+            "--- /dev/null" if was is None else f"--- in force/{path}",
+            "+++ /dev/null" if now is None else f"+++ planned/{path}",
         )
-        found.append(Change(path, change, "".join(line if line.endswith("\n") else line + "\n" for line in lines)))
+        lines = _hunks((was or "").splitlines(keepends=True), (now or "").splitlines(keepends=True))
+        shown = (line if line.endswith("\n") else line + "\n" for line in (*names, *lines))
+        found.append(Change(path, change, "".join(shown)))
     return tuple(found)
+
+
+def _hunks(was: list[str], now: list[str]) -> Iterator[str]:
+    """The lines of a unified diff after its two names."""
+    for group in _Lines(was, now).get_grouped_opcodes():
+        (_, i, _, j, _), (_, _, i_end, _, j_end) = group[0], group[-1]
+        # An empty range is named by the line before it.
+        yield f"@@ -{i + (i < i_end)},{i_end - i} +{j + (j < j_end)},{j_end - j} @@"
+        for tag, i, i_end, j, j_end in group:
+            yield from ((" " if tag == "equal" else "-") + line for line in was[i:i_end])
+            yield from ("+" + line for line in now[j:j_end] if tag != "equal")
+
+
+class _Lines(difflib.SequenceMatcher[str]):
+    """difflib's own search begins again at each place that differs: a pool of each NUMA node may be such a place."""
+
+    def __init__(self, was: Sequence[str], now: Sequence[str]) -> None:
+        super().__init__(None, was, now)
+        self._was, self._now = was, now
+
+    def get_matching_blocks(self) -> list[difflib.Match]:
+        """Runs of lines that both files have in one order, and an empty run behind them."""
+        runs = [difflib.Match(0, 0, 0)]
+        for i, j in _same_lines(self._was, self._now):
+            run = runs[-1]
+            is_next = (i, j) == (run.a + run.size, run.b + run.size)
+            runs[-1:] = [run._replace(size=run.size + 1)] if is_next else [run, difflib.Match(i, j, 1)]
+        return [*runs, difflib.Match(len(self._was), len(self._now), 0)]
+
+
+def _same_lines(was: Sequence[str], now: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Places of equal lines in one order; between two of them what is the same on from the first and back from the
+    second.
+    """
+    p = q = 0
+    for i, j in [*_in_one_order(was, now), (len(was), len(now))]:
+        while p < i and q < j and was[p] == now[q]:
+            yield p, q
+            p, q = p + 1, q + 1
+        x, y = i, j
+        while x > p and y > q and was[x - 1] == now[y - 1]:
+            x, y = x - 1, y - 1
+        p, q = i + 1, j + 1
+        yield from zip(range(x, min(p, len(was))), range(y, min(q, len(now))), strict=True)
+
+
+def _in_one_order(was: Sequence[str], now: Sequence[str]) -> list[tuple[int, int]]:
+    """The longest rising row of places of equal lines, where the first of several is paired with the first."""
+    places: dict[str, deque[int]] = {}
+    for j, line in enumerate(now):
+        places.setdefault(line, deque()).append(j)
+    lowest: list[int] = []  # where the rows of each length end, in ``now``
+    rows: list[Any] = []  # their last pair, and the row before it
+    for i, line in enumerate(was):
+        if places.get(line):
+            j = places[line].popleft()
+            length = bisect_left(lowest, j)
+            rows[length : length + 1] = [(i, j, rows[length - 1] if length else None)]
+            lowest[length : length + 1] = [j]
+    row, found = rows[-1] if rows else None, []
+    while row is not None:
+        *pair, row = row
+        found.append(tuple(pair))
+    return found[::-1]
 
 
 def _readme(

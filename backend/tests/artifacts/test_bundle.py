@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 from artifacts.samples import request_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hugeplan.artifacts import render
-from hugeplan.artifacts.bundle import as_zip, bundle, changes
+from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import main
 from hugeplan.planner.model import PlanRequest
 from hugeplan.planner.plan import plan
@@ -30,6 +33,24 @@ def document(request: PlanRequest) -> str:
 def files_of(request: PlanRequest):  # type: ignore[no-untyped-def]
     found = plan(request)
     return bundle(found.node, found.headline, render(found, request))
+
+
+def patched(old: list[str], diff: str) -> list[str]:
+    """What a unified diff makes of lines; every line that it names must be there."""
+    made, at = [], 0
+    for line in diff.splitlines(keepends=True)[2:]:
+        if line.startswith("@@"):
+            start, _, count = line.split()[1][1:].partition(",")
+            before = int(start) - (count != "0")
+            made += old[at:before]
+            at = before
+            continue
+        if line[0] != "+":
+            assert old[at] == line[1:]
+            at += 1
+        if line[0] != "-":
+            made.append(line[1:])
+    return made + old[at:]
 
 
 def verify_script() -> str:
@@ -99,6 +120,24 @@ class TestBundle:
         found = changes(files_of(request_of("postgresql")), files_of(request_of("mysql")))
         assert {c.change for c in found} == {"added", "removed", "changed"}
         assert changes(files_of(request_of("mysql")), files_of(request_of("mysql"))) == ()
+
+    @pytest.mark.parametrize("every", [1, 2, 3, 700])
+    def test_files_that_differ_in_many_places_are_compared_in_proportion_to_their_lines(self, every: int) -> None:
+        # A line per NUMA node, some of which differ: each may be a place of its own.
+        old = [f"pool {at}\n" for at in range(20_000)]
+        new = ["first\n", *(f"pool {at}, more\n" if at % every == 0 else line for at, line in enumerate(old[:-1]))]
+        begun = time.process_time()
+        (found,) = changes([BundleFile("f", "".join(old))], [BundleFile("f", "".join(new))])
+        assert time.process_time() - begun < 1
+        removed = sum(line.startswith("-pool") for line in found.diff.splitlines())
+        assert removed == sum(at % every == 0 for at in range(19_999)) + 1
+        assert patched(old, found.diff) == new
+
+    @given(st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abcd")))
+    def test_a_diff_makes_the_new_file_of_the_old_one(self, old: list[str], new: list[str]) -> None:
+        was, now = ([f"{line}\n" for line in lines] for lines in (old, new))
+        for found in changes([BundleFile("f", "".join(was))], [BundleFile("f", "".join(now))]):
+            assert patched(was, found.diff) == now
 
 
 class TestCommand:
