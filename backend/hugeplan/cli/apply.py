@@ -34,7 +34,7 @@ from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof import verify
 from hugeplan.proof.causes import Cause
-from hugeplan.proof.holders import holders, said
+from hugeplan.proof.holders import holders
 from hugeplan.proof.verdict import Outcome
 from hugeplan.signals import handled, ignore
 
@@ -223,9 +223,9 @@ def _roll_back(root: Path) -> int:
     if not failed:
         return 0
     for size in sorted({change.page_bytes for change in journal.changes}):
-        users = holders(observe(str(root)), size)
+        users = holders(observe(str(root)), size).said()
         if users:
-            sys.stderr.write(f"hugeplan apply: pages of {page_label(size)} are in use by {said(users)}\n")
+            sys.stderr.write(f"hugeplan apply: pages of {page_label(size)} are in use by {users}\n")
     sys.stderr.write("hugeplan apply: stop or restart what uses them without huge pages, then roll back again\n")
     return _said("rolled back in part", failed)
 

@@ -4,8 +4,9 @@ hugetlbfs and SysV segments that were left without a process.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from hugeplan.planner.demand import ENGINES
@@ -40,14 +41,42 @@ def called(server: Server) -> str:
     return f"{title}{'' if port is None else f' on port {port}'} (PID {server.get('main_pid')})"
 
 
-def holders(observed: Observation, page_bytes: int, besides: Collection[object] = ()) -> list[Holder]:
-    """Everyone with pages of a size, the most first; ``besides`` are keys of servers to leave out."""
-    known = observed.holders_by_size
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Everyone with pages of one size, the most first; counted once, as every pool and every server that is short asks.
+
+    ``pages``: the sum of those that are known. ``all_known``: whether all are. ``of_server``: a server's, by its key.
+    """
+
+    everyone: tuple[Holder, ...]
+    pages: int
+    all_known: bool
+    of_server: Mapping[object, Sequence[Holder]]
+
+    def said(self, besides: Sequence[Holder] = (), most: int = 5) -> str:
+        """The first of them in words, without some; empty where there is none."""
+        first = list(islice((one for one in self.everyone if one not in besides), most))
+        left = len(self.everyone) - len(besides) - len(first)
+        return ", ".join(one.text for one in first) + (f" and {left} more" if left else "")
+
+
+def holders(observed: Observation, page_bytes: int) -> Holders:
+    """Everyone with pages of a size."""
+    known: dict[int, Holders] = observed.holders_by_size
     if page_bytes not in known:
         found = list(_found(observed, page_bytes))
         found += _without_process(observed, page_bytes, sum(one.pages or 0 for one in found))
-        known[page_bytes] = sorted(found, key=lambda one: (-(one.pages or 0), one.name))
-    return [one for one in known[page_bytes] if not one.is_server or one.key not in besides]
+        of_server: dict[object, list[Holder]] = {}
+        for one in found:
+            if one.is_server:
+                of_server.setdefault(one.key, []).append(one)
+        known[page_bytes] = Holders(
+            everyone=tuple(sorted(found, key=lambda one: (-(one.pages or 0), one.name))),
+            pages=sum(one.pages or 0 for one in found),
+            all_known=all(one.pages is not None for one in found),
+            of_server=of_server,
+        )
+    return known[page_bytes]
 
 
 def _found(observed: Observation, page_bytes: int) -> Iterator[Holder]:
@@ -111,9 +140,3 @@ def _pages_of(segment: Mapping[str, Any], page_bytes: int, base_bytes: int) -> i
         if not rest and 0 < pages <= most:
             return pages
     return 0
-
-
-def said(found: list[Holder], most: int = 5) -> str:
-    """The first of them in words."""
-    rest = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(one.text for one in found[:most]) + rest

@@ -29,7 +29,7 @@ class Observation:
         return next((p for p in self.listed("global_pools") if p.get("page_bytes") == page_bytes), None)
 
     @cached_property
-    def holders_by_size(self) -> dict[int, list[Any]]:
+    def holders_by_size(self) -> dict[int, Any]:
         """What ``hugeplan.proof.holders`` found, per page size: several checks ask for it."""
         return {}
 

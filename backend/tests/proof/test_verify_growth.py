@@ -51,6 +51,30 @@ def test_servers_that_cannot_be_told_apart_cost_a_few_times_those_that_can(diffe
     assert unclear < 15 * clear, f"{clear:.4f} s and {unclear:.4f} s"
 
 
+@pytest.mark.parametrize("asks", ["pools", "servers"])
+def test_who_holds_pages_is_counted_once_for_all_that_are_short(asks: str) -> None:
+    def report(asking: int, processes: int) -> tuple[Plan, Observation]:
+        servers, pools = (asking // 16, 1) if asks == "servers" else (1, asking)
+        plan, seen = many(servers, differ=False, huge=False)
+        instances = tuple(replace(one, runs_as=f"postgresql@u{i}") for i, one in enumerate(plan.instances))
+        demand, (one,) = BASE.demand.pages, plan_of(d=None).pools[:1]
+        short = tuple(replace(one, numa_node=node, pages=8) for node in range(pools))
+        lowered = [{"numa_node": n, "page_bytes": M2, "nr_hugepages": 9, "surplus_hugepages": 9} for n in range(pools)]
+        held = {"hugetlb_bytes": M2, "huge_page_mappings": [{"page_bytes": M2}], "name": "p"}
+        more = {
+            "pools": lowered,
+            "global_pools": [{"page_bytes": M2, "nr_hugepages": demand, "free_hugepages": 0, "resv_hugepages": 0}],
+            "databases": [{**one, "hugetlb_limits": []} for one in seen.sample["databases"]],
+            "processes": [{**held, "pid": pid} for pid in range(processes)],
+        }
+        return replace(plan, instances=instances, pools=short), Observation(seen.inventory, {**seen.sample, **more})
+
+    both, one, other = report(4000, 8000), report(4000, 8), report(16, 8000)
+    assert any("and 7995 more" in finding.reason for finding in verify(*both).findings)
+    together = seconds(both)
+    assert together < 2 * (seconds(one) + seconds(other)), f"{together:.3f} s"
+
+
 def test_what_is_said_names_the_first_of_many() -> None:
     plan, seen = many(100, differ=False, huge=True)
     longest = max(len(finding.reason) for finding in verify(plan, seen).findings)

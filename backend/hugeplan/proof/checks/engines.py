@@ -14,7 +14,7 @@ from hugeplan.planner.model import Finding, InstancePlan, Plan, State
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
-from hugeplan.proof.holders import called, holders, said
+from hugeplan.proof.holders import called, holders
 from hugeplan.proof.matching import Matched, Server, match_servers, port_of_key
 from hugeplan.proof.observation import Observation
 
@@ -187,11 +187,11 @@ def _on_base_pages(observed: Observation, instance: InstancePlan, server: Server
         return attention(
             BACKING, instance.name, title, reason, "Install the plan's file for it and restart it.", evidence=evidence
         )
-    others = holders(observed, size, {server.get("key")})
-    known = sum(one.pages or 0 for one in others)
-    rest = int(counts[0] or 0) - room - known
-    who = said(others) if others else ""
-    if rest > 0 and all(one.pages is not None for one in others):
+    everyone = holders(observed, size)
+    own = everyone.of_server.get(server.get("key"), ())
+    rest = int(counts[0] or 0) - room - everyone.pages + sum(one.pages or 0 for one in own)
+    who = everyone.said(besides=own)
+    if rest > 0 and everyone.all_known:
         more = f"{counted_pages(rest, size)} that no process read here has touched"
         who = f"{who}, and {more}" if who else more
     title = f"It runs on base pages: {max(room, 0):,} of {instance.demand.pages:,} pages of {planned} are left for it"

@@ -9,7 +9,7 @@ from hugeplan.planner.model import Finding, Plan, PoolPlan
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
-from hugeplan.proof.holders import holders, said
+from hugeplan.proof.holders import holders
 from hugeplan.proof.observation import Observation
 
 COUNT = "verify_pool"
@@ -56,7 +56,7 @@ def check_counts(plan: Plan, observed: Observation) -> Iterable[Finding]:
                 subject,
                 f"The pool was lowered to {real:,} of {pool.pages:,} pages while its pages are in use",
                 f"{lent:,} pages are surplus: they go as soon as they are free, and their user does not start again. "
-                f"In use by {said(holders(observed, pool.page_bytes)) or 'a process that was not read'}.",
+                f"In use by {holders(observed, pool.page_bytes).said() or 'a process that was not read'}.",
                 "Raise the pool to the planned count (hugeplan apply); find who lowered it (sysctl, tuned, a unit).",
                 evidence=(measured("nr_hugepages", real), measured("surplus_hugepages", lent), because(Cause.LOWERED)),
             )
