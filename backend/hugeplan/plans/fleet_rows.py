@@ -61,17 +61,18 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
     ConflictError where the plan does not fit, changes nothing, or the node has changed since.
     """
     job = await fleet_plans.get_job(session, job_id)
-    rows = await repository.group_rows(session, job_id, number)
-    if not rows:
+    row = await repository.row_of_group(session, job_id, number)
+    if row is None:
         raise NotFoundError(f"This fleet plan has no group {number}.")
-    if rows[0].fits is False:
-        raise ConflictError(f"The plan of {rows[0].name} does not fit, so there is no file to apply.")
-    names = sorted(row.name for row in rows) if len(rows) > 1 else []
-    kept = await repository.plan_of_row(session, job_id, rows[0].node_id)
+    if row.fits is False:
+        raise ConflictError(f"The plan of {row.name} does not fit, so there is no file to apply.")
+    names = sorted(await repository.names_of_group(session, job_id, number))
+    group = names if len(names) > 1 else []
+    kept = await repository.plan_of_row(session, job_id, row.node_id)
     if kept is not None:
-        _, content = await saved_plans.zip_artifacts(session, kept.id, group=names)
+        _, content = await saved_plans.zip_artifacts(session, kept.id, group=group)
     else:
-        content = saved_plans.zip_computed(await _computed(session, beside, job, rows[0]), group=names)
+        content = saved_plans.zip_computed(await _computed(session, beside, job, row), group=group)
     return f"hugeplan-group-{number + 1}-{object_name(job.name)}.zip", content
 
 
