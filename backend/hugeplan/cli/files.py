@@ -72,12 +72,19 @@ def read_run(path: str) -> HardwareFacts:
     return hardware_facts_of(read_document(path))
 
 
+def to_write(path: Path) -> Path:
+    """A path in a folder that a user named. InputError where no file lies there: a FIFO waits for who reads it."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a regular file; remove it, or give another folder")
+    return path
+
+
 def write_bundle(files: Sequence[BundleFile], folder: Path, option: str) -> None:
     """Write what differs; a file of an earlier bundle that the plan no longer has is named, not deleted."""
     known = {folder / file.path for file in files}
     try:
         for file in files:
-            path = folder / file.path
+            path = to_write(folder / file.path)
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists() or path.read_bytes() != file.text.encode():
                 path.write_bytes(file.text.encode())

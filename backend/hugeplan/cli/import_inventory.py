@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hugeplan.artifacts.outside import folder_name
 from hugeplan.cli import InputError
-from hugeplan.cli.files import decode_text, read_bytes
+from hugeplan.cli.files import decode_text, read_bytes, to_write
 from hugeplan.cli.plan_inventory import prometheus_inventory
 from hugeplan.inventory.ansible import read_ansible
 from hugeplan.inventory.csv_table import COLUMNS, read_csv
@@ -88,7 +88,7 @@ def _write(folder: Path, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, document in scenarios:
-            path = folder / f"{folder_name(name, taken)}.json"
+            path = to_write(folder / f"{folder_name(name, taken)}.json")
             path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
             print(path)
     except OSError as error:

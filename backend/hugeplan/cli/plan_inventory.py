@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hugeplan.cli import InputError, status_of_plans
-from hugeplan.cli.files import write_bundle
+from hugeplan.cli.files import to_write, write_bundle
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
@@ -73,7 +73,7 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
         own = folder / folder_name(node.node.facts.name, taken)
         try:
             own.mkdir(parents=True, exist_ok=True)
-            (own / "plan.json").write_text(
+            to_write(own / "plan.json").write_text(
                 json.dumps(asdict(node.plan), indent=2, ensure_ascii=False), encoding="utf-8"
             )
         except OSError as error:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 import zipfile
 from dataclasses import asdict
@@ -161,6 +162,16 @@ class TestCommand:
         status, text, _ = self.run(capsys, str(other), "--diff", str(path))
         assert status == 1
         assert "changed: 1-kernel_command_line/60-hugeplan.cfg" in text
+
+    def test_what_is_no_file_in_the_place_of_a_file_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "out").mkdir()
+        os.mkfifo(tmp_path / "out" / "README.md")
+        path = tmp_path / "plan.json"
+        path.write_text(document(request_of("postgresql")))
+        words = [sys.executable, "-m", "hugeplan.cli", "artifacts", str(path), "--out", str(tmp_path / "out")]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "README.md is not a regular file" in done.stderr
 
     def test_a_platform_chooses_the_path(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         path = tmp_path / "plan.json"

@@ -228,6 +228,14 @@ def test_a_killed_backup_leaves_nothing_that_the_next_one_does_not_remove(databa
     assert [path.name for path in tmp_path.iterdir()] == ["second"]
 
 
+def test_a_fifo_beside_a_backup_holds_nobody_up_and_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / f".x.1{backup.UNFINISHED}")
+    code = "import sys; from pathlib import Path; from hugeplan.cli.backup import _remove_what_kills_left as remove;"
+    code += " remove(Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=30)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.mark.parametrize("moment", ["before anything is put aside", "in the middle", "when the backup stands whole"])
 def test_a_restore_that_is_killed_is_ended_by_the_next_migration(
     database_url: str, tmp_path: Path, moment: str
