@@ -46,6 +46,7 @@ async def require_approved(
 ) -> None:
     """ConflictError for a kept plan not approved for this node, and for pools where a second person is to approve."""
     plan_id = body.plan_id
+    await repository.lock_node(session, node_id)  # before the plan, as reports do
     if second_person if plan_id is None else await edits_repository.is_approved(session, plan_id, node_id) is False:
         raise ConflictError("Nobody approved this plan for this node: propose it and have it approved first.")
 

@@ -172,6 +172,8 @@ async def decide(
             made[row.node_id] = await prepare.row(number)
         except ProblemError as error:
             failed[row.node_id] = str(error)
+    # All at once: with the first row's event the lock of the events is held.
+    await repository.lock_nodes(session, made.keys())
     found = await repository.plans_of_rows(session, job_id, made.keys())
     done, already = 0, 0
     fresh: list[PlanRow] = []

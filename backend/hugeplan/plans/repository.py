@@ -7,14 +7,21 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import Select, delete, func, select, update
 
 from hugeplan.db.models import FleetPlanNodeRow, NodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
 
 
+async def lock_nodes(session: WriteSession, node_ids: Collection[UUID] | Select[Any]) -> None:
+    """Nodes, locked in the order of reports, which lock their nodes, then plans that labels name, then the events."""
+    statement = select(NodeRow.id).where(NodeRow.id.in_(node_ids)).order_by(NodeRow.machine_id)
+    await session.execute(statement.with_for_update())
+
+
 async def lock_plan(session: WriteSession, plan_id: UUID) -> PlanRow | None:
-    """A plan, locked for a change of its state."""
+    """A plan, locked for a change of its state after its node."""
+    await lock_nodes(session, select(PlanRow.node_id).where(PlanRow.id == plan_id))
     found: PlanRow | None = await session.scalar(
         select(PlanRow).where(PlanRow.id == plan_id).with_for_update().execution_options(populate_existing=True)
     )

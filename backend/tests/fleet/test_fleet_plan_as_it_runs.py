@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import zipfile
 from collections.abc import AsyncIterator
@@ -10,11 +11,12 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from sqlalchemy import event
+from sqlalchemy import event, text
 from support.reports import GIB, MIB, report
-from support.service import Service, assert_problem
+from support.service import Service, assert_problem, somebody_waits
 
 from hugeplan.access.schemas import Role
+from hugeplan.db.locks import AdvisoryLock
 from hugeplan.db.models import FleetPlanNodeRow
 from hugeplan.plans import fleet_rows
 
@@ -115,6 +117,23 @@ async def test_one_group_is_decided_about_alone(
     kept = (await planner.get(f"{API}/plans", params={"fleet_plan_id": job["id"]})).json()["items"]
     rows = (await planner.get(f"{job['url']}/nodes", params={"group_number": largest["number"]})).json()["items"]
     assert {plan["node_id"] for plan in kept} <= {row["node_id"] for row in rows}
+
+
+async def test_decisions_hold_nothing_that_reports_take_last_while_they_wait_for_a_node(
+    service: Service, admin: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_rows, "SECONDS_PER_CALL", 60.0)
+    for body in ({"to": "propose"}, {"to": "approve", "accept_unknown_fit": True}):
+        done = (await admin.post(f"{job['url']}/decisions", json=body)).json()
+        assert done["done"] == 4, done
+    last = (await admin.get(f"{job['url']}/nodes")).json()["items"][-1]["node_id"]
+    async with service.database.write() as reports:
+        await reports.execute(text("SELECT FROM nodes WHERE id = :id FOR UPDATE"), {"id": last})
+        decided = asyncio.create_task(admin.post(f"{job['url']}/decisions", json={"to": "in_force"}))
+        await somebody_waits(reports)
+        events = text(f"SELECT pg_try_advisory_xact_lock({AdvisoryLock.EVENTS:d})")
+        assert await reports.scalar(events), "a report of the node that is waited for could not be stored"
+    assert (await decided).json()["done"] == 4
 
 
 async def test_the_files_of_a_group_name_its_nodes(viewer: httpx.AsyncClient, job: dict[str, Any]) -> None:

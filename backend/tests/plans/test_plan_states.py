@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
@@ -14,7 +15,8 @@ from typing import Any
 import httpx
 import pytest
 from conftest import REPOSITORY
-from support.service import Service, assert_problem
+from sqlalchemy import text
+from support.service import Service, assert_problem, somebody_waits
 
 from hugeplan.access.schemas import Role
 from hugeplan.documents.plans import kept_fit
@@ -90,6 +92,22 @@ async def test_a_kept_plan_never_changes(agent: httpx.AsyncClient, planner: http
     assert plan["short_digest"] == f"{digest[:4]}-{digest[4:8]}-{digest[8:12]}-{digest[12:16]}"
     assert document["sampled_at"] == plan["sampled_at"].replace("Z", "+00:00")
     assert document["request"]["node"]["name"] == plan["node_name"]
+
+
+@pytest.mark.parametrize("way", ["in-force", "plan-in-force"])
+async def test_a_decision_holds_no_plan_while_it_waits_for_its_node(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient, admin: httpx.AsyncClient, way: str
+) -> None:
+    """A report holds its node and then, where a label names one, the plan: the other order ended in a deadlock."""
+    plan = await step(admin, await step(planner, await kept(planner, await report(agent)), "propose"), "approve")
+    async with service.database.write() as reports:
+        await reports.execute(text("SELECT FROM nodes FOR UPDATE"))
+        address, body = f"{API}/nodes/{plan['node_id']}/plan-in-force", {"plan_id": plan["id"]}
+        decision = step(admin, plan, way) if way == "in-force" else admin.put(address, json=body)
+        decided = asyncio.create_task(decision)
+        await somebody_waits(reports)
+        await reports.execute(text("SELECT FROM plans FOR UPDATE NOWAIT"))
+    await decided
 
 
 async def test_every_file_begins_with_its_plan(agent: httpx.AsyncClient, planner: httpx.AsyncClient) -> None:

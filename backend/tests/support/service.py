@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import httpx
 from fastapi import FastAPI
-from sqlalchemy import delete
+from sqlalchemy import delete, text
 
 from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
@@ -28,7 +29,7 @@ from hugeplan.db.models import (
     Token,
     WebhookRow,
 )
-from hugeplan.db.session import Database
+from hugeplan.db.session import Database, ReadSession
 
 BASE_URL = "http://hugeplan.test"
 PROBLEMS = "https://hugeplan.dev/problems/"
@@ -91,6 +92,14 @@ class Service:
     async def client_as(self, role: Role, *, machine_id: str | None = None) -> httpx.AsyncClient:
         """A client with a fresh token of a role."""
         return self.client(await self.token(role, machine_id=machine_id))
+
+
+async def somebody_waits(session: ReadSession) -> None:
+    """Come back once another connection to the same database waits for a lock."""
+    waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    async with asyncio.timeout(30):
+        while await session.scalar(text(waits)) is None:
+            await session.execute(text("SELECT pg_stat_clear_snapshot(), pg_sleep(0.01)"))
 
 
 def assert_problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
