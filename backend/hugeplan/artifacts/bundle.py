@@ -22,6 +22,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal
 
 from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
@@ -136,34 +137,26 @@ def _hunks(was: list[str], now: list[str]) -> Iterator[str]:
 class _Lines(difflib.SequenceMatcher[str]):
     """difflib's own search begins again at each place that differs: a pool of each NUMA node may be such a place."""
 
-    def __init__(self, was: Sequence[str], now: Sequence[str]) -> None:
+    def __init__(self, was: list[str], now: list[str]) -> None:
         super().__init__(None, was, now)
-        self._was, self._now = was, now
+        self._was, self._now, self._pairs = was, now, _in_one_order(was, now)
 
-    def get_matching_blocks(self) -> list[difflib.Match]:
-        """Runs of lines that both files have in one order, and an empty run behind them."""
-        runs = [difflib.Match(0, 0, 0)]
-        for i, j in _same_lines(self._was, self._now):
-            run = runs[-1]
-            is_next = (i, j) == (run.a + run.size, run.b + run.size)
-            runs[-1:] = [run._replace(size=run.size + 1)] if is_next else [run, difflib.Match(i, j, 1)]
-        return [*runs, difflib.Match(len(self._was), len(self._now), 0)]
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> difflib.Match:
+        """The middle one of the pairs within a range; without any what begins alike, else what ends alike."""
+        was, now = self._was[alo:ahi], self._now[blo:bhi]
+        first, end = bisect_left(self._pairs, (alo, 0)), bisect_left(self._pairs, (alo + len(was), 0))
+        if first < end:
+            return difflib.Match(*self._pairs[(first + end) // 2], 1)
+        if size := _alike(was, now):
+            return difflib.Match(alo, blo, size)
+        size = _alike(was[::-1], now[::-1])
+        return difflib.Match(alo + len(was) - size, blo + len(now) - size, size)
 
 
-def _same_lines(was: Sequence[str], now: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Places of equal lines in one order; between two of them what is the same on from the first and back from the
-    second.
-    """
-    p = q = 0
-    for i, j in [*_in_one_order(was, now), (len(was), len(now))]:
-        while p < i and q < j and was[p] == now[q]:
-            yield p, q
-            p, q = p + 1, q + 1
-        x, y = i, j
-        while x > p and y > q and was[x - 1] == now[y - 1]:
-            x, y = x - 1, y - 1
-        p, q = i + 1, j + 1
-        yield from zip(range(x, min(p, len(was))), range(y, min(q, len(now))), strict=True)
+def _alike(was: list[str], now: list[str]) -> int:
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(was, now, strict=False))])
 
 
 def _in_one_order(was: Sequence[str], now: Sequence[str]) -> list[tuple[int, int]]:

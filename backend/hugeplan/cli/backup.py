@@ -86,11 +86,7 @@ def _unfinished(target: Path) -> Iterator[Path]:
 def _remove_what_kills_left(folder: Path) -> None:
     """Remove the files of backups that were killed: nobody holds their lock. What is no file is nobody's backup."""
     for path in folder.glob(f".*{UNFINISHED}"):
-        with contextlib.suppress(OSError), open(path, "rb", opener=_without_waiting) as file:
+        with contextlib.suppress(OSError), os.fdopen(os.open(path, os.O_NONBLOCK | os.O_NOFOLLOW)) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 path.unlink()
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)

@@ -61,13 +61,12 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
     ConflictError where the plan does not fit, changes nothing, or the node has changed since.
     """
     job = await fleet_plans.get_job(session, job_id)
-    row = await repository.row_of_group(session, job_id, number)
+    row, names = await repository.group(session, job_id, number)
     if row is None:
         raise NotFoundError(f"This fleet plan has no group {number}.")
     if row.fits is False:
         raise ConflictError(f"The plan of {row.name} does not fit, so there is no file to apply.")
-    names = sorted(await repository.names_of_group(session, job_id, number))
-    group = names if len(names) > 1 else []
+    group = sorted(names) if len(names) > 1 else []
     kept = await repository.plan_of_row(session, job_id, row.node_id)
     if kept is not None:
         _, content = await saved_plans.zip_artifacts(session, kept.id, group=group)
@@ -238,10 +237,7 @@ class _Preparing:
             self._kept = await repository.plans_of_rows(self._session, self._job.id, node_ids)
         found = self._kept.get(row.node_id)
         if found is not None:
-            is_asked = found.state == {"propose": "draft", "approve": "proposed"}.get(body.to)
-            if _is_there(found.state, body):
-                return _Prepared()
-            if not is_asked:
+            if found.state != {"propose": "draft", "approve": "proposed"}.get(body.to):
                 return _Prepared()
             kept = await saved_plans.stored_plan(self._session, found.id)
             return _Prepared(looked=await service.look(self._session, self._beside, kept))

@@ -118,19 +118,12 @@ async def fleet_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) ->
     return found
 
 
-async def row_of_group(session: ReadSession, fleet_plan_id: UUID, group_number: int) -> FleetPlanNodeRow | None:
-    """The row of a group's node with the least memory, whose plan stands for the group."""
+async def group(session: ReadSession, fleet_plan_id: UUID, number: int) -> tuple[FleetPlanNodeRow | None, list[str]]:
+    """The row of a group's node with the least memory, whose plan stands for the group, and the names of all nodes."""
     row = FleetPlanNodeRow
-    statement = select(row).where(row.fleet_plan_id == fleet_plan_id, row.group_number == group_number)
-    found: FleetPlanNodeRow | None = await session.scalar(statement.order_by(row.mem_total_bytes, row.name).limit(1))
-    return found
-
-
-async def names_of_group(session: ReadSession, fleet_plan_id: UUID, group_number: int) -> Sequence[str]:
-    """The names of a group's nodes, of which there may be as many as the fleet has."""
-    row = FleetPlanNodeRow
-    statement = select(row.name).where(row.fleet_plan_id == fleet_plan_id, row.group_number == group_number)
-    return (await session.scalars(statement)).all()
+    is_of_it = (row.fleet_plan_id == fleet_plan_id, row.group_number == number)
+    least = select(row).where(*is_of_it).order_by(row.mem_total_bytes, row.name).limit(1)
+    return await session.scalar(least), list(await session.scalars(select(row.name).where(*is_of_it)))
 
 
 class KeptOfRow(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Text, cast, delete, func, select, update
@@ -172,22 +172,8 @@ async def add_versions(session: WriteSession, versions: Sequence[ScenarioVersion
             )
 
 
-class Version(Protocol):
-    """A version of a scenario with its document as the text that is kept."""
-
-    scenario_id: UUID
-    version: int
-    name: str
-    node_id: UUID | None
-    saved_at: datetime
-    saved_by: str | None
-    document: str
-
-
-async def list_versions(
-    session: ReadSession, scenario_id: UUID, *, before: int | None, limit: int
-) -> Sequence[Version]:
-    """The versions of a scenario, newest first."""
+async def list_versions(session: ReadSession, scenario_id: UUID, *, before: int | None, limit: int) -> Sequence[Any]:
+    """The versions of a scenario, newest first, each with its document as the text that is kept."""
     row = ScenarioVersionRow
     columns = (row.scenario_id, row.version, row.name, row.node_id, row.saved_at, row.saved_by)
     statement = select(*columns, cast(row.document, Text).label("document")).where(row.scenario_id == scenario_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -194,15 +194,7 @@ async def computed(
     return Computed(wanted=wanted, sampled_at=sampled_at, run=run, **found)
 
 
-async def newest_runs(session: ReadSession, node_ids: Collection[UUID]) -> dict[UUID, tuple[UUID, datetime]]:
-    """The newest run of each of some nodes and when it began; without those that have none."""
-    return await repository.newest_runs(session, node_ids)
-
-
-async def add(session: WriteSession, rows: Sequence[PlanRow]) -> None:
-    """Keep plans."""
-    if rows:
-        await repository.add_plans(session, rows)
+newest_runs, add = repository.newest_runs, repository.add_plans
 
 
 async def keep(session: WriteSession, made: Computed, *, by: Actor) -> PlanRow:
@@ -393,12 +385,7 @@ def zip_computed(made: Computed, *, group: Sequence[str]) -> bytes:
 
 
 def _zip(
-    node: str,
-    headline: str,
-    artifacts: Sequence[Artifact],
-    *,
-    provenance: Provenance | None,
-    group: Sequence[str],
+    node: str, headline: str, artifacts: Sequence[Artifact], *, provenance: Provenance | None, group: Sequence[str]
 ) -> bytes:
     if not artifacts:
         raise ConflictError("This plan changes nothing, so there is no file to apply.")

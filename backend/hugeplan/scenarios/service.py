@@ -259,7 +259,7 @@ def _version_of(row: ScenarioRow, by: str) -> ScenarioVersionRow:
     )
 
 
-def _version_json(row: repository.Version) -> bytes:
+def _version_json(row: Any) -> bytes:
     """A version as JSON, the document in the text that PostgreSQL keeps: nothing here reads it."""
     values = fields_of(ScenarioVersion, row, "scenario")
     return msgspec.json.encode(values | {"scenario": msgspec.Raw(row.document.encode())})
@@ -269,7 +269,7 @@ async def list_versions(session: ReadSession, scenario_id: UUID, *, limit: int, 
     """The versions of a scenario, newest first: a page of them as JSON."""
     await stored_scenario(session, scenario_id)
 
-    async def read(after: str | None, count_of_rows: int) -> Sequence[repository.Version]:
+    async def read(after: str | None, count_of_rows: int) -> Sequence[Any]:
         position = decode_cursor(after, count, str)
         before = None if position is None else position[0]
         return await repository.list_versions(session, scenario_id, before=before, limit=count_of_rows)
