@@ -641,3 +641,52 @@ def test_a_tree_that_shows_as_nobodys_is_not_given_away(host: Host, monkeypatch:
     monkeypatch.setattr(Path, "stat", owner)
     assert not is_given_away(host, tree, "system.slice")
     assert is_given_away(host, tree, "given")
+
+
+@pytest.mark.parametrize("what", ["files", "mappings", "programs"])
+def test_no_accounts_servers_leave_another_ones_unread(host: Host, what: str) -> None:
+    """Theirs come first by PID, and new ones of them are there at each observation."""
+    greedy = range(1, 7)
+    if what == "mappings":
+        line = "7f0000000000-7f0040000000 rw-s 00000000 00:01 1 /dev/zero\n"
+    good = server(host, 29999, LOCAL + 50, arguments="--defaults-file=/my.cnf")
+    (good / "maps").write_text("7f0000000000-7f0040000000 rw-s 00000000 00:01 1 /dev/zero\n")
+    (good / "root/my.cnf").write_text("[mysqld]\nkey_buffer_size=3M\n")
+    program(host, good, MARIADB)
+    os.chown(host.path("programs/29999"), LOCAL, LOCAL)
+    seen: list[dict[str, Any]] = []
+    for turn in range(2 * len(greedy)):
+        for number in greedy:
+            place = server(host, 10_000 + 100 * turn + number, LOCAL + number)
+            if what == "files":
+                (place / "environ").write_text("A=" + "b" * 250_000)
+                (place / "root/etc").mkdir()
+                (place / "root/etc/my.cnf").write_text("[mysqld]\n" + "# x\n" * (MIB // 4))
+            elif what == "mappings":
+                (place / "maps").write_text(line * (4 * MIB // len(line)))
+            else:
+                os.chown(program(host, place, b"x", foreign.PROGRAM_BYTES), LOCAL, LOCAL)
+        seen.append(observe(host)[29999])
+    last = seen[-1]
+    assert (last["settings_complete"], last["version"]) == (True, "10.11.19"), last["settings_note"]
+    assert last["huge_pages_status_source"] == "maps"
+
+
+def test_what_was_read_before_is_reported_while_there_is_no_room(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a server would lose its settings, or its key, for as long as others of its account use the share up."""
+    places = [server(host, pid, LOCAL, arguments="--defaults-file=/my.cnf --datadir=/d") for pid in (26001, 26002)]
+    for place in places:
+        (place / "root/my.cnf").write_text("!include /large.cnf\n!include /last.cnf\n")
+        (place / "root/large.cnf").write_text("#\n" * 50_000)
+        (place / "root/last.cnf").write_text("[mysqld]\nkey_buffer_size=3M\n")
+    before = observe(host)
+    monkeypatch.setattr(foreign, "SHARE_BYTES", 150_000)
+    for place in places:
+        (place / "root/last.cnf").write_text("[mysqld]\nkey_buffer_size=4M\n")
+    values = []
+    for _ in range(14):
+        after = observe(host)
+        for name in ("key", "settings_complete", "settings_note"):
+            assert [one[name] for one in after.values()] == [one[name] for one in before.values()]
+        values.append("".join(after[pid]["settings"]["key_buffer_size"]["value"] for pid in (26001, 26002)))
+    assert list(dict.fromkeys(values)) == ["3M3M", "4M3M", "4M4M"]

@@ -5,18 +5,14 @@ No login is needed. What this user may not look into stays unknown, with a note.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from hugeplan_agent.collectors import hugetlb_cgroups, mappings, units
-from hugeplan_agent.collectors.cpu import base_page_bytes
 from hugeplan_agent.collectors.database_schema import DATABASE
-from hugeplan_agent.collectors.foreign import TooMuchError, foreign
 from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.limits import memlock
-from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.collectors.process_table import Process
-from hugeplan_agent.collectors.servers import REREAD_SECONDS, Found, facts_of, servers_of, unforeseen
+from hugeplan_agent.collectors.servers import Found, facts_of, servers_of, unforeseen
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from hugeplan_agent.schema import array, ref
@@ -26,19 +22,9 @@ MIN_TOUCHED_BYTES = 16 * 1024 * 1024
 
 def segments_of(host: Host, one: Found) -> tuple[list[dict[str, Any]], str | None, str | None]:
     """Its large segments, whether they lie on huge pages, and what tells so."""
-    kept = host.kept("database segments")
-    main = one.server.main
-    read_at, found = kept.get(main.key, (None, None))
-    if read_at is None or time.monotonic() - read_at > REREAD_SECONDS:
-        try:
-            foreign(host).require(main.account)
-            found, count = mappings.read(host, main.pid, base_page_bytes(host), sizes_in_use(host))
-            one.server.spend(count)
-            kept[main.key] = (time.monotonic(), found)
-        except TooMuchError:
-            pass  # in a later observation; what was found before is not wrong for that
+    _, found = host.kept("database segments").get(one.server.main.key, (None, None))
     if found is not None:
-        has_thp = bool((main.rollup or {}).get("anon_huge_bytes"))
+        has_thp = bool((one.server.main.rollup or {}).get("anon_huge_bytes"))
         segments = mappings.segments(found, one.engine.shares_segment, has_thp)
         return segments, mappings.status(segments, one.engine.shares_segment), "maps"
     return [], *_status_of_counters(one)

@@ -1,13 +1,15 @@
 """How much is read per observation of what other users write: who has an account may name a program as a database.
 
 Without a bound a user's large files, or many small ones, would cost the node seconds of processor time per observation.
-What does not fit is read in a later observation; meanwhile it is unknown, and said to be. Accounts have equal shares,
-and those of the system a room of their own.
+What does not fit is read in a later observation; meanwhile it is as it was read before, or unknown and said to be.
+Accounts have equal shares, and those of the system a room of their own. Whom others left too little is read first in
+the next observation: the first of all has the whole room, so each account has its turn.
 """
 
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -52,11 +54,28 @@ class Foreign:
     left: dict[bool, int] = field(default_factory=lambda: {True: FOREIGN_BYTES, False: FOREIGN_BYTES})
     used: dict[Account, int] = field(default_factory=dict)
     programs: dict[bool, int] = field(default_factory=lambda: {True: PROGRAM_BYTES, False: PROGRAM_BYTES})
+    searched: Counter[tuple[Account, bool]] = field(default_factory=Counter)
+    missed: set[Account] = field(default_factory=set)
+    """Accounts that others left less than a share."""
 
     def require(self, account: Account) -> None:
         """TooMuchError when an account's share, or the room that it is of, is used up."""
-        if self.left[account.is_system] <= 0 or self.used.get(account, 0) >= SHARE_BYTES:
+        if self.used.get(account, 0) >= SHARE_BYTES:
             raise TooMuchError
+        if self.left[account.is_system] <= 0:
+            self.missed.add(account)
+            raise TooMuchError
+
+    def may_search(self, account: Account, *, is_roots: bool) -> bool:
+        """Whether a program, root's or another's, is searched on for an account."""
+        if self.programs[is_roots] <= 0 and self.searched[account, is_roots] < PROGRAM_BYTES:
+            self.missed.add(account)
+        return self.programs[is_roots] > 0
+
+    def search(self, account: Account, count: int, *, is_roots: bool) -> None:
+        """Count what was searched."""
+        self.programs[is_roots] -= count
+        self.searched[account, is_roots] += count
 
     def spend(self, account: Account, count: int) -> None:
         """Count what was read. The last file of an account may be larger than what was left."""

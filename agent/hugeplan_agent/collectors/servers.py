@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from hugeplan_agent.collectors import cgroup_units
+from hugeplan_agent.collectors import cgroup_units, mappings
 from hugeplan_agent.collectors.cgroup_units import owner_of
+from hugeplan_agent.collectors.cpu import base_page_bytes
 from hugeplan_agent.collectors.engines import ENGINES
 from hugeplan_agent.collectors.engines.base import (
     MAX_RECORD_BYTES,
@@ -21,11 +23,15 @@ from hugeplan_agent.collectors.engines.base import (
     roots_of,
     words_of,
 )
+from hugeplan_agent.collectors.foreign import Account, Foreign, TooMuchError, foreign
+from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.collectors.process_table import Process, ProcessTable, in_turn, need_status, table_of
 from hugeplan_agent.host import Host
 
 REREAD_SECONDS = 600.0
 """Settings and mappings of a server that goes on running are read again after this time."""
+
+NEVER = float("-inf")
 
 NEXT_SECONDS = 20.0
 """Those of which something was left are read again after this time: observations are a minute apart."""
@@ -148,19 +154,70 @@ def _without_doubles(found: list[Found]) -> list[Found]:
     return sorted(kept, key=lambda one: one.server.main.pid)
 
 
+@dataclass
+class _Kept:
+    """What was read of a server last."""
+
+    facts: Facts
+    read_at: float
+    """Never: as far as there was room once others of its account were read."""
+    is_unfinished: bool
+
+
+def _read_in_turn(host: Host, found: list[Found]) -> None:
+    """Settings and mappings of the servers: accounts that had no turn for longest come first, and of each the server
+    that was not read for longest. Whoever is first has the whole room, so nobody's are unread for good."""
+    turns, kept, room, now = host.kept("database turns"), host.kept("database facts"), foreign(host), time.monotonic()
+    of_account: dict[Account, list[Found]] = {}
+    for one in found:
+        of_account.setdefault(one.server.main.account, []).append(one)
+    host.keep_only("database turns", of_account)
+    for account in of_account:
+        turns.setdefault(account, now)  # a new one comes after those that wait
+    for account in sorted(of_account, key=lambda account: turns[account]):
+        for one in sorted(of_account[account], key=lambda one: _read_at(kept.get(one.server.main.key))):
+            _read_one(host, one)
+        if account not in room.missed:
+            turns[account] = now
+
+
+def _read_at(known: _Kept | None) -> float:
+    return NEVER if known is None else known.read_at
+
+
+def _read_one(host: Host, one: Found) -> None:
+    _read_facts(host.kept("database facts"), foreign(host), one)
+    unforeseen(facts_of(host, one).settings, lambda: _read_mappings(host, foreign(host), one), None)
+
+
+def _read_facts(kept: dict[Hashable, Any], room: Foreign, one: Found) -> None:
+    """What the engine's reader says; kept for ten minutes while the server runs, and while there is no room for it."""
+    main, now, known = one.server.main, time.monotonic(), kept.get(one.server.main.key)
+    if known is not None and now - known.read_at <= (NEXT_SECONDS if known.is_unfinished else REREAD_SECONDS):
+        return
+    used, nothing = room.used.get(main.account, 0), Facts(Settings(frozenset()))
+    facts = unforeseen(nothing.settings, lambda: one.engine.describe(one.server), nothing)
+    # With the whole share to itself there will be no more of it another time.
+    is_less = one.server.is_cut and (used > 0 or main.account in room.missed)
+    if known is None or not is_less:
+        kept[main.key] = _Kept(facts, NEVER if is_less else now, one.server.is_unfinished)
+
+
+def _read_mappings(host: Host, room: Foreign, one: Found) -> None:
+    kept, main, now = host.kept("database segments"), one.server.main, time.monotonic()
+    if main.key in kept and now - kept[main.key][0] <= REREAD_SECONDS:
+        return
+    with suppress(TooMuchError):  # in a later observation; what was found before is not wrong for that
+        room.require(main.account)
+        mapped, count = mappings.read(host, main.pid, base_page_bytes(host), sizes_in_use(host))
+        room.spend(main.account, count)
+        kept[main.key] = (now, mapped)
+
+
 def facts_of(host: Host, one: Found) -> Facts:
-    """What the engine's reader says; kept for ten minutes while the server runs."""
-    kept = host.kept("database facts")
-    key = one.server.main.key
-    read_at, facts = kept.get(key, (None, None))
-    if read_at is None or time.monotonic() - read_at > REREAD_SECONDS:
-        nothing = Facts(Settings(frozenset()))
-        facts = unforeseen(nothing.settings, lambda: one.engine.describe(one.server), nothing)
-        # What is left of it is read in the next observation, and not again in this one.
-        later = REREAD_SECONDS - NEXT_SECONDS if one.server.is_unfinished else 0.0
-        kept[key] = (time.monotonic() - later, facts)
-    assert isinstance(facts, Facts)
-    return facts
+    """What was read of a server of this observation."""
+    known: _Kept = host.kept("database facts")[one.server.main.key]
+    return known.facts
 
 
 @dataclass
@@ -185,6 +242,7 @@ def read_servers(host: Host) -> Servers:
     keys_of_mains = [one.server.main.key for one in found]
     for name in ("database facts", "database segments"):
         host.keep_only(name, keys_of_mains)
+    _read_in_turn(host, found)
     placed = cgroup_units.placement(host).unit_of_pid
     # Paths stay on the node: a checksum of the data folder tells servers of one unit apart.
     ids = [_checksum(facts_of(host, one).instance) for one in found]

@@ -100,6 +100,8 @@ class Server:
     executable: str | None = None
     is_unfinished: bool = False
     """Whether something of it is left for a later observation."""
+    is_cut: bool = False
+    """Whether something was not read for want of room: what was read is not the whole."""
     _read: dict[str, str | None] = field(default_factory=dict, repr=False)
 
     @property
@@ -175,7 +177,7 @@ class Server:
         try:
             foreign(self.host).require(self.main.account)
         except TooMuchError:
-            self.is_unfinished = True
+            self.is_unfinished = self.is_cut = True
             raise
 
     def _of_process(self, name: str) -> str | None:

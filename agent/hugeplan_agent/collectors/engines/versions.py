@@ -67,7 +67,7 @@ def of_program(server: Server, constant: Constant) -> Known:
         identity = (said.st_dev, said.st_ino, said.st_size, said.st_mtime_ns, said.st_ctime_ns, constant.mark)
         search: _Search = kept.setdefault(identity, _Search())
         if not search.is_done:
-            _search_on(search, descriptor, constant, foreign(server.host).programs, is_roots=said.st_uid == 0)
+            _search_on(search, descriptor, constant, server, is_roots=said.st_uid == 0)
     except OSError:
         return UNKNOWN
     finally:
@@ -76,11 +76,12 @@ def of_program(server: Server, constant: Constant) -> Known:
     return UNKNOWN if search.found is None else (search.found, "executable")
 
 
-def _search_on(search: _Search, descriptor: int, constant: Constant, left: dict[bool, int], *, is_roots: bool) -> None:
+def _search_on(search: _Search, descriptor: int, constant: Constant, server: Server, *, is_roots: bool) -> None:
     """Search a file from where it was left, as far as there is room. Raises OSError."""
-    while not search.is_done and left[is_roots] > 0:
+    room, account = foreign(server.host), server.main.account
+    while not search.is_done and room.may_search(account, is_roots=is_roots):
         piece = os.pread(descriptor, SEARCHED_BYTES, search.offset)
-        left[is_roots] -= len(piece)
+        room.search(account, len(piece), is_roots=is_roots)
         search.found = _find(piece, constant)
         # The next piece begins with the end of this one, where the constant may begin.
         search.offset += max(len(piece) - MAX_FOUND_BYTES, 0)
