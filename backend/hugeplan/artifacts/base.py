@@ -172,13 +172,18 @@ KEEP: Final = """sh -c 'umask 022; mkdir -p "${1%/*}"; cat > "$1"' sh"""
 """Before the name of a file that takes standard input; links are followed, so it runs as whose folder it is."""
 
 
-APART: Final = 'env -i PATH="$PATH" setsid -w'
+_PIPED: Final = """</dev/null bash -o pipefail -c '{ "$@" 2>&1 >&3 3>&- | cat >&2; } 3>&1 | cat' bash"""
+"""Before a command in any shell: it reads nothing but a file that is named after it, both its outputs are pipes, and
+its status is the command's."""
+
+APART: Final = f'{_PIPED} env -i PATH="$PATH" setsid -w'
 
 
 def as_user(user: str) -> str:
     """The start of a command for ``user``, a word of a shell.
 
-    Root's terminal is not its own, it could type there; nor are root's variables, which may be secrets.
+    Root's terminal is not its own, and no descriptor is one, for it could type there; nor are root's variables its
+    own, which may be secrets.
     """
     return f"{APART} runuser -u {user} --"
 

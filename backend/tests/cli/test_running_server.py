@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,7 +19,7 @@ from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.host import Host
 from support.postgresql_servers import WHEEL, RealServer, programs
 
-from hugeplan.artifacts.base import as_user
+from hugeplan.artifacts.base import APART, as_user
 from hugeplan.artifacts.engines.common import changed_settings
 from hugeplan.artifacts.engines.postgresql_conf import _Commands
 from hugeplan.cli import InputError, main, this_node, trial_shape
@@ -312,6 +314,42 @@ def test_a_servers_user_gets_no_terminal_and_no_variables_of_roots(monkeypatch: 
         assert (subprocess.run(words, check=False, stdin=subprocess.DEVNULL).returncode == 0) is opens
 
 
+@pytest.mark.parametrize("shell", ["bash", "dash", "zsh"])
+def test_a_pasted_command_hands_no_terminal_on_and_fails_as_its_program_does(tmp_path: Path, shell: str) -> None:
+    """A descriptor of root's terminal is as good as the terminal; what fails must be seen to."""
+    if os.geteuid() != 0 or not all(map(shutil.which, (shell, "runuser"))):
+        pytest.skip(f"SKIP: root pastes into {shell}, with runuser")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    program = tmp_path / "pg_ctl"
+    program.write_text("#!/bin/sh\nls -l /proc/$$/fd | sed s/^/it.has/ >&2\necho on\nexit 7\n")
+    program.chmod(0o755)
+    place = ServerPlace(data_directory="/d", uid=65534, user="nobody", programs_directory=str(tmp_path))
+    commands = _Commands.of(replace(OTHER, place=place))
+    assert commands.service is None
+    short = f"{commands.user} {program}"
+    ours, theirs = os.openpty()
+    flags = {"bash": ["--norc", "-i"], "dash": ["-i"], "zsh": ["-fi"]}[shell]
+    with subprocess.Popen(
+        [str(shutil.which("setsid")), "-c", shell, *flags], stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
+    ):
+        os.close(theirs)
+        for command in (commands.restart, short, f'test "$({short})" = on'):
+            os.write(ours, f"{command}\necho its.status=$((10 + $?))\n".encode())
+        os.write(ours, b"exit\n")
+        said = b""
+        with contextlib.suppress(OSError):  # what a terminal reads once nobody has it
+            while part := os.read(ours, 4096):
+                said += part
+    os.close(ours)
+    text = said.decode()
+    assert re.findall(r"its.status=(\d+)", text) == ["17", "17", "10"], text
+    kept = re.findall(r"it.has.* (\d+) -> (\S+)", text)
+    assert [target for number, target in kept if number == "0"] == ["/dev/null"] * 3, text
+    assert [pair for pair in kept if "/pts/" in pair[1] or "tty" in pair[1]] == []
+    assert len([pair for pair in kept if pair[0] in "12"]) == 6, "what it says, also beside its answer, is seen"
+
+
 def test_a_service_is_restarted_only_where_it_is_the_systems() -> None:
     """Anybody's own manager has units of any name."""
     for unit, restart in (
@@ -321,7 +359,7 @@ def test_a_service_is_restarted_only_where_it_is_the_systems() -> None:
         place = ServerPlace(data_directory="/d", uid=1001, user="eve")
         assert _Commands.of(replace(OTHER, unit=unit, place=place)).restart.startswith(restart)
     nameless = _Commands.of(replace(OTHER, place=ServerPlace(data_directory="/d", uid=1001, refused="/d$(cmd)")))
-    assert nameless.user == 'env -i PATH="$PATH" setsid -w setpriv --reuid=1001 --regid=65534 --clear-groups --'
+    assert nameless.user == f"{APART} setpriv --reuid=1001 --regid=65534 --clear-groups --"
     assert nameless.note == "  # check first: '/d$(cmd)'", "some shells have no comments"
 
 

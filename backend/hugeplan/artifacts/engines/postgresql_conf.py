@@ -74,9 +74,8 @@ class _Commands:
         """Through systemd where that runs it: a postmaster that pg_ctl starts is none of its service."""
         if self.service is not None:
             return f"systemctl restart {shlex.quote(self.service)}"
-        # A postmaster keeps what it was started with: its own log, not root's terminal, whose keys it could read.
-        command = 'pg_ctl -D "$PGDATA" -l "$PGDATA/startup.log" restart < /dev/null 2>&1 | cat'
-        return f"{self.user} {self.programs}{command}"
+        # A postmaster keeps what it was started with: its own log.
+        return f'{self.user} {self.programs}pg_ctl -D "$PGDATA" -l "$PGDATA/startup.log" restart'
 
 
 def _as(name: str | None, uid: int | None) -> str:
