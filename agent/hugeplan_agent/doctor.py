@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hugeplan_agent import __version__, health, tlbbench
-from hugeplan_agent.collectors import collect_all
+from hugeplan_agent.apart import Apart
 from hugeplan_agent.config import Config, read_token, unknown_variables
 from hugeplan_agent.enrolment import ENROL, has_enrolment_token
 from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError
@@ -65,8 +65,9 @@ def _user() -> Iterator[Check]:
 
 
 def _collectors(config: Config) -> Iterator[Check]:
-    host = Host(config.root)
-    for result in collect_all(host).results:
+    with Apart(config.root) as apart:
+        results = apart.collect(Host(config.root)).results
+    for result in results:
         words = result["reason"] or f"{1000 * result['duration_seconds']:.1f} ms"
         if result["status"] == "failed":
             yield Check(WRONG, result["name"], words)

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,6 +44,13 @@ class _AbsentError(NoData):
     """There is nothing of this name in another root."""
 
 
+class NoAnswerError(OSError):
+    """A process is left alone: a look at it, or at two of its account, did not end."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.ETIMEDOUT, "not read: its process, or its account's, did not answer before")
+
+
 class Host:
     """Reads files of /proc, /sys and /etc below ``root``."""
 
@@ -52,6 +59,27 @@ class Host:
         self._prefix = str(self.root).rstrip("/")
         self._observation: dict[str, Any] = {}
         self._kept: dict[str, dict[Hashable, Any]] = {}
+        self.watch: Callable[[str], AbstractContextManager[object]] | None = None
+
+    def look(self, name: str) -> AbstractContextManager[object]:
+        """Held while a file, of a process or below its root, is opened and read: either may wait for good, and the
+        ``watch`` of who set one knows at what. Raises NoAnswerError, an OSError."""
+        return nullcontext() if self.watch is None else self.watch(name)
+
+    @property
+    def left_alone(self) -> set[int]:
+        """Processes that were not looked at in this observation, because they did not answer before."""
+        return self.shared("left alone", lambda _: set())
+
+    @property
+    def left_alone_note(self) -> str:
+        """The same in words, for a report; empty: none."""
+        count = len(self.left_alone)
+        return (
+            f"{count} processes are left alone for an hour: they, or two of their account, did not answer"
+            if count
+            else ""
+        )
 
     def begin(self) -> None:
         """Start an observation: what collectors shared in the one before is stale."""
@@ -80,6 +108,10 @@ class Host:
 
     def read_bytes(self, name: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         """The content of a file. Raises NoData when it does not exist, OSError when it cannot be read."""
+        with self.look(name):
+            return self._read_bytes(name, max_bytes)
+
+    def _read_bytes(self, name: str, max_bytes: int) -> bytes:
         try:
             descriptor = os.open(f"{self._prefix}/{name}", _KERNELS_FILE)
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
@@ -106,15 +138,10 @@ class Host:
         """The same for a file that the kernel prints in one piece, such as /proc/PID/stat: one read, without a second
         that finds the end. It is called for every process."""
         try:
-            descriptor = os.open(f"{self._prefix}/{name}", _KERNELS_FILE)
+            with self.look(name), _closing(os.open(f"{self._prefix}/{name}", _KERNELS_FILE)) as descriptor:
+                return os.read(descriptor, RECORD_BYTES).decode("utf-8", errors="replace").rstrip("\n")
         except OSError:
             return None
-        try:
-            return os.read(descriptor, RECORD_BYTES).decode("utf-8", errors="replace").rstrip("\n")
-        except OSError:
-            return None
-        finally:
-            os.close(descriptor)
 
     def read_int(self, name: str) -> int | None:
         """The whole number in a file, or None when the file is absent, unreadable or holds none."""
@@ -127,14 +154,21 @@ class Host:
     def read_link(self, name: str) -> str | None:
         """Where a symbolic link points, or None when it is absent or may not be read."""
         try:
-            return os.readlink(f"{self._prefix}/{name}")  # noqa: PTH115 - called for every process
+            with self.look(name):
+                return os.readlink(f"{self._prefix}/{name}")  # noqa: PTH115 - called for every process
         except OSError:
             return None
+
+    def state(self, name: str) -> os.stat_result:
+        """What a path leads to. Raises OSError."""
+        with self.look(name):
+            return self.path(name).stat()
 
     def names(self, name: str) -> list[str]:
         """The entries of a folder, sorted. Raises NoData without the folder."""
         try:
-            return sorted(os.listdir(f"{self._prefix}/{name}"))  # noqa: PTH208 - names are all that is wanted
+            with self.look(name):
+                return sorted(os.listdir(f"{self._prefix}/{name}"))  # noqa: PTH208 - names are all that is wanted
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
             raise NoData(f"{self.path(name)} does not exist") from error
 
@@ -212,7 +246,7 @@ class Host:
         """
         waiting = path.split("/")[::-1]
         links = parts = 0
-        with ExitStack() as stack:
+        with self.look(f"{top}/"), ExitStack() as stack:
             folders = [_looked_at(f"{self._prefix}/{top}", None, stack)]
             while waiting:
                 part = waiting.pop()

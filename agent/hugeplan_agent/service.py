@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from typing import Any, BinaryIO
 
 from hugeplan_agent import health, machine, report, tlbbench
+from hugeplan_agent.apart import Apart
 from hugeplan_agent.backoff import delay_seconds
-from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.config import Config
 from hugeplan_agent.delivery import Pass, deliver
 from hugeplan_agent.enrolment import (
@@ -76,6 +76,7 @@ class Agent:
 
     def __post_init__(self) -> None:
         self.host = Host(self.config.root)
+        self._apart = Apart(self.config.root)
         self.spool = Spool(self.config.spool_dir, self.config.bounds)
         self._sender: Sender | None = None
         self._refused_token: str | None = None
@@ -93,7 +94,7 @@ class Agent:
         if not self.config.root.is_dir():
             raise ConfigurationError(f"--root: {self.config.root} is not a folder")
         document, outcome = self._measure(profile)
-        collected = collect_all(self.host)
+        collected = self._apart.collect(self.host)
         if self._walks is not None:
             counted = self._walks.add(collected.sample.get("databases") or [])
             if counted is not None and counted["status"] != "failed":  # a fault of one server says nothing of the right

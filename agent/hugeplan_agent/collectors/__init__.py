@@ -8,7 +8,7 @@ The runner times each one; a failure of one never stops the rest.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ from hugeplan_agent.collectors import (
     vmstat,
     watermarks,
 )
-from hugeplan_agent.errors import NoData
+from hugeplan_agent.errors import CollectError, NoData
 from hugeplan_agent.fragment import Collector
 from hugeplan_agent.host import Host
 from hugeplan_agent.schema import MAX_BYTES
@@ -60,6 +60,8 @@ COLLECTORS: Mapping[str, Collector] = {
     "kubelet": kubelet.COLLECTOR,
 }
 
+LOOKING = ("units", "databases", "processes", "hugetlb_cgroups", "kubelet")
+"""Those that look into processes, or share what these found."""
 
 MAX_REASON_CHARACTERS = 1000
 """A report with more is refused as a whole."""
@@ -74,31 +76,40 @@ class Collected:
     results: list[dict[str, Any]] = field(default_factory=list)
 
 
-def collect_all(host: Host, collectors: Mapping[str, Collector] = COLLECTORS) -> Collected:
-    """Run every collector. Status: ok, no_data (the machine has no such thing) or failed, with a reason."""
+def collect_all(
+    host: Host, collectors: Mapping[str, Collector] = COLLECTORS, ask: Callable[[str], Any] | None = None
+) -> Collected:
+    """Run every collector. Status: ok, no_data (the machine has no such thing) or failed, with a reason.
+
+    ``ask`` answers as ``collect_one`` for those that look into processes, or raises CollectError (apart.py).
+    """
     collected = Collected()
     host.begin()
-    for name, collector in collectors.items():
+    for name in collectors:
         started = time.perf_counter()
-        status, reason = "ok", None
         try:
-            fragment = collector.collect(host)
-            collected.inventory.update(fragment.inventory)
-            collected.sample.update({key: bounded(value) for key, value in fragment.sample.items()})
-            reason = fragment.note and fragment.note[:MAX_REASON_CHARACTERS]
-        except NoData as absence:
-            status, reason = "no_data", str(absence)[:MAX_REASON_CHARACTERS]
-        except Exception as error:
-            status, reason = "failed", describe(error)
-        collected.results.append(
-            {
-                "name": name,
-                "status": status,
-                "duration_seconds": round(time.perf_counter() - started, 6),
-                "reason": reason,
-            }
-        )
+            part = collect_one(host, name, collectors) if ask is None or name not in LOOKING else ask(name)
+        except CollectError as error:
+            part = {"status": "failed", "reason": describe(error)}
+        collected.inventory.update(part.get("inventory", {}))
+        collected.sample.update(part.get("sample", {}))
+        seconds = round(time.perf_counter() - started, 6)
+        result = {"status": part["status"], "duration_seconds": seconds, "reason": part["reason"]}
+        collected.results.append({"name": name, **result})
     return collected
+
+
+def collect_one(host: Host, name: str, collectors: Mapping[str, Collector] = COLLECTORS) -> dict[str, Any]:
+    """What one collector found, as JSON can hold it, and how it ended."""
+    try:
+        found = collectors[name].collect(host)
+        reason = found.note and found.note[:MAX_REASON_CHARACTERS]
+        sample = {key: bounded(value) for key, value in found.sample.items()}
+        return {"status": "ok", "reason": reason, "inventory": found.inventory, "sample": sample}
+    except NoData as absence:
+        return {"status": "no_data", "reason": str(absence)[:MAX_REASON_CHARACTERS]}
+    except Exception as error:
+        return {"status": "failed", "reason": describe(error)}
 
 
 def bounded(part: Any, name: str = "") -> Any:

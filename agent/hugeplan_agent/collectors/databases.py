@@ -116,7 +116,8 @@ def collect(host: Host) -> Fragment:
     entries = [entry(host, *one) for one in zip(known.found, known.keys, known.instance_ids)]
     incomplete = sum(one["settings_complete"] is False for one in entries)
     settings = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else None
-    return Fragment(sample={"databases": entries}, note="; ".join(filter(None, (known.failed, settings))) or None)
+    notes = (known.failed, settings, host.left_alone_note)
+    return Fragment(sample={"databases": entries}, note="; ".join(filter(None, notes)) or None)
 
 
 COLLECTOR = Collector(collect, sample={"databases": array(ref("database"), 256)}, definitions={"database": DATABASE})

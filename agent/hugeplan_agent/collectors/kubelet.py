@@ -122,7 +122,7 @@ def _is_the_nodes(host: Host, process: Process) -> bool:
     if not _containers_of(host, process.pid) <= _containers_of(host, 1):
         return False
     try:
-        own, first = (host.path(f"proc/{pid}/root").stat() for pid in (process.pid, 1))
+        own, first = (host.state(f"proc/{pid}/root") for pid in (process.pid, 1))
     except OSError:  # this user may not look
         return True
     return os.path.samestat(own, first)

@@ -96,6 +96,7 @@ def collect(host: Host) -> Fragment:
         f"{left_out} smaller processes are left out" if left_out else "",
         f"{table.late} processes were not read: the time for it is used up" if table.late else "",
         f"{table.unreadable} processes may not be read by this user" if table.unreadable else "",
+        host.left_alone_note,
     ]
     return Fragment(sample={"processes": entries}, note="; ".join(filter(None, notes)) or None)
 

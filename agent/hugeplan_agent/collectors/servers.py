@@ -66,6 +66,8 @@ def executable_of(host: Host, process: Process) -> str | None:
         if len(kept) > 16384:
             kept.clear()
         target = host.read_link(f"proc/{process.pid}/exe")
+        if process.pid in host.left_alone:
+            return None  # for now
         kept[process.key] = target.removesuffix(" (deleted)") if target else None
     found: str | None = kept[process.key]
     return found

@@ -11,29 +11,32 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-#: Files per mount that are looked at: a mount with more is a program's store, and that program runs.
+if TYPE_CHECKING:
+    from hugeplan_agent.host import Host
+
+#: Files and folders per mount that are looked at: a mount with more is a program's store, and that program runs.
 _MOST_FILES: Final = 4096
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 _MAPPED: Final = re.compile(r"^\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)", re.M)
 _BLOCK_BYTES: Final = 512
 
 
-def without_process(root: str = "/") -> dict[str, Any]:
-    """``huge_page_files`` and ``sysv_segments`` of the host whose files lie below ``root``; None: not known."""
-    base = Path(root)
-    return {"huge_page_files": _unmapped_files(base), "sysv_segments": _unattached_segments(base)}
+def without_process(host: Host) -> dict[str, Any]:
+    """``huge_page_files`` and ``sysv_segments`` of a host; None: not known."""
+    return {"huge_page_files": _unmapped_files(host), "sysv_segments": _unattached_segments(host.root)}
 
 
-def _unmapped_files(base: Path) -> list[dict[str, Any]] | None:
+def _unmapped_files(host: Host) -> list[dict[str, Any]] | None:
+    base = host.root
     try:
         mounts = {mount for mount, kind in _mounts(base / "proc/mounts") if kind == "hugetlbfs"}
         found = [one for mount in sorted(mounts) for one in _files(base, mount)]
-        mapped = _mapped_files(base / "proc") if found else set()
+        mapped = _mapped_files(host) if found else set()
     except OSError:
         return None
-    return [entry for key, entry in found if key not in mapped]
+    return None if host.left_alone else [entry for key, entry in found if key not in mapped]
 
 
 def _mounts(path: Path) -> Iterator[tuple[str, str]]:
@@ -50,10 +53,11 @@ def _files(base: Path, mount: str) -> Iterator[tuple[tuple[str, int], dict[str, 
     page_bytes = os.statvfs(top).f_bsize
     looked_at = 0
     for folder, _, names in os.walk(top):
+        looked_at += 1
+        if looked_at + len(names) > _MOST_FILES:
+            return
+        looked_at += len(names)
         for name in names:
-            looked_at += 1
-            if looked_at > _MOST_FILES:
-                return
             path = Path(folder, name)
             facts = path.lstat()
             pages = facts.st_blocks * _BLOCK_BYTES // page_bytes
@@ -63,16 +67,11 @@ def _files(base: Path, mount: str) -> Iterator[tuple[tuple[str, int], dict[str, 
                 yield (device, facts.st_ino), {"path": str(shown), "page_bytes": page_bytes, "pages": pages}
 
 
-def _mapped_files(proc: Path) -> set[tuple[str, int]]:
+def _mapped_files(host: Host) -> set[tuple[str, int]]:
     """(device, inode) of everything that is mapped by a process which may be read."""
     found: set[tuple[str, int]] = set()
-    for process in proc.iterdir():
-        if not process.name.isdecimal():
-            continue
-        try:
-            text = (process / "maps").read_text(encoding="utf-8", errors="replace")
-        except OSError:  # it has ended, or only another user may read it
-            continue
+    for name in filter(str.isdecimal, host.names("proc")):
+        text = host.read_optional(f"proc/{name}/maps") or ""  # none: it has ended, or only another user may read it
         found |= {(match[1], int(match[2])) for match in _MAPPED.finditer(text) if match[2] != "0"}
     return found
 

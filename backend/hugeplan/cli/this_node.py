@@ -11,6 +11,7 @@ import platform
 import pwd
 import stat
 from collections.abc import Iterable, Set
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -35,13 +36,18 @@ def observe(root: str = "/", hardware: HardwareFacts | None = None) -> tuple[Nod
     machine's memory or one of ``_ASKED`` cannot be read, or the agent's collectors are not installed.
     """
     try:
-        collectors, host = import_module("hugeplan_agent.collectors"), import_module("hugeplan_agent.host")
+        apart, host = import_module("hugeplan_agent.apart"), import_module("hugeplan_agent.host")
     except ImportError as error:
         raise InputError(
             "--node this: the package hugeplan-agent is not installed; install it (pip install ./agent), or describe"
             " the node in a scenario file"
         ) from error
-    collected = collectors.collect_all(host.Host(root))
+    places: list[tuple[int, dict[str, Any]]] = []
+    with apart.Apart(root, {"places": _places}) as child:
+        collected = child.collect(host.Host(root))
+        if collected.sample.get("databases"):
+            with suppress(import_module("hugeplan_agent.errors").CollectError):  # the servers' own folders stay unknown
+                places = child.ask("places")
     if not collected.sample.get("memory"):
         raise InputError("--node this: /proc/meminfo cannot be read; describe the node in a scenario file instead")
     for result in collected.results:
@@ -56,34 +62,41 @@ def observe(root: str = "/", hardware: HardwareFacts | None = None) -> tuple[Nod
         facts = node_facts(platform.node(), inventory, sample, measured=hardware)
     except IncompleteReportError as error:
         raise InputError(f"--node this: {error} Describe the node in a scenario file instead.") from error
-    return facts, _with_places(node_sample(inventory, sample, sample.processes), host.Host(root))
+    place_of = {pid: ServerPlace(**place) for pid, place in places}
+    seen = node_sample(inventory, sample, sample.processes)
+    placed = (replace(database, place=place_of.get(database.pid or 0)) for database in seen.databases or ())
+    return facts, replace(seen, databases=tuple(placed)) if seen.databases else seen
 
 
-def _with_places(sample: NodeSample, host: Any) -> NodeSample:
-    """The sample with the folders of each server: no report holds them, because paths stay on their node."""
-    if not sample.databases:
-        return sample
+def _places(host: Any) -> list[tuple[int, dict[str, Any]]]:
+    """The folders of each server by pid: no report holds them, because paths stay on their node."""
     servers = import_module("hugeplan_agent.collectors.servers")
-    places: dict[int, ServerPlace] = {}
+    places = []
     for one in servers.servers_of(host).found:
-        facts, program = servers.facts_of(host, one), _printable(one.server.executable)
-        user = one.server.main.user
-        # In a container the same folder may be mounted, but its processes are not those that a command here finds.
-        is_ours = facts.instance is not None and user and not one.server.main.is_below
-        if is_ours and _is_here(host, one.server.root, facts.instance, user):
-            folder, refused = _programs_of(host, program, user)
-            main, version = _printable(facts.config_file), f"{facts.instance}/PG_VERSION"
-            places[one.server.main.pid] = ServerPlace(
-                data_directory=facts.instance,
-                config_file=main,
-                socket_directory=_printable(facts.socket_folder),
-                programs_directory=folder,
-                programs_refused=refused,
-                uid=user,
-                user=_name_of(user),
-                refused=_open_to_others(host, (main or version, version), user),
-            )
-    return replace(sample, databases=tuple(replace(d, place=places.get(d.pid or 0)) for d in sample.databases))
+        with suppress(OSError), host.look(f"{one.server.root}/"):  # its folders may be on what its user serves
+            if place := _place(host, one, servers.facts_of(host, one)):
+                places.append((one.server.main.pid, place))
+    return places
+
+
+def _place(host: Any, one: Any, facts: Any) -> dict[str, Any] | None:
+    user = one.server.main.user
+    # In a container the same folder may be mounted, but its processes are not those that a command here finds.
+    is_ours = facts.instance is not None and user and not one.server.main.is_below
+    if not is_ours or not _is_here(host, one.server.root, facts.instance, user):
+        return None
+    folder, refused = _programs_of(host, _printable(one.server.executable), user)
+    main, version = _printable(facts.config_file), f"{facts.instance}/PG_VERSION"
+    return {
+        "data_directory": facts.instance,
+        "config_file": main,
+        "socket_directory": _printable(facts.socket_folder),
+        "programs_directory": folder,
+        "programs_refused": refused,
+        "uid": user,
+        "user": _name_of(user),
+        "refused": _open_to_others(host, (main or version, version), user),
+    }
 
 
 def _printable(path: str | None) -> str | None:

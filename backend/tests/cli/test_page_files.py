@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hugeplan_agent.host import Host
 
 from hugeplan.cli.page_files import without_process
 from hugeplan.cli.pool_files import PoolFiles
@@ -73,7 +74,7 @@ def pool(tmp_path: Path) -> Iterator[Path]:
 
 
 def named(mount: Path) -> list[dict[str, Any]]:
-    files = without_process()["huge_page_files"]
+    files = without_process(Host())["huge_page_files"]
     assert files is not None
     return [one for one in files if one["path"].startswith(str(mount))]
 
@@ -100,7 +101,7 @@ def test_a_segment_without_a_process_is_listed(pool: Path) -> None:
     )
     segment = int(made.stdout)
     try:
-        seen = without_process()["sysv_segments"]
+        seen = without_process(Host())["sysv_segments"]
         assert segment in {one["id"] for one in seen}
         pools = [{"page_bytes": M2, "nr_hugepages": SEGMENT_PAGES, "free_hugepages": 0}]
         sample = {"global_pools": pools, "sysv_segments": [one for one in seen if one["id"] == segment]}
@@ -108,9 +109,9 @@ def test_a_segment_without_a_process_is_listed(pool: Path) -> None:
         assert (holder.pages, str(segment) in holder.name) == (SEGMENT_PAGES, True)
     finally:
         subprocess.run(["/usr/bin/ipcrm", "-m", str(segment)], check=True)
-    assert segment not in {one["id"] for one in without_process()["sysv_segments"]}
+    assert segment not in {one["id"] for one in without_process(Host())["sysv_segments"]}
 
 
 def test_what_cannot_be_read_is_not_known(tmp_path: Path) -> None:
-    assert without_process(str(tmp_path)) == {"huge_page_files": None, "sysv_segments": None}
-    assert json.dumps(without_process())  # plain data, as a report is
+    assert without_process(Host(tmp_path)) == {"huge_page_files": None, "sysv_segments": None}
+    assert json.dumps(without_process(Host()))  # plain data, as a report is

@@ -12,17 +12,18 @@ import socket
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
-from hugeplan_agent import collectors
-from hugeplan_agent.fragment import Fragment
+from hugeplan_agent import apart, collectors
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from support.postgresql_servers import WHEEL, RealServer, programs
 
 from hugeplan.artifacts.base import APART, as_user
 from hugeplan.artifacts.engines.common import changed_settings
 from hugeplan.artifacts.engines.postgresql_conf import _Commands
-from hugeplan.cli import InputError, main, this_node, trial_shape
+from hugeplan.cli import InputError, main, node_now, this_node, trial_shape
 from hugeplan.cli.plan_basis import assumed_values
 from hugeplan.cli.plan_scenario import parse_database
 from hugeplan.cli.running_server import Basis, basis_of_running, over_running
@@ -407,9 +408,25 @@ def test_a_node_whose_databases_cannot_be_read_is_not_one_without_databases(monk
     def fails(_: Host) -> Fragment:
         raise RecursionError("a file of one of them")
 
-    others = {name: one for name, one in collectors.COLLECTORS.items() if name != "databases"}
-    failing = others | {"databases": replace(collectors.COLLECTORS["databases"], collect=fails)}
-    whole = collectors.collect_all
-    monkeypatch.setattr(collectors, "collect_all", lambda host: whole(host, failing))
+    failing = replace(collectors.COLLECTORS["databases"], collect=fails)
+    monkeypatch.setitem(cast("dict[str, Collector]", collectors.COLLECTORS), "databases", failing)
     with pytest.raises(InputError, match="databases of this node could not be read"):
         this_node.observe()
+
+
+def test_a_process_that_does_not_answer_holds_no_command_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at this process waits, here at a FIFO."""
+    os.mkfifo(tmp_path / "nobody writes")
+    read = Host._read_bytes
+
+    def waits(self: Host, name: str, max_bytes: int) -> bytes:
+        if name == f"proc/{os.getpid()}/smaps_rollup":
+            os.open(tmp_path / "nobody writes", os.O_RDONLY)
+        return read(self, name, max_bytes)
+
+    monkeypatch.setattr(Host, "_read_bytes", waits)
+    monkeypatch.setattr(apart, "LOOK_POLLS", 3)
+    assert this_node.observe()[1].processes
+    found = {one["pid"]: one for one in node_now.observe().listed("processes")}
+    assert found[os.getpid()]["pss_bytes"] is None
+    assert any(one["pss_bytes"] for one in found.values())

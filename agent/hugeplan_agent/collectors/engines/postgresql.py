@@ -189,6 +189,8 @@ def _serves_client(server: Server, process: Process) -> bool:
         if len(kept) > 16384:
             kept.clear()
         title = (server.host.read_record(f"proc/{process.pid}/cmdline") or "").replace("\0", " ")
+        if process.pid in server.host.left_alone:
+            return False  # for now
         kept[process.key] = title.startswith("postgres: ") and AUXILIARY.match(title) is None
     return bool(kept[process.key])
 

@@ -54,10 +54,16 @@ def of_program(server: Server, constant: Constant) -> Known:
 
     ``/proc/PID/exe`` is the file that runs, also where a package has replaced it since.
     """
+    name = f"proc/{server.main.pid}/exe"
     try:
-        descriptor = server.host.open_regular(f"proc/{server.main.pid}/exe")
+        with server.host.look(name):
+            return _of_file(server, server.host.open_regular(name), constant)
     except (NoData, OSError):
         return UNKNOWN
+
+
+def _of_file(server: Server, descriptor: int, constant: Constant) -> Known:
+    """The same of a file that is open, and closed here. Raises OSError."""
     try:
         said = os.fstat(descriptor)
         kept = server.host.kept("versions of programs")
@@ -68,8 +74,6 @@ def of_program(server: Server, constant: Constant) -> Known:
         search: _Search = kept.setdefault(identity, _Search())
         if not search.is_done:
             _search_on(search, descriptor, constant, server, is_roots=said.st_uid == 0)
-    except OSError:
-        return UNKNOWN
     finally:
         os.close(descriptor)
     server.is_unfinished |= not search.is_done

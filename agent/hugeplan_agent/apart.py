@@ -1,0 +1,349 @@
+"""Looks at other users' processes, in a child that may be left behind.
+
+Whoever has an account can make a look at its process wait for good: a page or a name of a file system that it serves
+itself is never answered, and no signal ends some of these waits. So a child looks, and the agent waits for the child
+only while that gets on (docs/adr/0056). A child that does not is killed and left, a new one goes on, and the process
+that it looked at is left alone for an hour; after two processes of an account, all of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import mmap
+import os
+import re
+import select
+import signal
+import socket
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from hugeplan_agent.collectors import COLLECTORS, LOOKING, Collected, collect_all, collect_one, describe
+from hugeplan_agent.collectors.cgroup_units import owner_of
+from hugeplan_agent.collectors.cpu import base_page_bytes
+from hugeplan_agent.collectors.process_table import need_status, parse_stat, table_of
+from hugeplan_agent.errors import CollectError, NoData
+from hugeplan_agent.fragment import Collector
+from hugeplan_agent.host import Host, NoAnswerError
+
+POLL_SECONDS = 0.1
+LOOK_POLLS = 20
+"""Of one look in which the child waits. They are counted, not timed: a machine that is suspended counts none."""
+ACCOUNT_POLLS = 100
+"""Of all looks at one account's processes in an observation: answers may come, and slowly."""
+OTHER_POLLS = 600
+"""While no process is looked at: a disk may be slow."""
+PAUSE_SECONDS = 3600.0
+MAX_OF_ACCOUNT = 2
+"""Processes that did not answer, until all of their account are left alone."""
+MAX_LEFT_BEHIND = 8
+"""Children that are left behind at a time, and looks per observation that are given up."""
+
+_LOOK = re.compile(r"proc/([0-9]{1,9})/(?!(?:stat|status|cgroup|limits)$)")
+"""The four files are printed from what the kernel holds itself. All else may wait for the process's memory or files."""
+_BOARD = struct.Struct("=qqqq")
+
+
+class Look(NamedTuple):
+    """What the child looks at. ``number`` changes with each look; a pid of 0 is none."""
+
+    number: int = 0
+    pid: int = 0
+    started: int = 0
+    account: int = 0
+    """A number for it; 0: unknown."""
+
+
+class _Watch:
+    """The child's side: writes down each look before it begins, and refuses those that are not to be tried."""
+
+    def __init__(self, host: Host, board: mmap.mmap) -> None:
+        self._host, self._board = host, board
+        self.processes: set[tuple[int, int]] = set()
+        self.accounts: set[int] = set()
+
+    def begin(self) -> None:
+        """What was read of them before may still be reported: it is said that they are left alone all the same."""
+        alive = table_of(self._host).by_pid if self.processes else {}
+        keys = {(process.pid, process.start_time_ticks or 0) for process in alive.values()}
+        self._host.left_alone.update(pid for pid, _ in self.processes & keys)
+
+    def __call__(self, name: str) -> AbstractContextManager[object]:
+        found = _LOOK.match(name)
+        return self._announced(int(found[1])) if found else nullcontext()
+
+    @contextmanager
+    def _announced(self, pid: int) -> Iterator[None]:
+        before = _read(self._board)
+        look = self._look_at(pid, before.number + 1)
+        if (pid, look.started) in self.processes or look.account in self.accounts:
+            self._host.left_alone.add(pid)
+            raise NoAnswerError
+        _BOARD.pack_into(self._board, 0, *look)
+        try:
+            yield
+        finally:
+            _BOARD.pack_into(self._board, 0, *before._replace(number=look.number + 1))
+
+    def _look_at(self, pid: int, number: int) -> Look:
+        process = None
+        with suppress(NoData):
+            stat = self._host.read_record(f"proc/{pid}/stat") or ""
+            process = table_of(self._host).by_pid.get(pid) or parse_stat(stat, base_page_bytes(self._host))
+        if process is None:
+            return Look(number, pid)
+        # The children of one process have its secret, and so the same numbers.
+        account = hash(owner_of(self._host)(need_status(self._host, process))) or 1
+        return Look(number, pid, process.start_time_ticks or 0, account)
+
+
+def _read(board: mmap.mmap) -> Look:
+    return Look(*_BOARD.unpack_from(board))
+
+
+@dataclass
+class _Child:
+    pid: int
+    channel: int
+    """Requests to it and its answers, a line of JSON each."""
+    lifeline: int
+    """Nothing is written to it: when the last process that holds it ends, the kernel kills the child."""
+    board: mmap.mmap
+
+    def close(self) -> None:
+        os.close(self.channel)
+        os.close(self.lifeline)
+
+
+@dataclass(frozen=True)
+class _Missed:
+    """A process that did not answer."""
+
+    pid: int
+    started: int
+    account: int
+    child: int
+    until: float
+
+
+Job = Callable[[Host], Any]
+
+
+@dataclass
+class Apart:
+    """Runs jobs, functions of a Host whose answers JSON can hold, in a child that keeps what the Host keeps.
+
+    The jobs are the collectors that look into processes, and ``more``. They are forked: none can be added later.
+    """
+
+    root: str | Path
+    more: Mapping[str, Job] = field(default_factory=dict)
+    _child: _Child | None = None
+    _left_behind: set[int] = field(default_factory=set)
+    _missed: list[_Missed] = field(default_factory=list)
+    _observation: int = 0
+    _given_up: int = 0
+    _polls: Counter[int] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._jobs: dict[str, Job] = {name: partial(collect_one, name=name) for name in LOOKING}
+        self._jobs.update(self.more)
+
+    def __enter__(self) -> Apart:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._leave(self._child)
+
+    def collect(self, host: Host, collectors: Mapping[str, Collector] = COLLECTORS) -> Collected:
+        """A new observation: as ``collect_all``, with the collectors that look into processes in the child."""
+        self._observation += 1
+        self._given_up = 0
+        self._polls.clear()
+        return collect_all(host, collectors, self.ask)
+
+    def ask(self, job: str) -> Any:
+        """The answer of a job in this observation. CollectError: it failed, or it waits for what does not answer."""
+        while True:
+            self._reap()
+            if max(len(self._left_behind), self._given_up) >= MAX_LEFT_BEHIND:
+                raise CollectError(f"{MAX_LEFT_BEHIND} looks at processes did not end: no other is begun")
+            child = self._child = self._child or self._fork()
+            answer = self._answer(child, job)
+            if answer is not None:
+                if "failed" in answer:
+                    raise CollectError(f"{job}: {answer['failed']}")
+                return answer["done"]
+
+    def _answer(self, child: _Child, job: str) -> dict[str, Any] | None:
+        """None: a look was given up, and another child may go on. Raises CollectError."""
+        of_account = Counter(missed.account for missed in self._missed)
+        request = {
+            "job": job,
+            "observation": self._observation,
+            "processes": [(missed.pid, missed.started) for missed in self._missed],
+            "accounts": [account for account, count in of_account.items() if account and count >= MAX_OF_ACCOUNT],
+        }
+        with suppress(BrokenPipeError):  # it has ended: nothing is answered either
+            _write(child.channel, request)
+        answer = bytearray()
+        poll, waits = select.poll(), _Waits(child, self._polls)
+        poll.register(child.channel, select.POLLIN)
+        while not answer.endswith(b"\n"):
+            if poll.poll(POLL_SECONDS * 1000):
+                piece = _received(child.channel)
+                if not piece:
+                    self._leave(child)
+                    raise CollectError(f"{job}: the process that looks at others has ended")
+                answer += piece
+            elif (look := waits.too_long()) is not None:
+                self._leave(child)
+                self._given_up += 1
+                if not look.pid:
+                    raise CollectError(f"{job}: not done, it waited for {OTHER_POLLS * POLL_SECONDS:g} s")
+                until = time.monotonic() + PAUSE_SECONDS
+                self._missed.append(_Missed(look.pid, look.started, look.account, child.pid, until))
+                return None
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+    def _leave(self, child: _Child) -> None:
+        """It may be that no signal ends it: nobody waits for it."""
+        self._child = None
+        child.close()
+        _kill(child.pid)
+        self._left_behind.add(child.pid)
+        self._reap()
+
+    def _reap(self) -> None:
+        for pid in list(self._left_behind):
+            try:
+                has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+            except ChildProcessError:  # the signal is ignored, as nohup does
+                has_ended = True
+            if has_ended:
+                self._left_behind.discard(pid)
+        now = time.monotonic()
+        self._missed = [one for one in self._missed if now < one.until or one.child in self._left_behind]
+
+    def _fork(self) -> _Child:
+        ours, theirs = socket.socketpair()
+        held, lifeline = os.pipe()
+        board = mmap.mmap(-1, _BOARD.size)
+        gc.collect()  # no file of ours is left that the child would close once more
+        pid = os.fork()
+        if pid == 0:
+            self._serve(theirs.detach(), held, board)
+        theirs.close()
+        os.close(held)
+        return _Child(pid, ours.detach(), lifeline, board)
+
+    def _serve(self, channel: int, lifeline: int, board: mmap.mmap) -> NoReturn:
+        try:
+            gc.freeze()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the agent ends, and the child with it
+                signal.signal(number, signal.SIG_IGN)
+            _hold_only(channel, lifeline)
+            _end_with_us(lifeline)
+            self._work(channel, board)  # at once at its end, where the agent has ended meanwhile
+        finally:
+            os._exit(0)
+
+    def _work(self, channel: int, board: mmap.mmap) -> None:
+        host, observation = Host(self.root), -1
+        watch = host.watch = _Watch(host, board)
+        with open(channel, "rb", closefd=False) as requests:
+            for line in requests:
+                request = json.loads(line)
+                watch.processes = {(pid, started) for pid, started in request["processes"]}
+                watch.accounts = set(request["accounts"])
+                try:
+                    if request["observation"] != observation:
+                        observation = request["observation"]
+                        host.begin()
+                        watch.begin()
+                    answer = {"done": self._jobs[request["job"]](host)}
+                except Exception as error:
+                    answer = {"failed": describe(error)}
+                _write(channel, answer)
+
+
+class _Waits:
+    """Whether the child does nothing but wait, by /proc/PID/stat: it is our own, so that nobody hides its state."""
+
+    def __init__(self, child: _Child, polls: Counter[int]) -> None:
+        self._child, self._of_account = child, polls
+        self._last: tuple[Look, str] | None = None
+        self._polls = 0
+
+    def too_long(self) -> Look | None:
+        """At what it waits, when it has for too long. Called each time that nothing was heard of it.
+
+        While it is stopped, or waits for a processor, does not count; once it has used some (ticks of 10 ms) it gets
+        on.
+        """
+        look, state, ticks = _read(self._child.board), "S", ""
+        with suppress(OSError):
+            fields = Path(f"/proc/{self._child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            state, ticks = fields[0], f"{fields[11]} {fields[12]}"
+        is_waiting = state in "SD" and (self._last is None or self._last[1] == ticks)
+        self._polls = 0 if self._last is None or self._last[0].number != look.number else self._polls + is_waiting
+        self._last = look, ticks
+        if not look.pid:
+            return look if self._polls >= OTHER_POLLS else None
+        self._of_account[look.account] += is_waiting
+        is_over = self._polls >= LOOK_POLLS or self._of_account[look.account] >= ACCOUNT_POLLS
+        return look if is_over else None
+
+
+def _hold_only(*wanted: int) -> None:
+    """Close all other files: the agent's connections, and locks, which would outlive it in a child left behind."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    for number in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - names are all that is wanted
+        if number > 2 and number not in wanted:
+            with suppress(OSError):
+                os.close(number)
+
+
+def _end_with_us(lifeline: int) -> None:
+    """In the child: the kernel kills it when the pipe has no writer any more."""
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _received(channel: int) -> bytes:
+    try:
+        return os.read(channel, 1 << 16)
+    except ConnectionResetError:
+        return b""
+
+
+def _write(channel: int, document: Any) -> None:
+    left = memoryview(json.dumps(document).encode() + b"\n")
+    while left:
+        left = left[os.write(channel, left) :]

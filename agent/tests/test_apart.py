@@ -1,0 +1,357 @@
+"""A process that makes a look at it wait for good costs what is known of it, and nothing else."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hugeplan_agent import apart
+from hugeplan_agent.apart import Apart
+from hugeplan_agent.collectors import collect_all
+from hugeplan_agent.collectors.foreign import Account
+from hugeplan_agent.errors import CollectError
+from hugeplan_agent.host import Host
+
+Machine = Callable[[str], Host]
+
+
+@pytest.fixture
+def host(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A captured node; what does not answer is given up after a moment."""
+    monkeypatch.setattr(apart, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(apart, "LOOK_POLLS", 5)
+    monkeypatch.setattr(apart, "ACCOUNT_POLLS", 25)
+    monkeypatch.setattr(apart, "OTHER_POLLS", 50)
+    return machine("kubernetes-v2")
+
+
+@pytest.fixture
+def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of files of the node whose reading waits for good; reading is blocked for real."""
+    names: set[str] = set()
+    os.mkfifo(tmp_path / "nobody writes")
+    read = Host._read_bytes
+
+    def waits(self: Host, name: str, max_bytes: int) -> bytes:
+        if name in names:
+            os.open(tmp_path / "nobody writes", os.O_RDONLY)
+        return read(self, name, max_bytes)
+
+    monkeypatch.setattr(Host, "_read_bytes", waits)
+    return names
+
+
+def databases(seen: Any) -> dict[int, dict[str, Any]]:
+    return {one["main_pid"]: one for one in seen.sample["databases"]}
+
+
+def result(seen: Any, name: str) -> dict[str, Any]:
+    return next(one for one in seen.results if one["name"] == name)
+
+
+def test_in_a_child_the_collectors_see_the_same(host: Host) -> None:
+    here = collect_all(Host(host.root))
+    with Apart(host.root) as child:
+        there = child.collect(host)
+    for one in (here, there):
+        for each in (*one.results, *one.sample["processes"]):
+            each.pop("duration_seconds", None), each.pop("pss_age_seconds", None)
+    assert there == here
+    assert len(here.sample["databases"]) > 1
+
+
+@pytest.mark.parametrize("file", ["cmdline", "environ", "maps"])
+def test_a_process_that_does_not_answer_is_left_alone(host: Host, stuck: set[str], file: str) -> None:
+    before = databases(collect_all(Host(host.root)))
+    pid = min(before)
+    stuck.add(f"proc/{pid}/{file}")
+    with Apart(host.root) as child:
+        seen = child.collect(host)
+        assert {one["status"] for one in seen.results} <= {"ok", "no_data"}
+        found = databases(seen)
+        assert found.keys() == before.keys()
+        assert {**found, pid: None} == {**before, pid: None}
+        for name in ("databases", "processes"):
+            assert "1 processes are left alone for an hour" in str(result(seen, name)["reason"])
+        (missed,) = child._missed
+        assert missed.pid == pid
+        again = child.collect(host)  # nothing is lost by asking once more
+        assert child._missed == [missed]
+        assert "are left alone" in str(result(again, "databases")["reason"])
+        child._missed = [missed.__class__(pid, missed.started, missed.account, missed.child, time.monotonic())]
+        stuck.clear()
+        child._leave(child._child or pytest.fail("there is no child"))
+        assert databases(child.collect(host)) == before
+        until(lambda: has_ended(child))
+
+
+def waiting(path: Path, pids: list[int]) -> Callable[[Host], list[int]]:
+    """A job that looks at each process, and waits at the first that may be looked at."""
+
+    def look(host: Host) -> list[int]:
+        for pid in pids:
+            with suppress(OSError), host.look(f"proc/{pid}/maps"):
+                os.open(path, os.O_RDONLY)
+        return sorted(host.left_alone)
+
+    return look
+
+
+def test_after_two_processes_all_of_their_account_are_left_alone(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = sorted(one["pid"] for one in collect_all(Host(host.root)).sample["processes"])[:5]
+    owner = {pid: Account("user.slice/user-1.slice" if pid in pids[:4] else "system.slice/x.service") for pid in pids}
+    monkeypatch.setattr(apart, "owner_of", lambda _: lambda process: owner[process.pid])
+    os.mkfifo(tmp_path / "fifo")
+    with Apart(host.root, {"look": waiting(tmp_path / "fifo", pids)}) as child:
+        child.collect(host, {})
+        assert child.ask("look") == pids
+        assert [missed.pid for missed in child._missed] == [pids[0], pids[1], pids[4]]
+
+
+def test_children_that_no_signal_ends_are_left_behind_up_to_a_number(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those that wait for a file system of a user's."""
+    pids = sorted(one["pid"] for one in collect_all(Host(host.root)).sample["processes"])
+    accounts = iter(range(1, 100))
+    numbers = {pid: next(accounts) for pid in pids}
+    monkeypatch.setattr(apart, "owner_of", lambda _: lambda process: numbers[process.pid])
+    monkeypatch.setattr(apart, "MAX_LEFT_BEHIND", 3)
+    os.mkfifo(tmp_path / "fifo")
+    held: list[int] = []
+    with (
+        monkeypatch.context() as without_signals,
+        Apart(host.root, {"look": waiting(tmp_path / "fifo", pids)}) as child,
+    ):
+        without_signals.setattr(apart, "_kill", held.append)
+        without_signals.setattr(apart, "_end_with_us", lambda _: None)
+        child.collect(host, {})
+        with pytest.raises(CollectError, match="3 looks at processes did not end: no other is begun"):
+            child.ask("look")
+        seen = child.collect(host)
+        assert result(seen, "databases")["status"] == "failed"
+        assert result(seen, "meminfo")["status"] == "ok"
+        assert len(held) == len(child._left_behind) == 3
+        for pid in held:
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert result(child.collect(host), "databases")["status"] == "ok"
+        if child._child is not None:
+            os.kill(child._child.pid, signal.SIGKILL)
+
+
+def test_a_child_that_is_stopped_or_works_is_not_given_up(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def works(host: Host) -> str:
+        with host.look("proc/1/maps"):
+            end = time.thread_time() + 0.5
+            while time.thread_time() < end:
+                pass
+        return "done"
+
+    polls: list[apart.Look | None] = []
+    too_long = apart._Waits.too_long
+
+    def stop_and_go_on(self: apart._Waits) -> apart.Look | None:
+        polls.append(too_long(self))
+        if len(polls) == 2:
+            os.kill(self._child.pid, signal.SIGSTOP)
+        if len(polls) == 30:
+            os.kill(self._child.pid, signal.SIGCONT)
+        return polls[-1]
+
+    monkeypatch.setattr(apart._Waits, "too_long", stop_and_go_on)
+    with Apart(host.root, {"look": works}) as child:
+        child.collect(host, {})
+        assert child.ask("look") == "done"
+    assert len(polls) > 30
+    assert not any(polls)
+
+
+def test_answers_that_come_slowly_have_an_end(host: Host) -> None:
+    """Each look ends just before it is given up."""
+
+    def drips(host: Host) -> None:
+        for _ in range(100):
+            with host.look("proc/1/maps"):
+                time.sleep(0.07)
+
+    with Apart(host.root, {"look": drips}) as child:
+        child.collect(host, {})
+        with pytest.raises(CollectError, match="did not answer before"):
+            child.ask("look")
+        assert [missed.pid for missed in child._missed] == [1]
+
+
+def test_a_wait_elsewhere_fails_the_section(host: Host, stuck: set[str]) -> None:
+    stuck.add("proc/self/mountinfo")
+    with Apart(
+        host.root, {"look": lambda host: host.read("proc/self/mountinfo"), "ends": lambda _: os._exit(1)}
+    ) as child:
+        child.collect(host, {})
+        with pytest.raises(CollectError, match="look: not done, it waited for 1 s"):
+            child.ask("look")
+        with pytest.raises(CollectError, match="ends: the process that looks at others has ended"):
+            child.ask("ends")
+        assert child._missed == []
+
+
+def test_a_child_holds_nothing_of_its_agent_and_ends_with_it(tmp_path: Path) -> None:
+    """Neither a lock nor a pipe, for who waits for their end; also while it waits itself."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "lock").touch()
+    fifo, lock_file = str(tmp_path / "fifo"), str(tmp_path / "lock")
+    code = (
+        "import fcntl, os, sys; from hugeplan_agent.apart import Apart; from hugeplan_agent.host import Host\n"
+        f"lock = open({lock_file!r}); fcntl.flock(lock, fcntl.LOCK_EX)\n"
+        "def look(host):\n"
+        f"    os.close(os.open({fifo!r}, os.O_RDWR)); os.rename({lock_file!r}, 'waits')\n"
+        f"    os.open({fifo!r}, os.O_RDONLY)\n"
+        "child = Apart('/', {'look': look}); child._child = child._fork(); print(child._child.pid, flush=True)\n"
+        "child.ask('look')\n"
+    )
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as agent:
+        assert agent.stdout is not None
+        pid = int(agent.stdout.readline())
+        until((tmp_path / "waits").exists)
+        agent.kill()
+        assert agent.stdout.read() == ""  # nobody else has it open
+        with (tmp_path / "waits").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        until(lambda: not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text())
+
+
+def has_ended(child: Apart) -> bool:
+    child._reap()
+    return not child._left_behind
+
+
+def until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+USER = 65534
+HOLD_SECONDS = 30
+SERVES_NOTHING = """
+import ctypes, mmap, os, signal, struct, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+what, device, limit = sys.argv[1:]
+signal.alarm(int(limit))
+def mount(kind, target, options):
+    if libc.mount(kind.encode(), target.encode(), kind.encode(), 0, options.encode()):
+        sys.exit(f"skip: {kind} cannot be mounted: {os.strerror(ctypes.get_errno())}")
+mount("tmpfs", "/mnt", "")
+for name in ("low", "up", "work", "all"):
+    os.mkdir(f"/mnt/{name}")
+try:
+    channel = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+except OSError as error:
+    sys.exit(f"skip: {device}: {error.strerror}")
+mount("fuse", "/mnt/low", f"fd={channel},rootmode=40000,user_id=0,group_id=0")
+asked, tell = os.pipe()
+def victim():
+    os.close(channel)  # so that the connection ends with who serves it
+    signal.alarm(int(limit))
+    if what == "files":
+        mount("overlay", "/mnt/all", "lowerdir=/mnt/low,upperdir=/mnt/up,workdir=/mnt/work")
+        os.chdir("/mnt/all")
+    libc.prctl(15, b"postgres", 0, 0, 0)
+    print(os.getpid(), flush=True)
+    if what == "memory":
+        first, second = (os.open("/mnt/low/f", os.O_RDONLY) for _ in range(2))
+        threading.Thread(target=os.pread, args=(first, 1, 0), daemon=True).start()
+        os.read(asked, 1)
+        mmap.mmap(second, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ)  # the lock of its memory is held meanwhile
+    while True:
+        signal.pause()
+if os.fork() == 0:
+    victim()
+def attributes(node):
+    mode, size = (0o40755, 0) if node == 1 else (0o100644, 4096)
+    return struct.pack("6Q10I", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+opened = 0
+while True:
+    request = os.read(channel, 1 << 20)
+    _, kind, number, node = struct.unpack_from("IIQQ", request)
+    error, answer = 0, b""
+    if kind == 26:  # INIT
+        answer = struct.pack("4I2H2I2HI", 7, 31, 65536, 0, 12, 9, 65536, 1, 32, 0, 0).ljust(64, bytes(1))
+    elif kind == 3:  # GETATTR
+        answer = struct.pack("QII", 9, 0, 0) + attributes(node)
+    elif kind == 1 and what == "memory":  # LOOKUP
+        answer = struct.pack("4Q2I", 2, 0, 9, 9, 0, 0) + attributes(2)
+    elif kind == 14:  # OPEN; the second time without the page cache
+        answer, opened = struct.pack("QII", 1, opened, 0), 1
+    elif kind == 17:  # STATFS
+        answer = struct.pack("5Q4I", 9, 9, 9, 9, 9, 4096, 255, 4096, 0).ljust(80, bytes(1))
+    elif kind in (1, 15):  # LOOKUP, READ
+        os.write(tell, b".")
+        continue
+    elif kind in (2, 36, 42):  # FORGET, INTERRUPT
+        continue
+    else:
+        error = -38
+    os.write(channel, struct.pack("IiQ", 16 + len(answer), error, number) + answer)
+"""
+
+
+@pytest.fixture(params=["memory", "files"])
+def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
+    """The pid of another user's process ``postgres`` whose memory, or working folder, nobody can look at to the end.
+
+    While it is there, ps waits on the whole machine: for seconds, and HOLD_SECONDS at most.
+    """
+    device, python = Path("/dev/fuse"), "/usr/bin/python3"
+    if not device.exists() or not Path("/usr/bin/unshare").exists() or not Path(python).exists():
+        pytest.skip(f"{device}, unshare or {python} is missing")
+    user = {}
+    if os.geteuid() == 0:
+        node, device = device.stat(), Path("/tmp") / f"{tmp_path.name}-{os.getpid()}-fuse"  # noqa: S108 - for all to open
+        user = {"user": USER, "group": USER, "extra_groups": []}
+        os.mknod(device, 0o20666, node.st_rdev)
+        device.chmod(0o666)
+    elif request.param == "files":
+        pytest.skip("only root may look into another user's files")
+    words = ["unshare", "-rm", python, "-c", SERVES_NOTHING, request.param, str(device), str(HOLD_SECONDS)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(words, cwd="/", start_new_session=True, **pipes, **user)  # type: ignore[call-overload]
+    try:
+        line = process.stdout.readline()
+        if not line:
+            pytest.skip(f"no such process can be made here: {process.stderr.read().strip()[-200:]}")
+        pid = int(line)
+        if request.param == "memory":
+            until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "D")
+        yield pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if device != Path("/dev/fuse"):
+            device.unlink()
+
+
+def test_a_process_whose_memory_or_files_are_held_is_left_alone(held: int, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "hugeplan_agent", "observe", "--spool-dir", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=HOLD_SECONDS / 2, check=True)
+    report = json.loads(done.stdout)
+    of_name = {one["name"]: one for one in report["collectors"]}
+    assert of_name["databases"]["status"] == of_name["processes"]["status"] == "ok"
+    assert "are left alone for an hour" in of_name["databases"]["reason"]
+    (found,) = (one for one in report["sample"]["databases"] if one["main_pid"] == held)
+    assert found["settings_complete"] is False
