@@ -13,9 +13,21 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from hugeplan.documents.bounds import JsonObject, adapter
+from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan
 
 SCHEMA_VERSION: Final = 2
+MAX_BYTES: Final = 4 * 1024**2
+"""A plan of 200 databases is 2.6 MiB; names of hundreds of characters stand in every part of the ledger."""
+
+
+def require_small(plan: bytes) -> bytes:
+    """A plan that the service answers or keeps, as JSON. PlannerError where it has more than MAX_BYTES."""
+    if len(plan) > MAX_BYTES:
+        most = f"a plan of at most {MAX_BYTES // 1024**2} MiB"
+        expected = f"{most}: fewer NUMA nodes, workloads or databases, or shorter names"
+        raise PlannerError("scenario", f"{len(plan)} bytes", expected)
+    return plan
 
 
 def _points_are_scores(document: JsonObject) -> JsonObject:

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
+from hugeplan.documents.plans import require_small
 from hugeplan.fleet.facts import IncompleteReportError, SharedHardware
 from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
+from hugeplan.planner.check import require_bounded
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import KEPT_ANSWERS, NodePlan, SharedPlans
 from hugeplan.planner.model import Plan, State, subject_words
@@ -120,10 +122,15 @@ class LinePlanner:
         return found
 
     def _add(self, node: StoredNode, plans: dict[Hashable, GroupPlan]) -> dict[str, Any]:
-        """The line and the group of a node, whose plan stands for the group where it has the least memory so far."""
+        """The line and the group of a node, whose plan stands for the group where it has the least memory so far.
+
+        PlannerError for a node that takes more than a preview may.
+        """
         facts, sample = as_observed(node, measured=self._read_measured, hardware=self._hardware)
         scenario = scenario_as_it_runs(facts, sample) if self._scenario is None else self._scenario
-        answer = self._plans.plan_node(to_request(scenario, facts, sample=sample))
+        request = to_request(scenario, facts, sample=sample)
+        require_bounded(request)
+        answer = self._plans.plan_node(request)
         if answer.plan is None:
             return _odd_row(node, answer.why_not or "")
         order = (node.mem_total_bytes, node.name)
@@ -238,7 +245,7 @@ def _group_plan(
         machine_type=node.machine_type,
         headline=plan.headline,
         pools=[{"numa_node": numa, "page_bytes": page_bytes, "pages": pages} for numa, page_bytes, pages in pools],
-        plan=zlib.compress(msgspec.json.encode(plan), 1),
+        plan=zlib.compress(require_small(msgspec.json.encode(plan)), 1),
         figures=figures,
     )
 

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-import msgspec
-from sqlalchemy import ColumnElement, delete, func, insert, literal, select, true, update
+from sqlalchemy import JSON, ColumnElement, Text, bindparam, cast, delete, func, insert, literal, select, true, update
 from sqlalchemy.orm import defer
 
 from hugeplan.db.base import newest_first
@@ -24,6 +23,8 @@ _GROUPS_AT_ONCE, _NODES_AT_ONCE = 10, 1000
 """Of a result, that one statement writes: a plan may have a megabyte and more."""
 _ROW_BYTES: Final = 200
 """Of a row, beside its large columns."""
+_ADD_GROUPS: Final = insert(FleetPlanGroupRow.__table__).values(plan=cast(bindparam("plan", type_=Text), JSON))  # type: ignore[arg-type]
+"""With a plan as its text: as objects, those of wide nodes were more than a job's memory."""
 
 
 async def add_job(session: WriteSession, row: FleetPlanRow) -> None:
@@ -138,8 +139,8 @@ async def add_results(
     """Store the groups of a job, the plan of each as compressed JSON, and the lines of its nodes in their order."""
     for start in range(0, len(groups), _GROUPS_AT_ONCE):
         part = groups[start : start + _GROUPS_AT_ONCE]
-        plans = [{**group, "plan": msgspec.json.decode(zlib.decompress(group["plan"]))} for group in part]
-        await session.execute(insert(FleetPlanGroupRow), [{"fleet_plan_id": job_id, **plan} for plan in plans])
+        plans = [{**group, "plan": zlib.decompress(group["plan"]).decode()} for group in part]
+        await session.execute(_ADD_GROUPS, [{"fleet_plan_id": job_id, **plan} for plan in plans])
     for start in range(0, len(nodes), _NODES_AT_ONCE):
         numbered = enumerate(nodes[start : start + _NODES_AT_ONCE], start)
         rows = [{"fleet_plan_id": job_id, "position": position, **node} for position, node in numbered]
@@ -187,13 +188,12 @@ async def list_groups(
     return (await session.scalars(statement)).all()
 
 
-async def get_group(session: ReadSession, job_id: UUID, number: int) -> FleetPlanGroupRow | None:
-    """One group of a job."""
+async def get_group(session: ReadSession, job_id: UUID, number: int) -> tuple[FleetPlanGroupRow, str] | None:
+    """One group of a job without its plan, and the plan as JSON."""
     row = FleetPlanGroupRow
-    found: FleetPlanGroupRow | None = await session.scalar(
-        select(row).where(row.fleet_plan_id == job_id, row.number == number)
-    )
-    return found
+    statement = select(row, cast(row.plan, Text)).options(defer(row.plan, raiseload=True))
+    found = (await session.execute(statement.where(row.fleet_plan_id == job_id, row.number == number))).one_or_none()
+    return None if found is None else (found[0], found[1])
 
 
 async def list_nodes(

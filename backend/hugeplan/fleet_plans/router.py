@@ -13,7 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from hugeplan.access.dependencies import Planner, Viewer, while_good
 from hugeplan.access.gated_route import api_router
-from hugeplan.api.beside import Beside
+from hugeplan.api.beside import Beside, json_answer
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -102,10 +102,10 @@ async def fleet_plan_groups_list(
     return await service.list_groups(session, job_id, limit=limit, cursor=cursor)
 
 
-@router.get("/plans/{job_id}/groups/{number}")
-async def fleet_plan_groups_get(_: Viewer, session: Reads, job_id: UUID, number: PathNumber) -> FleetPlanGroupDetail:
+@router.get("/plans/{job_id}/groups/{number}", response_model=FleetPlanGroupDetail)
+async def fleet_plan_groups_get(_: Viewer, session: Reads, job_id: UUID, number: PathNumber) -> Response:
     """A group with the whole plan of its node with the least memory."""
-    return await service.get_group(session, job_id, number)
+    return json_answer(await service.get_group(session, job_id, number))
 
 
 @router.get("/plans/{job_id}/nodes.csv", name="fleet_plan_nodes_export", response_class=CsvResponse)

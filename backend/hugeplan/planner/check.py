@@ -10,12 +10,28 @@ from hugeplan.planner.demand.accesses import OPERATION_CLASSES
 from hugeplan.planner.demand.base import closest_hint
 from hugeplan.planner.errors import NodeFactsError, PageSizeError, PlannerError, PolicyError, TenantError
 from hugeplan.planner.model import DatabaseInstance, NodeFacts, PlanRequest, Policy, Tenant, Workload
+from hugeplan.planner.observation.workloads import LISTED_UNITS
 from hugeplan.planner.pages import POWER_HASH_SIZES, page_label
 
 TENANT_KINDS = ("pod", "service", "page_cache")
 RESERVE_AT = ("boot", "runtime")
 #: More slack than half of a pool is a mistyped percentage.
 MOST_SLACK_FRACTION = 0.5
+#: Parts of the ledger: each costs about 0.1 ms of arithmetic and 1 KB of the plan.
+MOST_LEDGER_CELLS = 2_000
+
+
+def require_bounded(request: PlanRequest, most_cells: int = MOST_LEDGER_CELLS) -> None:
+    """PlannerError for what takes long and says much: the ledger has a part for each workload and database on each NUMA
+    node. A service asks this before it plans on what others say; a plan for oneself takes what it takes.
+    """
+    listed = len(request.tenants) + len(request.databases)
+    if request.sample is not None and request.observed.include:
+        listed += min(LISTED_UNITS, len(request.sample.units or ()))
+    cells = listed * sum(numa.mem_total_bytes > 0 for numa in request.node.numa)
+    if cells > most_cells:
+        expected = f"NUMA nodes times workloads and databases of at most {most_cells}"
+        raise PlannerError("scenario", cells, expected)
 
 
 def checked_request(request: PlanRequest) -> PlanRequest:

@@ -159,6 +159,7 @@ class _Answer:
         found = self._found.plan
         self._values = {} if found is None else _values_of(found)
         self.parts = sum(len(value) for value in self._values.values() if isinstance(value, tuple))
+        self.parts += 0 if found is None else len(found.ledger.parts) // 8  # small ones, and few where nodes are usual
         self._named: list[tuple[int, dict[str, Any], list[tuple[str, str]]]] = []
         for index, finding in enumerate(() if found is None else found.findings):
             if _A_NODE in "".join(filter(None, _WORDS_OF_FINDING(finding))):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from hugeplan.planner.check import require_bounded
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import NodeFacts, NodeSample, Plan, PlanRequest
@@ -33,6 +34,7 @@ def changed(kept: PlanRequest, decided: Plan, facts: NodeFacts, sample: NodeSamp
     """What a newer sample changes of the decision, and the facts that changed with it. Empty where the plan holds."""
     newer = replace(kept, node=facts, sample=None if kept.sample is None else sample)
     try:
+        require_bounded(newer)
         again = plan(newer)
     except PlannerError as error:
         decision: tuple[Changed, ...] = (Changed("plan", decided.headline, str(error)),)

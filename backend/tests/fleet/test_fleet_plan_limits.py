@@ -11,13 +11,15 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from sqlalchemy import select
-from support.reports import report
+from sqlalchemy import select, update
+from support.reports import GIB, report
 from support.service import Service
 
 from hugeplan.access.schemas import Role
-from hugeplan.db.models import FleetPlanRow
+from hugeplan.db.models import FleetPlanGroupRow, FleetPlanRow
+from hugeplan.documents.bounds import adapter
 from hugeplan.fleet_plans.runner import FleetPlanRunner
+from hugeplan.planner.model import Plan
 from hugeplan.settings import Settings
 from tools.attack import processes
 from tools.seed.writer import SeedOptions, seed_fleet
@@ -61,7 +63,23 @@ async def fleet(service: Service, settings: Settings) -> None:
     )
 
 
-async def ended(planner: httpx.AsyncClient, scenario: dict[str, Any], name: str = "n") -> dict[str, Any]:
+def observed(number: int) -> dict[str, Any]:
+    """A server as an agent reports it."""
+    return {
+        "key": f"postgresql@u{number}.service", "engine": "postgresql", "main_pid": number + 1, "version": "17",
+        "client_count": 100, "settings": {"shared_buffers": {"value": f"{number + 1}GB", "source": "file"}},
+        "settings_complete": True,
+    }  # fmt: skip
+
+
+async def rows_of(planner: httpx.AsyncClient, job: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The rows of a job that is done, by name."""
+    assert job["status"] == "done", job["error"]
+    rows = (await planner.get(f"/api/v1/fleet/plans/{job['id']}/nodes")).json()["items"]
+    return {row["name"]: row for row in rows}
+
+
+async def ended(planner: httpx.AsyncClient, scenario: dict[str, Any] | None, name: str = "n") -> dict[str, Any]:
     """A job, when it has ended."""
     made = await planner.post("/api/v1/fleet/plan", json={"name": name, "scenario": scenario})
     assert made.status_code == 202, made.text
@@ -147,3 +165,54 @@ async def test_what_is_cancelled_before_its_turn_starts_no_process(
     await asyncio.gather(*runner._tasks)
     assert runner._ready is process
     assert (await ended(planner, CHEAP))["status"] == "done"
+
+
+async def test_a_node_beyond_the_bound_of_a_preview_is_a_row_that_says_so_and_ends_nobody_elses_plan(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """One agent's report ended every fleet plan, or left a plan of tens of megabytes for others to read."""
+    await agent.post("/api/v1/reports", json=report())
+    other = await service.client_as(Role.AGENT, machine_id="b" * 32)
+    numa = [{"id": one, "mem_total_bytes": 64 * GIB} for one in range(512)]
+    databases = [observed(number) for number in range(64)]
+    wide = report(
+        machine_id="b" * 32,
+        node_name="wide",
+        inventory={"numa_nodes": numa},
+        sample={"numa": numa, "databases": databases},
+    )
+    wide["sample"]["memory"] |= {"mem_total_bytes": 512 * 64 * GIB}
+    assert (await other.post("/api/v1/reports", json=wide)).status_code == 201
+    rows = await rows_of(planner, await ended(planner, None))
+    assert rows["wide"]["exceptions"] == [
+        f"wide: scenario: {512 * 64} is not valid; expected NUMA nodes times workloads and databases of at most 2000"
+    ]
+    assert (rows["wide"]["severity"], rows["wide"]["group_number"]) == ("wrong", None)
+    assert rows["db-7"]["locked_bytes"] is not None
+
+
+async def test_a_plan_of_more_bytes_than_a_preview_is_a_row_that_says_so(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    numa = [{"id": one, "mem_total_bytes": 16 * GIB} for one in range(4)]
+    await agent.post("/api/v1/reports", json=report(inventory={"numa_nodes": numa}, sample={"numa": numa}))
+    databases = [ONE | {"name": f"{at}{'d' * 190}", "settings": {"shared_buffers": "64MB"}} for at in range(200)]
+    tenants = [{"name": f"{at}{'t' * 190}", "request": "1Mi"} for at in range(250)]
+    rows = await rows_of(planner, await ended(planner, {"databases": databases, "tenants": tenants}))
+    (why,) = rows["db-7"]["exceptions"]
+    assert "expected a plan of at most 4 MiB: fewer NUMA nodes" in why
+    assert rows["db-7"]["group_number"] is None
+
+
+async def test_a_groups_plan_is_answered_as_it_is_kept(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    """To read a plan of megabytes held everybody up; that it has no field of a plan shows that nobody reads it."""
+    await agent.post("/api/v1/reports", json=report())
+    job = await ended(planner, CHEAP)
+    path = f"/api/v1/fleet/plans/{job['id']}/groups/0"
+    whole = (await viewer.get(path)).json()
+    assert whole["plan"] == adapter(Plan).dump_python(adapter(Plan).validate_python(whole["plan"]), mode="json")
+    async with service.database.write() as session:
+        await session.execute(update(FleetPlanGroupRow).values(plan={"text": "\u20ac"}))
+    assert (await viewer.get(path)).json() == whole | {"plan": {"text": "\u20ac"}}

@@ -270,6 +270,21 @@ async def test_a_changed_node_makes_a_proposal_stale(
     assert [event["subject"] for event in events] == [plan["id"]]
 
 
+async def test_a_proposal_of_a_node_that_is_too_dear_to_plan_now_is_stale(
+    service: Service, agent: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    """Each newer report would cost all that a plan may take, for every plan of the node that was kept."""
+    plan = await step(admin, await kept(admin, await report(agent)), "propose")
+    wide = example()
+    numa = [{"id": at, "mem_total_bytes": 2**28} for at in range(512)]
+    wide["inventory"]["numa_nodes"] = wide["sample"]["numa"] = numa
+    assert (await agent.post(f"{API}/reports", json=wide)).status_code == 201
+    while await check_plans(service.database, service.app.state.sandbox):
+        pass
+    stale = (await admin.get(f"{API}/plans/{plan['id']}")).json()["stale"]
+    assert "NUMA nodes times workloads and databases of at most 2000" in stale[0]["now"]
+
+
 async def test_what_was_proposed_outlives_its_scenario(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
     node_id = await report(agent)
     made = await admin.post(f"{API}/scenarios", json={"name": "s", "node_id": node_id, "scenario": SCENARIO})

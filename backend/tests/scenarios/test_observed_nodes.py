@@ -31,6 +31,18 @@ def example(number: int = 0, **memory: int) -> dict[str, Any]:
     return document
 
 
+def wide(number: str) -> dict[str, Any]:
+    """A node with the most memory of all, and so many NUMA nodes and units that its plan takes long."""
+    document = example() | {"machine_id": number * 32, "node_name": f"wide-{number}"}
+    numa = [{"id": at, "mem_total_bytes": 2**36, "mem_free_bytes": 2**35} for at in range(512)]
+    document["inventory"]["numa_nodes"] = document["sample"]["numa"] = numa
+    document["sample"]["memory"] |= dict.fromkeys(("mem_total_bytes", "mem_free_bytes", "mem_available_bytes"), 2**45)
+    memory = {"source": "cgroup_v2", "anon_bytes": 2**26}
+    units = [{"key": f"u{at}", "kind": "service", "name": f"u{at}", "memory": memory} for at in range(500)]
+    document["sample"]["units"] = units
+    return document
+
+
 async def stored(service: Service, *reports: dict[str, Any]) -> str:
     """The id of the node that the reports are about."""
     agent = await service.client_as(Role.AGENT)
@@ -199,6 +211,9 @@ async def test_another_node_of_the_fleet_is_offered_where_the_database_fits(
     (offer,) = [option for option in plan["shortfall"]["options"] if option["kind"] == "node"]
     assert (offer["instance"], offer["node"]) == ("main", "db-large")
     assert offer["text"].startswith("main fits on db-large: ")
+    for number in "345":
+        await stored(service, wide(number))
+    assert (await planner.post(PREVIEW, json=body)).json()["plan"]["shortfall"] == plan["shortfall"]
     large_id = next(n["id"] for n in (await planner.get("/api/v1/nodes")).json()["items"] if n["name"] == "db-large")
     there = (await planner.post(PREVIEW, json=body | {"node_id": large_id})).json()["plan"]
     assert there["feasible"] is True

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import pickle
 import struct
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from hugeplan.errors import InvalidInputError
+from hugeplan.documents import plans
 from hugeplan.planner import other_node
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.model import NodeFacts, NodeSample, NumaNode
 from hugeplan.sandbox.orders import Limits
 from hugeplan.scenarios import work
 
 GIB = 1024**3
+LARGE = {"name": "d", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "20GB"}}
+DOES_NOT_FIT = {"node": {"name": "n", "memory": 32 * GIB}, "databases": [LARGE, {**LARGE, "name": "e"}]}
 
 
 def answer_of(name: str, *, keep: bool) -> bytes:
@@ -31,8 +37,8 @@ def answer_of(name: str, *, keep: bool) -> bytes:
 def test_a_plan_of_more_than_four_mebibytes_is_refused_with_what_makes_it_large(*, keep: bool) -> None:
     small = answer_of("d", keep=keep)
     assert small[:1] == work.DONE
-    assert len(small) < work.MAX_ANSWER_BYTES
-    with pytest.raises(InvalidInputError, match="shorter names"):
+    assert len(small) < plans.MAX_BYTES
+    with pytest.raises(PlannerError, match="shorter names"):
         answer_of("d" * 190, keep=keep)
 
 
@@ -57,3 +63,39 @@ def test_a_plan_that_does_not_fit_is_answered_where_no_time_is_left_to_try_other
     answer = json.loads(work.finish(pickle.dumps((unfinished[:1] + used + unfinished[9:], [])))[1:])
     assert answer["plan"]["headline"].startswith("Does not fit n: ")
     assert bool(tried) is (share == 0.0)
+
+
+def moves(nodes: Sequence[Any]) -> list[str]:
+    """Where a database of a plan that does not fit may move, of these nodes."""
+    unfinished = work.compute(pickle.dumps((work.Question(DOES_NOT_FIT), work.Files())))
+    found = json.loads(work.finish(pickle.dumps((unfinished, nodes)))[1:])
+    return [option["node"] for option in found["plan"]["shortfall"]["options"] if option["kind"] == "node"]
+
+
+def node(name: str, numa_nodes: int) -> tuple[NodeFacts, NodeSample]:
+    """A node with so many NUMA nodes, of 8 TiB together."""
+    one = 8 * 1024 * GIB // numa_nodes
+    numa = tuple(NumaNode(id=at, mem_total_bytes=one) for at in range(numa_nodes))
+    return NodeFacts(name=name, numa=numa, kernel_used_bytes=GIB), NodeSample()
+
+
+def test_a_node_that_is_dear_to_plan_takes_no_database_and_leaves_the_next_one_its_turn() -> None:
+    wide = [node(f"wide {number}", 1024) for number in range(3)]
+    assert moves([*wide, node("large", 2)]) == ["large"]
+
+
+def test_a_plan_that_takes_longer_than_the_search_may_ends_it_and_the_answer_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time was looked at between plans alone: what one agent had reported made others' previews fail."""
+    ended = []
+
+    def endless(_: Any) -> Any:
+        until = time.process_time() + 5.0
+        while time.process_time() < until:
+            pass
+        ended.append(True)
+
+    monkeypatch.setattr(other_node, "plan", endless)
+    assert moves([node("large", 2)]) == []
+    assert not ended

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from hugeplan.access.schemas import Role
 from tools.attack.rig import FLEET_PLANS, JOB_CPU_SECONDS, TIMEOUT_SECONDS, Attack, Target, WrongAnswerError, expect
-from tools.attack.rows.plans import databases
+from tools.attack.rows.plans import PLAN_BYTES, databases
+from tools.attack.rows.stored import large_report
 
 MANY = 30
 DEAR: dict[str, Any] = {
@@ -59,7 +61,46 @@ def _too_long(running: Target) -> str:
     return str(found["status"])
 
 
+def _report(running: Target, numa_nodes: int, servers: int) -> None:
+    """A node that its agent says has so many NUMA nodes and servers."""
+    numa = [{"id": at, "mem_total_bytes": 1 << 38} for at in range(numa_nodes)]
+    databases = [
+        {
+            "key": f"postgresql@u{at}.service", "engine": "postgresql", "main_pid": at + 1, "version": "17",
+            "settings": {"shared_buffers": {"value": "1GB", "source": "file"}}, "settings_complete": True,
+        }
+        for at in range(servers)
+    ]  # fmt: skip
+    body = large_report({"numa": numa, "databases": databases})
+    body["inventory"]["numa_nodes"] = numa
+    body["sample"]["memory"] = dict.fromkeys(("mem_total_bytes", "mem_available_bytes"), numa_nodes << 38)
+    expect(running.ask(Role.AGENT, "POST", "/reports", json=body), 201)
+
+
+def _group(numa_nodes: int, servers: int, running: Target) -> None:
+    """A fleet plan of that node as it runs; an ordinary one takes its place for what comes after."""
+    _report(running, numa_nodes, servers)
+    made = running.ask(Role.PLANNER, "POST", "/fleet/plan", json={"selector": {"q": "db-1"}})
+    expect(made, 202)
+    job = _ended(running, made.json())
+    _report(running, 1, 1)
+    if job["status"] != "done":
+        raise WrongAnswerError(f"a fleet plan ended by one node: {job['error']}")
+    rows = running.ask(Role.VIEWER, "GET", f"/fleet/plans/{job['id']}/nodes?q=db-1").json()["items"]
+    number = next(row["group_number"] for row in rows if row["name"] == "db-1")
+    running.memory["read"] = f"/fleet/plans/{job['id']}/{'nodes' if number is None else f'groups/{number}'}"
+
+
+def _read(running: Target) -> str:
+    answer = running.ask(Role.VIEWER, "GET", running.memory["read"])
+    if len(answer.content) > 2 * PLAN_BYTES:
+        raise WrongAnswerError(f"an answer of {len(answer.content) / 1024**2:.1f} MiB")
+    return f"{expect(answer, 200)}, {len(answer.content) // 1024} KiB"
+
+
 ROWS = (
+    Attack("fleet plans: a group of 200 databases on 8 NUMA nodes", _read, prepare=partial(_group, 8, 200)),
+    Attack("fleet plans: 256 databases on 1,024 NUMA nodes", _read, prepare=partial(_group, 1024, 256)),
     Attack(
         f"fleet plans: {MANY} asked for, and cancelled",
         _cancelled,
