@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from hugeplan.documents.bounds import SmallCount
 from hugeplan.scenario_file.quantities import KubernetesQuantity, Memory, PageChoice, PageSize, Share, Verbatim
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -128,7 +129,7 @@ class WorkloadDocument(Document):
     row_bytes: Annotated[int, Field(ge=1, le=2**30, strict=True)] | None = None
     working_set: Memory | None = None
     zipf_s: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] | None = None
-    active_connections: Connections | None = None
+    active_connections: Annotated[SmallCount, Field(strict=True)] | None = None
     cold_touches_per_operation: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
     operations_per_second_per_busy_core: Annotated[float, Field(ge=1e-9, le=1e12, allow_inf_nan=False)] | None = None
     operation: Annotated[str, Field(max_length=50)] | None = None

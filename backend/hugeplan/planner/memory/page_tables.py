@@ -55,6 +55,8 @@ def entry_spans(base_page_bytes: int = 4096, arch: str = "x86_64") -> tuple[tupl
             break
         spans.append((span, fanout))
         span *= fanout
+    if not spans:
+        raise PlannerError("base_page_bytes", base_page_bytes, "at most 32 MiB: one table of larger ones covers all")
     return tuple(spans)
 
 
