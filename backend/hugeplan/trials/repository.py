@@ -74,22 +74,27 @@ async def predictions(
     the one before; only of the type of a node where one is given. A machine with its clones (~) is one: who holds its
     token speaks for all. A processor without a name is no type, and what a synthetic node says was not measured.
     """
-    newest = (TrialRow.ordered_at.desc(), TrialRow.id.desc())
-    machine = func.split_part(NodeRow.machine_id, "~", 1)
+    own = select(TrialRow.id, TrialRow.ordered_at).where(TrialRow.node_id == NodeRow.id, TrialRow.is_predicted)
+    trial = newest_first(own, *_KEY, limit=most).correlate(NodeRow).lateral().c
+    machine = func.split_part(NodeRow.machine_id, "~", 1).collate("C")
+    newest = (trial.ordered_at.desc(), trial.id.desc())
     turn = func.row_number().over(partition_by=(NodeRow.machine_type, machine), order_by=newest)
     known = (
-        select(NodeRow.machine_type, machine.label("machine"), TrialRow.summary["predicted"].label("predicted"))
-        .add_columns(turn.label("turn"), TrialRow.ordered_at, TrialRow.id)
-        .join(NodeRow, NodeRow.id == TrialRow.node_id)
-        .where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False), TrialRow.summary.has_key("predicted"))
+        select(NodeRow.machine_type, machine.label("machine"), turn.label("turn"))
+        .add_columns(NodeRow.id.label("node_id"), trial.ordered_at, trial.id)
+        .where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False), NodeRow.id.in_(select(TrialRow.node_id)))
     )
     if node_id is not None:
         of_node = select(NodeRow.machine_type).where(NodeRow.id == node_id).scalar_subquery()
         known = known.where(NodeRow.machine_type == of_node)
     of = known.subquery().c
     number = func.row_number().over(partition_by=of.machine_type, order_by=(of.turn, of.ordered_at.desc(), of.id))
-    found = select(of.machine_type, of.machine, of.predicted, number.label("number")).subquery().c
-    statement = select(found.machine_type, found.machine, found.predicted).where(found.number <= most)
+    found = select(of.machine_type, of.machine, of.node_id, of.id, number.label("number")).subquery().c
+    statement = (  # of those that are taken alone is the summary opened
+        select(found.machine_type, found.machine, TrialRow.summary["predicted"])
+        .join(TrialRow, (TrialRow.node_id == found.node_id) & (TrialRow.id == found.id))
+        .where(found.number <= most)
+    )
     return [tuple(row) for row in await session.execute(statement.order_by(found.number))]
 
 

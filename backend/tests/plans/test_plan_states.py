@@ -15,12 +15,14 @@ from typing import Any
 import httpx
 import pytest
 from conftest import REPOSITORY
-from sqlalchemy import text
+from sqlalchemy import event, text
 from support.service import Service, assert_problem, somebody_waits
 
 from hugeplan.access.schemas import Role
 from hugeplan.documents.plans import kept_fit
 from hugeplan.plans.watch import check_plans
+from hugeplan.scenarios import repository
+from hugeplan.scenarios.schemas import PlanFilter
 
 API = "/api/v1"
 EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
@@ -283,6 +285,25 @@ async def test_a_proposal_of_a_node_that_is_too_dear_to_plan_now_is_stale(
         pass
     stale = (await admin.get(f"{API}/plans/{plan['id']}")).json()["stale"]
     assert "NUMA nodes times workloads and databases of at most 2000" in stale[0]["now"]
+
+
+async def test_plans_are_counted_by_author_and_listed_by_state_without_reading_all(service: Service) -> None:
+    seen: list[tuple[str, Any]] = []
+
+    def note(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+        seen.append((statement, parameters))
+
+    engine = service.database.engine
+    async with service.database.read() as session:
+        event.listen(engine.sync_engine, "before_cursor_execute", note)
+        await repository.count_open_plans(session, uuid.uuid4())
+        await repository.list_plans(session, PlanFilter(state="superseded"), after=None, limit=9)
+        event.remove(engine.sync_engine, "before_cursor_execute", note)
+    async with engine.connect() as connection:
+        await connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        for (statement, given), index in zip(seen, ("author_id", "state_created_at_id"), strict=True):
+            plan = await connection.exec_driver_sql(f"EXPLAIN {statement}", given)
+            assert f" ix_plans_{index} " in str([*plan]), statement
 
 
 async def test_what_was_proposed_outlives_its_scenario(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:

@@ -46,6 +46,8 @@ class PlanRow(Base):
         Index(None, "node_id", "created_at", "id"),
         Index(None, "created_at", "id"),
         Index(None, "fleet_plan_id", "node_id"),
+        Index(None, "state", "created_at", "id"),
+        Index(None, "author_id", postgresql_where=text("state IN ('draft', 'proposed')")),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Index, LargeBinary
+from sqlalchemy import Computed, ForeignKey, Index, LargeBinary
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -14,6 +14,7 @@ from hugeplan.db.base import Base, JsonObject
 
 class TrialRow(Base):
     """One ``hugeplan trial`` of a node. ``summary`` is the document without its blocks, ``document`` all of it.
+    ``is_predicted``: whether ``summary`` has predictions, told without opening it.
 
     ``ordered_at`` is ``started_at``, but never later than the arrival: a wrong clock does not stay newest for ever.
     """
@@ -29,3 +30,4 @@ class TrialRow(Base):
     content_sha256: Mapped[bytes] = mapped_column(LargeBinary)
     summary: Mapped[JsonObject] = mapped_column(JSONB)
     document: Mapped[bytes] = mapped_column(LargeBinary)
+    is_predicted: Mapped[bool] = mapped_column(Computed("coalesce(summary -> 'predicted', '{}') <> '{}'"))
