@@ -16,6 +16,7 @@ from uuid import UUID
 from fastapi import Query, Response
 
 from hugeplan.api.schemas import ResponseModel
+from hugeplan.db.alone import alone
 from hugeplan.documents.bounds import refuse_absurd_time
 from hugeplan.errors import FieldProblem, invalid_input, shown
 
@@ -119,7 +120,7 @@ async def page_within(
 
     ``read`` gives so many rows after a cursor, ``at_once`` the number of rows that may be in memory together. A list of
     small rows tells nothing of the size of those after them, so the number does not grow. ``size``: bytes of an item,
-    else those of its JSON.
+    else those of its JSON. An item that cannot be made is logged and left out.
     """
     items: list[T] = []
     used, last = 0, cursor
@@ -127,11 +128,13 @@ async def page_within(
         wanted = min(limit - len(items), at_once)
         rows = await read(last, wanted + 1)
         for row in rows[:wanted]:
-            made = item(row)
-            used += _json_bytes(made) if size is None else size(row, made)
+            with alone(f"item of a list, {key(row)}") as tried:
+                made = item(row)
+                used += _json_bytes(made) if size is None else size(row, made)
             if items and used > PAGE_BYTES:
                 return items, last
-            items.append(made)
+            if tried.why is None:
+                items.append(made)
             last = encode_cursor(*key(row))
         if len(rows) <= wanted:
             return items, None

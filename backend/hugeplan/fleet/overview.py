@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.api.pagination import Page, count, decode_cursor, encode_cursor, page_within
+from hugeplan.db.alone import alone
 from hugeplan.db.session import ReadSession
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import GlobalPool, NumaPool
@@ -126,19 +127,21 @@ class _Pools(msgspec.Struct):
 def _node_drift(row: Any) -> NodeDrift:
     in_force = plan_in_force(row.PlanInForceRow)
     planned = [PlannedPool(pool.page_bytes, pool.pages, pool.numa_node) for pool in in_force.pools]
-    sample = msgspec.json.decode(newest_of(row).sample, type=_Pools)
-    actual_pools = [convert(NumaPool, pool) for pool in sample.pools]
-    totals = [convert(GlobalPool, pool) for pool in sample.global_pools]
-    pools = [
-        DriftPool(
-            numa_node=numa,
-            page_bytes=size,
-            planned_pages=wanted,
-            actual_pages=actual,
-            state="match" if wanted == actual else "short" if actual < wanted else "idle",
-        )
-        for numa, size, wanted, actual in compared(planned, actual_pools, totals)
-    ]
+    pools: list[DriftPool] = []
+    with alone(row.name) as tried:
+        sample = msgspec.json.decode(newest_of(row).sample, type=_Pools)
+        actual_pools = [convert(NumaPool, pool) for pool in sample.pools]
+        totals = [convert(GlobalPool, pool) for pool in sample.global_pools]
+        pools = [
+            DriftPool(
+                numa_node=numa,
+                page_bytes=size,
+                planned_pages=wanted,
+                actual_pages=actual,
+                state="match" if wanted == actual else "short" if actual < wanted else "idle",
+            )
+            for numa, size, wanted, actual in compared(planned, actual_pools, totals)
+        ]
     return NodeDrift(
         node_id=row.id,
         node_name=row.name,
@@ -147,6 +150,7 @@ def _node_drift(row: Any) -> NodeDrift:
         sampled_at=row.sampled_at,
         plan_in_force=in_force,
         pools=pools,
+        pools_unknown_because=tried.why,
     )
 
 

@@ -111,7 +111,7 @@ class DriftPool(ResponseModel):
 
 
 class NodeDrift(ResponseModel):
-    """A node beside its plan in force."""
+    """A node beside its plan in force. No ``pools`` where its newest report cannot be read back."""
 
     node_id: UUID
     node_name: str
@@ -120,6 +120,7 @@ class NodeDrift(ResponseModel):
     sampled_at: datetime
     plan_in_force: PlanInForce
     pools: list[DriftPool]
+    pools_unknown_because: str | None
 
 
 class SizeWins(ResponseModel):

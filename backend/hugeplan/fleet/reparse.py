@@ -13,6 +13,7 @@ import psycopg
 from sqlalchemy import delete, insert, select, text
 
 from hugeplan.benchmarks.records import wins_records
+from hugeplan.db.alone import alone
 from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow, RunRow, RunWinsRow
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.decoding import decode
@@ -68,7 +69,10 @@ async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _
             statement = select(NodeRow.id).where(NodeRow.id > after).order_by(NodeRow.id).limit(BATCH)
             ids = list((await session.scalars(statement)).all())
             for node_id in ids:
-                await _node(session, node_id, done)
+                with alone(f"node {node_id}") as tried:
+                    async with session.begin_nested():
+                        await _node(session, node_id, done)
+                done.unreadable += tried.why is not None
         if not ids:
             return done
         after = ids[-1]

@@ -22,6 +22,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import ARRAY, DateTime, Row, Select, Text, Uuid, and_, cast, delete, func, select, text, update
 
+from hugeplan.db.alone import alone
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.db.maintenance import FORGET_REFERENCES
 from hugeplan.db.models import (
@@ -87,23 +88,22 @@ async def _seal_table(database: Database, before: datetime, key: _Key, seal_batc
     nodes, times, _ = key
     node_id, documents, samples, is_new = UUID(int=0), 0, 0, True
     while True:
-        began = time.monotonic()
-        try:
+        began, done = time.monotonic(), (0, 0)
+        if is_new:
+            # One index entry per partition at a time.
+            due = select(nodes).where(nodes > node_id, times < before - SPAN).order_by(nodes).limit(1)
+            async with database.read() as reading:
+                found = await reading.scalar(due)
+            if found is None:
+                return documents, samples
+            node_id = found
+        # What cannot be sealed stays as it is, and the nodes behind it do not wait for it.
+        with alone(f"sealing of node {node_id}") as tried:
             async with database.write() as session:
                 if not await _takes_its_turn(session):
                     return documents, samples
-                if is_new:
-                    # One index entry per partition at a time.
-                    due = select(nodes).where(nodes > node_id, times < before - SPAN).order_by(nodes).limit(1)
-                    found = await session.scalar(due)
-                    if found is None:
-                        return documents, samples
-                    node_id = found
                 done = await seal_batch(session, node_id, before)
-        except (ValueError, LookupError, ArithmeticError, MemoryError):
-            # What cannot be sealed stays as it is, and the nodes behind it do not wait for it.
-            done = 0, 0
-            _logger.exception("not sealed", extra={"node_id": str(node_id)})
+        done = (0, 0) if tried.why else done
         documents, samples = documents + done[0], samples + done[1]
         # A whole batch may have left more of the same node behind.
         is_new = not any(done)

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import text
 
+from hugeplan.db.alone import alone
 from hugeplan.db.session import Database
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet.findings.base import attention
@@ -57,14 +58,16 @@ async def mark_stale(database: Database, now: datetime) -> int:
                 "node_id": node_id,
                 "finding": msgspec.json.encode([kept]).decode(),
             }
-            for statement in _OPEN:
-                await session.execute(text(statement), fields)
-            events.append(
-                Event(at=now, kind="finding_opened", node_id=node_id, node_name=name, code=CODE, subject=name,
-                      state=kept.state, text=kept.title)
-            )  # fmt: skip
+            with alone(name):
+                async with session.begin_nested():
+                    for statement in _OPEN:
+                        await session.execute(text(statement), fields)
+                events.append(
+                    Event(at=now, kind="finding_opened", node_id=node_id, node_name=name, code=CODE, subject=name,
+                          state=kept.state, text=kept.title)
+                )  # fmt: skip
         await write_events(session, events)
-    return len(rows)
+    return len(events)
 
 
 async def watch(database: Database) -> None:

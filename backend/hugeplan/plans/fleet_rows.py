@@ -9,14 +9,17 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from starlette.requests import ClientDisconnect
+
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.preconditions import etag
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts.base import object_name
-from hugeplan.db.models import FleetPlanNodeRow, PlanRow
+from hugeplan.db.alone import alone
+from hugeplan.db.models import FleetPlanNodeRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import ConflictError, NotFoundError, ProblemError
+from hugeplan.errors import ConflictError, NotFoundError
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.stored import StoredNode, read_nodes_by_id
@@ -167,15 +170,14 @@ async def decide(
         if number and is_used_up():
             rows, last = rows[:number], rows[number - 1].position
             break
-        try:
+        with alone(f"row of {row.name}", ClientDisconnect) as tried:
             made[row.node_id] = await prepare.row(number)
-        except ProblemError as error:
-            failed[row.node_id] = str(error)
+        if tried.why is not None:
+            failed[row.node_id] = tried.why
     # All at once: with the first row's event the lock of the events is held.
     await repository.lock_nodes(session, made.keys())
     found = await repository.plans_of_rows(session, job_id, made.keys())
     done, already = 0, 0
-    fresh: list[PlanRow] = []
     events: list[Event] = []
     for number, row in enumerate(rows):
         if number and body.to == "in_force" and is_used_up():
@@ -184,20 +186,17 @@ async def decide(
         if row.node_id in failed:
             continue
         prepared, plan = made[row.node_id], found.get(row.node_id)
-        try:
-            if plan is None:
-                draft = _draft(row, prepared, by=by)
-                events.append(service.propose_new(draft, by=by))
-                fresh.append(draft)
-                done += 1
-            elif await _advance(session, plan, prepared, body, by=by, second_person=second_person):
-                done += 1
-            else:
-                already += 1
-        except ProblemError as error:
-            # Raised before a statement of the row changes anything, so what was done for other rows stands.
-            failed[row.node_id] = str(error)
-    await saved_plans.add(session, fresh)
+        with alone(f"row of {row.name}") as tried:
+            async with session.begin_nested():  # what was done for other rows stands
+                if plan is None:
+                    events.append(await _propose_new(session, row, prepared, by=by))
+                    done += 1
+                elif await _advance(session, plan, prepared, body, by=by, second_person=second_person):
+                    done += 1
+                else:
+                    already += 1
+        if tried.why is not None:
+            failed[row.node_id] = tried.why
     await write_events(session, events)
     names = {row.node_id: row.name for row in rows}
     skipped = [
@@ -256,10 +255,13 @@ def _is_there(state: str, body: FleetRowsDecision) -> bool:
     return state in _ORDER[_ORDER.index(_STATES[body.to]) :]
 
 
-def _draft(row: FleetPlanNodeRow, prepared: _Prepared, *, by: Actor) -> PlanRow:
+async def _propose_new(session: WriteSession, row: FleetPlanNodeRow, prepared: _Prepared, *, by: Actor) -> Event:
     if prepared.made is None:
         raise ConflictError(f"The plan of {row.name} is not proposed.")
-    return saved_plans.draft(prepared.made, by=by)
+    plan = saved_plans.draft(prepared.made, by=by)
+    proposed = service.propose_new(plan, by=by)
+    await saved_plans.add(session, [plan])
+    return proposed
 
 
 async def _advance(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Final
+from uuid import UUID
 
+from hugeplan.db.alone import alone
 from hugeplan.db.session import Database
-from hugeplan.errors import InvalidInputError, NotFoundError
 from hugeplan.plans import repository, service
 from hugeplan.sandbox.sandbox import Sandbox
 from hugeplan.scenarios import saved_plans
@@ -27,23 +28,24 @@ class _Beside:
 async def check_plans(database: Database, sandbox: Sandbox) -> int:
     """Check a batch of plans, each in a transaction of its own. How many.
 
-    A plan that takes too long to plan again keeps what was known of it, and is looked at with the next sample.
+    A plan that cannot be planned again, or not in time, keeps what was known of it until the next sample.
     """
     async with database.read() as session:
         ids = await repository.unchecked(session, _BATCH)
     beside = _Beside(sandbox)
     for plan_id in ids:
-        async with database.read() as session:
-            try:
-                seen = await saved_plans.stored_plan(session, plan_id)
-            except NotFoundError:  # deleted meanwhile
-                continue
-            try:
-                looked = await service.look(session, beside, seen)
-            except InvalidInputError:
-                looked = service.unchanged(seen)
-        async with database.write() as session:
-            row = await repository.lock_plan(session, plan_id)
-            if row is not None:
-                await service.note_look(session, row, looked)
+        with alone(f"plan {plan_id}"):  # it may be deleted meanwhile
+            await _check(database, beside, plan_id)
     return len(ids)
+
+
+async def _check(database: Database, beside: _Beside, plan_id: UUID) -> None:
+    async with database.read() as session:
+        seen = await saved_plans.stored_plan(session, plan_id)
+        looked: service.Looked | None = service.unchanged(seen)
+        with alone(f"plan {plan_id}"):
+            looked = await service.look(session, beside, seen)
+    async with database.write() as session:
+        row = await repository.lock_plan(session, plan_id)
+        if row is not None:
+            await service.note_look(session, row, looked)

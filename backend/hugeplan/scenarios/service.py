@@ -19,10 +19,11 @@ from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_curs
 from hugeplan.api.preconditions import etag, require_match
 from hugeplan.api.schemas import JsonObject, fields_of
 from hugeplan.api.unread import Unread
+from hugeplan.db.alone import alone
 from hugeplan.db.locks import LockOfOne, keep_within
 from hugeplan.db.models import ScenarioRow, ScenarioVersionRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import ConflictError, InvalidInputError, NotFoundError, PreconditionFailedError
+from hugeplan.errors import ConflictError, NotFoundError, PreconditionFailedError
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
 from hugeplan.planner.model import NodeFacts, NodeSample
@@ -90,11 +91,8 @@ async def _other_nodes(session: ReadSession, node_id: UUID | None) -> list[tuple
             continue
         if len(others) == MOST_TRIED or sum(len(sample.processes or ()) for _, sample in others) > _MOST_PROCESSES:
             break
-        try:
-            facts, sample = await fleet.get_facts(session, item.id)
-        except InvalidInputError:  # its report lacks what a plan needs
-            continue
-        others.append((facts, sample))
+        with alone(item.name):
+            others.append(await fleet.get_facts(session, item.id))
     return others
 
 

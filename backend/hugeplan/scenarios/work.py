@@ -21,15 +21,15 @@ import yaml
 
 from hugeplan.api.unread import Unread
 from hugeplan.artifacts import refused, render, withheld
+from hugeplan.db.alone import alone
 from hugeplan.documents.bounds import adapter
 from hugeplan.documents.plans import dump_plan, require_small
 from hugeplan.errors import FieldProblem, invalid_input, shown
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.check import require_bounded
-from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.kubernetes import observed_reservations
 from hugeplan.planner.model import NodeFacts, NodeSample, Plan, PlanRequest, Tenant
-from hugeplan.planner.other_node import with_other_node
+from hugeplan.planner.other_node import planned, with_other_node
 from hugeplan.planner.plan import plan
 from hugeplan.planner.verdict import Verdict, verdict
 from hugeplan.sandbox.orders import Limits
@@ -183,17 +183,23 @@ def finish(payload: bytes) -> bytes:
     found = unfinished.found
     with suppress(_SearchOverError, MemoryError), _ended_at(until):
         others = [other for other in others if _is_bounded(other)]
-        found = with_other_node(found, request, others, lambda: time.process_time() < until)
+        found = with_other_node(found, request, others, lambda: time.process_time() < until, _planned)
     return DONE + _answer(found, request, unfinished.files)
 
 
 def _is_bounded(other: PlanRequest) -> bool:
     """Whether another node, with one database more, is planned quickly."""
-    try:
+    with alone(other.node.name):
         require_bounded(replace(other, tenants=(Tenant(name="moved"),)), MOST_OTHER_CELLS)
-    except PlannerError:
-        return False
-    return True
+        return True
+    return False
+
+
+def _planned(request: PlanRequest) -> Plan | None:
+    """None also where something is odd about a node: who asks about another one gets an answer."""
+    with alone(request.node.name, MemoryError):
+        return planned(request)
+    return None
 
 
 class _SearchOverError(BaseException):

@@ -17,6 +17,7 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.api.schemas import fields_of
 from hugeplan.api.unread import Unread
+from hugeplan.db.alone import alone
 from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import TrialRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -176,10 +177,10 @@ async def _measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTri
     """What the node's newest trials measured and is an answer, newest first."""
     found: list[MeasuredTrial] = []
     for trial_id, summary in await repository.newest_summaries(session, node_id, limit=MOST_FOR_A_PLAN):
-        document = _kept(summary)
-        found += [
-            measured for size in document.page_sizes if (measured := _measured(trial_id, document, size)) is not None
-        ]
+        with alone(f"trial {trial_id}"):
+            document = _kept(summary)
+            told = (_measured(trial_id, document, size) for size in document.page_sizes)
+            found += [measured for measured in told if measured is not None]
     return tuple(found)
 
 
@@ -188,7 +189,10 @@ async def _differences(session: ReadSession, node_id: UUID | None) -> dict[str, 
     that measured the same, the newest counts: a node is one witness, however often it is asked."""
     found: dict[str, dict[tuple[object, ...], TrialDifference]] = {}
     for machine_type, node, kept in await repository.predictions(session, node_id, most=MOST_OF_A_TYPE):
-        for made in msgspec.convert(kept, dict[str, TrialPrediction]).values():
+        read: dict[str, TrialPrediction] = {}
+        with alone(f"a trial of {node}"):
+            read = msgspec.convert(kept, dict[str, TrialPrediction])
+        for made in read.values():
             one = made.off_by
             if one is not None and made.model == MODEL:
                 what = (node, one.engine, one.error_class, one.page_bytes, one.fractured)

@@ -341,6 +341,44 @@ async def test_many_trials_of_one_machine_crowd_out_no_other(service: Service) -
         assert {of for _, of, _ in await repository.predictions(session, None, most=9)} == {machine}
 
 
+async def test_an_odd_trial_is_left_out_of_what_others_read(
+    service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
+) -> None:
+    untried, _, _ = await a_node(service, 1, run=run_with_curves())
+    ids = []
+    for number in (2, 3):
+        node_id, machine, agent = await a_node(service, number, run=run_with_curves())
+        assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
+        ids.append(node_id)
+    odd = "jsonb_set(summary, '{predicted}', '{\"2M\": 3}') - 'page_sizes'"
+    async with service.database.write() as session:
+        await session.execute(text(f"UPDATE trials SET summary = {odd} WHERE node_id = :id"), {"id": ids[0]})
+    for node_id in (untried, *ids):
+        assert "1 trial on a node of this machine type" in (await told_of(planner, node_id))[1]
+    assert [item["node_id"] for item in (await viewer.get(f"{API}/trials")).json()["items"]] == ids[1:]
+
+
+async def test_no_summary_is_opened_of_a_trial_that_does_not_count(service: Service) -> None:
+    node_id, machine, agent = await a_node(service, 1, run=run_with_curves())
+    assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
+    long = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 300) WHERE i > 0)"
+    copies = (
+        "INSERT INTO trials (node_id, id, started_at, ordered_at, stored_at, content_sha256, summary, document)"
+        " SELECT node_id, gen_random_uuid(), started_at, ordered_at - i * interval '1 s', stored_at, content_sha256,"
+        f" summary || jsonb_build_object('long', {long}), document FROM trials, generate_series(1, 200) i"
+    )
+    opened = text(
+        "SELECT pg_stat_get_xact_blocks_fetched(reltoastrelid) FROM pg_class WHERE oid = CAST('trials' AS regclass)"
+    )
+    async with service.database.write() as session:
+        await session.execute(text(copies))
+    async with service.database.read() as session:
+        assert len(await repository.predictions(session, uuid.UUID(node_id), most=2)) == 2
+        few = (await session.execute(opened)).scalar_one()
+        assert len(await repository.predictions(session, None, most=200)) == 200
+        assert 0 < 20 * few < (await session.execute(opened)).scalar_one()
+
+
 async def test_a_fleet_plan_counts_with_the_machine_type_as_the_nodes_own_plan_does(
     service: Service, planner: httpx.AsyncClient
 ) -> None:

@@ -4546,7 +4546,7 @@ export interface components {
         };
         /**
          * NodeDrift
-         * @description A node beside its plan in force.
+         * @description A node beside its plan in force. No ``pools`` where its newest report cannot be read back.
          */
         NodeDrift: {
             /**
@@ -4571,6 +4571,8 @@ export interface components {
             plan_in_force: components["schemas"]["PlanInForce"];
             /** Pools */
             pools: components["schemas"]["DriftPool"][];
+            /** Pools Unknown Because */
+            pools_unknown_because: string | null;
         };
         /**
          * NodeFacts

@@ -1,0 +1,59 @@
+"""Items of different owners in one loop: what is wrong with one of them keeps no other waiting."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from hugeplan.errors import ProblemError, RateLimitedError, UnavailableError
+from hugeplan.planner.errors import PlannerError
+
+INTERNAL: Final = "Internal error: the service's log says more."
+_AWAY: Final = ("08", "25", "53", "57P")
+"""SQLSTATE of a connection that failed, of a transaction that can do nothing more, of resources that are gone, of a
+server that stops (PostgreSQL, appendix A)."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Tried:
+    """``why`` an item could not be done, as a sentence for its owner; None where it was."""
+
+    why: str | None = None
+
+
+@contextmanager
+def alone(name: str, *through: type[Exception]) -> Iterator[Tried]:
+    """End what the block does for this one item where it raises. What nobody foresaw is logged once.
+
+    What concerns all items goes ``through``, as a database that is away and a sandbox without room always do.
+    """
+    tried = Tried()
+    try:
+        yield tried
+    except Exception as error:
+        if _concerns_all(error) or isinstance(error, through):
+            raise
+        tried.why = str(error)
+        if not isinstance(error, ProblemError | PlannerError):
+            tried.why = INTERNAL
+            _log_once(name, f"{type(error).__name__}: {error}"[:500])
+
+
+def _concerns_all(error: Exception) -> bool:
+    if isinstance(error, DBAPIError):
+        state = getattr(error.orig, "sqlstate", None)
+        return state is None or state.startswith(_AWAY)
+    return isinstance(error, SQLAlchemyError | OSError | UnavailableError | RateLimitedError)
+
+
+@lru_cache(1024)
+def _log_once(name: str, error: str) -> None:
+    _logger.exception("one item could not be done; the others go on", extra={"item": name, "error": error})

@@ -1,0 +1,235 @@
+"""What is odd about one node, plan, trial or row breaks nothing of another owner's: each is tried alone."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from support.reports import report, run
+from support.service import Service
+
+from hugeplan.access.schemas import Role
+from hugeplan.db.alone import INTERNAL, alone
+from hugeplan.db.engine import create_engine
+from hugeplan.db.session import Database
+from hugeplan.errors import UnavailableError
+from hugeplan.fleet import sealing
+from hugeplan.fleet.reparse import reparse
+from hugeplan.fleet.selector import STALE_AFTER
+from hugeplan.fleet.watch import mark_stale
+from hugeplan.planner import other_node
+from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.memory.page_tables import leaf_entry_bytes, table_levels
+from hugeplan.planner.model import GIB, NodeFacts, NodeSample, NumaNode, Plan, PlanRequest
+from hugeplan.plans import fleet_rows
+from hugeplan.plans import service as plans
+from hugeplan.plans.watch import check_plans
+from hugeplan.scenarios import saved_plans, work
+from hugeplan.settings import Settings
+
+API = "/api/v1"
+DATABASE = {"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}
+TOO_LARGE = {"name": "n", "memory": "8GiB"}
+ENGINES = ("postgresql", "mysql", "mariadb", "oracle", "db2", "jvm", "redis")
+
+
+async def nodes(service: Service, *changes: dict[str, Any]) -> list[str]:
+    """Ids of nodes n1, n2 and so on, each with its changes of a report."""
+    ids = []
+    for number, change in enumerate(changes, start=1):
+        agent = await service.client_as(Role.AGENT)
+        document = report(machine_id=f"{number:032x}", node_name=f"n{number}", **change)
+        sent = await agent.post(f"{API}/reports", json=document)
+        assert sent.status_code == 201, sent.text
+        ids.append(str(sent.json()["node_id"]))
+    return ids
+
+
+async def change(service: Service, statement: str, **values: Any) -> None:
+    async with service.database.write() as session:
+        await session.execute(text(statement), values)
+
+
+async def fleet_plan(planner: httpx.AsyncClient, body: dict[str, Any]) -> str:
+    """The address of a fleet plan that is done."""
+    begun = await planner.post(f"{API}/fleet/plan", json=body)
+    url = f"{API}/fleet/plans/{begun.json()['id']}"
+    async with planner.stream("GET", f"{url}/progress") as stream:
+        await stream.aread()
+    return url
+
+
+def databases_of(count: int) -> list[dict[str, Any]]:
+    """A server of each engine, with as many clients."""
+    return [
+        {"key": engine, "engine": engine, "main_pid": pid, "client_count": count, "settings": {}}
+        for pid, engine in enumerate(ENGINES, start=1)
+    ]
+
+
+@pytest.mark.parametrize("base_page_bytes", [1 << 26, 1 << 30, 1 << 44])
+def test_a_base_page_that_no_table_covers_is_named(base_page_bytes: int) -> None:
+    assert table_levels(1 << 30, 1 << 26, 1 << 25), "the largest that is taken"
+    with pytest.raises(PlannerError, match=f"base_page_bytes: {base_page_bytes} .* at most 32 MiB"):
+        leaf_entry_bytes(2 * base_page_bytes, base_page_bytes)
+
+
+async def test_what_two_odd_nodes_say_breaks_no_plan(service: Service, planner: httpx.AsyncClient) -> None:
+    """A base page of 1 GiB, and more clients than a scenario took, on the nodes with the most memory."""
+    odd = report()
+    inventory = {"base_page_bytes": 1 << 30, "huge_page_sizes_bytes": [1 << 31], "default_huge_page_bytes": 1 << 31}
+    much = odd["sample"]["memory"] | {"mem_total_bytes": 1 << 45, "mem_available_bytes": 1 << 44}
+    many = odd["sample"] | {"databases": databases_of(2**31 - 1)}
+    changes = (
+        {"inventory": odd["inventory"] | inventory, "sample": odd["sample"] | {"memory": much}},
+        {"sample": many},
+    )
+    ids = await nodes(service, *changes, {})
+    scenarios = [await planner.get(f"{API}/nodes/{node_id}/scenario") for node_id in ids]
+    assert [answer.status_code for answer in scenarios] == [200] * 3
+    assert (await planner.post(f"{API}/plans/preview", json={"node_id": ids[1], "scenario": {}})).status_code == 200
+    own = {"scenario": {"node": TOO_LARGE, "databases": [DATABASE | {"settings": {"shared_buffers": "12GB"}}]}}
+    answer = await planner.post(f"{API}/plans/preview", json=own)
+    assert answer.status_code == 200, answer.text
+    done = await planner.post(f"{await fleet_plan(planner, {})}/decisions", json={"to": "propose"})
+    assert done.status_code == 200, done.text
+
+
+def test_an_odd_other_node_hides_no_offer(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = other_node.plan
+
+    def odd(request: PlanRequest) -> Plan:
+        if request.node.name == "odd":
+            raise LookupError
+        return planned(request)
+
+    monkeypatch.setattr(other_node, "plan", odd)
+    scenario = {"node": TOO_LARGE, "databases": [DATABASE | {"settings": {"shared_buffers": "12GB"}}]}
+    unfinished = work.compute(pickle.dumps((work.Question(scenario), work.Files())))
+    others = [
+        (NodeFacts(name=name, numa=(NumaNode(id=0, mem_total_bytes=64 * GIB),), kernel_used_bytes=GIB), NodeSample())
+        for name in ("odd", "large")
+    ]
+    assert b"a fits on large: " in work.finish(pickle.dumps((unfinished, others)))
+
+
+async def test_an_odd_row_of_a_fleet_plan_is_named_and_the_others_are_decided(
+    service: Service, planner: httpx.AsyncClient, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_rows, "SECONDS_PER_CALL", 60.0)
+    ids = await nodes(service, {}, {}, {})
+    url = await fleet_plan(planner, {"scenario": {"databases": [DATABASE]}})
+    await change(service, "UPDATE node_states SET measured = '{\"parts\": 3}' WHERE node_id = :id", id=ids[0])
+    done = (await planner.post(f"{url}/decisions", json={"to": "propose"})).json()
+    assert (done["done"], [(row["node_name"], row["reason"]) for row in done["skipped"]]) == (2, [("n1", INTERNAL)])
+    own = {"scenario": {"node": TOO_LARGE, "databases": [DATABASE | {"settings": {"shared_buffers": "12GB"}}]}}
+    assert (await planner.post(f"{API}/plans/preview", json=own)).status_code == 200
+    await admin.post(f"{url}/decisions", json={"to": "approve"})
+    verify, asked = saved_plans.verify_plan, []
+
+    async def odd(*given: Any) -> Any:
+        asked.append(given)
+        if len(asked) == 1:
+            raise LookupError
+        return await verify(*given)
+
+    monkeypatch.setattr(saved_plans, "verify_plan", odd)
+    done = (await planner.post(f"{url}/decisions", json={"to": "in_force"})).json()
+    assert (done["done"], [row["reason"] for row in done["skipped"]].count(INTERNAL)) == (1, 1)
+    states = [plan["state"] for plan in (await planner.get(f"{API}/plans")).json()["items"]]
+    assert sorted(states) == ["approved", "in_force"], "of the odd one nothing is half done"
+
+
+async def test_a_plan_that_cannot_be_looked_at_keeps_no_other_from_being_marked(
+    service: Service, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = await nodes(service, {}, {})
+    for node_id in ids:
+        body = {"node_id": node_id, "scenario": {"databases": [DATABASE]}}
+        plan = (await admin.post(f"{API}/plans", json=body)).json()
+        await admin.post(f"{API}/plans/{plan['id']}/propose", headers={"If-Match": "*"})
+    look = plans.look
+
+    async def odd(session: Any, beside: Any, row: Any) -> Any:
+        if str(row.node_id) == ids[0]:
+            raise LookupError
+        return await look(session, beside, row)
+
+    monkeypatch.setattr(plans, "look", odd)
+    later = "UPDATE nodes SET sampled_at = sampled_at + interval '1 second'"
+    await change(service, later)
+    assert await check_plans(service.database, service.app.state.sandbox) == 2
+    async with service.database.read() as session:
+        checked = await session.scalar(text("SELECT count(*) FROM plans WHERE checked_sample_at IS NOT NULL"))
+    assert checked == 2
+
+
+async def test_an_odd_node_keeps_no_other_from_being_called_silent(service: Service) -> None:
+    ids = await nodes(service, {}, {})
+    await change(service, "UPDATE nodes SET findings_attention = 9223372036854775807 WHERE id = :id", id=ids[0])
+    later = datetime.now(UTC) + STALE_AFTER + timedelta(minutes=1)
+    assert [await mark_stale(service.database, later) for _ in range(2)] == [1, 0]
+
+
+async def test_an_odd_document_keeps_no_other_node_from_being_sealed(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await nodes(service, {}, {})
+    seal, asked = sealing.seal_sized, []
+
+    def odd(*given: Any) -> Any:
+        asked.append(given)
+        if len(asked) == 1:
+            raise TypeError
+        return seal(*given)
+
+    monkeypatch.setattr(sealing, "seal_sized", odd)
+    documents, _ = await sealing.seal_round(service.database, 3600.0, datetime.now(UTC) + timedelta(days=1))
+    assert documents == 1
+
+
+async def test_an_odd_run_keeps_no_other_node_from_being_parsed_again(service: Service) -> None:
+    ids = await nodes(service, {"run": run()}, {"run": run()})
+    await change(service, "UPDATE runs SET document = '\\x1f8b00' WHERE node_id = :id", id=min(ids))
+    done = await reparse(service.database)
+    assert (done.unreadable, done.nodes) == (1, 1)
+
+
+async def test_drift_says_of_which_node_the_pools_are_unknown(service: Service, planner: httpx.AsyncClient) -> None:
+    ids = await nodes(service, {}, {})
+    for node_id in ids:
+        pools = [{"numa_node": None, "page_bytes": 2**21, "pages": 7}]
+        await planner.put(f"{API}/nodes/{node_id}/plan-in-force", json={"pools": pools})
+    await change(service, "UPDATE report_documents SET document = '\\x00' WHERE node_id = :id", id=ids[0])
+    first, second = (await planner.get(f"{API}/fleet/drift")).json()["items"]
+    assert first["pools"] == []
+    assert "cannot be read back" in first["pools_unknown_because"]
+    assert second["pools"] != []
+    assert second["pools_unknown_because"] is None
+
+
+async def test_what_concerns_all_goes_through_and_the_rest_is_logged_once(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        with alone("this one") as tried:
+            raise LookupError("odd")
+    assert tried.why == INTERNAL
+    assert [record.__dict__["item"] for record in caplog.records if record.name == "hugeplan.db.alone"] == ["this one"]
+    with pytest.raises(UnavailableError), alone("no room"):
+        raise UnavailableError("Too many.")
+    with pytest.raises(LookupError), alone("who asks has gone", LookupError):
+        raise LookupError
+    away = Database(create_engine(Settings(database_url="postgresql+psycopg://x@127.0.0.1:1/x")))
+    with pytest.raises(DBAPIError), alone("no database"):
+        async with away.read() as session:
+            await session.execute(text("SELECT 1"))
+    with alone("a number") as tried:
+        async with service.database.write() as session, session.begin_nested():
+            await session.execute(text("SELECT 2147483647 + 1"))
+    assert tried.why == INTERNAL
