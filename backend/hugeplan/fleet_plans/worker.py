@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -47,6 +47,8 @@ from hugeplan.trials import service as trials
 
 PROGRESS_SECONDS: Final = 0.2
 NODES_AT_A_TIME: Final = 200
+NODES_OF_THE_LIMIT: Final = 10_000
+"""So many nodes, or fewer, have the processor time of the setting; more have it in proportion."""
 LESS_URGENT: Final = 5
 """Niceness: requests of the service come first."""
 PR_SET_PDEATHSIG: Final = 1
@@ -100,17 +102,20 @@ class Job:
         self._job_id = job_id
         self._last_said = 0.0
         self._started = time.monotonic()
-        self._most_cpu_seconds = _cpu_seconds() + settings.fleet_plan_cpu_seconds
+        self._had_seconds = _cpu_seconds()
+        self._most_seconds = settings.fleet_plan_cpu_seconds
         self._rows: list[dict[str, Any]] = []
         self._numbers: dict[Hashable, int] = {}
         self._plans: list[GroupPlan] = []
 
-    async def run(self) -> None:
-        """Plan, and store the results or why there are none."""
+    async def run(self, limit: Callable[[float], None] = lambda _: None) -> None:
+        """Plan, and store the results or why there are none. ``limit`` learns how much processor time there is."""
         async with self._database.write() as session:
             row = await repository.begin_job(session, self._job_id, datetime.now(UTC))
         if row is None:  # cancelled before its turn
             return
+        self._most_seconds *= max(1.0, row.nodes_total / NODES_OF_THE_LIMIT)
+        limit(self._most_seconds)
         try:
             await self._plan(row)
         except CancelledError:
@@ -130,8 +135,8 @@ class Job:
         if not now and time.monotonic() - self._last_said < PROGRESS_SECONDS:
             return
         self._last_said = time.monotonic()
-        if _cpu_seconds() > self._most_cpu_seconds:
-            raise ValueError(_TOO_LONG.format(self._settings.fleet_plan_cpu_seconds) + _LESS)
+        if _cpu_seconds() - self._had_seconds > self._most_seconds:
+            raise ValueError(_TOO_LONG.format(self._most_seconds) + _LESS)
         done, planned = len(self._rows), sum(row["group_number"] is not None for row in self._rows)
         async with self._database.write() as session:
             goes_on = await repository.say_progress(
@@ -230,13 +235,17 @@ async def _run(job_id: UUID) -> None:
     settings = Settings()
     # Those that it forks have these limits, too. A job finds its processor time itself while others plan for it.
     limit_memory(settings.fleet_plan_memory_bytes)
-    most_seconds = int(settings.fleet_plan_cpu_seconds) + 10
-    resource.setrlimit(resource.RLIMIT_CPU, (most_seconds, most_seconds))
     database = Database(create_engine(settings))
     try:
-        await Job(database, settings, job_id).run()
+        await Job(database, settings, job_id).run(_limit_seconds)
     finally:
         await database.dispose()
+
+
+def _limit_seconds(seconds: float) -> None:
+    """The kernel's end of what does not end itself; of those that it forks, too."""
+    most = int(seconds) + 10
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
 
 
 def main() -> int:

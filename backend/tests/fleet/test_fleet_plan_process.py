@@ -88,7 +88,8 @@ async def test_no_connection_is_held_while_nodes_are_planned(
 ) -> None:
     """Neither when a chunk is handed over nor when its lines come back. That it tells how far it is, is left out.
 
-    A job has its processor time for itself: what this process took before, in the tests that ran, does not count.
+    A job has its processor time for itself: what this process took before, in the tests that ran, does not count. A
+    fleet of twice the nodes that the limit is for has twice the limit.
     """
     most_seconds = 1.0
     assert time.process_time() > most_seconds
@@ -96,9 +97,11 @@ async def test_no_connection_is_held_while_nodes_are_planned(
     await agent.post("/api/v1/reports", json=report())
     monkeypatch.setattr(runner, "start", AsyncMock())
     monkeypatch.setattr(worker, "PROGRESS_SECONDS", 60)
+    monkeypatch.setattr(worker, "NODES_OF_THE_LIMIT", 0.5)
     job = (await planner.post("/api/v1/fleet/plan", json={"scenario": SCENARIO})).json()
     database = Database(create_engine(settings))
     held: list[int] = []
+    told: list[float] = []
 
     def start(_: object, nodes: list[StoredNode]) -> asyncio.Future[Lines]:
         held.append(pool.checkedout())
@@ -110,11 +113,12 @@ async def test_no_connection_is_held_while_nodes_are_planned(
     try:
         pool = database.engine.sync_engine.pool
         assert isinstance(pool, QueuePool)
-        await worker.Job(database, settings, uuid.UUID(job["id"])).run()
+        await worker.Job(database, settings, uuid.UUID(job["id"])).run(told.append)
     finally:
         await database.dispose()
     assert (await planner.get(f"/api/v1/fleet/plans/{job['id']}")).json()["status"] == "done"
     assert held == [0, 0]
+    assert told == [2 * most_seconds]
 
 
 async def test_it_ends_when_nobody_can_give_it_a_job(runner: FleetPlanRunner) -> None:
