@@ -8,7 +8,21 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Text, bindparam, cast, delete, func, insert, literal, select, true, update
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Text,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.orm import defer
 
 from hugeplan.db.base import newest_first
@@ -188,10 +202,13 @@ async def list_groups(
     return (await session.scalars(statement)).all()
 
 
-async def get_group(session: ReadSession, job_id: UUID, number: int) -> tuple[FleetPlanGroupRow, str] | None:
-    """One group of a job without its plan, and the plan as JSON."""
-    row = FleetPlanGroupRow
-    statement = select(row, cast(row.plan, Text)).options(defer(row.plan, raiseload=True))
+async def get_group(
+    session: ReadSession, job_id: UUID, number: int, most_bytes: int
+) -> tuple[FleetPlanGroupRow, str | None] | None:
+    """One group of a job without its plan, and the plan as JSON; None for one of more bytes."""
+    row, plan = FleetPlanGroupRow, cast(FleetPlanGroupRow.plan, Text)
+    read = case((func.octet_length(plan) <= most_bytes, plan))
+    statement = select(row, read).options(defer(row.plan, raiseload=True))
     found = (await session.execute(statement.where(row.fleet_plan_id == job_id, row.number == number))).one_or_none()
     return None if found is None else (found[0], found[1])
 

@@ -20,6 +20,7 @@ from hugeplan.api.pagination import Page, count, decode_cursor, decode_time_curs
 from hugeplan.api.schemas import JsonObject
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanNodeRow, FleetPlanRow
 from hugeplan.db.session import Database, ReadSession, WriteSession
+from hugeplan.documents.plans import MAX_BYTES
 from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.selector import NodeSelector
@@ -164,10 +165,12 @@ async def list_groups(session: ReadSession, job_id: UUID, *, limit: int, cursor:
 async def get_group(session: ReadSession, job_id: UUID, number: int) -> bytes:
     """A group with its whole plan, as JSON; the plan in the text that PostgreSQL keeps: nothing here reads it."""
     await _stored(session, job_id)
-    found = await repository.get_group(session, job_id, number)
+    found = await repository.get_group(session, job_id, number, 2 * MAX_BYTES)  # as text it has spaces
     if found is None:
         raise NotFoundError(f"This fleet plan has no group {number}.")
     row, plan = found
+    if plan is None:
+        raise ConflictError("An older version kept a plan of too many bytes for this group. Run the fleet plan again.")
     return msgspec.json.encode(_group(row).model_dump(mode="json") | {"plan": msgspec.Raw(plan.encode())})
 
 

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import select, update
 from support.reports import GIB, report
-from support.service import Service
+from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanRow
@@ -216,3 +216,7 @@ async def test_a_groups_plan_is_answered_as_it_is_kept(
     async with service.database.write() as session:
         await session.execute(update(FleetPlanGroupRow).values(plan={"text": "\u20ac"}))
     assert (await viewer.get(path)).json() == whole | {"plan": {"text": "\u20ac"}}
+    async with service.database.write() as session:
+        await session.execute(update(FleetPlanGroupRow).values(plan={"text": "x" * 9 * MIB}))
+    refused = await viewer.get(path)
+    assert "Run the fleet plan again" in assert_problem(refused, 409, "conflict")["detail"]
