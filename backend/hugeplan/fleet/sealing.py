@@ -171,6 +171,8 @@ async def _documents(
     )
     rows = (await session.execute(_oldest(statement, _DOCUMENT_KEY, node_id, before))).all()
     if not rows:
+        # Not with a batch: it looks at all of the node's documents, and the node is locked there.
+        await session.execute(_FORGET_REFERENCES, {"node": node_id})
         return 0, 0
     references, since = await _references(session, node_id), rows[0].received_at - SPAN
     samples = await _samples_of(session, node_id, rows, since)
@@ -204,8 +206,6 @@ async def _documents(
     later = func.greatest(NodeRow.sealed_until, max(stated))
     await session.execute(update(NodeRow).where(NodeRow.id == node_id).values(sealed_until=later))
     await _keep_newest(session, node_id, zip(kept, (one.document for one in taken), strict=True))
-    if len(references) > 1:
-        await session.execute(_FORGET_REFERENCES, {"node": node_id})
     return len(taken), len(samples)
 
 

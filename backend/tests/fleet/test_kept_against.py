@@ -15,12 +15,14 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import event, text
 from support.reports import report
 from support.service import Service, assert_problem
 
 from hugeplan.db import maintenance
+from hugeplan.db.engine import create_engine
 from hugeplan.db.maintenance import FORGET_REFERENCES
+from hugeplan.db.session import Database
 from hugeplan.documents import against as against_module
 from hugeplan.documents.against import against, reference_of, restored
 from hugeplan.documents.kept import pack
@@ -394,6 +396,25 @@ async def test_a_reference_that_is_needed_is_never_forgotten(service: Service, a
     await change(service, "DELETE FROM report_documents")
     await change(service, FORGET_REFERENCES + ")")
     assert (await one(service, "SELECT count(*) FROM report_references")).count == 1
+
+
+async def test_references_are_forgotten_while_no_node_is_locked(
+    service: Service, settings: Settings, agent: httpx.AsyncClient
+) -> None:
+    """All documents of the node are looked at for that, and a batch of everybody's reports would wait."""
+    await sent(agent, minute(0))
+    await sent(agent, minute(1) | {"labels": {f"label-{place}": uuid.uuid4().hex for place in range(60)}})
+    assert (await one(service, "SELECT count(*) FROM report_references")).count == 2
+    done: list[str] = []
+    own = Database(create_engine(settings))
+    event.listen(own.engine.sync_engine, "before_cursor_execute", lambda *given: done.append(given[2]))
+    event.listen(own.engine.sync_engine, "commit", lambda _: done.append("commit"))
+    assert (await seal_round(own, 0, datetime.now(UTC) + timedelta(hours=9)))[0] == 2
+    assert (await one(service, "SELECT count(*) FROM report_references")).count == 1
+    await own.dispose()
+    transactions = "".join(done).split("commit")
+    assert sum("DELETE FROM report_references" in said for said in transactions) == 1
+    assert not any("DELETE FROM report_references" in said and "FOR UPDATE" in said for said in transactions)
 
 
 @pytest.mark.usefixtures("either_form")

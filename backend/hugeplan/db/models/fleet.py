@@ -154,6 +154,7 @@ class ReportReferenceRow(Base):
     """
 
     __tablename__ = "report_references"
+    __table_args__ = (Index("ix_report_references_newest", "node_id", text("made_at DESC"), "report_id"),)
 
     node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
     report_id: Mapped[UUID] = mapped_column(primary_key=True)
