@@ -39,6 +39,7 @@ from hugeplan.events.feed import EventFeed
 from hugeplan.events.router import router as events_router
 from hugeplan.events.sending import Sender
 from hugeplan.evidence.router import router as evidence_router
+from hugeplan.fleet.ingest.again import SentAgain
 from hugeplan.fleet.ingest.direct import answer_report
 from hugeplan.fleet.ingest.reader import ReportReader
 from hugeplan.fleet.ingest.writer import ReportWriter
@@ -173,6 +174,7 @@ def create_app(settings: Settings) -> Application:
     app.state.background = Supervisor(app.state.metrics.registry)
     app.state.report_writer = ReportWriter(settings)
     app.state.report_reader = ReportReader(settings)
+    app.state.reports_again = SentAgain(app.state.database)
     app.state.sandbox = Sandbox()
     app.state.event_feed = EventFeed(app.state.database)
     app.state.fleet_plan_runner = FleetPlanRunner(app.state.database, settings)

@@ -142,7 +142,8 @@ def _texts(packed: bytes, wanted: Sequence[int] | None, ids: Sequence[UUID]) -> 
     at = 4 + int.from_bytes(packed[:4], "little")
     try:
         places = msgspec.json.decode(packed[4:at], type=list[int])
-        texts = unpack_columns(packed[at:], wanted)
+        packed = packed[at:]  # so that the whole is not held beside it
+        texts = unpack_columns(packed, wanted)
         indexes = range(len(texts)) if wanted is None else wanted
         return [
             text if places[index] < 0 else str(ids[index]).encode().join((text[: places[index]], text[places[index] :]))
@@ -164,11 +165,15 @@ def _unpacked(block: bytes, at_most: int) -> bytes:
         of_kind = Counter[int]()
         for kind, size in zip(kinds, sizes, strict=True):
             of_kind[kind] += size
-        streams = {kind: io.BytesIO(_decompressed(frames[kind], size)) for kind, size in of_kind.items()}
-        found = b"".join(streams[kind].read(size) for kind, size in zip(kinds, sizes, strict=True))
-        if len(found) != sum(sizes) or len(frames) != len(streams):
+        if len(frames) != len(of_kind):
+            raise ValueError(f"it has {len(frames)} frames in place of {len(of_kind)}")
+        streams = {kind: io.BytesIO(_decompressed(frames.pop(kind), size)) for kind, size in of_kind.items()}
+        # Not joined: that holds a hundred thousand parts beside the whole.
+        found = io.BytesIO()
+        found.writelines(streams[kind].read(size) for kind, size in zip(kinds, sizes, strict=True))
+        if found.tell() != sum(sizes):
             raise ValueError(f"its frames do not hold the {sum(sizes)} bytes of its plan")
-        return found
+        return found.getvalue()
     except (ValueError, KeyError, OverflowError, zstandard.ZstdError, msgspec.MsgspecError) as error:
         raise DamagedBlockError(str(error)) from error
 

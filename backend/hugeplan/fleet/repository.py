@@ -6,7 +6,7 @@ import asyncio
 import logging
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -111,35 +111,67 @@ _NEWEST_DOCUMENT: Final = text(_WITH_REFERENCE + "ORDER BY d.received_at DESC, d
 """A document as it is kept, with its reference as it is then: in one statement, so that both are of one moment."""
 
 
-async def get_document(session: ReadSession, node_id: UUID, report_id: UUID) -> bytes | None:
-    """The bytes of a report as they came; None when they are no longer kept. DamagedBlockError, zlib.error."""
+async def get_document(
+    session: ReadSession,
+    node_id: UUID,
+    report_id: UUID,
+    *,
+    block_start_at: datetime | None = None,
+    read: Callable[[int], None] = lambda _: None,
+) -> bytes | None:
+    """The bytes of a report as they came; None when they are no longer kept. DamagedBlockError, zlib.error.
+
+    ``block_start_at``: of the block that has it, where that is known. ``read`` is told how many octets were read.
+    """
     received_at = await session.scalar(
         select(ReportRow.received_at).where(ReportRow.node_id == node_id, ReportRow.report_id == report_id)
     )
     row = SealedDocumentsRow
-    sealed = select(row.report_ids, row.sizes_bytes, row.documents).where(
-        row.node_id == node_id, row.report_ids.contains([report_id])
-    )
+    sealed = select(*_SEALED).where(row.node_id == node_id, row.report_ids.contains([report_id]))
     if received_at is not None:
         values = {"node_id": node_id, "received_at": received_at, "report_id": report_id}
         kept = (await session.execute(_KEPT_DOCUMENT, values)).first()
         if kept is not None:
-            return restored(*kept)
+            read(len(kept[0]) + len(kept[1] or b""))
+            return await _beside(restored, *kept)
         sealed = sealed.where(row.start_at <= received_at, row.end_at >= received_at)
     # After the other form: what is sealed between the statements is found by the last.
-    return await _unsealed((await session.execute(sealed.limit(1))).first(), report_id)
+    elif block_start_at is not None:
+        sealed = sealed.where(row.start_at == block_start_at)
+    return await _unsealed(session, (await session.execute(sealed.limit(1))).first(), report_id, read)
 
 
 _UNSEALING: Final = ThreadPoolExecutor(1, "unseal")
 """Another thread than the one that answers everybody, and one alone: a full block takes 80 MiB while it is read."""
 
 
-async def _unsealed(row: Row[list[UUID], list[int], bytes] | None, report_id: UUID | None) -> bytes | None:
+_SEALED_KEY: Final = (SealedDocumentsRow.node_id, SealedDocumentsRow.start_at, SealedDocumentsRow.first_report_id)
+_SEALED: Final = (*_SEALED_KEY, SealedDocumentsRow.report_ids, SealedDocumentsRow.sizes_bytes)
+_PART_BYTES: Final = 1 << 20
+"""Of a block, in one statement: its answer takes five times as much memory."""
+
+
+async def _unsealed(
+    session: ReadSession,
+    row: Row[*tuple[Any, ...]] | None,
+    report_id: UUID | None,
+    read: Callable[[int], None] = lambda _: None,
+) -> bytes | None:
     if row is None:
         return None
+    parts: list[bytes] = []
+    while not parts or len(parts[-1]) == _PART_BYTES:
+        part = func.substr(SealedDocumentsRow.documents, 1 + len(parts) * _PART_BYTES, _PART_BYTES)
+        parts.append(await session.scalar(select(part).where(tuple_(*_SEALED_KEY) == tuple(row[:3]))) or b"")
+    block = b"".join(parts)
+    parts.clear()
+    read(len(block))
     number = len(row.report_ids) - 1 if report_id is None else row.report_ids.index(report_id)
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_UNSEALING, unseal, row.documents, row.sizes_bytes, number, row.report_ids)
+    return await _beside(unseal, block, row.sizes_bytes, number, row.report_ids)
+
+
+async def _beside(work: Callable[..., bytes], *given: Any) -> bytes:
+    return await asyncio.get_running_loop().run_in_executor(_UNSEALING, work, *given)
 
 
 _LISTED: Final = tuple(getattr(NodeRow, name) for name in NodeSummary.model_fields if name != "stale")
@@ -235,12 +267,12 @@ async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
     if kept is not None:
         return restored(*kept)
     sealed = await session.execute(
-        select(SealedDocumentsRow.report_ids, SealedDocumentsRow.sizes_bytes, SealedDocumentsRow.documents)
+        select(*_SEALED)
         .where(SealedDocumentsRow.node_id == node_id)
         .order_by(SealedDocumentsRow.end_at.desc(), SealedDocumentsRow.start_at.desc())
         .limit(1)
     )
-    return await _unsealed(sealed.first(), None)
+    return await _unsealed(session, sealed.first(), None)
 
 
 _REFERENCE = aliased(ReportReferenceRow)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
 import tracemalloc
 import uuid
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -13,20 +16,27 @@ import psycopg
 import pytest
 from sqlalchemy import text
 from support.reports import MACHINE_ID, MIB, report
-from support.service import Service
+from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
 from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan
+from hugeplan.documents.report import Report
+from hugeplan.fleet import repository
+from hugeplan.fleet.ingest import batch as batch_module
 from hugeplan.fleet.ingest import in_force
-from hugeplan.fleet.ingest.batch import Batch
+from hugeplan.fleet.ingest.batch import Batch, _new_node
 from hugeplan.fleet.ingest.in_force import SavedPlans, Unreadable, verified
-from hugeplan.fleet.ingest.incoming import read_report
+from hugeplan.fleet.ingest.incoming import Incoming, read_report
+from hugeplan.fleet.ingest.node_update import Node
+from hugeplan.fleet.ingest.statements import NODES
+from hugeplan.fleet.sealing import seal_round
 from hugeplan.planner.model import Plan
 from hugeplan.planner.plan import plan
 from hugeplan.scenario_file.convert import to_request
 from hugeplan.scenario_file.documents import ScenarioDocument
 from hugeplan.settings import Settings
 
+URL = "/api/v1/reports"
 PROCESSES = [{"pid": 7, "name": "postgres", "rss_bytes": 2**30}]
 
 
@@ -148,3 +158,127 @@ async def test_a_label_reads_no_plan_of_another_node_and_parses_none_again(
         await connection.rollback()
         assert not await known.read(connection, (), labelled={(own, node_id)})
     assert len(parsed) == 2
+
+
+async def sealed_again(service: Service, agent: httpx.AsyncClient) -> dict[str, Any]:
+    """A report that is sealed, and known by its block alone."""
+    document = report(report_id=str(uuid.uuid4()))
+    assert (await agent.post(URL, json=document)).status_code == 201
+    later = datetime.now(UTC) + timedelta(hours=9)
+    assert await seal_round(service.database, 3600, later) == (1, 1)
+    return document
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+async def test_who_sends_a_report_again_holds_nobody_up_and_pays_for_what_is_read(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, is_sealed: bool
+) -> None:
+    """What is stored is read one at a time, outside of the turn in which everybody's reports are judged."""
+    document = await sealed_again(service, agent) if is_sealed else report(report_id=str(uuid.uuid4()))
+    assert (await agent.post(URL, json=document)).status_code == (200 if is_sealed else 201)
+    other, third = [await service.client_as(Role.AGENT) for _ in range(2)]
+    reading, go_on, at_a_time = asyncio.Event(), asyncio.Event(), Counter[str]()
+    get_document = repository.get_document
+
+    async def held(*given: Any, **more: Any) -> bytes | None:
+        at_a_time.update(("now", "all"))
+        assert at_a_time["now"] == 1
+        reading.set()
+        await go_on.wait()
+        at_a_time.subtract(("now",))
+        return await get_document(*given, **more)
+
+    monkeypatch.setattr(repository, "get_document", held)
+    owed: list[int] = []
+    monkeypatch.setattr(service.app.state.rate_limiter, "owe_bytes", lambda _, size, __: owed.append(size))
+    changed = document | {"node_name": "another"}
+    first = asyncio.create_task(agent.post(URL, json=changed))
+    await asyncio.wait_for(reading.wait(), 30)
+    assert_problem(await agent.post(URL, json=changed), 429, "rate-limited")
+    made = report(machine_id=f"{7:032x}", report_id=str(uuid.uuid4()))
+    assert (await asyncio.wait_for(other.post(URL, json=made), 30)).status_code == 201
+    second = asyncio.create_task(other.post(URL, json=dict(reversed(made.items()))))
+    assert_problem(await third.post(URL, json=document), 403, "forbidden")
+    owed.clear()
+    go_on.set()
+    assert_problem(await first, 409, "conflict")
+    assert (await second).status_code == 200
+    assert at_a_time["all"] == 2
+    assert sum(owed) > 500
+    assert not service.app.state.reports_again._of_one
+    # Who lost the answer and sends the same bytes is told so.
+    monkeypatch.undo()
+    assert (await agent.post(URL, json=document)).json()["created"] is False
+
+
+async def test_of_a_node_with_very_many_blocks_the_newest_thousand_are_looked_at(
+    service: Service, agent: httpx.AsyncClient
+) -> None:
+    """An agent says which times its blocks have, and all reports wait while they are looked through."""
+    document = await sealed_again(service, agent)
+    async with service.database.write() as session:
+        await session.execute(
+            text(
+                "INSERT INTO sealed_documents (node_id, start_at, first_report_id, end_at, report_ids, sizes_bytes,"
+                " documents, taken_from, taken_to) SELECT node_id, now() + make_interval(secs => g),"
+                " gen_random_uuid(), now(), '{}', '{}', '', '2190-01-01', '2190-01-01'"
+                " FROM sealed_documents, generate_series(1, :count) g"
+            ),
+            {"count": 999},
+        )
+    assert (await agent.post(URL, json=document)).status_code == 200
+    async with service.database.write() as session:
+        await session.execute(
+            text("UPDATE sealed_documents SET start_at = start_at - interval '1 day' WHERE cardinality(report_ids) = 1")
+        )
+        await session.execute(
+            text(
+                "INSERT INTO sealed_documents SELECT (jsonb_populate_record(s, jsonb_build_object("
+                "'first_report_id', gen_random_uuid()))).* FROM sealed_documents s"
+                " WHERE cardinality(report_ids) = 0 LIMIT 1"
+            )
+        )
+    assert (await agent.post(URL, json=document)).status_code == 201
+
+
+async def test_the_newest_reference_is_found_by_its_index(service: Service) -> None:
+    statement = "EXPLAIN " + NODES.sql.decode().replace("$1", "ARRAY['a']")
+    async with service.database.read() as session:
+        await session.execute(text("SET LOCAL enable_seqscan = off"))
+        plan = "\n".join((await session.scalars(text(statement.replace("::", "\\:\\:")))).all())
+    assert "using ix_report_references_newest" in plan, plan
+
+
+def wild(node: Node) -> Incoming:
+    """A report of 40 kB that costs ten milliseconds to compare with another one."""
+    document = report(report_id=str(uuid.uuid4())) | {"x": "".join(random.Random(7).choices("0123456789", k=40_000))}
+    return read_report(json.dumps(document).encode(), document, token_id=node.id, now=datetime.now(UTC))
+
+
+def test_of_very_many_reports_of_a_node_in_one_batch_most_are_kept_whole() -> None:
+    node = _new_node(Report.model_validate(report()))
+    assert [node.keep(wild(node))[0][:1] == b"\x01" for _ in range(5)] == [True, True, False, False, False]
+
+
+@pytest.mark.usefixtures("service")
+async def test_others_have_a_turn_while_a_batch_is_judged(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_module, "PAUSE_SECONDS", 0)
+    node = _new_node(Report.model_validate(report()))
+    turns, at = 0, []
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    def take(*_: Any) -> Exception:
+        at.append(turns)
+        return ValueError()
+
+    monkeypatch.setattr(Batch, "_take", take)
+    beside = asyncio.create_task(others())
+    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+        await Batch(connection, [wild(node)] * 4, SavedPlans(), prepared=None).write()
+    beside.cancel()
+    assert len(set(at)) == 4

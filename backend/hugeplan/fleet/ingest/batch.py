@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
-import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -17,21 +16,21 @@ from psycopg import AsyncConnection
 
 from hugeplan.access.machines import CLONE_MARK
 from hugeplan.db.exchange import BEGIN, COMMIT, ROLLBACK, Call, Exchange, Prepared, Row, texts, times, uuids
-from hugeplan.documents.against import restored
 from hugeplan.documents.report import Report
-from hugeplan.documents.sealed import DamagedBlockError, unseal
-from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, UnauthenticatedError, invalid_input
+from hugeplan.errors import FieldProblem, ForbiddenError, UnauthenticatedError, invalid_input
 from hugeplan.events.records import Told
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest import statements
 from hugeplan.fleet.ingest.in_force import Plans, SavedPlans, labelled_plan
-from hugeplan.fleet.ingest.incoming import Incoming, is_same_content, lenient
+from hugeplan.fleet.ingest.incoming import Incoming, lenient
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node, Reference
 from hugeplan.fleet.ingest.writes import NEWER, PARSED, Judged, State, to_json, writes_of
 from hugeplan.fleet.schemas import ReportReceipt
 from hugeplan.planner.printable import printable
 
+PAUSE_SECONDS: Final = 0.02
+"""Of judging, after which whoever else waits for this thread has a turn."""
 _findings = msgspec.json.Decoder(list[KeptFinding])
 _planned = msgspec.json.Decoder(tuple[PlannedPool, ...])
 _measured = msgspec.json.Decoder(MeasuredState)
@@ -40,16 +39,25 @@ _told = msgspec.json.Decoder(Told)
 
 @dataclass(slots=True)
 class _Seen:
-    """A report that is stored already. ``document``: as it is kept, where its bytes are not those that came now.
-
-    ``content_sha256`` is None of one that is sealed.
+    """A report that is stored already. Of one that is known by its block alone ``content_sha256`` is None, and
+    ``block_start_at`` says which one that is.
     """
 
     node_id: UUID
     content_sha256: bytes | None
     run_id: UUID | None
     state: State
-    document: bytes | None = None
+    block_start_at: datetime | None = None
+
+
+class SentAgainError(Exception):
+    """A report whose id is stored with other bytes, or sealed: whether it says the same is for ``again`` to find out,
+    since reading what is stored takes long and everybody's reports would wait for it. ``receipt``: where it does.
+    """
+
+    def __init__(self, receipt: ReportReceipt, stored: _Seen) -> None:
+        super().__init__(f"report {receipt.report_id} is stored already")
+        self.receipt, self.content_sha256, self.block_start_at = receipt, stored.content_sha256, stored.block_start_at
 
 
 class Batch:
@@ -105,7 +113,11 @@ class Batch:
         self._start()
         tokens, seen = await self._read(before)
         bound = dict(tokens if self._checked is None else self._checked)
+        began = time.monotonic()
         for index, incoming in enumerate(self._incoming):
+            if time.monotonic() - began > PAUSE_SECONDS:
+                await asyncio.sleep(0)
+                began = time.monotonic()
             self.answers[index] = self._take(incoming, bound, seen)
         nodes = [node for node in self._nodes.values() if node.columns]
         new = [node for node in nodes if node.is_new]
@@ -137,42 +149,19 @@ class Batch:
                 node.measured = _measured.decode(state)
         bound = {_uuid(row[0]): None if row[1] is None else _text(row[1]) for row in found if row[0] is not None}
         self._enrolled = {_text(row[2]) for row in found if row[8] == b"t"}
-        known = await self._seen(found)
+        known = _seen(found)
+        known |= await self._seen_sealed(known)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
         self._plans = await self._saved.read(self._connection, in_force, labelled=self._newly_labelled())
         return bound, known
-
-    async def _seen(self, found: Sequence[Row]) -> dict[tuple[str, UUID], _Seen]:
-        """The reports that are stored already, with the documents of those that came again in other bytes."""
-        known: dict[tuple[str, UUID], _Seen] = {}
-        for _, _, machine_id, report_id, node_id, sha256, run_id, state, _ in found:
-            if node_id is not None:
-                known[_text(machine_id), _uuid(report_id)] = _Seen(
-                    node_id=_uuid(node_id),
-                    content_sha256=bytes.fromhex(_text(sha256)[2:]),
-                    run_id=None if run_id is None else _uuid(run_id),
-                    state=PARSED if _text(state) == PARSED else NEWER,
-                )
-        others = [
-            (seen.node_id, incoming.report_id)
-            for incoming in self._incoming
-            if (seen := known.get((incoming.machine_id, incoming.report_id))) is not None
-            and seen.content_sha256 != incoming.content_sha256
-        ]
-        if others:
-            nodes, reports = zip(*others, strict=True)
-            (rows,) = await self._exchange.run([(statements.STORED_DOCUMENTS, [uuids(nodes), uuids(reports)])])
-            documents = await asyncio.to_thread(_stored_documents, rows)
-            for key, seen in known.items():
-                seen.document = documents.get((seen.node_id, key[1]))
-        return known | await self._seen_sealed(known)
 
     async def _seen_sealed(self, known: Mapping[tuple[str, UUID], _Seen]) -> dict[tuple[str, UUID], _Seen]:
         """The reports that are known by their sealed documents alone. Only those are looked for that say a time from
         which the node has sealed reports: few, so that all others cost no statement.
         """
         wanted = {}
-        for incoming in self._incoming:
+        # What an earlier version kept unread was looked for when it arrived.
+        for incoming in self._incoming if self._checked is None else ():
             node, key = self._nodes.get(incoming.machine_id), (incoming.machine_id, incoming.report_id)
             if node is not None and node.sealed_until is not None and key not in known:
                 stated_at = None if incoming.parsed is None else incoming.parsed.sample.taken_at
@@ -183,8 +172,12 @@ class Batch:
         nodes, reports = zip(*wanted, strict=True)
         stated = times(stated_at for _, stated_at in wanted.values())
         (rows,) = await self._exchange.run([(statements.SEALED_SEEN, [uuids(nodes), uuids(reports), stated])])
-        documents = await asyncio.to_thread(_stored_documents, rows)
-        return {wanted[one][0]: _Seen(one[0], None, None, PARSED, document) for one, document in documents.items()}
+        return {
+            wanted[_uuid(node_id), _uuid(report_id)][0]: _Seen(
+                _uuid(node_id), None, None, PARSED, datetime.fromisoformat(_text(start_at))
+            )
+            for node_id, report_id, start_at in rows
+        }
 
     def _newly_labelled(self) -> set[tuple[UUID, UUID]]:
         """The plans that labels name and that are not in force yet, each with the node that has the label.
@@ -235,7 +228,7 @@ class Batch:
             self._judged.references.append((incoming, node))
         self._judged.stored.append((replace(incoming, document=kept), node))
         state = PARSED if incoming.parsed is not None else NEWER
-        seen[key] = _Seen(node.id, incoming.content_sha256, incoming.run_id, state, incoming.document)
+        seen[key] = _Seen(node.id, incoming.content_sha256, incoming.run_id, state)
         receipt = ReportReceipt(
             report_id=incoming.report_id, node_id=node.id, created=True, run_id=incoming.run_id, state=state
         )
@@ -285,20 +278,18 @@ def _uuid(value: bytes | None) -> UUID:
     return UUID(_text(value))
 
 
-def _stored_documents(rows: Sequence[Row]) -> dict[tuple[UUID, UUID], bytes | None]:
-    """The documents of rows of STORED_DOCUMENTS by node and report. Not for the thread that answers everybody."""
-    return {(_uuid(row[0]), _uuid(row[1])): _stored_document(row) for row in rows}
-
-
-def _stored_document(row: Row) -> bytes | None:
-    """A row of STORED_DOCUMENTS as it came; None of one that cannot be read back, as if it were no longer kept."""
-    document = bytes.fromhex(_text(row[2])[2:])
-    with suppress(DamagedBlockError, zlib.error):
-        if row[3] is None:
-            return restored(document, None if row[6] is None else bytes.fromhex(_text(row[6])[2:]), _uuid(row[1]))
-        ids = msgspec.json.decode(_text(row[5]), type=list[UUID])
-        return unseal(document, msgspec.json.decode(_text(row[4])), int(_text(row[3])), ids)
-    return None
+def _seen(found: Sequence[Row]) -> dict[tuple[str, UUID], _Seen]:
+    """The reports of rows of TOKENS_AND_SEEN that are stored already, by machine and id."""
+    known: dict[tuple[str, UUID], _Seen] = {}
+    for _, _, machine_id, report_id, node_id, sha256, run_id, state, _ in found:
+        if node_id is not None:
+            known[_text(machine_id), _uuid(report_id)] = _Seen(
+                node_id=_uuid(node_id),
+                content_sha256=bytes.fromhex(_text(sha256)[2:]),
+                run_id=None if run_id is None else _uuid(run_id),
+                state=PARSED if _text(state) == PARSED else NEWER,
+            )
+    return known
 
 
 def _node(row: Row) -> tuple[str, Node]:
@@ -348,15 +339,10 @@ def _new_node(report: Report) -> Node:
 
 
 def _answer_seen(incoming: Incoming, seen: _Seen) -> ReportReceipt | Exception:
-    report_id = incoming.report_id
-    if is_same_content(incoming, seen.content_sha256, seen.document):
-        return ReportReceipt(
-            report_id=report_id, node_id=seen.node_id, created=False, run_id=seen.run_id, state=seen.state
-        )
-    return ConflictError(
-        f"Another report with the id {report_id} is stored.",
-        [FieldProblem(field="report_id", value=str(report_id), expected="an id of its own")],
+    receipt = ReportReceipt(
+        report_id=incoming.report_id, node_id=seen.node_id, created=False, run_id=seen.run_id, state=seen.state
     )
+    return receipt if seen.content_sha256 == incoming.content_sha256 else SentAgainError(receipt, seen)
 
 
 async def store_kept(connection: AsyncConnection[Any], kept: Incoming) -> None:

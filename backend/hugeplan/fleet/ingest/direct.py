@@ -24,6 +24,8 @@ from hugeplan.api.json_body import parse_json
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.ratelimit import RateLimiter
 from hugeplan.errors import UnauthenticatedError
+from hugeplan.fleet.ingest.again import SentAgain
+from hugeplan.fleet.ingest.batch import SentAgainError
 from hugeplan.fleet.ingest.incoming import Incoming, large_taken_over, read_report, taken_over
 from hugeplan.fleet.ingest.large import is_large, read_beside
 from hugeplan.fleet.ingest.reader import ReportReader
@@ -75,12 +77,19 @@ async def _store(request: Request, incoming: Incoming) -> Response:
     limiter: RateLimiter = request.app.state.rate_limiter
     kept_bytes = max(LEAST_BYTES, len(incoming.document))
     limiter.spend_bytes(request.state.line_id, kept_bytes, settings.report_bytes_per_day)
+
+    def owe(size: int) -> None:
+        limiter.owe_bytes(request.state.line_id, size, settings.report_bytes_per_day)
+
     try:
         receipt = await writer.store(await _admit_machine(request, incoming))
     except UnauthenticatedError:
         forget_credential(request)
         raise
-    limiter.owe_bytes(request.state.line_id, receipt._event_bytes, settings.report_bytes_per_day)
+    except SentAgainError as found:
+        again: SentAgain = request.app.state.reports_again
+        receipt = await again.answer(incoming, found, whose=str(request.state.line_id), read=owe)
+    owe(receipt._event_bytes)
     metrics.count_report(created=receipt.created)
     return Response(
         receipt.model_dump_json(), status_code=201 if receipt.created else 200, media_type="application/json"

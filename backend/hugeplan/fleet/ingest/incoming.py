@@ -214,17 +214,21 @@ def is_same_content(incoming: Incoming, stored_sha256: bytes | None, stored: byt
     Documents that differ only in spelling or in the order of keys are the same. Earlier versions kept a hash of the
     content instead of one of the bytes, and a document may have been dropped when its time was over.
     ``stored_sha256`` is None of a sealed one; where its block is damaged, too, its id and its time are all that is
-    known, and they are the same. Of more than MOST_COMPARED values only the same bytes are the same.
+    known, and they are the same. Of more than MOST_COMPARED values, or LARGEST_BYTES, only the same bytes are the same.
     """
     if stored_sha256 == incoming.content_sha256 or (stored_sha256 is None and stored is None):
         return True
     sent, kept = unpack(incoming.document), b"" if stored is None else unpack(stored)
-    if sent == kept or max(sum(map(one.count, (b",", b"[", b"{"))) for one in (sent, kept)) > MOST_COMPARED:
+    if sent == kept or any(len(one) > LARGEST_BYTES or _values(one) > MOST_COMPARED for one in (sent, kept)):
         return sent == kept
     content = msgspec.json.decode(sent)
     if stored is not None:
         return _canonical(msgspec.json.decode(kept)) == _canonical(content)
     return stored_sha256 in _former_hashes(content)
+
+
+def _values(document: bytes) -> int:
+    return sum(map(document.count, (b",", b"[", b"{")))
 
 
 def _canonical(document: Any) -> bytes:

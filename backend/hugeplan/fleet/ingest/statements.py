@@ -13,7 +13,6 @@ from hugeplan.benchmarks.records import RunRecord, WinsRecord
 from hugeplan.db.base import Base
 from hugeplan.db.exchange import Statement
 from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, RunRow, RunWinsRow, SampleHourRow, SampleRow
-from hugeplan.documents.against import REFERENCE_ID
 from hugeplan.events import records as events
 
 _DIALECT: Final = make_url("postgresql://").get_dialect()()
@@ -98,36 +97,20 @@ INSERT INTO report_references (node_id, report_id, made_at, document)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bytea[])
 """)
 
-STORED_DOCUMENTS: Final = Statement(f"""
-WITH r AS (
-    SELECT r.node_id, r.report_id, r.received_at FROM unnest($1::uuid[], $2::uuid[]) AS w(node_id, report_id)
-    JOIN reports r ON r.node_id = w.node_id AND r.report_id = w.report_id
-)
-SELECT d.node_id, d.report_id, d.document, NULL, NULL, NULL, f.document
-FROM r JOIN report_documents d ON d.node_id = r.node_id AND d.report_id = r.report_id AND d.received_at = r.received_at
-LEFT JOIN report_references f ON f.node_id = d.node_id AND f.report_id = {REFERENCE_ID}
-UNION ALL
-SELECT r.node_id, r.report_id, s.documents, array_position(s.report_ids, r.report_id) - 1, array_to_json(s.sizes_bytes),
-    array_to_json(s.report_ids), NULL
-FROM r JOIN sealed_documents s ON s.node_id = r.node_id AND s.start_at <= r.received_at AND s.end_at >= r.received_at
-    AND s.report_ids @> ARRAY[r.report_id]
-""")  # noqa: S608 - constants
-"""The documents of reports that came again in other bytes: whether they say the same is judged by what they say.
-
-Of a sealed one the block with its place in it, the sizes and the ids; of another one its reference."""
-
 SEALED_SEEN: Final = Statement("""
-SELECT w.node_id, w.report_id, s.documents, array_position(s.report_ids, w.report_id) - 1, array_to_json(s.sizes_bytes),
-    array_to_json(s.report_ids)
+SELECT w.node_id, w.report_id, s.start_at
 FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) AS w(node_id, report_id, stated_at)
 JOIN LATERAL (
-    SELECT * FROM sealed_documents s
-    WHERE s.node_id = w.node_id AND (w.stated_at IS NULL OR w.stated_at BETWEEN s.taken_from AND s.taken_to)
-        AND s.report_ids @> ARRAY[w.report_id] LIMIT 1
+    SELECT * FROM (
+        SELECT * FROM (
+            SELECT * FROM sealed_documents s WHERE s.node_id = w.node_id ORDER BY s.start_at DESC LIMIT 1000
+        ) s WHERE w.stated_at IS NULL OR w.stated_at BETWEEN s.taken_from AND s.taken_to LIMIT 100
+    ) s WHERE s.report_ids @> ARRAY[w.report_id] LIMIT 1
 ) s ON true
 """)
-"""The same of reports that have no row of their own any more. They are looked for by the time that they say: no index
-of their ids is kept (docs/adr/0042)."""
+"""The blocks of reports that have no row of their own any more. They are looked for by the time that they say: no index
+of their ids is kept (docs/adr/0042). An agent says which times its blocks have and how many these are, so that a bound
+is needed: a thousand are 30 days of a report every seven seconds, and a hundred a day of blocks of a long spool."""
 
 PUT_IN_FORCE: Final = Statement("""
 INSERT INTO plans_in_force (node_id, plan_id, pools, source, since, set_by)
