@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0024_trials_and_states"
-down_revision = "0022_told"
+down_revision = "0023_newest_reference"
 branch_labels = None
 depends_on = None
 
