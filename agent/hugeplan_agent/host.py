@@ -60,6 +60,8 @@ class Host:
         self._observation: dict[str, Any] = {}
         self._kept: dict[str, dict[Hashable, Any]] = {}
         self.watch: Callable[[str], AbstractContextManager[object]] | None = None
+        self.followed = 0
+        """Parts of paths in other roots that were looked for."""
 
     def look(self, name: str) -> AbstractContextManager[object]:
         """Held while a file, of a process or below its root, is opened and read: either may wait for good, and the
@@ -251,6 +253,7 @@ class Host:
             while waiting:
                 part = waiting.pop()
                 parts += 1
+                self.followed += 1
                 if parts > MAX_PATH_PARTS:
                     raise NoData(f"a path has more than {MAX_PATH_PARTS} parts")
                 if part in ("", "."):

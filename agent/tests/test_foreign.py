@@ -19,6 +19,7 @@ import pytest
 
 from hugeplan_agent.collectors import cgroup_tree, collect_all, foreign, process_table, servers
 from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, is_given_away, paths
+from hugeplan_agent.collectors.engines.base import PART_BYTES
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
@@ -178,6 +179,19 @@ def test_a_users_option_files_are_read_within_a_share_and_others_all_the_same(ho
     )
     # Those that were read are not read again, so the next ones have their turn.
     assert observe(host)[26010]["settings_complete"] is not None
+
+
+def test_links_through_many_folders_are_followed_within_a_share(host: Host) -> None:
+    """A few characters are hundreds of folders."""
+    for pid in range(26001, 26009):
+        home = server(host, pid, LOCAL, arguments="--defaults-file=/home/my.cnf") / "root/home"
+        deep = "/".join(["d"] * 240)
+        (home / deep).mkdir(parents=True)
+        (home / "p").symlink_to(f"{deep}/gone")
+        (home / "my.cnf").write_text("[mysqld]\n" + "!include /home/p\n" * 60)
+    observe(host)
+    assert host.followed <= 2 * foreign.SHARE_BYTES / PART_BYTES
+    assert left(host).used[foreign.Account("", LOCAL)] >= foreign.SHARE_BYTES
 
 
 @pytest.mark.parametrize("name", ["cmdline", "environ", "maps"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from hugeplan_agent.collectors.foreign import TooMuchError, foreign
@@ -24,6 +25,8 @@ MAX_LINE_CHARACTERS = 8192
 """Of a configuration file. A pattern keeps its way back through a line, 190 bytes per character."""
 MAX_FILES = 64
 """Configuration files and listed folders of one server."""
+PART_BYTES = 64
+"""What looking for one part of a path counts for: it takes as long as reading so much of a file."""
 MAX_NOTES = 8
 MAX_NOTE_CHARACTERS = 110
 """Of what could not be read: together they stay below the 1,000 characters that a report has for them."""
@@ -116,9 +119,8 @@ class Server:
 
     def read(self, path: str) -> str:
         """A file as the server sees it. Raises NoData when it does not exist, OSError when it cannot be read."""
-        self._require_room()
-        self.spend(len(path))
-        text = self.host.read_inside(self.root, path)
+        with self._paid(path):
+            text = self.host.read_inside(self.root, path)
         self.spend(len(text))
         return text
 
@@ -127,8 +129,8 @@ class Server:
         if not settings.has_room(left):
             return []
         try:
-            self._require_room()
-            names = self.host.names_inside(self.root, folder)
+            with self._paid(folder):
+                names = self.host.names_inside(self.root, folder)
         except (NoData, OSError) as error:
             reason = getattr(error, "strerror", None) or "not readable"
             settings.missing(f"{folder.rpartition('/')[2]}: {reason.lower()}")
@@ -141,7 +143,9 @@ class Server:
 
     def has_file(self, path: str) -> bool:
         """Whether there is a file of this name, as the server sees it. False when this user may not look."""
-        return self.host.is_inside(self.root, path)
+        with suppress(TooMuchError), self._paid(path):
+            return self.host.is_inside(self.root, path)
+        return False
 
     def try_read(self, path: str, settings: Settings, *, must_exist: bool = False) -> str | None:
         """A configuration file; one that may not be read is noted, one that does not exist only when it must."""
@@ -172,6 +176,16 @@ class Server:
     def spend(self, count: int) -> None:
         """Count what was read of it."""
         foreign(self.host).spend(self.main.account, count)
+
+    @contextmanager
+    def _paid(self, path: str) -> Iterator[None]:
+        """A path is as much as its characters, and the parts that it leads through: links make many of few."""
+        self._require_room()
+        before = self.host.followed
+        try:
+            yield
+        finally:
+            self.spend(len(path) + PART_BYTES * (self.host.followed - before))
 
     def _require_room(self) -> None:
         try:
