@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from hugeplan.cli import EXIT_FAILED, EXIT_INTERRUPTED, InputError
 from hugeplan.cli.apply_journal import only_one
+from hugeplan.cli.files import to_write
 from hugeplan.cli.pool_files import PoolError
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hugeplan.measuring.trial import Measured, Subject
 
 EXIT_TOO_NOISY: Final = 3
+_FILES: Final = ("trial.json", "trial.svg", "trial.txt")
 _PAGE_BYTES: Final = {"2M": 2 * MIB, "1G": GIB}
 _BASE_NAMES: Final = frozenset({"4K", "16K", "64K", "base"})
 EPILOG: Final = """\
@@ -109,6 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     arms = _arms(arguments)
     if not 0.05 <= arguments.minutes <= 24 * 60:
         raise InputError(f"--minutes {arguments.minutes:g}: give 0.05 to 1440")
+    for name in _FILES if arguments.output else ():
+        to_write(Path(arguments.output, name))  # before minutes of measuring
     try:
         from hugeplan.measuring.trial import TrialError  # noqa: PLC0415 - needs the agent's distribution
     except ImportError as error:

@@ -106,8 +106,6 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
 
     What killed trials left below ``parent`` is removed first. OSError where it cannot be made or is not ours alone.
     """
-    if parent.exists():
-        require_own(parent)
     remove_leftovers(parent, say)
     # The server's user, who is not root, reads what is made here, whatever the caller's umask is.
     umask = os.umask(0o022)
@@ -158,7 +156,13 @@ def require_own(parent: Path, advice: str = "Name a folder of your own with --wo
 
 
 def remove_leftovers(parent: Path, say: Callable[[str], None] = lambda _: None) -> None:
-    """End and remove what trials left that were killed together with their guards; their pages go back as well."""
+    """End and remove what trials left that were killed together with their guards; their pages go back as well.
+
+    PermissionError where the folder is another user's, who would choose what is removed.
+    """
+    if not parent.exists():
+        return
+    require_own(parent)  # at this moment: somebody else may have made it since it was looked for
     for folder in parent.glob("trial-*"):
         lock = _locked(folder)
         if lock is None:

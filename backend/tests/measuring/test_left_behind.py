@@ -21,7 +21,7 @@ from conftest import REPOSITORY
 
 from hugeplan.measuring import mariadb_server, postgresql_server
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
-from hugeplan.measuring.workplace import created, programs_of, text_of, workplace
+from hugeplan.measuring.workplace import created, programs_of, remove_leftovers, text_of, workplace
 from validate.data_folder import data_folder
 
 PROGRAM = "import time; x = bytearray(1 << 20); time.sleep(float('{}'))"
@@ -214,6 +214,11 @@ def test_no_trial_works_where_another_user_may_change_its_folder(tmp_path: Path,
     with pytest.raises(ServerError, match=r"can be changed by another user\. Remove it\."):
         data_folder("32-bytes", work)  # of `make validate`
     assert not list(work.iterdir())
+    (work / "trial-x").symlink_to(tmp_path)  # where root made a file, when this came after the folder was looked for
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(PermissionError, match="can be changed by another user"):
+        remove_leftovers(work)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_folder_at_work_is_not_touched(tmp_path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from measuring.simulated import SimulatedSubject
 
+from hugeplan.cli import main
 from hugeplan.cli.trial_text import picture, sentence, table
 from hugeplan.measuring.batches import MOST_PAIRS, Side
 from hugeplan.measuring.busy import CpuTimes
@@ -151,3 +154,12 @@ def test_the_picture_shows_every_pair() -> None:
     dots = root.findall("{http://www.w3.org/2000/svg}circle")
     assert len(dots) == sum(len(block.pairs) for arm in measured.arms for block in arm.blocks)
     assert any(text.text == "a & b" for text in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_what_is_no_file_in_the_place_of_the_result_is_named_before_measuring(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A FIFO waits for who reads it."""
+    os.mkfifo(tmp_path / "trial.json")
+    assert main(["trial", "postgresql", "--output", str(tmp_path)]) == 2
+    assert f"{tmp_path / 'trial.json'} is not a regular file" in capsys.readouterr().err
