@@ -45,6 +45,11 @@ class Base(NamedTuple):
     values: Integers
     checksum: int
 
+    @property
+    def weight_bytes(self) -> int:
+        """What it counts for where memory is bounded."""
+        return len(self.skeleton) + self.lengths.nbytes + self.values.nbytes
+
 
 class Changes(NamedTuple):
     """What a text says beside its base. ``place`` is where something stood that was cut out, -1: nothing."""
@@ -57,8 +62,10 @@ class Changes(NamedTuple):
 
     @property
     def weight_bytes(self) -> int:
-        """What it counts for where memory is bounded (hugeplan.documents.sealed), without the numbers' digits."""
-        return max(len(self.skeleton), 8 * self.skeleton.count(b"0"))
+        """What it counts for where memory is bounded (hugeplan.documents.sealed), without its base."""
+        if self.skeleton is self.base.skeleton:
+            return 8 * self.base.values.size
+        return len(self.skeleton) + 8 * self.skeleton.count(b"0")
 
 
 def base_of(text: bytes) -> Base:

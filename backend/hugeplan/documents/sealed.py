@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hugeplan.documents.columns import Apart
     from hugeplan.documents.numbers import Changes
 
 _VERSION: Final = b"\x03"
@@ -32,6 +33,12 @@ _LEVELS: Final = (13, 11)
 _LARGE_BYTES: Final = 6 << 20
 ID_BYTES: Final = 36
 """Of an id as text."""
+_FASTER: Final = 6, 1 << 20
+"""The level of blocks with a frame of more than this, and of plain ones: higher ones have tables of up to 32 MiB."""
+_ALONE_BYTES: Final = 1 << 20, 1 << 16
+"""Of a document that has a block of its own, and of one that is kept in more than a third of its bytes. It is not taken
+apart: that takes twenty times as much memory, and saves little.
+"""
 _LARGEST: Final = 10
 """How many times as large as its documents a block may be before zstd: nine octets for a number of one digit, and its
 place in the header."""
@@ -55,7 +62,36 @@ def seal(documents: Sequence[bytes | Changes], ids: Sequence[UUID] = ()) -> byte
 
 def seal_sized(documents: Sequence[bytes | Changes], ids: Sequence[UUID] = ()) -> tuple[bytes, list[int]]:
     """The same, and the bytes of each document as it came."""
-    from hugeplan.documents.columns import joined, pack_columns, taken_apart  # noqa: PLC0415 - NumPy is not loaded
+    from hugeplan.documents.columns import pack_columns  # noqa: PLC0415 - NumPy is not loaded before it is needed
+
+    if len(documents) == 1 and isinstance(documents[0], bytes) and len(documents[0]) > _ALONE_BYTES[1]:
+        plain = zstandard.ZstdCompressor(level=_FASTER[0], write_checksum=True).compress(documents[0])
+        return plain, [len(documents[0])]  # the first version of a block
+    apart, places = _apart(documents, ids)
+    sizes = [size + ID_BYTES * (place >= 0) for size, place in zip(apart.sizes_bytes(), places, strict=True)]
+    head = msgspec.json.encode(places)
+    packed = pack_columns(apart)
+    if sum(map(_size, packed)) > _LARGEST * sum(sizes):
+        packed = pack_columns(apart, 0)  # so many small parts that their places take more than they are
+    del apart
+    streams: list[tuple[int, bytes]] = [(_TEXT, len(head).to_bytes(4, "little") + head)]
+    for found in packed:
+        streams += [(_TEXT, found)] if isinstance(found, bytes) else zip(_kinds(found), map(bytes, found), strict=True)
+    of_kind: dict[int, list[bytes]] = defaultdict(list)
+    for kind, stream in streams:
+        of_kind[kind].append(stream)
+    plan = msgspec.msgpack.encode((bytes(kind for kind, _ in streams), [len(stream) for _, stream in streams]))
+    # One for all frames: its tables are megabytes.
+    is_wild = max(sum(map(len, of_one)) for of_one in of_kind.values()) > _FASTER[1]
+    level = _FASTER[0] if is_wild else _LEVELS[sum(sizes) > _LARGE_BYTES]
+    compress = zstandard.ZstdCompressor(level=level, write_checksum=True).compress
+    frames = {kind: compress(b"".join(of_one)) for kind, of_one in of_kind.items()}
+    return _VERSION + msgspec.msgpack.encode((compress(plan), frames)), sizes
+
+
+def _apart(documents: Sequence[bytes | Changes], ids: Sequence[UUID]) -> tuple[Apart, list[int]]:
+    """All documents taken apart, and of each the place of its id."""
+    from hugeplan.documents.columns import joined, taken_apart  # noqa: PLC0415 - NumPy is not loaded
     from hugeplan.documents.numbers import apart_of  # noqa: PLC0415 - before it is needed
 
     some, places = [], []
@@ -66,23 +102,7 @@ def seal_sized(documents: Sequence[bytes | Changes], ids: Sequence[UUID] = ()) -
         changes = [one for one, _ in alike if not isinstance(one, bytes)]
         places += [place for _, place in texts] + [one.place for one in changes]
         some.append(taken_apart([text for text, _ in texts]) if texts else apart_of(changes))
-    apart = joined(some or [taken_apart([])])
-    sizes = [size + ID_BYTES * (place >= 0) for size, place in zip(apart.sizes_bytes(), places, strict=True)]
-    head = msgspec.json.encode(places)
-    packed = pack_columns(apart)
-    if sum(map(_size, packed)) > _LARGEST * sum(sizes):
-        packed = pack_columns(apart, 0)  # so many small parts that their places take more than they are
-    streams: list[tuple[int, bytes]] = [(_TEXT, len(head).to_bytes(4, "little") + head)]
-    for found in packed:
-        streams += [(_TEXT, found)] if isinstance(found, bytes) else zip(_kinds(found), map(bytes, found), strict=True)
-    of_kind: dict[int, list[bytes]] = defaultdict(list)
-    for kind, stream in streams:
-        of_kind[kind].append(stream)
-    plan = msgspec.msgpack.encode((bytes(kind for kind, _ in streams), [len(stream) for _, stream in streams]))
-    # One for all frames: its tables are megabytes.
-    compress = zstandard.ZstdCompressor(level=_LEVELS[sum(sizes) > _LARGE_BYTES], write_checksum=True).compress
-    frames = {kind: compress(b"".join(of_one)) for kind, of_one in of_kind.items()}
-    return _VERSION + msgspec.msgpack.encode((compress(plan), frames)), sizes
+    return joined(some or [taken_apart([])]), places
 
 
 def without_id(document: bytes, report_id: UUID | None) -> tuple[bytes, int]:
@@ -91,12 +111,16 @@ def without_id(document: bytes, report_id: UUID | None) -> tuple[bytes, int]:
     return (document, place) if place < 0 else (document[:place] + document[place + ID_BYTES :], place)
 
 
-def weight_bytes(document: bytes) -> int:
-    """What a document counts for where memory is bounded: its bytes, or eight for each number if that is more."""
+def weight_bytes(document: bytes, kept_bytes: int = 0) -> int:
+    """What a document counts for where memory is bounded: four thirds of its bytes, or eight for each number if that is
+    more; 8 MiB where it has a block of its own.
+    """
     import numpy as np  # noqa: PLC0415 - not before it is needed
 
+    if len(document) > _ALONE_BYTES[3 * kept_bytes > len(document)]:
+        return 8 << 20
     is_digit = (np.frombuffer(document, np.uint8) - np.uint8(ord("0"))) < 10
-    return max(len(document), 8 * int(np.count_nonzero(is_digit[1:] & ~is_digit[:-1])))
+    return max(len(document) * 4 // 3, 8 * int(np.count_nonzero(is_digit[1:] & ~is_digit[:-1])))
 
 
 def _size(stream: bytes | NDArray[np.uint8]) -> int:

@@ -81,10 +81,11 @@ async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _
 
 async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
     await _unread_reports(session, node_id, done)
-    rows = await session.execute(select(RunRow.id, RunRow.document).where(RunRow.node_id == node_id))
-    for run_id, kept in rows.all():
+    # One document at a time, however many there are.
+    for run_id in (await session.scalars(select(RunRow.id).where(RunRow.node_id == node_id))).all():
         try:
-            document = decode(TlbbenchDocument, unpack(kept))
+            kept = await repository.run_documents(session, node_id, [run_id])
+            document = decode(TlbbenchDocument, kept[run_id])
         except ValueError:
             done.unreadable += 1
             continue
@@ -107,16 +108,20 @@ async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
 
 async def _unread_reports(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
     """Store the reports that an earlier version kept unread, oldest first, as if they arrived at their time."""
+    row = ReportDocumentRow
     found = await session.execute(
-        select(ReportDocumentRow, NodeRow.machine_id)
-        .join(ReportRow, (ReportRow.node_id == node_id) & (ReportRow.report_id == ReportDocumentRow.report_id))
+        select(row.received_at, row.report_id, NodeRow.machine_id)
+        .join(ReportRow, (ReportRow.node_id == node_id) & (ReportRow.report_id == row.report_id))
         .join(NodeRow, NodeRow.id == node_id)
-        .where(ReportDocumentRow.node_id == node_id, ReportDocumentRow.received_at == ReportRow.received_at)
+        .where(row.node_id == node_id, row.received_at == ReportRow.received_at)
         .where(ReportRow.state == "newer_schema", ReportRow.schema_version <= incoming.SCHEMA_VERSION)
-        .order_by(ReportDocumentRow.received_at)
+        .order_by(row.received_at)
     )
-    for kept, machine_id in found.all():
-        raw = unpack(kept.document)
+    for kept in found.all():
+        of_it = select(row.document).where(
+            row.node_id == node_id, row.received_at == kept.received_at, row.report_id == kept.report_id
+        )
+        raw = unpack((await session.execute(of_it)).scalar_one())
         try:
             read = incoming.read_report(raw, msgspec.json.decode(raw), token_id=UUID(int=0), now=kept.received_at)
         except InvalidInputError:
@@ -126,5 +131,5 @@ async def _unread_reports(session: WriteSession, node_id: UUID, done: Reparsed) 
             await session.execute(delete(table).where(table.node_id == node_id, table.report_id == kept.report_id))
         connection = (await (await session.connection()).get_raw_connection()).driver_connection
         assert isinstance(connection, psycopg.AsyncConnection)
-        await store_kept(connection, replace(read, machine_id=machine_id))
+        await store_kept(connection, replace(read, machine_id=kept.machine_id))
         done.reports += 1

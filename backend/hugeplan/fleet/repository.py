@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any, Final
 from uuid import UUID
 
@@ -295,6 +296,10 @@ SAMPLES: Final[Select[*tuple[Any, ...]]] = select(*SAMPLE_COLUMNS, _KEPT.c.docum
     _KEPT, true()
 )
 """Samples, with the documents that say them in full where they do not themselves."""
+_LARGE: Final = cast(SampleRow.pools, Text), _KEPT.c.document, _KEPT.c.reference
+_BYTES: Final = reduce(add, (func.coalesce(func.octet_length(column), 0) for column in _LARGE))
+SAMPLE_BYTES: Final[Select[*tuple[Any, ...]]] = SAMPLES.with_only_columns(_BYTES, maintain_column_froms=True)
+"""How much is read of each."""
 
 
 def said_of(row: Row[*tuple[Any, ...]]) -> Said | None:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import msgspec
 
+from hugeplan.documents.bounds import Moment, adapter
 from hugeplan.documents.decoding import convert, decode
 from hugeplan.documents.report import NumaPool, SampleMemory
 from hugeplan.documents.sealed import DamagedBlockError, seal, unseal_all, unseal_some
@@ -57,9 +58,9 @@ class Sample(NamedTuple):
 
 
 class Said(msgspec.Struct):
-    """What a report says of its sample, as far as it is kept."""
+    """What a report says of its sample, as far as it is kept, as it spells it."""
 
-    taken_at: datetime
+    taken_at: msgspec.Raw
     memory: msgspec.Raw
     pools: msgspec.Raw = msgspec.Raw(b"[]")
 
@@ -70,6 +71,7 @@ class _Report(msgspec.Struct):
 
 _IN_THE_ROW: Final = Numbers.__struct_fields__[1:-1]
 _report = msgspec.json.Decoder(_Report)
+_moment = msgspec.json.Decoder(datetime)
 _numbers = msgspec.json.Decoder(Numbers)
 _details = msgspec.json.Decoder(Details)
 
@@ -82,7 +84,16 @@ def microseconds(moment: datetime) -> int:
 def said_by(document: bytes) -> Said:
     """What a report's document says. MsgspecError."""
     said = _report.decode(document).sample
-    return Said(said.taken_at, said.memory.copy(), said.pools.copy())  # without the rest of the document
+    return Said(said.taken_at.copy(), said.memory.copy(), said.pools.copy())  # without the rest of the document
+
+
+def taken_at(document: bytes) -> datetime:
+    """When a report's document says that its sample was taken. MsgspecError."""
+    said = _report.decode(document).sample.taken_at
+    try:
+        return _moment.decode(said)
+    except msgspec.ValidationError:  # one of the spellings that the model knows beside RFC 3339
+        return cast(datetime, adapter(Moment).validate_json(bytes(said)))
 
 
 def details_of(row: Any, said: Said | None) -> Details:
@@ -145,6 +156,13 @@ def read_samples(row: Any, documents: Any, is_wanted: Callable[[SampleKey], bool
     """
     if not row.details and documents is None:
         return []
+    try:
+        return _read_samples(row, documents, is_wanted, limit)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise DamagedBlockError(str(error)) from error
+
+
+def _read_samples(row: Any, documents: Any, is_wanted: Callable[[SampleKey], bool], limit: int) -> list[Sample]:
     numbers, report_ids = _decoded(_numbers, row.numbers), row.report_ids or documents.report_ids
     if len(numbers) != len(report_ids) or (not row.details and set(report_ids) != set(documents.report_ids)):
         raise DamagedBlockError(f"{len(numbers)} samples of {len(report_ids)} reports")

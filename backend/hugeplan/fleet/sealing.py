@@ -11,16 +11,17 @@ import asyncio
 import logging
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import accumulate, groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import ARRAY, DateTime, Row, Select, Text, Uuid, and_, cast, delete, func, select, text, update
+from sqlalchemy import ARRAY, DateTime, Row, Select, Uuid, cast, delete, func, select, text, update
 
 from hugeplan.db.alone import alone
 from hugeplan.db.locks import AdvisoryLock
@@ -29,17 +30,15 @@ from hugeplan.db.models import (
     NodeRow,
     NodeStateRow,
     ReportDocumentRow,
-    ReportReferenceRow,
-    ReportRow,
     SampleRow,
     SealedDocumentsRow,
     SealedSamplesRow,
 )
 from hugeplan.db.session import Database, WriteSession
-from hugeplan.documents.against import document_of, read, reference_of
+from hugeplan.documents.against import REFERENCE_ID, document_of, read
 from hugeplan.documents.sealed import DamagedBlockError, seal, seal_sized, weight_bytes
-from hugeplan.fleet.repository import SAMPLE_COLUMNS, SAMPLES, get_document, said_of
-from hugeplan.fleet.sealed_samples import Details, Said, details_of, said_by, sealed_numbers
+from hugeplan.fleet.repository import SAMPLE_BYTES, SAMPLE_COLUMNS, SAMPLES, get_document, said_of
+from hugeplan.fleet.sealed_samples import Details, Said, details_of, said_by, sealed_numbers, taken_at
 from hugeplan.settings import Settings
 
 if TYPE_CHECKING:
@@ -47,8 +46,10 @@ if TYPE_CHECKING:
 
 BATCH_ROWS: Final = 360
 """Of one node, in one row: six hours at one report per minute."""
-BATCH_BYTES: Final = 12 << 20
-"""Of documents by their weight, or of pools of samples, in one row. Sealing takes about seven times as much memory."""
+BATCH_BYTES: Final = 6 << 20
+"""Of documents by their weight, or of pools of samples, in one row, and of what is read for it. Sealing takes up to ten
+times as much memory, whatever a node has stored.
+"""
 SPAN: Final = timedelta(hours=6)
 """A node is sealed when its oldest row is older by this, so that rows are few: each costs as much as 20 documents."""
 MAX_SHARE: Final = 0.2
@@ -58,6 +59,11 @@ SEAL_SECONDS: Final = 600.0
 EMPTIED_AFTER: Final = timedelta(hours=6)
 """How long after its day a partition that sealing has emptied gives its space back."""
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_SEALING: Final = ThreadPoolExecutor(1, "seal")
+"""Always the same thread: what each has freed is kept for itself."""
+_T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
 
 _SealBatch = Callable[[WriteSession, UUID, datetime], Awaitable[tuple[int, int]]]
@@ -163,44 +169,42 @@ async def _documents(
     """Seal the oldest documents of a node with their samples and the rows that say that these reports are stored; how
     many documents and samples.
     """
-    row, known = ReportDocumentRow, ReportRow
-    statement = (
-        select(row.received_at, row.report_id, row.document)
-        .outerjoin(known, and_(known.node_id == row.node_id, known.report_id == row.report_id))
-        .where(known.state.is_distinct_from("newer_schema"))
-    )
-    rows = (await session.execute(_oldest(statement, _DOCUMENT_KEY, node_id, before))).all()
-    if not rows:
-        # Not with a batch: it looks at all of the node's documents, and the node is locked there.
-        await session.execute(_FORGET_REFERENCES, {"node": node_id})
-        return 0, 0
-    references, since = await _references(session, node_id), rows[0].received_at - SPAN
-    samples = await _samples_of(session, node_id, rows, since)
-    # Both in another thread: this one answers everybody.
-    taken, documents, stated = await asyncio.to_thread(_readable, rows, references, samples)
-    if not taken:
-        return 0, 0
+    values: dict[str, Any] = {"node": node_id, "before": before, "at": _EPOCH, "id": node_id}
+    values |= {"rows": BATCH_ROWS, "bytes": BATCH_BYTES}
+    taken: list[Row[Any]] = []
+    while not taken:
+        rows = (await session.execute(_OLDEST_DOCUMENTS, values)).all()
+        if not rows:
+            # Not with a batch: it looks at all of the node's documents, and the node is locked there.
+            await session.execute(_FORGET_REFERENCES, {"node": node_id})
+            return 0, 0
+        since = rows[0].received_at - SPAN
+        samples = await _samples_of(session, node_id, rows, since)
+        # In another thread, as all that takes long: this one answers everybody.
+        taken, documents, stated = await _aside(_readable, rows, samples)
+        # Behind those of which none can be read.
+        values |= {"at": rows[-1].received_at, "id": rows[-1].report_id}
     ids = [one.report_id for one in taken]
-    block, sizes = await asyncio.to_thread(seal_sized, documents, ids)
+    block, sizes = await _aside(seal_sized, documents, ids)
     kept = [min(at, one.received_at) for at, one in zip(stated, taken, strict=True)]
     if len(taken) < len(rows) or min(kept) < since:
         samples = await _samples_of(session, node_id, taken, min(kept))
     is_said = not samples_outlive and {one.report_id for one in samples if one.memory is None} == set(ids)
     found = dict(zip(ids, documents, strict=True))
-    in_full = partial(_sealed_samples, node_id, samples, lambda one: _said(found.get(one), one))
-    sealed = await asyncio.to_thread(in_full, ids if is_said else ())
+    details = partial(map, lambda one: details_of(one, _said(found.get(one.report_id), one.report_id)), samples)
+    sealed = await _aside(_sealed_samples, node_id, samples, details, ids if is_said else ())
     if not await _take_out(session, _DOCUMENT_KEY, node_id, [(one.received_at, one.report_id) for one in taken]):
         return 0, 0
     if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in samples]):
         return 0, 0
     session.add_all(sealed)
-    values = {"node": node_id, "ids": ids}
+    forgotten = await session.execute(_FORGET_REPORTS, {"node": node_id, "ids": ids})
     session.add(
         SealedDocumentsRow(
             node_id=node_id, start_at=taken[0].received_at, first_report_id=ids[0], end_at=taken[-1].received_at,
             report_ids=ids, sizes_bytes=sizes, documents=block,
             taken_from=min(stated), taken_to=max(stated),
-            report_count=len((await session.execute(_FORGET_REPORTS, values)).all()),
+            report_count=len(forgotten.all()),
         )
     )  # fmt: skip
     later = func.greatest(NodeRow.sealed_until, max(stated))
@@ -223,46 +227,76 @@ async def _keep_newest(
         await session.execute(state.values(newest_document=newest[-1]))
 
 
-async def _references(session: WriteSession, node_id: UUID) -> dict[UUID, bytes]:
-    """The packed references of a node."""
-    row = ReportReferenceRow
-    found = await session.execute(select(row.report_id, row.document).where(row.node_id == node_id))
-    return {one.report_id: one.document for one in found}
+# Of each run of documents with one reference the first has it beside itself, and counts for both.
+_OLDEST_DOCUMENTS: Final = text(f"""
+SELECT received_at, report_id, document, reference_id, reference FROM (
+    SELECT *, row_number() OVER in_order AS number,
+        sum(octet_length(document) + coalesce(octet_length(reference), 0)) OVER in_order AS bytes
+    FROM (
+        SELECT d.*, CASE WHEN lag(d.reference_id) OVER (ORDER BY d.received_at, d.report_id)
+            IS DISTINCT FROM d.reference_id THEN f.document END AS reference
+        FROM (
+            SELECT d.received_at, d.report_id, d.document, {REFERENCE_ID} AS reference_id
+            FROM report_documents d LEFT JOIN reports r ON r.node_id = d.node_id AND r.report_id = d.report_id
+            WHERE d.node_id = :node AND d.received_at < :before AND r.state IS DISTINCT FROM 'newer_schema'
+                AND d.received_at >= :at AND (d.received_at, d.report_id) > (:at, :id)
+            ORDER BY d.received_at, d.report_id LIMIT :rows
+        ) d LEFT JOIN report_references f ON f.node_id = :node AND f.report_id = d.reference_id
+    ) d WINDOW in_order AS (ORDER BY received_at, report_id)
+) d WHERE bytes <= :bytes OR number = 1 ORDER BY received_at, report_id
+""")  # noqa: S608 - constants
 
 
 async def _samples_of(
     session: WriteSession, node_id: UUID, documents: Sequence[Row[Any]], since: datetime
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """The samples of documents in the order of their arrival, as far as they were taken since then."""
+    """The samples of documents in the order of their arrival, as far as they were taken since then, but for those that
+    say everything themselves: they are large, and are sealed alone.
+    """
     of_them: Select[*tuple[Any, ...]] = select(*SAMPLE_COLUMNS).where(
         SampleRow.node_id == node_id,
+        SampleRow.memory.is_(None),
         SampleRow.report_id == func.any(cast([one.report_id for one in documents], ARRAY(Uuid))),
     )
     of_them = of_them.where(SampleRow.taken_at.between(since, documents[-1].received_at))
     return (await session.execute(of_them.order_by(SampleRow.taken_at, SampleRow.report_id))).all()
 
 
+async def _aside(function: Callable[..., _T], *given: Any) -> _T:
+    return await asyncio.get_running_loop().run_in_executor(_SEALING, function, *given)
+
+
 def _readable(
-    rows: Sequence[Row[Any]], references: Mapping[UUID, bytes], samples: Sequence[Row[*tuple[Any, ...]]]
+    rows: Sequence[Row[Any]], samples: Sequence[Row[*tuple[Any, ...]]]
 ) -> tuple[list[Row[Any]], list[bytes | Changes], list[datetime]]:
     """The rows that are sealed together, their documents, and when these say that their samples were taken."""
     sampled = {one.report_id: one.taken_at for one in samples}
+    references = {one.reference_id: one.reference for one in rows if one.reference is not None}
+    bases: dict[int, int] = {}
     taken: list[Row[Any]] = []
     documents: list[bytes | Changes] = []
     stated: list[datetime] = []
     size = 0
     for row in rows:
-        reference = reference_of(row.document)
         try:
-            document = read(row.document, None if reference is None else references.get(reference))
+            document = read(row.document, references.get(row.reference_id))
             at = sampled.get(row.report_id, row.received_at)
             # A sample says what its document does, but for a time after the arrival. To read all costs much more.
             if isinstance(document, bytes) or at >= row.received_at:
-                at = _in_utc(said_by(document_of(document, row.report_id)).taken_at)
-        except (zlib.error, DamagedBlockError, msgspec.MsgspecError):  # it stays as it is, and is named when it is read
+                at = _in_utc(taken_at(document_of(document, row.report_id)))
+        except (
+            zlib.error,
+            DamagedBlockError,
+            msgspec.MsgspecError,
+            ValueError,
+        ):  # it stays as it is, and is named when it is read
             continue
-        size += weight_bytes(document) if isinstance(document, bytes) else document.weight_bytes
-        if documents and size > BATCH_BYTES:
+        if isinstance(document, bytes):
+            size += weight_bytes(document, len(row.document))
+        else:
+            size += document.weight_bytes
+            bases[id(document.base)] = document.base.weight_bytes
+        if documents and size + sum(bases.values()) > BATCH_BYTES:
             break
         taken.append(row)
         documents.append(document)
@@ -282,16 +316,23 @@ def _in_utc(moment: datetime) -> datetime:
 
 async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tuple[int, int]:
     """Seal the oldest samples of a node; no documents, and how many samples."""
-    in_row = func.coalesce(func.octet_length(cast(SampleRow.pools, Text)), 0)
-    sizes = await session.scalars(_oldest(select(in_row), _SAMPLE_KEY, node_id, before))
+    sizes = await session.scalars(_oldest(SAMPLE_BYTES, _SAMPLE_KEY, node_id, before))
     few = sum(size <= BATCH_BYTES for size in accumulate(sizes)) or 1
     rows = (await session.execute(_oldest(SAMPLES, _SAMPLE_KEY, node_id, before).limit(few))).all()
-    said = await asyncio.to_thread(lambda: {one.report_id: found for one in rows if (found := said_of(one))})
+    details: list[Details] = []
+    size = 0
     for one in rows:
+        document = None
         if one.memory is None and one.document is None:  # a replica of the release before has sealed its document
-            with suppress(DamagedBlockError, zlib.error, msgspec.MsgspecError):
-                said[one.report_id] = said_by(await get_document(session, node_id, one.report_id) or b"")
-    sealed = await asyncio.to_thread(_sealed_samples, node_id, rows, said.get)
+            with suppress(DamagedBlockError, zlib.error):
+                document = await get_document(session, node_id, one.report_id)
+        found = await _aside(_in_full, one, document)
+        size += weight_bytes(bytes(found.pools))
+        if details and size > BATCH_BYTES:
+            break
+        details.append(found)
+    rows = rows[: len(details)]
+    sealed = await _aside(_sealed_samples, node_id, rows, lambda: details)
     if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in rows]):
         return 0, 0
     session.add_all(sealed)
@@ -299,10 +340,15 @@ async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tu
     return 0, len(rows)
 
 
+def _in_full(row: Row[*tuple[Any, ...]], document: bytes | None) -> Details:
+    """What a row of SAMPLES says, or the document that is given with it."""
+    return details_of(row, said_of(row) if document is None else _said(document, row.report_id))
+
+
 def _sealed_samples(
     node_id: UUID,
     rows: Sequence[Row[*tuple[Any, ...]]],
-    said: Callable[[UUID], Said | None],
+    in_full: Callable[[], Iterable[Details]],
     beside: Sequence[UUID] = (),
 ) -> list[SealedSamplesRow]:
     """Rows of samples in their order as one, or as some where they say much, or are further apart than a day: a row is
@@ -315,15 +361,15 @@ def _sealed_samples(
     is_short = rows[-1].taken_at - rows[0].taken_at <= timedelta(days=1)
     if is_short and beside:
         return [_sealed_row(node_id, rows, (), beside)]
-    details = [details_of(row, said(row.report_id)) for row in rows]
+    details = list(in_full())
     sizes = accumulate(weight_bytes(bytes(one.pools)) for one in details)
     found = []
     for _, group in groupby(
         zip(rows, details, sizes, strict=True),
         key=lambda one: (is_short or one[0].taken_at.astimezone(UTC).date(), one[2] // BATCH_BYTES),
     ):
-        together, in_full, _ = zip(*group, strict=True)
-        found.append(_sealed_row(node_id, together, in_full))
+        together, of_them, _ = zip(*group, strict=True)
+        found.append(_sealed_row(node_id, together, of_them))
     return found
 
 

@@ -138,6 +138,22 @@ async def test_samples_are_sealed_in_full_whichever_release_sealed_their_documen
     assert await readings(viewer, node, newest) == before
 
 
+@pytest.mark.parametrize("spelled", ["{:.0f}", "number", "{:.0f}.25"])
+async def test_a_time_is_sealed_and_read_in_each_spelling_that_a_report_may_have(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, spelled: str
+) -> None:
+    newest = (datetime.now(UTC) - timedelta(hours=12)).replace(microsecond=0)
+    node = await stored(agent, 2, newest=newest, every=timedelta(minutes=5))
+    for seconds in (1, 2):
+        document, at = report(), (newest - timedelta(seconds=seconds)).timestamp()
+        document["sample"]["taken_at"] = int(at) if spelled == "number" else spelled.format(at)
+        assert (await agent.post("/api/v1/reports", json=document)).status_code == 201
+    before = await all_samples(viewer, node, limit=50)
+    await arrived(service, 11)
+    assert await seal_round(service.database, HOUR) == (4, 4)
+    assert await all_samples(viewer, node, limit=50) == before
+
+
 async def sealed_with_their_documents(service: Service, agent: httpx.AsyncClient, count: int, **settings: bool) -> str:
     """Samples of half a day ago, sealed in one batch with their documents; the node."""
     newest = datetime.now(UTC) - timedelta(hours=12)
