@@ -60,10 +60,10 @@ EMPTIED_AFTER: Final = timedelta(hours=6)
 """How long after its day a partition that sealing has emptied gives its space back."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 _SEALING: Final = ThreadPoolExecutor(1, "seal")
 """Always the same thread: what each has freed is kept for itself."""
 _T = TypeVar("_T")
+_NOT_READ: Final = DamagedBlockError, zlib.error, msgspec.MsgspecError
 _logger = logging.getLogger(__name__)
 
 _SealBatch = Callable[[WriteSession, UUID, datetime], Awaitable[tuple[int, int]]]
@@ -169,8 +169,8 @@ async def _documents(
     """Seal the oldest documents of a node with their samples and the rows that say that these reports are stored; how
     many documents and samples.
     """
-    values: dict[str, Any] = {"node": node_id, "before": before, "at": _EPOCH, "id": node_id}
-    values |= {"rows": BATCH_ROWS, "bytes": BATCH_BYTES}
+    values: dict[str, Any] = {"node": node_id, "before": before, "rows": BATCH_ROWS, "bytes": BATCH_BYTES}
+    values |= {"at": _EPOCH, "id": node_id}
     taken: list[Row[Any]] = []
     while not taken:
         rows = (await session.execute(_OLDEST_DOCUMENTS, values)).all()
@@ -284,12 +284,7 @@ def _readable(
             # A sample says what its document does, but for a time after the arrival. To read all costs much more.
             if isinstance(document, bytes) or at >= row.received_at:
                 at = _in_utc(taken_at(document_of(document, row.report_id)))
-        except (
-            zlib.error,
-            DamagedBlockError,
-            msgspec.MsgspecError,
-            ValueError,
-        ):  # it stays as it is, and is named when it is read
+        except (*_NOT_READ, ValueError):  # it stays as it is, and is named when it is read
             continue
         if isinstance(document, bytes):
             size += weight_bytes(document, len(row.document))
@@ -324,7 +319,7 @@ async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tu
     for one in rows:
         document = None
         if one.memory is None and one.document is None:  # a replica of the release before has sealed its document
-            with suppress(DamagedBlockError, zlib.error):
+            with suppress(*_NOT_READ):
                 document = await get_document(session, node_id, one.report_id)
         found = await _aside(_in_full, one, document)
         size += weight_bytes(bytes(found.pools))

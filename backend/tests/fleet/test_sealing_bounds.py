@@ -70,8 +70,8 @@ async def large(service: Service, agent: httpx.AsyncClient) -> tuple[str, bytes]
     raw = json.dumps(document).encode()
     answer = await agent.post("/api/v1/reports", content=raw, headers={"Content-Type": "application/json"})
     assert answer.status_code == 201, answer.text
-    await run(service, "UPDATE report_documents SET received_at = received_at - interval '10 hours'")
-    await run(service, "UPDATE reports SET received_at = received_at - interval '10 hours'")
+    for table in ("reports", "report_documents"):
+        await run(service, f"UPDATE {table} SET received_at = received_at - interval '10 hours'")
     return str(document["report_id"]), raw
 
 
@@ -90,8 +90,7 @@ async def test_sealing_reads_a_little_at_a_time(
     service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, statement: str, documents: int
 ) -> None:
     report_id, raw = await large(service, agent)
-    values = {"small": json.dumps(report())} if ":small" in statement else {}
-    await run(service, statement, **values)
+    await run(service, statement, **({"small": json.dumps(report())} if statement is POOLS else {}))
     with within():
         sealed = await seal_round(service.database, HOUR)
     assert sealed[0] == documents
