@@ -188,7 +188,7 @@ class Settings(BaseSettings):
     ] = 8_000_000_000
     fleet_plan_cpu_seconds: Annotated[
         float,
-        Field(gt=0, le=10**6, description="Processor time that a fleet plan of up to 10,000 nodes may take."),
+        Field(gt=0, le=10**6, description="Processor time that a fleet plan of 10,000 nodes may take."),
     ] = 300.0
     fleet_plan_memory_bytes: Annotated[
         int, Field(ge=16 * 1024**2, le=10**12, description="Memory that each of its processes may add.")
