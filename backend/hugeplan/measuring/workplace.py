@@ -21,9 +21,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, TypedDict
 
+from hugeplan_agent.apart import Apart as AgentsChild
+from hugeplan_agent.errors import CollectError
+from hugeplan_agent.host import Host
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
 from hugeplan.signals import handled, ignore
@@ -222,17 +226,26 @@ def _is_server(pid: int) -> bool:
 
 def programs_of(folder: Path) -> list[int]:
     """Process ids of the trial's programs, without this process and without those that have ended already."""
-    token = f"{VARIABLE}={folder.name}".encode()
+    with AgentsChild("/", {"programs": partial(_programs, folder, os.getpid())}) as child, suppress(CollectError):
+        found: list[int] = child.ask("programs")
+        return found
+    return []
+
+
+def _programs(folder: Path, caller: int, host: Host) -> list[int]:
+    """In a child that may be left behind: every process of the node is looked at, and anybody's may wait for good."""
+    token = f"{VARIABLE}={folder.name}"
     found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+    for pid in map(int, filter(str.isdigit, host.names("proc"))):
+        state = (host.read_record(f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+        if pid in (caller, os.getpid()) or not state or state[0] in ("Z", "X"):
             continue
-        with suppress(OSError):
-            if (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] in {b"Z", b"X"}:
-                continue
-            works_in = (entry / "cwd").readlink()
-            if works_in.is_relative_to(folder) or token in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
+        works_in = host.read_link(f"proc/{pid}/cwd")
+        if works_in is not None and (
+            Path(works_in).is_relative_to(folder)
+            or token in (host.read_optional(f"proc/{pid}/environ") or "").split("\0")
+        ):
+            found.append(pid)
     return found
 
 
