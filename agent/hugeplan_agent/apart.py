@@ -3,7 +3,7 @@
 Whoever has an account can make a look at its process wait for good: a page or a name of a file system that it serves
 itself is never answered, and no signal ends some of these waits. So a child looks, and the agent waits for the child
 only while that gets on (docs/adr/0056). A child that does not is killed and left, a new one goes on, and the process
-that it looked at is left alone for an hour; after two processes of an account, all of it.
+that it looked at is left alone for a while; after two processes of a user in an account, all of theirs.
 """
 
 from __future__ import annotations
@@ -30,27 +30,36 @@ from typing import Any, NamedTuple, NoReturn
 from hugeplan_agent.collectors import COLLECTORS, LOOKING, Collected, collect_all, collect_one, describe
 from hugeplan_agent.collectors.cgroup_units import owner_of
 from hugeplan_agent.collectors.cpu import base_page_bytes
+from hugeplan_agent.collectors.foreign import FIRST_USER
 from hugeplan_agent.collectors.process_table import need_status, parse_stat, table_of
-from hugeplan_agent.errors import CollectError, NoData
+from hugeplan_agent.errors import AgentError, CollectError, NoData
 from hugeplan_agent.fragment import Collector
 from hugeplan_agent.host import Host, NoAnswerError
 
 POLL_SECONDS = 0.1
 LOOK_POLLS = 20
 """Of one look in which the child waits. They are counted, not timed: a machine that is suspended counts none."""
-ACCOUNT_POLLS = 100
-"""Of all looks at one account's processes in an observation: answers may come, and slowly."""
+PERSON_POLLS = 100
+"""Of all looks at one user's processes in an observation: answers may come, and slowly."""
 OTHER_POLLS = 600
 """While no process is looked at: a disk may be slow."""
+FIRST_PAUSE = 2
+"""Observations without a look at what did not answer: a disk may be slow for once. Each time it is doubled, up to"""
 PAUSE_SECONDS = 3600.0
-MAX_OF_ACCOUNT = 2
-"""Processes that did not answer, until all of their account are left alone."""
+MAX_OF_PERSON = 2
+"""Processes that did not answer, until all of the same account and real user id are left alone."""
+MAX_OF_ACCOUNT = 4
+"""The same of an account: all users of a system container are one, and a user may have many ids."""
 MAX_LEFT_BEHIND = 8
 """Children that are left behind at a time, and looks per observation that are given up."""
+MAX_OF_USERS = MAX_LEFT_BEHIND // 2
+"""Of these at processes of users: one user may have several accounts. The others are for what the system runs."""
+END_SECONDS = 0.1
+"""For a child to end when it is not needed any more, so that no zombie is left."""
 
 _LOOK = re.compile(r"proc/([0-9]{1,9})/(?!(?:stat|status|cgroup|limits)$)")
 """The four files are printed from what the kernel holds itself. All else may wait for the process's memory or files."""
-_BOARD = struct.Struct("=qqqq")
+_BOARD = struct.Struct("=6q")
 
 
 class Look(NamedTuple):
@@ -61,6 +70,10 @@ class Look(NamedTuple):
     started: int = 0
     account: int = 0
     """A number for it; 0: unknown."""
+    person: int = 0
+    """A number for the account and the real user id."""
+    is_system: int = 0
+    """Whether neither is a user's."""
 
 
 class _Watch:
@@ -70,6 +83,7 @@ class _Watch:
         self._host, self._board = host, board
         self.processes: set[tuple[int, int]] = set()
         self.accounts: set[int] = set()
+        self.is_for_system = False
 
     def begin(self) -> None:
         """What was read of them before may still be reported: it is said that they are left alone all the same."""
@@ -85,7 +99,8 @@ class _Watch:
     def _announced(self, pid: int) -> Iterator[None]:
         before = _read(self._board)
         look = self._look_at(pid, before.number + 1)
-        if (pid, look.started) in self.processes or look.account in self.accounts:
+        is_known = (pid, look.started) in self.processes or {look.account, look.person} & self.accounts
+        if is_known or (self.is_for_system and not look.is_system):
             self._host.left_alone.add(pid)
             raise NoAnswerError
         _BOARD.pack_into(self._board, 0, *look)
@@ -102,8 +117,10 @@ class _Watch:
         if process is None:
             return Look(number, pid)
         # The children of one process have its secret, and so the same numbers.
-        account = hash(owner_of(self._host)(need_status(self._host, process))) or 1
-        return Look(number, pid, process.start_time_ticks or 0, account)
+        account = owner_of(self._host)(need_status(self._host, process))
+        person = hash((account, process.user)) or 1
+        is_system = account.is_system and process.user is not None and process.user < FIRST_USER
+        return Look(number, pid, process.start_time_ticks or 0, hash(account) or 1, person, is_system)
 
 
 def _read(board: mmap.mmap) -> Look:
@@ -126,12 +143,13 @@ class _Child:
 
 @dataclass(frozen=True)
 class _Missed:
-    """A process that did not answer."""
+    """A look that did not end."""
 
-    pid: int
-    started: int
-    account: int
+    look: Look
     child: int
+    observation: int
+    pause: int
+    """In observations."""
     until: float
 
 
@@ -147,6 +165,8 @@ class Apart:
 
     root: str | Path
     more: Mapping[str, Job] = field(default_factory=dict)
+    is_stopped: Callable[[], bool] = lambda: False
+    """Asked while a look waits: nobody waits for it then, and the observation ends with an AgentError."""
     _child: _Child | None = None
     _left_behind: set[int] = field(default_factory=set)
     _missed: list[_Missed] = field(default_factory=list)
@@ -171,6 +191,10 @@ class Apart:
         """End the child."""
         if self._child is not None:
             self._leave(self._child)
+            end = time.monotonic() + END_SECONDS
+            while self._left_behind and time.monotonic() < end:
+                time.sleep(0.002)
+                self._reap()
 
     def collect(self, host: Host, collectors: Mapping[str, Collector] = COLLECTORS) -> Collected:
         """A new observation: as ``collect_all``, with the collectors that look into processes in the child."""
@@ -185,7 +209,10 @@ class Apart:
             self._reap()
             if max(len(self._left_behind), self._given_up) >= MAX_LEFT_BEHIND:
                 raise CollectError(f"{MAX_LEFT_BEHIND} looks at processes did not end: no other is begun")
-            child = self._child = self._child or self._fork()
+            try:
+                child = self._child = self._child or self._fork()
+            except OSError as error:
+                raise CollectError(f"{job}: no process can be started that looks at others: {error}") from error
             answer = self._answer(child, job)
             if answer is not None:
                 if "failed" in answer:
@@ -194,13 +221,7 @@ class Apart:
 
     def _answer(self, child: _Child, job: str) -> dict[str, Any] | None:
         """None: a look was given up, and another child may go on. Raises CollectError."""
-        of_account = Counter(missed.account for missed in self._missed)
-        request = {
-            "job": job,
-            "observation": self._observation,
-            "processes": [(missed.pid, missed.started) for missed in self._missed],
-            "accounts": [account for account, count in of_account.items() if account and count >= MAX_OF_ACCOUNT],
-        }
+        request = {"job": job, "observation": self._observation, **self._refused()}
         with suppress(BrokenPipeError):  # it has ended: nothing is answered either
             _write(child.channel, request)
         answer = bytearray()
@@ -213,16 +234,35 @@ class Apart:
                     self._leave(child)
                     raise CollectError(f"{job}: the process that looks at others has ended")
                 answer += piece
+            elif self.is_stopped():
+                self._leave(child)
+                raise AgentError(f"{job}: stopped while it waited; there is no report of this observation")
             elif (look := waits.too_long()) is not None:
                 self._leave(child)
                 self._given_up += 1
                 if not look.pid:
                     raise CollectError(f"{job}: not done, it waited for {OTHER_POLLS * POLL_SECONDS:g} s")
+                pause = max((2 * one.pause for one in self._missed if one.look.person == look.person), default=0)
                 until = time.monotonic() + PAUSE_SECONDS
-                self._missed.append(_Missed(look.pid, look.started, look.account, child.pid, until))
+                self._missed.append(_Missed(look, child.pid, self._observation, pause or FIRST_PAUSE, until))
                 return None
         found: dict[str, Any] = json.loads(answer)
         return found
+
+    def _refused(self) -> dict[str, Any]:
+        """Of a request: what is not to be looked at."""
+        now, observation = time.monotonic(), self._observation
+        stuck = [one for one in self._missed if one.child in self._left_behind]
+        paused = [one for one in self._missed if observation <= one.observation + one.pause and now < one.until]
+        alone = {one.look for one in (*stuck, *paused)}
+        users = {one.look for one in self._missed if one in stuck or one.observation == observation}
+        persons, accounts = Counter(look.person for look in alone), Counter(look.account for look in alone)
+        return {
+            "processes": [(look.pid, look.started) for look in alone],
+            "accounts": [number for number, count in persons.items() if number and count >= MAX_OF_PERSON]
+            + [number for number, count in accounts.items() if number and count >= MAX_OF_ACCOUNT],
+            "is_for_system": sum(not look.is_system for look in users) >= MAX_OF_USERS,
+        }
 
     def _leave(self, child: _Child) -> None:
         """It may be that no signal ends it: nobody waits for it."""
@@ -240,15 +280,20 @@ class Apart:
                 has_ended = True
             if has_ended:
                 self._left_behind.discard(pid)
-        now = time.monotonic()
-        self._missed = [one for one in self._missed if now < one.until or one.child in self._left_behind]
+        least = time.monotonic() - PAUSE_SECONDS  # as long again: how long the pause was counts for the next
+        self._missed = [one for one in self._missed if least < one.until or one.child in self._left_behind]
 
     def _fork(self) -> _Child:
         ours, theirs = socket.socketpair()
         held, lifeline = os.pipe()
         board = mmap.mmap(-1, _BOARD.size)
         gc.collect()  # no file of ours is left that the child would close once more
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            for number in (ours.detach(), theirs.detach(), held, lifeline):
+                os.close(number)
+            raise
         if pid == 0:
             self._serve(theirs.detach(), held, board)
         theirs.close()
@@ -273,7 +318,7 @@ class Apart:
             for line in requests:
                 request = json.loads(line)
                 watch.processes = {(pid, started) for pid, started in request["processes"]}
-                watch.accounts = set(request["accounts"])
+                watch.accounts, watch.is_for_system = set(request["accounts"]), request["is_for_system"]
                 try:
                     if request["observation"] != observation:
                         observation = request["observation"]
@@ -289,7 +334,7 @@ class _Waits:
     """Whether the child does nothing but wait, by /proc/PID/stat: it is our own, so that nobody hides its state."""
 
     def __init__(self, child: _Child, polls: Counter[int]) -> None:
-        self._child, self._of_account = child, polls
+        self._child, self._of_person = child, polls
         self._last: tuple[Look, str] | None = None
         self._polls = 0
 
@@ -308,8 +353,8 @@ class _Waits:
         self._last = look, ticks
         if not look.pid:
             return look if self._polls >= OTHER_POLLS else None
-        self._of_account[look.account] += is_waiting
-        is_over = self._polls >= LOOK_POLLS or self._of_account[look.account] >= ACCOUNT_POLLS
+        self._of_person[look.person] += is_waiting
+        is_over = self._polls >= LOOK_POLLS or self._of_person[look.person] >= PERSON_POLLS
         return look if is_over else None
 
 
@@ -325,10 +370,12 @@ def _hold_only(*wanted: int) -> None:
 
 
 def _end_with_us(lifeline: int) -> None:
-    """In the child: the kernel kills it when the pipe has no writer any more."""
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    """In the child: the kernel kills it when the pipe has no writer any more. One that cannot (gVisor) leaves it to the
+    end of the requests."""
+    with suppress(OSError):
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
 
 
 def _kill(pid: int) -> None:

@@ -45,10 +45,10 @@ class _AbsentError(NoData):
 
 
 class NoAnswerError(OSError):
-    """A process is left alone: a look at it, or at two of its account, did not end."""
+    """A process is left alone: a look at it, or at others of its user, did not end."""
 
     def __init__(self) -> None:
-        super().__init__(errno.ETIMEDOUT, "not read: its process, or its account's, did not answer before")
+        super().__init__(errno.ETIMEDOUT, "not read: its process, or its user's, did not answer before")
 
 
 class Host:
@@ -78,7 +78,7 @@ class Host:
         """The same in words, for a report; empty: none."""
         count = len(self.left_alone)
         return (
-            f"{count} processes are left alone for an hour: they, or two of their account, did not answer"
+            f"{count} processes are left alone for up to an hour: they, or others of their users, did not answer"
             if count
             else ""
         )

@@ -76,7 +76,7 @@ class Agent:
 
     def __post_init__(self) -> None:
         self.host = Host(self.config.root)
-        self._apart = Apart(self.config.root)
+        self._apart = Apart(self.config.root, is_stopped=self.stop.is_set)
         self.spool = Spool(self.config.spool_dir, self.config.bounds)
         self._sender: Sender | None = None
         self._refused_token: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -11,8 +12,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -20,7 +22,7 @@ from hugeplan_agent import apart
 from hugeplan_agent.apart import Apart
 from hugeplan_agent.collectors import collect_all
 from hugeplan_agent.collectors.foreign import Account
-from hugeplan_agent.errors import CollectError
+from hugeplan_agent.errors import AgentError, CollectError
 from hugeplan_agent.host import Host
 
 Machine = Callable[[str], Host]
@@ -31,7 +33,7 @@ def host(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Host:
     """A captured node; what does not answer is given up after a moment."""
     monkeypatch.setattr(apart, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(apart, "LOOK_POLLS", 5)
-    monkeypatch.setattr(apart, "ACCOUNT_POLLS", 25)
+    monkeypatch.setattr(apart, "PERSON_POLLS", 25)
     monkeypatch.setattr(apart, "OTHER_POLLS", 50)
     return machine("kubernetes-v2")
 
@@ -83,13 +85,13 @@ def test_a_process_that_does_not_answer_is_left_alone(host: Host, stuck: set[str
         assert found.keys() == before.keys()
         assert {**found, pid: None} == {**before, pid: None}
         for name in ("databases", "processes"):
-            assert "1 processes are left alone for an hour" in str(result(seen, name)["reason"])
+            assert "1 processes are left alone for up to an hour" in str(result(seen, name)["reason"])
         (missed,) = child._missed
-        assert missed.pid == pid
+        assert missed.look.pid == pid
         again = child.collect(host)  # nothing is lost by asking once more
         assert child._missed == [missed]
         assert "are left alone" in str(result(again, "databases")["reason"])
-        child._missed = [missed.__class__(pid, missed.started, missed.account, missed.child, time.monotonic())]
+        child._missed = [replace(missed, until=time.monotonic())]
         stuck.clear()
         child._leave(child._child or pytest.fail("there is no child"))
         assert databases(child.collect(host)) == before
@@ -118,7 +120,95 @@ def test_after_two_processes_all_of_their_account_are_left_alone(
     with Apart(host.root, {"look": waiting(tmp_path / "fifo", pids)}) as child:
         child.collect(host, {})
         assert child.ask("look") == pids
-        assert [missed.pid for missed in child._missed] == [pids[0], pids[1], pids[4]]
+        assert [missed.look.pid for missed in child._missed] == [pids[0], pids[1], pids[4]]
+
+
+def node_of(root: Path, rows: list[tuple[str, int]]) -> tuple[Host, list[int]]:
+    """A node with a process for each cgroup and real user id. A cgroup that ends with / is of a PID namespace below."""
+    (root / "sys/fs/cgroup").mkdir(parents=True)
+    (root / "sys/fs/cgroup/cgroup.controllers").write_text("memory hugetlb\n")
+    for pid, (cgroup, user) in enumerate(rows, 10):
+        (root / "sys/fs/cgroup" / cgroup).mkdir(parents=True, exist_ok=True)
+        process = root / f"proc/{pid}"
+        process.mkdir(parents=True)
+        (process / "stat").write_text(
+            f"{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {pid} 100000000 5000 " + "0 " * 28
+        )
+        below = "\t1" if cgroup.endswith("/") else ""
+        (process / "status").write_text(f"Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\nNSpid:\t{pid}{below}\n")
+        (process / "cgroup").write_text(f"0::/{cgroup.rstrip('/')}\n")
+    return Host(root), list(range(10, 10 + len(rows)))
+
+
+SESSION, CRON, CONTAINER = "user.slice/user-1000.slice/session-1.scope", "system.slice/cron.service", "lxc.payload.c1/"
+
+
+@pytest.mark.parametrize(
+    ("rows", "tried"),
+    [
+        # one user's accounts: its session, what cron starts, and that with a subordinate id or a namespace
+        ([(SESSION, 1000), (CRON, 1000), (CRON, 100000), (CRON + "/", 1000)] * 2 + [("system.slice/x.service", 26)], 5),
+        ([(CONTAINER, 101000)] * 3 + [(CONTAINER, 100026)], 3),  # two users of a system container
+        ([(CRON, 1234567)] * 3 + [(CRON, 7654321)], 3),  # and two beyond the ids of a node's own
+        ([(CONTAINER, 7 + number) for number in range(5)], 4),
+    ],
+    ids=["accounts", "container", "directory", "ids"],
+)
+def test_one_user_costs_the_others_nothing(host: Host, tmp_path: Path, rows: list[tuple[str, int]], tried: int) -> None:
+    """What each of these processes waits at ends by a signal; nobody else's are refused unseen."""
+    host, pids = node_of(tmp_path / "node", rows)
+    os.mkfifo(tmp_path / "fifo")
+    with Apart(host.root, {"look": waiting(tmp_path / "fifo", pids)}) as child:
+        child.collect(host, {})
+        assert child.ask("look") == pids
+        missed = [one.look.pid for one in child._missed]
+    assert len(missed) == tried
+    assert (pids[-1] in missed) == (rows[0] != (CONTAINER, 7))
+
+
+def test_without_memory_for_a_child_its_sections_fail(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> NoReturn:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    with Apart(host.root) as child:
+        before = sorted(map(str, Path("/proc/self/fd").iterdir()))
+        with monkeypatch.context() as short:
+            short.setattr(os, "fork", fails)
+            seen = child.collect(host)
+        assert result(seen, "databases")["status"] == "failed"
+        assert "Cannot allocate memory" in result(seen, "databases")["reason"]
+        assert result(seen, "meminfo")["status"] == "ok"
+        assert sorted(map(str, Path("/proc/self/fd").iterdir())) == before
+        assert result(child.collect(host), "databases")["status"] == "ok"
+
+
+def test_a_pause_begins_short_and_doubles(host: Host, tmp_path: Path) -> None:
+    """A disk may be slow for once."""
+    os.mkfifo(tmp_path / "fifo")
+    with Apart(host.root, {"look": waiting(tmp_path / "fifo", [1])}) as child:
+        tried = []
+        for observation in range(9):
+            child.collect(host, {})
+            before = child._given_up
+            child.ask("look")
+            tried += [observation] if child._given_up > before else []
+    assert tried == [0, 3, 8]
+
+
+def test_who_stops_waits_for_no_look_and_leaves_nothing(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "END_SECONDS", 20.0)
+    os.mkfifo(tmp_path / "fifo")
+    with Apart(host.root, {"look": waiting(tmp_path / "fifo", [1])}, lambda: True) as child:
+        child.collect(host, {})
+        with pytest.raises(AgentError, match="look: stopped"):
+            child.ask("look")
+        assert child._missed == []
+        child.is_stopped = lambda: False
+        child.ask("kubelet")
+        pid = child._child.pid if child._child else pytest.fail("there is no child")
+    assert not Path(f"/proc/{pid}").exists(), "no zombie is left"
 
 
 def test_children_that_no_signal_ends_are_left_behind_up_to_a_number(
@@ -126,9 +216,7 @@ def test_children_that_no_signal_ends_are_left_behind_up_to_a_number(
 ) -> None:
     """As those that wait for a file system of a user's."""
     pids = sorted(one["pid"] for one in collect_all(Host(host.root)).sample["processes"])
-    accounts = iter(range(1, 100))
-    numbers = {pid: next(accounts) for pid in pids}
-    monkeypatch.setattr(apart, "owner_of", lambda _: lambda process: numbers[process.pid])
+    monkeypatch.setattr(apart, "owner_of", lambda _: lambda process: Account(f"system.slice/{process.pid}.service"))
     monkeypatch.setattr(apart, "MAX_LEFT_BEHIND", 3)
     os.mkfifo(tmp_path / "fifo")
     held: list[int] = []
@@ -192,7 +280,7 @@ def test_answers_that_come_slowly_have_an_end(host: Host) -> None:
         child.collect(host, {})
         with pytest.raises(CollectError, match="did not answer before"):
             child.ask("look")
-        assert [missed.pid for missed in child._missed] == [1]
+        assert [missed.look.pid for missed in child._missed] == [1]
 
 
 def test_a_wait_elsewhere_fails_the_section(host: Host, stuck: set[str]) -> None:
@@ -352,6 +440,6 @@ def test_a_process_whose_memory_or_files_are_held_is_left_alone(held: int, tmp_p
     report = json.loads(done.stdout)
     of_name = {one["name"]: one for one in report["collectors"]}
     assert of_name["databases"]["status"] == of_name["processes"]["status"] == "ok"
-    assert "are left alone for an hour" in of_name["databases"]["reason"]
+    assert "are left alone for up to an hour" in of_name["databases"]["reason"]
     (found,) = (one for one in report["sample"]["databases"] if one["main_pid"] == held)
     assert found["settings_complete"] is False

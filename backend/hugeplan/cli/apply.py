@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -199,7 +200,13 @@ def _recover(root: Path) -> None:
 def _verified(document: PlanDocument, arguments: argparse.Namespace) -> int:
     if arguments.no_verify:
         return 0
-    found = verify(document.plan, observe(arguments.root))
+    try:
+        found = verify(document.plan, observe(arguments.root))
+    except (Exception, KeyboardInterrupt) as error:
+        sys.stderr.write(
+            f"hugeplan apply: whether the plan is in force could not be observed: {str(error) or 'stopped'}\n"
+        )
+        return EXIT_UNDECIDED
     sys.stdout.write("\n" + verdict_text(document.name, found))
     if found.cause in {Cause.NOT_RUNNING, Cause.NOT_RESTARTED}:
         return EXIT_NEXT_STEP
@@ -223,7 +230,9 @@ def _roll_back(root: Path) -> int:
     if not failed:
         return 0
     for size in sorted({change.page_bytes for change in journal.changes}):
-        users = holders(observe(str(root)), size).said()
+        users = ""
+        with suppress(Exception):  # what is said, and the status, is of the counts that are not back
+            users = holders(observe(str(root)), size).said()
         if users:
             sys.stderr.write(f"hugeplan apply: pages of {page_label(size)} are in use by {users}\n")
     sys.stderr.write("hugeplan apply: stop or restart what uses them without huge pages, then roll back again\n")

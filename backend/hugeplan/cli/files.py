@@ -73,8 +73,13 @@ def read_run(path: str) -> HardwareFacts:
 
 
 def to_write(path: Path) -> Path:
-    """A path in a folder that a user named. InputError where no file lies there: a FIFO waits for who reads it."""
-    if path.exists() and not path.is_file():
+    """A path in a folder that a user named. InputError where something else lies there (a FIFO waits for
+    who reads it), or nobody may look."""
+    try:
+        is_other = path.exists() and not path.is_file()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if is_other:
         raise InputError(f"{path} is not a regular file; remove it, or give another folder")
     return path
 

@@ -119,6 +119,8 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
         os.umask(umask)
         raise
     lock = _locked(folder)
+    if lock is not None:
+        os.write(lock, str(int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))).encode())
     folder.chmod(0o755)  # the server's user, who is not root, has a folder of its own in it
     with _guarded(folder, parent):
         os.environ[VARIABLE] = folder.name
@@ -191,31 +193,53 @@ def _locked(folder: Path) -> int | None:
     return descriptor
 
 
-def _clean(folder: Path, parent: Path) -> None:
-    end_programs(folder)
+def _clean(folder: Path, parent: Path) -> bool:
+    """False: a program runs on, or which do is unknown. Then the folder is kept, by which the next trial finds it."""
+    try:
+        end_programs(folder)
+    except CollectError as error:
+        os.write(2, f"hugeplan trial: {folder} is kept, the next trial tries again: {error}\n".encode())
+        return False
     # A server that was ended may still be removing its own files.
     end = time.monotonic() + _END_SECONDS
     while folder.exists() and time.monotonic() < end:
         shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
         parent.rmdir()
+    return True
 
 
 def end_programs(folder: Path) -> None:
-    """End every program of the trial: servers in a way in which they free their shared memory, then whatever stays."""
+    """End every program of the trial: servers in a way in which they free their shared memory, then whatever stays.
+
+    CollectError: some run on, or which do is unknown.
+    """
+    servers = set()
     for note in folder.glob("*/data/postmaster.pid"):
         with suppress(OSError, ValueError):
-            pid = int(text_of(note).split("\n", 1)[0])
-            if pid in programs_of(folder):
-                os.kill(pid, signal.SIGQUIT)  # PostgreSQL: stop at once
-    end = time.monotonic() + _END_SECONDS
-    gentle = time.monotonic() + _END_SECONDS / 3
-    while (found := programs_of(folder)) and time.monotonic() < end:
-        for pid in found:
-            if time.monotonic() > gentle or not _is_server(pid):
+            servers.add(int(text_of(note).split("\n", 1)[0]))
+    began = time.monotonic()
+    with _looking(folder) as child:
+        while True:
+            seconds = time.monotonic() - began
+            try:
+                found = child.ask("programs")
+                if not found:
+                    return
+                if seconds > _END_SECONDS:
+                    raise CollectError(f"processes {found} do not end")
+            except CollectError:
+                if seconds > _END_SECONDS:
+                    raise
+                found = []  # what runs short, memory for one, may come
+            for pid in found:
                 with suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-        time.sleep(_POLL_SECONDS)
+                    if pid in servers:
+                        servers.discard(pid)
+                        os.kill(pid, signal.SIGQUIT)  # PostgreSQL: stop at once
+                    elif seconds > _END_SECONDS / 3 or not _is_server(pid):
+                        os.kill(pid, signal.SIGKILL)
+            time.sleep(_POLL_SECONDS)
 
 
 def _is_server(pid: int) -> bool:
@@ -225,20 +249,30 @@ def _is_server(pid: int) -> bool:
 
 
 def programs_of(folder: Path) -> list[int]:
-    """Process ids of the trial's programs, without this process and without those that have ended already."""
-    with AgentsChild("/", {"programs": partial(_programs, folder, os.getpid())}) as child, suppress(CollectError):
+    """Process ids of the trial's programs, without this process and without those that have ended already.
+
+    CollectError where that is unknown.
+    """
+    with _looking(folder) as child:
         found: list[int] = child.ask("programs")
         return found
-    return []
+
+
+def _looking(folder: Path) -> AgentsChild:
+    return AgentsChild("/", {"programs": partial(_programs, folder, os.getpid())})
 
 
 def _programs(folder: Path, caller: int, host: Host) -> list[int]:
     """In a child that may be left behind: every process of the node is looked at, and anybody's may wait for good."""
     token = f"{VARIABLE}={folder.name}"
     found = []
+    began, ours = 0, {os.geteuid()}
+    with suppress(OSError, ValueError):
+        ours.update(path.lstat().st_uid for path in folder.iterdir())  # the server's user
+        began = int(text_of(folder / _LOCK))
     for pid in map(int, filter(str.isdigit, host.names("proc"))):
         state = (host.read_record(f"proc/{pid}/stat") or "").rpartition(")")[2].split()
-        if pid in (caller, os.getpid()) or not state or state[0] in ("Z", "X"):
+        if pid in (caller, os.getpid()) or not state or state[0] in ("Z", "X") or int(state[19]) < began:
             continue
         works_in = host.read_link(f"proc/{pid}/cwd")
         if works_in is not None and (
@@ -246,7 +280,16 @@ def _programs(folder: Path, caller: int, host: Host) -> list[int]:
             or token in (host.read_optional(f"proc/{pid}/environ") or "").split("\0")
         ):
             found.append(pid)
+    # Of those of no use to the trial's users nothing is wanted; of these an unanswered one may be a program of it.
+    unknown = [pid for pid in host.left_alone if _user_of(host, pid) in ours]
+    if unknown and not found:
+        raise CollectError(f"processes {unknown} do not answer")
     return found
+
+
+def _user_of(host: Host, pid: int) -> int | None:
+    status = host.read_record(f"proc/{pid}/status") or ""
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:")), None)
 
 
 def _give_pages_back() -> None:
@@ -287,8 +330,9 @@ def _guard(folder: Path, parent: Path, reading: int) -> None:
         os.setsid()
         ignore()
         if os.read(reading, 1) != b"d":
-            _clean(folder, parent)
+            is_clean = _clean(folder, parent)
             _give_pages_back()
-            os.write(2, b"hugeplan trial: killed; its programs are ended, its pages and its folder are given back\n")
+            if is_clean:
+                os.write(2, b"hugeplan trial: killed; its programs are ended, its pages and folder are given back\n")
     finally:
         os._exit(0)

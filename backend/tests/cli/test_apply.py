@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from artifacts.samples import request_of
@@ -278,6 +280,26 @@ def test_counts_of_another_boot_are_not_restored(tree: Tree, capsys: pytest.Capt
     assert apply(tree, "--status") == 0
     assert capsys.readouterr().out.startswith("none: ")
     assert apply(tree, "--roll-back") == 2
+
+
+def test_what_fails_after_the_change_hides_no_counts(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Large pools leave little memory for who looks whether a database uses them."""
+
+    def fails(_: str) -> NoReturn:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr("hugeplan.cli.apply.observe", fails)
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 9}))
+    for said in ("0 -> 9 pages", "as planned already"):
+        assert main(["apply", str(path), "--yes", "--root", str(tree.root)]) == 3
+        captured = capsys.readouterr()
+        assert said in captured.out
+        assert "could not be observed: [Errno 12]" in captured.err
+    assert tree.counts()[0, 2 * MIB] == 9
+    assert apply(tree, "--roll-back") == 5
+    assert "9 now" in capsys.readouterr().err
 
 
 def test_two_runs_at_once_are_refused(tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import jsonschema
@@ -216,6 +218,61 @@ def test_a_process_that_does_not_answer_holds_nobody_up_who_looks_for_a_trials_p
         assert programs_of(tmp_path / "trial") == [program.pid]
         for process in (stuck, program):
             process.kill()
+
+
+@pytest.mark.parametrize("how", ["no memory", "killed", "stuck"])
+def test_a_folder_is_kept_while_it_is_unknown_what_runs_in_it(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without its folder the next trial would not find a server that holds huge pages."""
+    fork, link = apart.Apart._fork, Host.read_link
+    monkeypatch.setattr("hugeplan.measuring.workplace._END_SECONDS", 1.0)
+    monkeypatch.setattr(apart, "LOOK_POLLS", 3)
+    os.mkfifo(tmp_path / "nobody writes")
+
+    def fails(self: apart.Apart) -> apart._Child:
+        if how == "no memory":
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        child = fork(self)
+        os.kill(child.pid, signal.SIGKILL)
+        return child
+
+    def waits(self: Host, name: str) -> str | None:
+        if name == f"proc/{program.pid}/cwd":
+            with suppress(OSError), self.look(name):
+                os.open(tmp_path / "nobody writes", os.O_RDONLY)
+            return None
+        return link(self, name)
+
+    with monkeypatch.context() as short:
+        with workplace(tmp_path / "work") as folder:
+            program = subprocess.Popen(["/bin/sleep", "300"], cwd=folder, start_new_session=True)
+            if how == "stuck":
+                short.setattr(Host, "read_link", waits)
+            else:
+                short.setattr(apart.Apart, "_fork", fails)
+        assert program.poll() is None
+        assert folder.exists()
+        assert f"{folder} is kept" in capfd.readouterr().err
+    remove_leftovers(tmp_path / "work")
+    assert program.wait() == -signal.SIGKILL
+    assert is_clean(tmp_path / "work")
+
+
+def test_what_ran_before_the_trial_is_not_looked_at(tmp_path: Path) -> None:
+    """A process that answers nothing, of the same user, would keep every folder."""
+    words = ["/bin/sleep", "20"]
+    with subprocess.Popen(words, cwd=tmp_path) as before:
+        began = time.clock_gettime(time.CLOCK_BOOTTIME)
+        wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > began + 0.02)  # two ticks, by which /proc counts
+        assert programs_of(tmp_path) == [before.pid]
+        with workplace(tmp_path / "work"):
+            (tmp_path / "lock").write_bytes(next((tmp_path / "work").glob("*/lock")).read_bytes())
+            with subprocess.Popen(words, cwd=tmp_path) as program:
+                found = programs_of(tmp_path)
+                program.kill()
+        before.kill()
+    assert found == [program.pid]
 
 
 @pytest.mark.parametrize("how", ["made", "open", "link", "open above"])

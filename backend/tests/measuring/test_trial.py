@@ -163,3 +163,5 @@ def test_what_is_no_file_in_the_place_of_the_result_is_named_before_measuring(
     os.mkfifo(tmp_path / "trial.json")
     assert main(["trial", "postgresql", "--output", str(tmp_path)]) == 2
     assert f"{tmp_path / 'trial.json'} is not a regular file" in capsys.readouterr().err
+    assert main(["trial", "postgresql", "--output", "x" * 300]) == 2  # as a folder in which nobody may look
+    assert "File name too long" in capsys.readouterr().err
