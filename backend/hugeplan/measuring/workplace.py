@@ -280,7 +280,7 @@ def _programs(folder: Path, caller: int, host: Host) -> list[int]:
             or token in (host.read_optional(f"proc/{pid}/environ") or "").split("\0")
         ):
             found.append(pid)
-    # Of those of no use to the trial's users nothing is wanted; of these an unanswered one may be a program of it.
+    # One of another user's that does not answer is taken for none of the trial's: anybody could have one.
     unknown = [pid for pid in host.left_alone if _user_of(host, pid) in ours]
     if unknown and not found:
         raise CollectError(f"processes {unknown} do not answer")
