@@ -23,6 +23,8 @@ from hugeplan.errors import FieldProblem, invalid_input, shown
 MAX_LIMIT = 500
 PAGE_BYTES = 1024**2
 """About what a page of items from outside may have as JSON: it ends before the item that would exceed this."""
+READ_BYTES = 6 * PAGE_BYTES
+"""About what is read of documents for a page: one may be kept in a few octets, and say nothing that is answered."""
 R = TypeVar("R")
 T = TypeVar("T")
 First = TypeVar("First")
@@ -115,15 +117,18 @@ async def page_within(
     key: Callable[[R], tuple[str, ...]],
     item: Callable[[R], T],
     size: Callable[[R, T], int] | None = None,
+    read_bytes: Callable[[R], int] = lambda _: 0,
 ) -> tuple[list[T], str | None]:
-    """Items and next cursor of a list whose rows may be large: at most ``limit``, and PAGE_BYTES but for the first.
+    """Items and next cursor of a list whose rows may be large: at most ``limit``, and PAGE_BYTES and READ_BYTES but for
+    the first.
 
     ``read`` gives so many rows after a cursor, ``at_once`` the number of rows that may be in memory together. A list of
     small rows tells nothing of the size of those after them, so the number does not grow. ``size``: bytes of an item,
-    else those of its JSON. An item that cannot be made is logged and left out.
+    else those of its JSON; ``read_bytes``: of the documents that were read for it. An item that cannot be made is
+    logged and left out.
     """
     items: list[T] = []
-    used, last = 0, cursor
+    used, read_so_far, last = 0, 0, cursor
     while True:
         wanted = min(limit - len(items), at_once)
         rows = await read(last, wanted + 1)
@@ -131,7 +136,8 @@ async def page_within(
             with alone(f"item of a list, {key(row)}") as tried:
                 made = item(row)
                 used += _json_bytes(made) if size is None else size(row, made)
-            if items and used > PAGE_BYTES:
+            read_so_far += read_bytes(row)
+            if items and (used > PAGE_BYTES or read_so_far > READ_BYTES):
                 return items, last
             if tried.why is None:
                 items.append(made)

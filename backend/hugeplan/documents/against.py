@@ -9,13 +9,14 @@ refers to a whole document and never to another difference, so none is read thro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import zstandard
 
-from hugeplan.documents.kept import unpack
+from hugeplan.documents.kept import unpack, unpacked_bytes
 from hugeplan.documents.sealed import DamagedBlockError, without_id
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ REFERENCE_ID: Final = (
 
 def against(document: bytes, report_id: UUID, reference_id: UUID, reference: bytes) -> bytes:
     """The bytes to keep of a report's document, which is not empty, beside its reference. Both as they came."""
-    if not NUMBERS_FROM_BYTES <= len(document) <= NUMBERS_TO_BYTES or len(reference) > NUMBERS_TO_BYTES:
-        return b"".join((_MARK, reference_id.bytes, framed(document, reference)))
-    from hugeplan.documents.numbers import changes  # noqa: PLC0415 - NumPy is not loaded before it is needed
+    if NUMBERS_FROM_BYTES <= len(document) <= NUMBERS_TO_BYTES and len(reference) <= NUMBERS_TO_BYTES:
+        from hugeplan.documents.numbers import changes, is_dense  # noqa: PLC0415 - NumPy is loaded where it is needed
 
-    (text, place), (base, _) = without_id(document, report_id), without_id(reference, reference_id)
-    return b"".join((_MARK, reference_id.bytes, _NUMBERS, changes(text, place, base)))
+        (text, place), (base, _) = without_id(document, report_id), without_id(reference, reference_id)
+        if not is_dense(text) and not is_dense(base):
+            return b"".join((_MARK, reference_id.bytes, _NUMBERS, changes(text, place, base)))
+    return b"".join((_MARK, reference_id.bytes, framed(document, reference)))
 
 
 def reference_of(kept: bytes) -> UUID | None:
@@ -57,13 +59,17 @@ def reference_of(kept: bytes) -> UUID | None:
     return UUID(bytes=kept[1:_HEAD_BYTES]) if kept.startswith(_MARK) and len(kept) > _HEAD_BYTES else None
 
 
-def restored(kept: bytes, reference_kept: bytes | None, report_id: UUID) -> bytes:
+def restored(
+    kept: bytes, reference_kept: bytes | None, report_id: UUID, told: Callable[[int], None] = lambda _: None
+) -> bytes:
     """The document of a report as it came. ``reference_kept`` is its reference, packed (hugeplan.documents.kept); None:
-    not found.
+    not found. ``told`` hears how many octets were read: a few that are kept may stand for thousands.
 
     DamagedBlockError, zlib.error when it cannot be read back.
     """
-    return document_of(read(kept, reference_kept), report_id)
+    document = document_of(read(kept, reference_kept), report_id)
+    told(len(document) + unpacked_bytes(reference_kept or b""))
+    return document
 
 
 def read(kept: bytes, reference_kept: bytes | None) -> bytes | Changes:

@@ -13,6 +13,7 @@ counts where all three are empty.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from sqlalchemy.orm import aliased
 from hugeplan.db.models import NodeRow, NodeStateRow, ReportDocumentRow, ReportReferenceRow, ReportRow, SampleRow
 from hugeplan.documents.against import REFERENCE_ID, restored, unframed
 from hugeplan.documents.decoding import convert, decode
-from hugeplan.documents.kept import unpack
+from hugeplan.documents.kept import unpack, unpacked_bytes
 from hugeplan.documents.report import CollectorResult, Inventory, Sample
 from hugeplan.documents.sealed import DamagedBlockError
 from hugeplan.errors import DamagedError
@@ -129,15 +130,20 @@ EXPORTED: Final = str(
 """SQL: each row of ``node_states`` as JSON, and COLUMNS."""
 
 
-def newest_of(row: Any) -> Newest:
-    """What the newest report of a row with COLUMNS says. DamagedError when it cannot be read back."""
+def newest_of(row: Any, told: Callable[[int], None] = lambda _: None) -> Newest:
+    """What the newest report of a row with COLUMNS says. DamagedError when it cannot be read back.
+
+    ``told`` hears how many octets were read.
+    """
     try:
         if row.inventory is None:
-            return _newest.decode(restored(row.document or b"", row.reference, _NOT_SAID))
+            return _newest.decode(restored(row.document or b"", row.reference, _NOT_SAID, told))
         if row.processes_kept is None and row.newest_kept is not None and row.base_kept:
+            told(2 * unpacked_bytes(row.base_kept))
             return _of_former(row.newest_kept, row.base_kept)
         kept = None if row.processes != "[]" else row.processes_kept
         listed = row.processes.encode() if kept is None else unpack(kept)
+        told(len(row.sample) + len(listed))
     except (DamagedBlockError, zlib.error, msgspec.MsgspecError) as error:
         raise DamagedError(f"The newest report of a node cannot be read back from the database: {error}.") from error
     sample = _with_processes(row.sample.encode(), listed)

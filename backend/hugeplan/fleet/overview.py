@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -101,6 +102,7 @@ async def drift(
     session: ReadSession, selector: NodeSelector, *, matching: bool, limit: int, cursor: str | None
 ) -> Page[NodeDrift]:
     """Nodes with a plan in force beside their pools, by name; without ``matching``, only those that differ."""
+    read_bytes: Counter[UUID] = Counter()
 
     async def read(after: str | None, rows: int) -> Sequence[Any]:
         key = decode_cursor(after, str, UUID)
@@ -112,7 +114,8 @@ async def drift(
         cursor=cursor,
         at_once=_ROWS_AT_ONCE,
         key=lambda row: (row.name, str(row.id)),
-        item=_node_drift,
+        item=lambda row: _node_drift(row, partial(read_bytes.__setitem__, row.id)),
+        read_bytes=lambda row: read_bytes[row.id],
     )
     return Page(items=items, next_cursor=next_cursor)
 
@@ -124,12 +127,12 @@ class _Pools(msgspec.Struct):
     global_pools: list[dict[str, Any]] = []
 
 
-def _node_drift(row: Any) -> NodeDrift:
+def _node_drift(row: Any, told: Callable[[int], None]) -> NodeDrift:
     in_force = plan_in_force(row.PlanInForceRow)
     planned = [PlannedPool(pool.page_bytes, pool.pages, pool.numa_node) for pool in in_force.pools]
     pools: list[DriftPool] = []
     with alone(row.name) as tried:
-        sample = msgspec.json.decode(newest_of(row).sample, type=_Pools)
+        sample = msgspec.json.decode(newest_of(row, told).sample, type=_Pools)
         actual_pools = [convert(NumaPool, pool) for pool in sample.pools]
         totals = [convert(GlobalPool, pool) for pool in sample.global_pools]
         pools = [

@@ -302,18 +302,23 @@ SAMPLE_BYTES: Final[Select[*tuple[Any, ...]]] = SAMPLES.with_only_columns(_BYTES
 """How much is read of each."""
 
 
-def said_of(row: Row[*tuple[Any, ...]]) -> Said | None:
-    """What the document of a row of SAMPLES says; None where it is not there, or cannot be read back."""
+def said_of(row: Row[*tuple[Any, ...]], told: Callable[[int], None] = lambda _: None) -> Said | None:
+    """What the document of a row of SAMPLES says; None where it is not there, or cannot be read back.
+
+    ``told`` hears how many octets were read.
+    """
     with suppress(DamagedBlockError, zlib.error, msgspec.MsgspecError):
-        return None if row.document is None else said_by(restored(row.document, row.reference, row.report_id))
+        return None if row.document is None else said_by(restored(row.document, row.reference, row.report_id, told))
     return None
 
 
 def _listed(rows: Sequence[Row[*tuple[Any, ...]]]) -> dict[tuple[datetime, UUID], Sample]:
     found = {}
     for row in rows:
-        details = details_of(row, said_of(row))
-        found[row.taken_at, row.report_id] = Sample(row.taken_at, row.report_id, details.memory, details.pools)
+        told: list[int] = []
+        details = details_of(row, said_of(row, told.append))
+        key = row.taken_at, row.report_id
+        found[key] = Sample(*key, details.memory, details.pools, sum(told))
     return found
 
 

@@ -49,12 +49,16 @@ class Details(msgspec.Struct, frozen=True):
 
 
 class Sample(NamedTuple):
-    """A sample as lists show it, its last two parts as JSON: a page may end before they are read."""
+    """A sample as lists show it, two parts as JSON: a page may end before they are read.
+
+    ``read_bytes`` are those of the documents that were read for it.
+    """
 
     taken_at: datetime
     report_id: UUID
     memory: str | msgspec.Raw
     pools: str | msgspec.Raw
+    read_bytes: int = 0
 
 
 class Said(msgspec.Struct):
@@ -168,13 +172,16 @@ def _read_samples(row: Any, documents: Any, is_wanted: Callable[[SampleKey], boo
         raise DamagedBlockError(f"{len(numbers)} samples of {len(report_ids)} reports")
     keys = [(one.taken_at, report_id) for one, report_id in zip(numbers, report_ids, strict=True)]
     wanted = sorted((at for at, key in enumerate(keys) if is_wanted(key)), key=keys.__getitem__)[-limit:]
+    texts: list[bytes] = []
     if row.details:
         found = _decoded(_details, row.details, wanted)
     else:
         in_block = [documents.report_ids.index(report_ids[at]) for at in wanted]
         texts = unseal_some(documents.documents, documents.sizes_bytes, in_block, documents.report_ids)
         found = [_in_full(said_by(text)) for text in texts]
-    return [Sample(*keys[at], more.memory, more.pools) for at, more in zip(wanted, found, strict=True)]
+    sizes = [len(text) for text in texts] or [0] * len(found)
+    every = zip(wanted, found, sizes, strict=True)
+    return [Sample(*keys[at], more.memory, more.pools, size) for at, more, size in every]
 
 
 def _decoded(decoder: Any, block: bytes, wanted: Sequence[int] | None = None) -> list[Any]:

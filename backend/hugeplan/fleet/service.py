@@ -298,6 +298,7 @@ async def list_samples(
                 memory=msgspec.json.decode(row.memory),
                 pools=msgspec.json.decode(row.pools),
             ),
+            read_bytes=lambda row: row.read_bytes,
         )
     except DamagedBlockError as error:
         raise DamagedError(f"Samples of node {node_id} cannot be read back from the database: {error}.") from error

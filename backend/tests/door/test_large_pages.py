@@ -11,10 +11,12 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 from sqlalchemy import inspect
+from support.reports import report
 from support.service import Service
 from trials.test_trials import known_node, trial
 
-from hugeplan.api.pagination import PAGE_BYTES
+from hugeplan.access.schemas import Role
+from hugeplan.api.pagination import PAGE_BYTES, READ_BYTES
 from hugeplan.db.base import Base
 from hugeplan.db.models import (
     FleetPlanGroupRow,
@@ -29,6 +31,7 @@ from hugeplan.db.models import (
 )
 from hugeplan.db.session import ReadSession
 from hugeplan.documents.trial import TrialDocument
+from hugeplan.fleet.sealing import seal_round
 from hugeplan.main import ROUTERS
 from hugeplan.scenarios import repository
 from hugeplan.trials.work import _summary
@@ -181,6 +184,38 @@ async def test_a_page_has_few_bytes_and_all_pages_have_every_row(
         assert pages > 1
     one = await viewer.get(API + path.format(node=node), params={"limit": 1})
     assert [str(item) for item in one.json()["items"]] == every[:1]
+
+
+@pytest.mark.parametrize("kind", ["samples", "sealed samples", "drift"])
+async def test_a_page_reads_few_documents_and_all_pages_have_every_row(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient, kind: str
+) -> None:
+    """Reports that differ in nothing take a few octets each, and lists say little of them."""
+    for at in range(2 * ROWS):
+        document = report(unknown=TEXT)
+        if kind == "drift":  # a node each
+            document |= {"machine_id": f"{at:032x}", "node_name": f"n{at}"}
+            agent = await service.client_as(Role.AGENT)
+        document["sample"]["taken_at"] = (NOW - timedelta(seconds=at)).isoformat()
+        answer = await agent.post(f"{API}/reports", json=document)
+        assert answer.status_code == 201, answer.text
+        node = answer.json()["node_id"]
+        if kind == "drift":
+            body = {"pools": [{"page_bytes": 2 << 20, "pages": 8, "numa_node": None}]}
+            assert (await planner.put(f"{API}/nodes/{node}/plan-in-force", json=body)).status_code == 200
+    if kind == "sealed samples":
+        assert (await seal_round(service.database, 3600, NOW + timedelta(hours=9)))[0] == 2 * ROWS
+    path, query = f"{API}/nodes/{node}/samples", LIMIT
+    if kind == "drift":
+        path, query = f"{API}/fleet/drift", LIMIT | {"matching": True}
+    page, found = (await planner.get(path, params=query)).json(), []
+    while True:
+        found += page["items"]
+        assert len(page["items"]) * len(TEXT) <= READ_BYTES
+        if page["next_cursor"] is None:
+            break
+        page = (await planner.get(path, params=query | {"cursor": page["next_cursor"]})).json()
+    assert len({str(item) for item in found}) == len(found) == 2 * ROWS
 
 
 def test_every_list_is_known_to_be_small_or_tried_with_large_rows() -> None:

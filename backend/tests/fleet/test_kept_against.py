@@ -61,7 +61,7 @@ def test_any_bytes_come_back_with_any_reference(document: bytes, reference: byte
 
 @given(st.integers(0, 10**6), st.binary(min_size=1, max_size=3), st.sampled_from(FORMS))
 def test_a_damaged_difference_is_an_error_and_nothing_else(at: int, damage: bytes, form: int) -> None:
-    document, reference = b'{"a": 1}' * 300, b'{"a": 2}' * 300
+    document, reference = (b'{"a": %d, "b": "%s"}' % (number, b"b" * 60) * 40 for number in (1, 2))
     kept = bytearray(kept_as(form, document, reference))
     at = 17 + at % (len(kept) - 17)
     kept[at : at + len(damage)] = damage
@@ -84,18 +84,25 @@ def test_without_its_reference_a_document_is_damaged(form: int) -> None:
 
 
 def test_a_large_report_of_the_release_before_is_read() -> None:
-    document = b'{"a": 1}' * 4000
+    document = (b'{"a": 1, "b": "%s"}' % (b"b" * 60)) * 400
     kept = kept_as(1 << 30, document, document)
     assert kept[17:21] == b"\x28\xb5\x2f\xfd"
     assert restored(kept, pack(document), ID) == document
     assert not kept_as(FORMS[1], document, document).startswith(kept[:21])
 
 
-@pytest.mark.parametrize("sizes", [(1 << 17, 9), (9, 1 << 17), (1 << 12, 1 << 12)])
-def test_of_what_is_small_or_may_consist_of_too_many_numbers_a_frame_is_kept(sizes: tuple[int, int]) -> None:
-    """Numbers cost ten times as much time as their bytes in a frame."""
-    document, reference = (b"1 " * size for size in sizes)
-    assert kept_as(FORMS[1] if sizes[0] > 9 else 0, document, reference)[17:21] == b"\x28\xb5\x2f\xfd"
+SPARSE, NUMBERS, PARTS = b'"name": "worker"' * (1 << 11), b"a 1" * (1 << 13), b"{name" * (1 << 13)
+
+
+@pytest.mark.parametrize(
+    ("document", "reference"),
+    [(SPARSE * 4, b"x"), (SPARSE, SPARSE * 4), (SPARSE[: 1 << 13], SPARSE), (SPARSE, NUMBERS), (NUMBERS, SPARSE),
+     (SPARSE, PARTS), (PARTS, SPARSE)],
+)  # fmt: skip
+def test_of_what_is_small_or_has_too_many_numbers_or_parts_a_frame_is_kept(document: bytes, reference: bytes) -> None:
+    """Numbers cost ten times as much time as their bytes in a frame, and parts more."""
+    assert kept_as(FORMS[1], SPARSE, SPARSE)[17:18] == b"\x02"
+    assert kept_as(FORMS[1], document, reference)[17:21] == b"\x28\xb5\x2f\xfd"
 
 
 def minute(number: int) -> dict[str, Any]:
