@@ -36,7 +36,7 @@ from hugeplan.trials import service as trials
 
 ROWS_PER_CALL: Final = 20
 SECONDS_PER_CALL: Final = 0.16
-"""Of processor time, after which no further row is begun."""
+"""Of processor time, after which no further row is computed; and as much again, after which none is written."""
 ROWS_READ: Final = 5
 """Of so many rows at a time is read what they are computed from: more might not be begun in this call."""
 _STATES: Final = {"propose": "proposed", "approve": "approved", "in_force": "in_force"}
@@ -160,27 +160,23 @@ async def decide(
     failed: dict[UUID, str] = {}
     # All arithmetic comes before the first row is written: it runs without a connection.
     prepare = _Preparing(session, beside, job, body, rows)
-    begun, own = time.monotonic(), time.process_time()
-
-    def is_used_up() -> bool:
-        # Rows come one after the other: they take no more than has passed, and no more than all that was done.
-        return min(time.monotonic() - begun, time.process_time() - own + beside.used_seconds) > SECONDS_PER_CALL
-
+    spent = _Spent(beside)
     for number, row in enumerate(rows):
-        if number and is_used_up():
+        if number and spent.is_used_up():
             rows, last = rows[:number], rows[number - 1].position
             break
         with alone(f"row of {row.name}", ClientDisconnect) as tried:
             made[row.node_id] = await prepare.row(number)
         if tried.why is not None:
             failed[row.node_id] = tried.why
+    spent = _Spent(beside)  # what was computed is written, and the locked nodes wait no longer than for one such time
     # All at once: with the first row's event the lock of the events is held.
     await repository.lock_nodes(session, made.keys())
     found = await repository.plans_of_rows(session, job_id, made.keys())
     done, already = 0, 0
     events: list[Event] = []
     for number, row in enumerate(rows):
-        if number and body.to == "in_force" and is_used_up():
+        if number and spent.is_used_up():
             rows, last = rows[:number], rows[number - 1].position
             break
         if row.node_id in failed:
@@ -203,6 +199,20 @@ async def decide(
         SkippedRow(node_id=key, node_name=names[key], reason=reason) for key, reason in failed.items() if key in names
     ]
     return FleetRowsDecided(done=done, already=already, skipped=skipped, next=last)
+
+
+class _Spent:
+    """The time of rows that come one after the other, since it was made."""
+
+    def __init__(self, beside: RequestSandbox) -> None:
+        self._beside, self._begun = beside, time.monotonic()
+        self._own = time.process_time() + beside.used_seconds
+
+    def is_used_up(self) -> bool:
+        """Whether no further row is to be begun."""
+        # They take no more than has passed, and no more than all that was done.
+        done = time.process_time() + self._beside.used_seconds - self._own
+        return min(time.monotonic() - self._begun, done) > SECONDS_PER_CALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,38 +95,46 @@ async def test_time_in_which_others_had_the_processor_ends_no_call(
     assert (done["done"], done["next"]) == (2, None)
 
 
+@pytest.mark.parametrize(("most", "done_rows"), [(0.5 * WHILE, 1), (1.5 * WHILE, 2)])
 async def test_work_in_the_sandbox_counts_as_the_calls_own(
-    planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch, most: float, done_rows: int
 ) -> None:
-    monkeypatch.setattr(RequestSandbox, "_spend", lambda own, _: setattr(own, "used_seconds", WHILE))
+    """And what was computed is written."""
+    monkeypatch.setattr(fleet_rows, "SECONDS_PER_CALL", most)
+    spend = lambda own, _: setattr(own, "used_seconds", own.used_seconds + WHILE)  # noqa: E731
+    monkeypatch.setattr(RequestSandbox, "_spend", spend)
     clock = SimpleNamespace(monotonic=itertools.count(0.0, WHILE).__next__, process_time=time.process_time)
     monkeypatch.setattr(fleet_rows, "time", clock)
     done = (await planner.post(f"{API}/fleet/plans/{job['id']}/decisions", json={"to": "propose"})).json()
-    assert done["done"] == 1
-    assert done["next"] is not None
+    assert done["done"] == done_rows
+    assert (done["next"] is None) == (done_rows == 2)
 
 
-async def test_putting_rows_in_force_counts_as_the_calls_own(
-    admin: httpx.AsyncClient, planner: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+STEPS = {"propose": "propose_new", "approve": "approve", "in_force": "put_in_force"}
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_writing_rows_counts_as_the_calls_own(
+    admin: httpx.AsyncClient, job: dict[str, Any], monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Nothing is computed for it, and yet it takes time: plans are read, verified and written."""
+    """Meanwhile the nodes of all rows are locked. What was computed before has its own time."""
     url = f"{API}/fleet/plans/{job['id']}/decisions"
-    for to in ("propose", "approve"):
+    for to in itertools.takewhile(step.__ne__, STEPS):
         after, is_first = None, True
         while is_first or after is not None:
             after, is_first = (await admin.post(url, json={"to": to, "after": after})).json()["next"], False
     now = [0.0]
     monkeypatch.setattr(fleet_rows, "time", SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: now[0]))
-    put_in_force = plans_service.put_in_force
+    written = getattr(plans_service, STEPS[step])
 
-    async def long(*given: Any, **named: Any) -> Any:
+    def long(*given: Any, **named: Any) -> Any:
         now[0] += WHILE
-        return await put_in_force(*given, **named)
+        return written(*given, **named)
 
-    monkeypatch.setattr(plans_service, "put_in_force", long)
-    first = (await planner.post(url, json={"to": "in_force"})).json()
+    monkeypatch.setattr(plans_service, STEPS[step], long)
+    first = (await admin.post(url, json={"to": step})).json()
     assert (first["done"], first["already"], first["skipped"]) == (1, 0, [])
-    second = (await planner.post(url, json={"to": "in_force", "after": first["next"]})).json()
+    second = (await admin.post(url, json={"to": step, "after": first["next"]})).json()
     assert (second["done"], second["next"]) == (1, None)
 
 
