@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from typing import Final
 
 from sqlalchemy.exc import OperationalError
 
@@ -12,6 +13,9 @@ from hugeplan.cli.service_settings import load_settings
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.fleet.reparse import Reparsed, reparse
+
+_ENDED: Final = frozenset({"40001", "40P01", "55P03", "57014"})
+"""SQLSTATE of deadlocks and timeouts (PostgreSQL, appendix A)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +35,8 @@ async def _reparse() -> Reparsed:
     try:
         return await reparse(database)
     except OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) in _ENDED:
+            raise InputError(f"{error.orig}: run it again; what was done stays done") from error
         raise InputError(f"HUGEPLAN_DATABASE_URL: {postgres_programs.unreachable(error.orig or error)}") from error
     finally:
         await database.dispose()

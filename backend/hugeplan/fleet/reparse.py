@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 import psycopg
 from sqlalchemy import delete, insert, select, text
+from sqlalchemy.exc import OperationalError
 
 from hugeplan.benchmarks.records import wins_records
 from hugeplan.db.alone import alone
@@ -60,7 +61,7 @@ async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _
 
     The planner's history (hours and days) is filled from the samples that are left. Each batch of nodes is one
     transaction. It may be ended at any time and begun again: what was done stays done, and doing it twice changes
-    nothing.
+    nothing. OperationalError where a lock or a time ended it.
     """
     done = Reparsed()
     after = UUID(int=0)
@@ -69,7 +70,7 @@ async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _
             statement = select(NodeRow.id).where(NodeRow.id > after).order_by(NodeRow.id).limit(BATCH)
             ids = list((await session.scalars(statement)).all())
             for node_id in ids:
-                with alone(f"node {node_id}") as tried:
+                with alone(f"node {node_id}", OperationalError) as tried:  # deadlocks and timeouts are no node's
                     async with session.begin_nested():
                         await _node(session, node_id, done)
                 done.unreadable += tried.why is not None

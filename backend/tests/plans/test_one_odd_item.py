@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from support.reports import report, run
 from support.service import Service
 
@@ -198,6 +198,17 @@ async def test_an_odd_run_keeps_no_other_node_from_being_parsed_again(service: S
     await change(service, "UPDATE runs SET document = '\\x1f8b00' WHERE node_id = :id", id=min(ids))
     done = await reparse(service.database)
     assert (done.unreadable, done.nodes) == (1, 1)
+
+
+async def test_a_node_that_could_not_wait_is_not_passed_over(service: Service, settings: Settings) -> None:
+    """What a lock or a time ended is no fault of the node's: the command fails, and is run again."""
+    await nodes(service, {"run": run()})
+    own = Database(create_engine(settings.model_copy(update={"statement_timeout_seconds": 0.2})))
+    async with service.database.write() as session:
+        await session.execute(text("SELECT 1 FROM node_states FOR UPDATE"))
+        with pytest.raises(OperationalError, match="statement timeout"):
+            await reparse(own)
+    await own.dispose()
 
 
 async def test_drift_says_of_which_node_the_pools_are_unknown(service: Service, planner: httpx.AsyncClient) -> None:
