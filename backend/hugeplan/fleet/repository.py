@@ -163,7 +163,10 @@ async def _unsealed(
     parts: list[bytes] = []
     while not parts or len(parts[-1]) == _PART_BYTES:
         part = func.substr(SealedDocumentsRow.documents, 1 + len(parts) * _PART_BYTES, _PART_BYTES)
-        parts.append(await session.scalar(select(part).where(tuple_(*_SEALED_KEY) == tuple(row[:3]))) or b"")
+        found = await session.scalar(select(part).where(tuple_(*_SEALED_KEY) == tuple(row[:3])))
+        if found is None:  # deleted meanwhile
+            return None
+        parts.append(found)
     block = b"".join(parts)
     parts.clear()
     read(len(block))

@@ -27,6 +27,7 @@ from hugeplan.documents import against as against_module
 from hugeplan.documents.against import against, reference_of, restored
 from hugeplan.documents.kept import pack
 from hugeplan.documents.sealed import DamagedBlockError
+from hugeplan.fleet import repository
 from hugeplan.fleet.sealing import seal_round
 from hugeplan.settings import Settings
 
@@ -422,6 +423,29 @@ async def test_references_are_forgotten_while_no_node_is_locked(
     transactions = "".join(done).split("commit")
     assert sum("DELETE FROM report_references" in said for said in transactions) == 1
     assert not any("DELETE FROM report_references" in said and "FOR UPDATE" in said for said in transactions)
+
+
+@pytest.mark.parametrize("parts_read", [0, 1])
+async def test_a_report_that_retention_deletes_while_it_is_read_is_not_there(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, parts_read: int
+) -> None:
+    node, document = await silent(service, agent, days=1)
+    assert (await seal_round(service.database, 3600))[0] == 2
+    monkeypatch.setattr(repository, "_PART_BYTES", 64)
+    parts: list[str] = []
+    async with service.database.write() as session:
+        scalar = session.scalar
+
+        async def beside_retention(statement: Any) -> Any:
+            if "substr" in str(statement):
+                parts.append(str(statement))
+                if len(parts) > parts_read:
+                    await session.execute(text("DELETE FROM sealed_documents"))
+            return await scalar(statement)
+
+        monkeypatch.setattr(session, "scalar", beside_retention)
+        ids = uuid.UUID(node), uuid.UUID(document["report_id"])
+        assert await repository.get_document(session, *ids) is None
 
 
 @pytest.mark.usefixtures("either_form")
