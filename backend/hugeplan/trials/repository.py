@@ -13,6 +13,7 @@ from sqlalchemy.orm import defer
 
 from hugeplan.db.base import JsonObject, newest_first
 from hugeplan.db.models import NodeRow, TrialRow
+from hugeplan.db.models.trials import IS_PREDICTED
 from hugeplan.db.session import ReadSession, WriteSession
 
 _KEY: Final = (TrialRow.ordered_at, TrialRow.id)
@@ -74,7 +75,7 @@ async def predictions(
     the one before; only of the type of a node where one is given. A machine with its clones (~) is one: who holds its
     token speaks for all. A processor without a name is no type, and what a synthetic node says was not measured.
     """
-    own = select(TrialRow.id, TrialRow.ordered_at).where(TrialRow.node_id == NodeRow.id, TrialRow.is_predicted)
+    own = select(TrialRow.id, TrialRow.ordered_at).where(TrialRow.node_id == NodeRow.id, IS_PREDICTED)
     trial = newest_first(own, *_KEY, limit=most).correlate(NodeRow).lateral().c
     machine = func.split_part(NodeRow.machine_id, "~", 1).collate("C")
     newest = (trial.ordered_at.desc(), trial.id.desc())

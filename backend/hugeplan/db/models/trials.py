@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import Computed, ForeignKey, Index, LargeBinary
+from sqlalchemy import ForeignKey, Index, LargeBinary, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from hugeplan.db.base import Base, JsonObject
 
+IS_PREDICTED: Final = text("coalesce(summary -> 'predicted', '{}') <> '{}'")
+"""Whether a trial has predictions, as its index has it: it is told without opening the summary."""
+
 
 class TrialRow(Base):
     """One ``hugeplan trial`` of a node. ``summary`` is the document without its blocks, ``document`` all of it.
-    ``is_predicted``: whether ``summary`` has predictions, told without opening it.
 
     ``ordered_at`` is ``started_at``, but never later than the arrival: a wrong clock does not stay newest for ever.
     """
 
     __tablename__ = "trials"
-    __table_args__ = (Index(None, "id"), Index(None, "node_id", "ordered_at", "id"))
+    __table_args__ = (
+        Index(None, "id"),
+        Index(None, "node_id", "ordered_at", "id"),
+        Index("ix_trials_predicted", "node_id", "ordered_at", "id", postgresql_where=IS_PREDICTED),
+    )
 
     node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -30,4 +37,3 @@ class TrialRow(Base):
     content_sha256: Mapped[bytes] = mapped_column(LargeBinary)
     summary: Mapped[JsonObject] = mapped_column(JSONB)
     document: Mapped[bytes] = mapped_column(LargeBinary)
-    is_predicted: Mapped[bool] = mapped_column(Computed("coalesce(summary -> 'predicted', '{}') <> '{}'"))
