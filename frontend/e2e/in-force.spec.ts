@@ -72,7 +72,7 @@ test.describe("a plan comes into force", () => {
     expect(made.status(), await made.text()).toBe(201);
     await page.goto(`${server.url}/planner?saved=${(await made.json()).id}`);
     await page.getByRole("button", { name: "Keep this plan" }).click();
-    await expect(page.getByRole("heading", { level: 1 })).toHaveText(/^Plan [0-9a-f]{4}-[0-9a-f]{4}$/);
+    await expect(page.getByRole("heading", { level: 1 })).toHaveText(/^Plan [0-9a-f]{4}(-[0-9a-f]{4}){3}$/);
     const planId = page.url().split("/").at(-1) ?? "";
     await page.getByRole("button", { name: "Propose" }).click();
     const begun = Date.now();
