@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_network
@@ -32,6 +33,9 @@ MIGRATIONS = REPOSITORY / "migrations"
 # How long a busy machine takes to make an input says nothing about the product.
 settings.register_profile("hugeplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hugeplan")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; the programs under test inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _numbers = itertools.count(1)
 
