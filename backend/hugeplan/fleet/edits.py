@@ -14,7 +14,7 @@ from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import Sample
 from hugeplan.errors import ConflictError, FieldProblem, NotFoundError, invalid_input
 from hugeplan.events.records import Event, write_events
-from hugeplan.fleet import edits_repository, repository
+from hugeplan.fleet import repository
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
 from hugeplan.fleet.ingest.in_force import LABEL
@@ -47,7 +47,7 @@ async def require_approved(
     """ConflictError for a kept plan not approved for this node, and for pools where a second person is to approve."""
     plan_id = body.plan_id
     await repository.lock_node(session, node_id)  # before the plan, as reports do
-    if second_person if plan_id is None else await edits_repository.is_approved(session, plan_id, node_id) is False:
+    if second_person if plan_id is None else await repository.is_approved(session, plan_id, node_id) is False:
         raise ConflictError("Nobody approved this plan for this node: propose it and have it approved first.")
 
 
@@ -58,7 +58,7 @@ async def set_plan_in_force(
     node = await _locked(session, node_id)
     pools = await _pools(session, body)
     now = datetime.now(UTC)
-    await edits_repository.put_plan_in_force(
+    await repository.put_plan_in_force(
         session, node_id, plan_id=body.plan_id, pools=msgspec.to_builtins(pools), source=source, since=now, by=by
     )
     text = f"A plan with {len(pools)} pools is in force on {node.name}, set by {by}."
@@ -68,7 +68,7 @@ async def set_plan_in_force(
 async def end_plan_in_force(session: WriteSession, node_id: UUID, *, by: str) -> None:
     """End the plan in force. NotFoundError when there is none."""
     node = await _locked(session, node_id)
-    if not await edits_repository.delete_plan_in_force(session, node_id):
+    if not await repository.delete_plan_in_force(session, node_id):
         raise NotFoundError(f"There is no plan in force on node {node_id}.")
     text = f"No plan is in force on {node.name} any more, says {by}."
     await _judge(session, node, None, Event(at=datetime.now(UTC), kind="plan_in_force_ended", text=text))
@@ -92,7 +92,7 @@ async def _pools(session: WriteSession, body: PlanInForceWrite) -> list[PlannedP
             raise invalid_input([FieldProblem(field="pools", value=None, expected=expected)])
         return [PlannedPool(pool.page_bytes, pool.pages, pool.numa_node) for pool in body.pools]
     assert body.plan_id is not None
-    plan = await edits_repository.get_plan_pools(session, body.plan_id)
+    plan = await repository.get_plan_pools(session, body.plan_id)
     if plan is None:
         raise NotFoundError(f"There is no plan {body.plan_id}.")
     return [PlannedPool(pool["page_bytes"], pool["pages"], pool["numa_node"]) for pool in plan]
@@ -118,5 +118,5 @@ async def _judge(session: WriteSession, row: NodeRow, planned: tuple[PlannedPool
     node.judge_plan(planned, convert(Sample, state.sample), event.at)
     await repository.update_node(session, row.id, node.columns)
     rows: list[dict[str, Any]] = msgspec.to_builtins(node.findings)
-    await edits_repository.replace_findings(session, row.id, rows)
+    await repository.replace_findings(session, row.id, rows)
     await write_events(session, node.events)

@@ -21,7 +21,7 @@ from hugeplan.documents.decoding import decode
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.errors import InvalidInputError
-from hugeplan.fleet import repository, service
+from hugeplan.fleet import read_back, repository, service
 from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.ingest.batch import store_kept
 
@@ -96,7 +96,7 @@ async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
             await session.execute(insert(RunWinsRow), [msgspec.structs.asdict(found) for found in wins])
         done.runs += 1
     await service.measure_again(session, node_id)
-    sealed = (await repository.sealed_numbers(session, {node_id: _LONG_AGO})).get(node_id, [])
+    sealed = (await read_back.sealed_numbers(session, {node_id: _LONG_AGO})).get(node_id, [])
     values = {
         "node_id": node_id,
         "times": [one.taken_at for one in sealed],

@@ -1,49 +1,43 @@
-"""Statements about nodes, reports and samples. Reports are stored by hugeplan.fleet.ingest."""
+"""Statements about nodes, their histories and what people change on them. Documents are hugeplan.fleet.read_back's."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import zlib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial, reduce
-from operator import add
 from typing import Any, Final
 from uuid import UUID
 
-import msgspec
 from sqlalchemy import (
     Row,
     Select,
     Text,
     TextClause,
-    and_,
     bindparam,
     cast,
     delete,
+    exists,
     func,
+    insert,
     literal_column,
     select,
     text,
-    true,
     tuple_,
     update,
 )
-from sqlalchemy.orm import InstrumentedAttribute, aliased, load_only
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.orm import InstrumentedAttribute, load_only
 from sqlalchemy.orm.attributes import set_committed_value
 from sqlalchemy.sql import ColumnElement
 
 from hugeplan.api.pagination import PAGE_BYTES
 from hugeplan.db.models import (
+    NodeFindingRow,
     NodeRow,
     NodeStateRow,
     PlanInForceRow,
+    PlanRow,
     ReportDocumentRow,
-    ReportReferenceRow,
     ReportRow,
     RunRow,
     SampleDayRow,
@@ -53,24 +47,11 @@ from hugeplan.db.models import (
     SealedSamplesRow,
 )
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.documents.against import REFERENCE_ID, restored
 from hugeplan.documents.kept import unpack
-from hugeplan.documents.sealed import DamagedBlockError, unseal
-from hugeplan.fleet.newest import COLUMNS, DOCUMENT, IS_DOCUMENT_OF_REPORT, IS_REPORT_OF_SAMPLE, newest_of, with_newest
+from hugeplan.fleet.newest import COLUMNS, newest_of, with_newest
+from hugeplan.fleet.read_back import sealed_numbers
 from hugeplan.fleet.schemas import NodeSummary
-from hugeplan.fleet.sealed_samples import (
-    Numbers,
-    Said,
-    Sample,
-    SampleKey,
-    details_of,
-    read_numbers,
-    read_samples,
-    said_by,
-)
 from hugeplan.fleet.selector import NodeSelector, conditions
-
-_logger = logging.getLogger(__name__)
 
 SORTS: Mapping[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "name": NodeRow.name,
@@ -100,82 +81,6 @@ async def delete_node(session: WriteSession, node_id: UUID) -> None:
     for table in (ReportDocumentRow, SealedDocumentsRow, SampleRow, SealedSamplesRow, SampleHourRow, SampleDayRow):
         await session.execute(delete(table).where(table.node_id == node_id))
     await session.execute(delete(NodeRow).where(NodeRow.id == node_id))
-
-
-_WITH_REFERENCE: Final = f"""
-SELECT d.document, f.document, d.report_id FROM report_documents d
-LEFT JOIN report_references f ON f.node_id = d.node_id AND f.report_id = {REFERENCE_ID}
-WHERE d.node_id = :node_id
-"""  # noqa: S608 - constants
-_KEPT_DOCUMENT: Final = text(_WITH_REFERENCE + "AND d.received_at = :received_at AND d.report_id = :report_id")
-_NEWEST_DOCUMENT: Final = text(_WITH_REFERENCE + "ORDER BY d.received_at DESC, d.report_id DESC LIMIT 1")
-"""A document as it is kept, with its reference as it is then: in one statement, so that both are of one moment."""
-
-
-async def get_document(
-    session: ReadSession,
-    node_id: UUID,
-    report_id: UUID,
-    *,
-    block_start_at: datetime | None = None,
-    read: Callable[[int], None] = lambda _: None,
-) -> bytes | None:
-    """The bytes of a report as they came; None when they are no longer kept. DamagedBlockError, zlib.error.
-
-    ``block_start_at``: of the block that has it, where that is known. ``read`` is told how many octets were read.
-    """
-    received_at = await session.scalar(
-        select(ReportRow.received_at).where(ReportRow.node_id == node_id, ReportRow.report_id == report_id)
-    )
-    row = SealedDocumentsRow
-    sealed = select(*_SEALED).where(row.node_id == node_id, row.report_ids.contains([report_id]))
-    if received_at is not None:
-        values = {"node_id": node_id, "received_at": received_at, "report_id": report_id}
-        kept = (await session.execute(_KEPT_DOCUMENT, values)).first()
-        if kept is not None:
-            read(len(kept[0]) + len(kept[1] or b""))
-            return await _beside(restored, *kept)
-        sealed = sealed.where(row.start_at <= received_at, row.end_at >= received_at)
-    # After the other form: what is sealed between the statements is found by the last.
-    elif block_start_at is not None:
-        sealed = sealed.where(row.start_at == block_start_at)
-    return await _unsealed(session, (await session.execute(sealed.limit(1))).first(), report_id, read)
-
-
-_UNSEALING: Final = ThreadPoolExecutor(1, "unseal")
-"""Another thread than the one that answers everybody, and one alone: a full block takes 80 MiB while it is read."""
-
-
-_SEALED_KEY: Final = (SealedDocumentsRow.node_id, SealedDocumentsRow.start_at, SealedDocumentsRow.first_report_id)
-_SEALED: Final = (*_SEALED_KEY, SealedDocumentsRow.report_ids, SealedDocumentsRow.sizes_bytes)
-_PART_BYTES: Final = 1 << 20
-"""Of a block, in one statement: its answer takes five times as much memory."""
-
-
-async def _unsealed(
-    session: ReadSession,
-    row: Row[*tuple[Any, ...]] | None,
-    report_id: UUID | None,
-    read: Callable[[int], None] = lambda _: None,
-) -> bytes | None:
-    if row is None:
-        return None
-    parts: list[bytes] = []
-    while not parts or len(parts[-1]) == _PART_BYTES:
-        part = func.substr(SealedDocumentsRow.documents, 1 + len(parts) * _PART_BYTES, _PART_BYTES)
-        found = await session.scalar(select(part).where(tuple_(*_SEALED_KEY) == tuple(row[:3])))
-        if found is None:  # deleted meanwhile
-            return None
-        parts.append(found)
-    block = b"".join(parts)
-    parts.clear()
-    read(len(block))
-    number = len(row.report_ids) - 1 if report_id is None else row.report_ids.index(report_id)
-    return await _beside(unseal, block, row.sizes_bytes, number, row.report_ids)
-
-
-async def _beside(work: Callable[..., bytes], *given: Any) -> bytes:
-    return await asyncio.get_running_loop().run_in_executor(_UNSEALING, work, *given)
 
 
 _LISTED: Final = tuple(getattr(NodeRow, name) for name in NodeSummary.model_fields if name != "stale")
@@ -265,127 +170,6 @@ async def get_newest(session: ReadSession, node_id: UUID) -> Any | None:
     return (await session.execute(statement)).one_or_none()
 
 
-async def newest_document(session: ReadSession, node_id: UUID) -> bytes | None:
-    """The bytes of a node's newest report as they came; None when they are no longer kept."""
-    kept = (await session.execute(_NEWEST_DOCUMENT, {"node_id": node_id})).first()
-    if kept is not None:
-        return restored(*kept)
-    sealed = await session.execute(
-        select(*_SEALED)
-        .where(SealedDocumentsRow.node_id == node_id)
-        .order_by(SealedDocumentsRow.end_at.desc(), SealedDocumentsRow.start_at.desc())
-        .limit(1)
-    )
-    return await _unsealed(session, sealed.first(), None)
-
-
-_REFERENCE = aliased(ReportReferenceRow)
-_IS_ITS = and_(_REFERENCE.node_id == DOCUMENT.node_id, _REFERENCE.report_id == literal_column(REFERENCE_ID))
-_KEPT = (
-    select(DOCUMENT.document, _REFERENCE.document.label("reference"))
-    .select_from(ReportRow)
-    .join(DOCUMENT, IS_DOCUMENT_OF_REPORT)
-    .outerjoin(_REFERENCE, _IS_ITS)
-    .where(IS_REPORT_OF_SAMPLE, SampleRow.memory.is_(None))
-    .limit(1)
-    .lateral("kept")
-)
-SAMPLE_COLUMNS: Final = tuple(
-    cast(column, Text).label(column.name) if column.name in {"memory", "pools"} else column
-    for column in SampleRow.__table__.columns
-)
-"""What is JSON is read as its text."""
-SAMPLES: Final[Select[*tuple[Any, ...]]] = select(*SAMPLE_COLUMNS, _KEPT.c.document, _KEPT.c.reference).outerjoin(
-    _KEPT, true()
-)
-"""Samples, with the documents that say them in full where they do not themselves."""
-_LARGE: Final = cast(SampleRow.pools, Text), _KEPT.c.document, _KEPT.c.reference
-_BYTES: Final = reduce(add, (func.coalesce(func.octet_length(column), 0) for column in _LARGE))
-SAMPLE_BYTES: Final[Select[*tuple[Any, ...]]] = SAMPLES.with_only_columns(_BYTES, maintain_column_froms=True)
-"""How much is read of each."""
-
-
-def said_of(row: Row[*tuple[Any, ...]], told: Callable[[int], None] = lambda _: None) -> Said | None:
-    """What the document of a row of SAMPLES says; None where it is not there, or cannot be read back.
-
-    ``told`` hears how many octets were read.
-    """
-    with suppress(DamagedBlockError, zlib.error, msgspec.MsgspecError):
-        return None if row.document is None else said_by(restored(row.document, row.reference, row.report_id, told))
-    return None
-
-
-def _listed(rows: Sequence[Row[*tuple[Any, ...]]]) -> dict[tuple[datetime, UUID], Sample]:
-    found = {}
-    for row in rows:
-        told: list[int] = []
-        details = details_of(row, said_of(row, told.append))
-        key = row.taken_at, row.report_id
-        found[key] = Sample(*key, details.memory, details.pools, sum(told))
-    return found
-
-
-async def list_samples(
-    session: ReadSession,
-    node_id: UUID,
-    *,
-    start: datetime | None,
-    end: datetime | None,
-    after: SampleKey | None,
-    limit: int,
-) -> list[Sample]:
-    """Samples of a node, newest first, within [start, end). DamagedBlockError."""
-    statement = SAMPLES.where(SampleRow.node_id == node_id)
-    statement = statement.order_by(SampleRow.taken_at.desc(), SampleRow.report_id.desc()).limit(limit)
-    blocks = select(SealedSamplesRow).where(SealedSamplesRow.node_id == node_id)
-    if start is not None:
-        statement = statement.where(SampleRow.taken_at >= start)
-        blocks = blocks.where(SealedSamplesRow.end_at >= start)
-    if end is not None:
-        statement = statement.where(SampleRow.taken_at < end)
-        blocks = blocks.where(SealedSamplesRow.start_at < end)
-    if after is not None:
-        # The plain bound lets PostgreSQL skip partitions, which it cannot do for a row comparison.
-        statement = statement.where(SampleRow.taken_at <= after[0])
-        statement = statement.where(tuple_(SampleRow.taken_at, SampleRow.report_id) < after)
-        blocks = blocks.where(SealedSamplesRow.start_at <= after[0])
-    # By their key, so that a sample that is sealed between the statements is there once.
-    found = await asyncio.to_thread(_listed, (await session.execute(statement)).all())
-    newest = sorted(found, reverse=True)
-    while True:
-        row = await session.scalar(blocks.order_by(SealedSamplesRow.end_at.desc()).limit(1))
-        if row is None or (len(newest) >= limit and row.end_at < newest[limit - 1][0]):
-            return [found[key] for key in newest[:limit]]
-        documents = await _documents_of(session, row)
-        is_wanted = partial(_is_within, start, end, after)
-        # Beside the loop: some of 4,096 pools each take a tenth of a second.
-        for sample in await asyncio.to_thread(read_samples, row, documents, is_wanted, limit):
-            found[sample.taken_at, sample.report_id] = sample
-        newest = sorted(found, reverse=True)
-        key_of_block = tuple_(SealedSamplesRow.start_at, SealedSamplesRow.first_report_id)
-        blocks = blocks.where(
-            SealedSamplesRow.end_at <= row.end_at, key_of_block != (row.start_at, row.first_report_id)
-        )
-
-
-async def _documents_of(session: ReadSession, samples: SealedSamplesRow) -> Any:
-    """The sealed documents of the same reports; None where the samples say it themselves, or there are none any more.
-
-    None of them came before it was taken.
-    """
-    row = SealedDocumentsRow
-    found = select(row.report_ids, row.sizes_bytes, row.documents).where(
-        row.node_id == samples.node_id,
-        row.start_at >= samples.start_at,
-        row.first_report_id == samples.first_report_id,
-    )
-    return None if samples.details else (await session.execute(found.order_by(row.start_at).limit(1))).first()
-
-
-def _is_within(start: datetime | None, end: datetime | None, after: SampleKey | None, key: SampleKey) -> bool:
-    return (start is None or key[0] >= start) and (end is None or key[0] < end) and (after is None or key < after)
-
-
 async def good_runs(session: ReadSession, node_id: UUID) -> Sequence[RunRow]:
     """The runs of a node that are not marked as bad, without their documents."""
     narrow = load_only(
@@ -411,6 +195,66 @@ async def get_plan_in_force(session: ReadSession, node_id: UUID) -> PlanInForceR
     """The plan in force of a node."""
     row: PlanInForceRow | None = await session.scalar(select(PlanInForceRow).where(PlanInForceRow.node_id == node_id))
     return row
+
+
+async def put_plan_in_force(
+    session: WriteSession,
+    node_id: UUID,
+    *,
+    plan_id: UUID | None,
+    pools: list[dict[str, Any]],
+    source: str,
+    since: datetime,
+    by: str,
+) -> None:
+    """Replace the plan in force of a node."""
+    values = {"plan_id": plan_id, "pools": pools, "source": source, "since": since, "set_by": by}
+    values |= {"outcome": None, "verified_at": None, "checks": []}
+    statement = upsert(PlanInForceRow).values(node_id=node_id, **values)
+    await session.execute(statement.on_conflict_do_update(index_elements=[PlanInForceRow.node_id], set_=values))
+
+
+async def delete_plan_in_force(session: WriteSession, node_id: UUID) -> bool:
+    """End the plan in force of a node. False when there was none."""
+    statement = delete(PlanInForceRow).where(PlanInForceRow.node_id == node_id).returning(PlanInForceRow.node_id)
+    return (await session.execute(statement)).scalar_one_or_none() is not None
+
+
+async def get_plan_pools(session: ReadSession, plan_id: UUID) -> list[dict[str, Any]] | None:
+    """The pools of a saved plan."""
+    pools: list[dict[str, Any]] | None = await session.scalar(
+        select(PlanRow.plan["pools"]).where(PlanRow.id == plan_id)
+    )
+    return pools
+
+
+async def is_approved(session: WriteSession, plan_id: UUID, node_id: UUID) -> bool | None:
+    """Whether a kept plan is approved for a node, or in force on it by a person's word; None where there is none such.
+
+    What the node's own label says is nobody's word. Nobody withdraws the plan until the transaction ends.
+    """
+    is_there = exists().where(
+        PlanInForceRow.node_id == node_id, PlanInForceRow.plan_id == plan_id, PlanInForceRow.source != "label"
+    )
+    statement = select(PlanRow.state, PlanRow.approved_at, PlanRow.node_id, is_there).where(PlanRow.id == plan_id)
+    row = (await session.execute(statement.with_for_update(of=PlanRow))).one_or_none()
+    if row is None or row[3]:
+        return None if row is None else True
+    return row[1] is not None and row[0] in {"approved", "in_force"} and row[2] == node_id
+
+
+async def replace_findings(session: WriteSession, node_id: UUID, rows: list[dict[str, Any]]) -> None:
+    """Replace the findings of a node, in full and for the fleet's counts."""
+    changed = update(NodeStateRow).where(NodeStateRow.node_id == node_id).values(findings=rows)
+    await session.execute(changed.execution_options(synchronize_session=False))
+    await session.execute(delete(NodeFindingRow).where(NodeFindingRow.node_id == node_id))
+    if rows:
+        narrow = [
+            {name: row[name] for name in ("code", "subject", "state", "title")}
+            | {"node_id": node_id, "since": datetime.fromisoformat(row["since"])}
+            for row in rows
+        ]
+        await session.execute(insert(NodeFindingRow), narrow)
 
 
 async def report_states(session: ReadSession, node_id: UUID) -> dict[str, int]:
@@ -498,21 +342,6 @@ async def sample_histories(session: ReadSession, starts: Mapping[UUID, datetime]
                 step = seconds - seconds % every.total_seconds()
                 of_node[step] = max(of_node.get(step, 0), one.anon_shmem_bytes)
     return [(node_id, sorted(of_node), [of_node[at] for at in sorted(of_node)]) for node_id, of_node in largest.items()]
-
-
-async def sealed_numbers(session: ReadSession, starts: Mapping[UUID, datetime]) -> dict[UUID, list[Numbers]]:
-    """What histories read of the sealed samples since each node's start. A damaged block is logged and left out."""
-    row = SealedSamplesRow
-    statement = select(row.node_id, row.start_at, row.numbers)
-    statement = statement.where(row.node_id.in_(starts), row.end_at >= min(starts.values()))
-    found: dict[UUID, list[Numbers]] = defaultdict(list)
-    for node_id, start_at, block in await session.execute(statement):
-        try:
-            found[node_id] += read_numbers([block], starts[node_id])
-        except DamagedBlockError as error:
-            about = {"node_id": str(node_id), "start_at": start_at.isoformat(), "why": str(error)}
-            _logger.warning("sealed samples cannot be read back", extra=about)
-    return found
 
 
 async def _histories(

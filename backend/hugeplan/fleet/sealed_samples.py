@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 
+from hugeplan.db.models import SealedSamplesRow
 from hugeplan.documents.bounds import Moment, adapter
 from hugeplan.documents.decoding import convert, decode
 from hugeplan.documents.report import NumaPool, SampleMemory
-from hugeplan.documents.sealed import DamagedBlockError, seal, unseal_all, unseal_some
+from hugeplan.documents.sealed import DamagedBlockError, seal, unseal_all, unseal_some, weight_bytes
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -136,6 +138,46 @@ def sealed_numbers(rows: Sequence[Any]) -> bytes:
         number = Numbers(microseconds(row.taken_at), anon_shmem_bytes=_anon_shmem_bytes(row), **in_row)
         numbers.append(msgspec.json.encode(number))
     return seal(numbers)
+
+
+def sealed_rows(
+    node_id: UUID,
+    rows: Sequence[Any],
+    in_full: Callable[[], Iterable[Details]],
+    most_bytes: int,
+    beside: Sequence[UUID] = (),
+) -> list[SealedSamplesRow]:
+    """Rows of samples in their order as one, or as some where their pools weigh more than ``most_bytes``, or they are
+    further apart than a day: a row is kept for as long as the day that it begins in.
+
+    ``beside``: the reports of the row of ``sealed_documents`` that says all of them.
+    """
+    if not rows:
+        return []
+    is_short = rows[-1].taken_at - rows[0].taken_at <= timedelta(days=1)
+    if is_short and beside:
+        return [_sealed_row(node_id, rows, (), beside)]
+    details = list(in_full())
+    sizes = accumulate(weight_bytes(bytes(one.pools)) for one in details)
+    found = []
+    for _, group in groupby(
+        zip(rows, details, sizes, strict=True),
+        key=lambda one: (is_short or one[0].taken_at.astimezone(UTC).date(), one[2] // most_bytes),
+    ):
+        together, of_them, _ = zip(*group, strict=True)
+        found.append(_sealed_row(node_id, together, of_them))
+    return found
+
+
+def _sealed_row(
+    node_id: UUID, rows: Sequence[Any], details: Sequence[Details], beside: Sequence[UUID] = ()
+) -> SealedSamplesRow:
+    ids = [one.report_id for one in rows]
+    return SealedSamplesRow(
+        node_id=node_id, start_at=rows[0].taken_at, first_report_id=(beside or ids)[0], end_at=rows[-1].taken_at,
+        report_ids=[] if ids == beside else ids, numbers=sealed_numbers(rows),
+        details=seal([msgspec.json.encode(one) for one in details]) if details else b"",
+    )  # fmt: skip
 
 
 def read_numbers(blocks: Iterable[bytes], start: datetime, end: datetime | None = None) -> list[Numbers]:

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
@@ -32,13 +32,12 @@ from hugeplan.db.models import (
     ReportDocumentRow,
     SampleRow,
     SealedDocumentsRow,
-    SealedSamplesRow,
 )
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.against import REFERENCE_ID, document_of, read
-from hugeplan.documents.sealed import DamagedBlockError, seal, seal_sized, weight_bytes
-from hugeplan.fleet.repository import SAMPLE_BYTES, SAMPLE_COLUMNS, SAMPLES, get_document, said_of
-from hugeplan.fleet.sealed_samples import Details, Said, details_of, said_by, sealed_numbers, taken_at
+from hugeplan.documents.sealed import DamagedBlockError, seal_sized, weight_bytes
+from hugeplan.fleet.read_back import SAMPLE_BYTES, SAMPLE_COLUMNS, SAMPLES, get_document, said_of
+from hugeplan.fleet.sealed_samples import Details, Said, details_of, said_by, sealed_rows, taken_at
 from hugeplan.settings import Settings
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ async def _documents(
     is_said = not samples_outlive and {one.report_id for one in samples if one.memory is None} == set(ids)
     found = dict(zip(ids, documents, strict=True))
     details = partial(map, lambda one: details_of(one, _said(found.get(one.report_id), one.report_id)), samples)
-    sealed = await _aside(_sealed_samples, node_id, samples, details, ids if is_said else ())
+    sealed = await _aside(sealed_rows, node_id, samples, details, BATCH_BYTES, ids if is_said else ())
     if not await _take_out(session, _DOCUMENT_KEY, node_id, [(one.received_at, one.report_id) for one in taken]):
         return 0, 0
     if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in samples]):
@@ -327,7 +326,7 @@ async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tu
             break
         details.append(found)
     rows = rows[: len(details)]
-    sealed = await _aside(_sealed_samples, node_id, rows, lambda: details)
+    sealed = await _aside(sealed_rows, node_id, rows, lambda: details, BATCH_BYTES)
     if not await _take_out(session, _SAMPLE_KEY, node_id, [(one.taken_at, one.report_id) for one in rows]):
         return 0, 0
     session.add_all(sealed)
@@ -338,45 +337,6 @@ async def _samples(session: WriteSession, node_id: UUID, before: datetime) -> tu
 def _in_full(row: Row[*tuple[Any, ...]], document: bytes | None) -> Details:
     """What a row of SAMPLES says, or the document that is given with it."""
     return details_of(row, said_of(row) if document is None else _said(document, row.report_id))
-
-
-def _sealed_samples(
-    node_id: UUID,
-    rows: Sequence[Row[*tuple[Any, ...]]],
-    in_full: Callable[[], Iterable[Details]],
-    beside: Sequence[UUID] = (),
-) -> list[SealedSamplesRow]:
-    """Rows of samples in their order as one, or as some where they say much, or are further apart than a day: a row is
-    kept for as long as the day that it begins in.
-
-    ``beside``: the reports of the row of ``sealed_documents`` that says all of them.
-    """
-    if not rows:
-        return []
-    is_short = rows[-1].taken_at - rows[0].taken_at <= timedelta(days=1)
-    if is_short and beside:
-        return [_sealed_row(node_id, rows, (), beside)]
-    details = list(in_full())
-    sizes = accumulate(weight_bytes(bytes(one.pools)) for one in details)
-    found = []
-    for _, group in groupby(
-        zip(rows, details, sizes, strict=True),
-        key=lambda one: (is_short or one[0].taken_at.astimezone(UTC).date(), one[2] // BATCH_BYTES),
-    ):
-        together, of_them, _ = zip(*group, strict=True)
-        found.append(_sealed_row(node_id, together, of_them))
-    return found
-
-
-def _sealed_row(
-    node_id: UUID, rows: Sequence[Row[*tuple[Any, ...]]], details: Sequence[Details], beside: Sequence[UUID] = ()
-) -> SealedSamplesRow:
-    ids = [one.report_id for one in rows]
-    return SealedSamplesRow(
-        node_id=node_id, start_at=rows[0].taken_at, first_report_id=(beside or ids)[0], end_at=rows[-1].taken_at,
-        report_ids=[] if ids == beside else ids, numbers=sealed_numbers(rows),
-        details=seal([msgspec.json.encode(one) for one in details]) if details else b"",
-    )  # fmt: skip
 
 
 _FORGET_REPORTS: Final = text(

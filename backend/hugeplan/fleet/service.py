@@ -26,7 +26,7 @@ from hugeplan.documents.report import Inventory, ProcessMemory, Sample
 from hugeplan.documents.sealed import DamagedBlockError
 from hugeplan.documents.tlbbench import TlbbenchDocument
 from hugeplan.errors import DamagedError, FieldProblem, NotFoundError, invalid_input
-from hugeplan.fleet import repository
+from hugeplan.fleet import read_back, repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, packed, rebuilt, unpacked
 from hugeplan.fleet.newest import newest_of
@@ -284,7 +284,7 @@ async def list_samples(
 
     async def read(after: str | None, rows: int) -> Sequence[KeptSample]:
         key = decode_time_cursor(after)
-        return await repository.list_samples(session, node_id, start=start, end=end, after=key, limit=rows)
+        return await read_back.list_samples(session, node_id, start=start, end=end, after=key, limit=rows)
 
     try:
         items, next_cursor = await page_within(
@@ -354,9 +354,9 @@ async def report_document(session: ReadSession, node_id: UUID, report_id: UUID |
     which = "The newest report" if report_id is None else f"Report {report_id}"
     try:
         if report_id is None:
-            document = await repository.newest_document(session, node_id)
+            document = await read_back.newest_document(session, node_id)
         else:
-            document = await repository.get_document(session, node_id, report_id)
+            document = await read_back.get_document(session, node_id, report_id)
     except (DamagedBlockError, zlib.error) as error:
         raise DamagedError(f"{which} of node {node_id} cannot be read back from the database: {error}.") from error
     if document is None:

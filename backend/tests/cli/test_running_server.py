@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from hugeplan_agent import apart, collectors
+from hugeplan_agent import collectors
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from support.postgresql_servers import WHEEL, RealServer, programs
+from support.stuck import stuck_names
 
 from hugeplan.artifacts.base import APART, as_user
 from hugeplan.artifacts.engines.common import changed_settings
@@ -415,17 +416,7 @@ def test_a_node_whose_databases_cannot_be_read_is_not_one_without_databases(monk
 
 
 def test_a_process_that_does_not_answer_holds_no_command_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at this process waits, here at a FIFO."""
-    os.mkfifo(tmp_path / "nobody writes")
-    read = Host._read_bytes
-
-    def waits(self: Host, name: str, max_bytes: int) -> bytes:
-        if name == f"proc/{os.getpid()}/smaps_rollup":
-            os.open(tmp_path / "nobody writes", os.O_RDONLY)
-        return read(self, name, max_bytes)
-
-    monkeypatch.setattr(Host, "_read_bytes", waits)
-    monkeypatch.setattr(apart, "LOOK_POLLS", 3)
+    stuck_names(tmp_path, monkeypatch).add(f"proc/{os.getpid()}/smaps_rollup")
     assert this_node.observe()[1].processes
     found = {one["pid"]: one for one in node_now.observe().listed("processes")}
     assert found[os.getpid()]["pss_bytes"] is None

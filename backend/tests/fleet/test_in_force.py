@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
-from hugeplan.fleet import edits_repository
+from hugeplan.fleet import repository
 from hugeplan.scenarios import saved_plans
 from hugeplan.scenarios.schemas import PlanVerification
 
@@ -276,7 +276,7 @@ async def test_nobody_withdraws_an_approval_while_the_plan_comes_in_force(
             await session.execute(text("SELECT 1 FROM plans WHERE id = :id FOR UPDATE NOWAIT"), {"id": plan_id})
 
     async with service.database.write() as session:
-        assert await edits_repository.is_approved(session, uuid.UUID(plan_id), uuid.UUID(node_id))
+        assert await repository.is_approved(session, uuid.UUID(plan_id), uuid.UUID(node_id))
         with pytest.raises(DBAPIError, match="could not obtain lock"):
             await asyncio.create_task(withdraw_at_once())
     await withdraw_at_once()

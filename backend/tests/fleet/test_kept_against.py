@@ -27,7 +27,7 @@ from hugeplan.documents import against as against_module
 from hugeplan.documents.against import against, reference_of, restored
 from hugeplan.documents.kept import pack
 from hugeplan.documents.sealed import DamagedBlockError
-from hugeplan.fleet import repository
+from hugeplan.fleet import read_back
 from hugeplan.fleet.sealing import seal_round
 from hugeplan.settings import Settings
 
@@ -431,7 +431,7 @@ async def test_a_report_that_retention_deletes_while_it_is_read_is_not_there(
 ) -> None:
     node, document = await silent(service, agent, days=1)
     assert (await seal_round(service.database, 3600))[0] == 2
-    monkeypatch.setattr(repository, "_PART_BYTES", 64)
+    monkeypatch.setattr(read_back, "_PART_BYTES", 64)
     parts: list[str] = []
     async with service.database.write() as session:
         scalar = session.scalar
@@ -445,7 +445,7 @@ async def test_a_report_that_retention_deletes_while_it_is_read_is_not_there(
 
         monkeypatch.setattr(session, "scalar", beside_retention)
         ids = uuid.UUID(node), uuid.UUID(document["report_id"])
-        assert await repository.get_document(session, *ids) is None
+        assert await read_back.get_document(session, *ids) is None
 
 
 @pytest.mark.usefixtures("either_form")

@@ -21,7 +21,7 @@ from support.service import Service, assert_problem
 from hugeplan.access.schemas import Role
 from hugeplan.documents.plans import SCHEMA_VERSION, dump_plan
 from hugeplan.documents.report import Report
-from hugeplan.fleet import repository
+from hugeplan.fleet import read_back
 from hugeplan.fleet.ingest import batch as batch_module
 from hugeplan.fleet.ingest import in_force
 from hugeplan.fleet.ingest.batch import Batch, _new_node
@@ -178,7 +178,7 @@ async def test_who_sends_a_report_again_holds_nobody_up_and_pays_for_what_is_rea
     assert (await agent.post(URL, json=document)).status_code == (200 if is_sealed else 201)
     other, third = [await service.client_as(Role.AGENT) for _ in range(2)]
     reading, go_on, at_a_time = asyncio.Event(), asyncio.Event(), Counter[str]()
-    get_document = repository.get_document
+    get_document = read_back.get_document
 
     async def held(*given: Any, **more: Any) -> bytes | None:
         at_a_time.update(("now", "all"))
@@ -188,7 +188,7 @@ async def test_who_sends_a_report_again_holds_nobody_up_and_pays_for_what_is_rea
         at_a_time.subtract(("now",))
         return await get_document(*given, **more)
 
-    monkeypatch.setattr(repository, "get_document", held)
+    monkeypatch.setattr(read_back, "get_document", held)
     owed: list[int] = []
     monkeypatch.setattr(service.app.state.rate_limiter, "owe_bytes", lambda _, size, __: owed.append(size))
     changed = document | {"node_name": "another"}

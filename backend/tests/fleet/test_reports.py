@@ -20,7 +20,7 @@ from hugeplan.db.models import NodeRow, ReportDocumentRow, ReportRow, RunRow, Sa
 from hugeplan.documents.decoding import decode
 from hugeplan.documents.kept import unpack
 from hugeplan.documents.report import Report
-from hugeplan.fleet import repository
+from hugeplan.fleet import read_back
 
 URL = "/api/v1/reports"
 
@@ -129,7 +129,7 @@ class TestStoring:
         answer = await agent.post(URL, content=spelled, headers={"Content-Type": "application/json"})
         receipt = answer.json()
         async with service.database.read() as session:
-            stored = await repository.get_document(
+            stored = await read_back.get_document(
                 session, uuid.UUID(receipt["node_id"]), uuid.UUID(receipt["report_id"])
             )
         assert stored == spelled

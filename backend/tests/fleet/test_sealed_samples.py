@@ -25,7 +25,7 @@ from hugeplan.db.maintenance import maintain
 from hugeplan.db.models import SampleRow
 from hugeplan.documents import against, numbers
 from hugeplan.documents.sealed import unseal_all
-from hugeplan.fleet import repository
+from hugeplan.fleet import read_back
 from hugeplan.fleet.reparse import reparse
 from hugeplan.fleet.sealing import BATCH_BYTES, seal_and_give_back, seal_round
 from hugeplan.fleet.stored import read_histories
@@ -395,7 +395,7 @@ async def test_of_a_block_is_read_what_a_list_shows(service: Service, agent: htt
     async with service.database.read() as session:
         tracemalloc.start()
         try:
-            found = await repository.list_samples(session, node, start=None, end=None, after=None, limit=2)
+            found = await read_back.list_samples(session, node, start=None, end=None, after=None, limit=2)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

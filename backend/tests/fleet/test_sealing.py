@@ -23,7 +23,7 @@ from support.service import Service, assert_problem
 
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.documents.sealed import DamagedBlockError, seal, unseal
-from hugeplan.fleet import repository
+from hugeplan.fleet import read_back
 from hugeplan.fleet.sealing import give_space_back, seal_round
 from hugeplan.settings import Settings
 
@@ -114,7 +114,7 @@ async def test_who_reads_sealed_reports_waits_for_who_reads_others(
         threads.append(threading.current_thread().name)
         return unseal(*given)
 
-    monkeypatch.setattr(repository, "unseal", noted)
+    monkeypatch.setattr(read_back, "unseal", noted)
     answers = await asyncio.gather(*(read(viewer, report_id) for report_id in [*sent] * 4))
     assert [answer.content for answer in answers] == [*sent.values()] * 4
     assert len(threads) == 12
@@ -215,7 +215,6 @@ KILLED = """
 import asyncio, sys
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
-from hugeplan.fleet import repository
 from hugeplan.fleet.sealing import seal_round
 from hugeplan.settings import Settings
 async def main():

@@ -22,7 +22,7 @@ from hugeplan import embedded
 from hugeplan.db import migrate
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
-from hugeplan.fleet import repository
+from hugeplan.fleet import read_back
 from hugeplan.fleet.ingest.batch import Batch
 from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import read_report
@@ -101,7 +101,7 @@ async def test_a_full_disk_leaves_each_report_in_one_form(small_disk: Path) -> N
         async def assert_whole() -> None:
             async with database.read() as session:
                 for report_id, raw in sent.items():
-                    assert await repository.get_document(session, node_id, report_id) == raw
+                    assert await read_back.get_document(session, node_id, report_id) == raw
 
         with filled(small_disk):
             with pytest.raises(DBAPIError, match="No space left on device"):

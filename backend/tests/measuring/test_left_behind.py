@@ -22,6 +22,7 @@ import pytest
 from conftest import REPOSITORY
 from hugeplan_agent import apart
 from hugeplan_agent.host import Host
+from support.stuck import stuck_names
 
 from hugeplan.measuring import mariadb_server, postgresql_server
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
@@ -199,22 +200,14 @@ def test_the_next_trial_removes_what_a_killed_guard_left(tmp_path: Path) -> None
 def test_a_process_that_does_not_answer_holds_nobody_up_who_looks_for_a_trials_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its environment waits for its memory; here at a FIFO."""
-    os.mkfifo(tmp_path / "nobody writes")
+    """Its environment waits for its memory."""
+    names = stuck_names(tmp_path, monkeypatch)
     (tmp_path / "trial").mkdir()
-    read = Host._read_bytes
-
-    def waits(self: Host, name: str, max_bytes: int) -> bytes:
-        if name == f"proc/{stuck.pid}/environ":
-            os.open(tmp_path / "nobody writes", os.O_RDONLY)
-        return read(self, name, max_bytes)
-
-    monkeypatch.setattr(Host, "_read_bytes", waits)
-    monkeypatch.setattr(apart, "LOOK_POLLS", 3)
     with (
         subprocess.Popen(["/bin/sleep", "300"], cwd="/") as stuck,
         subprocess.Popen(["/bin/sleep", "300"], cwd=tmp_path / "trial") as program,
     ):
+        names.add(f"proc/{stuck.pid}/environ")
         assert programs_of(tmp_path / "trial") == [program.pid]
         for process in (stuck, program):
             process.kill()

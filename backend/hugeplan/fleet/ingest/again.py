@@ -12,7 +12,7 @@ from hugeplan.api.bodies_in_flight import InFlight
 from hugeplan.db.session import Database
 from hugeplan.documents.sealed import DamagedBlockError
 from hugeplan.errors import ConflictError, FieldProblem
-from hugeplan.fleet import repository
+from hugeplan.fleet import read_back
 from hugeplan.fleet.ingest.batch import SentAgainError
 from hugeplan.fleet.ingest.incoming import Incoming, is_same_content
 from hugeplan.fleet.schemas import ReportReceipt
@@ -53,7 +53,7 @@ class SentAgain(InFlight):
         node_id, document = found.receipt.node_id, None
         async with self._database.read() as session:
             with suppress(DamagedBlockError, zlib.error):  # as if it were no longer kept
-                document = await repository.get_document(
+                document = await read_back.get_document(
                     session, node_id, incoming.report_id, block_start_at=found.block_start_at, read=read
                 )
         return await asyncio.to_thread(is_same_content, incoming, found.content_sha256, document)
