@@ -117,13 +117,13 @@ def changes(old: Sequence[BundleFile], new: Sequence[BundleFile]) -> tuple[Chang
             "--- /dev/null" if was is None else f"--- in force/{path}",
             "+++ /dev/null" if now is None else f"+++ planned/{path}",
         )
-        lines = _hunks((was or "").splitlines(keepends=True), (now or "").splitlines(keepends=True))
+        lines = hunks((was or "").splitlines(keepends=True), (now or "").splitlines(keepends=True))
         shown = (line if line.endswith("\n") else line + "\n" for line in (*names, *lines))
         found.append(Change(path, change, "".join(shown)))
     return tuple(found)
 
 
-def _hunks(was: list[str], now: list[str]) -> Iterator[str]:
+def hunks(was: list[str], now: list[str]) -> Iterator[str]:
     """The lines of a unified diff after its two names."""
     for group in _Lines(was, now).get_grouped_opcodes():
         (_, i, _, j, _), (_, _, i_end, _, j_end) = group[0], group[-1]

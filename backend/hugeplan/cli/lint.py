@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import re
 import sys
@@ -13,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from hugeplan.artifacts.bundle import hunks
 from hugeplan.cli import EXIT_FAILED, EXIT_WRONG_INPUT, InputError
 from hugeplan.cli.files import decode_text, read_text
 from hugeplan.lint import Context, FileReport, Severity, Source, lint
@@ -166,12 +166,8 @@ def _diff(reports: Sequence[FileReport]) -> list[str]:
     lines: list[str] = []
     for report in reports:
         if report.fixed_text is not None:
-            lines += difflib.unified_diff(
-                report.source.text.splitlines(keepends=True),
-                report.fixed_text.splitlines(keepends=True),
-                report.source.name,
-                f"{report.source.name} (fixed)",
-            )
+            was, now = (text.splitlines(keepends=True) for text in (report.source.text, report.fixed_text))
+            lines += [f"--- {report.source.name}", f"+++ {report.source.name} (fixed)", *hunks(was, now)]
     return [line if line.endswith("\n") else line + "\n" for line in lines]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
@@ -16,6 +16,9 @@ _WRAPPERS = frozenset(
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 #: A script longer than this is a program of its own, not a command line.
 _SCRIPT_MAX = 20_000
+#: A value longer than this is none that a server takes; references to long variables multiply.
+_EXPANDED_MAX = 4_096
+_REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
 def words_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -77,18 +80,15 @@ def long_options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
             yield name, None
 
 
-def expand(text: str, environment: dict[str, str | None]) -> str | None:
-    """``$(NAME)`` as the kubelet expands it; None when a variable's value is not in the input."""
-    missing = False
-
-    def value(match: re.Match[str]) -> str:
-        nonlocal missing
-        name = match[1]
-        if name not in environment:
-            return match[0]  # the kubelet leaves what is not defined as it is
-        if environment[name] is None:
-            missing = True
-        return environment[name] or ""
-
-    found = re.sub(r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", value, text)
-    return None if missing else found
+def expand(text: str, environment: Mapping[str, str | None]) -> str | None:
+    """``$(NAME)`` as the kubelet expands it; None when a variable's value is not in the input, or it is too long."""
+    found, length, end = [], 0, 0
+    for match in _REFERENCE.finditer(text):
+        # The kubelet leaves what is not defined as it is.
+        value = environment.get(match[1], match[0])
+        length += match.start() - end + len(value or "")
+        if value is None or length > _EXPANDED_MAX:
+            return None
+        found += [text[end : match.start()], value]
+        end = match.end()
+    return "".join((*found, text[end:]))

@@ -65,7 +65,7 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
         if isinstance(document, Mapping) and not _facts(document):
             yield from ((str(host), facts) for host, facts in document.items())
         else:
-            yield path.stem, document
+            yield str(_facts(document).get("nodename") or path.stem), document
         return
     decoder = json.JSONDecoder()
     for start in starts:
@@ -111,7 +111,8 @@ def _node(host: str, document: Any) -> FoundNode | str:
     cpus = facts.get("processor_vcpus")
     return FoundNode(
         facts=NodeFacts(
-            name=str(facts.get("nodename") or facts.get("fqdn") or host),
+            # The operator's name, or its first part; a host may call itself as another is called.
+            name=host.partition(".")[0] if host.partition(".")[0] == facts.get("nodename") else host,
             arch=arch,
             base_page_bytes=base,
             huge_page_sizes_bytes=sizes,

@@ -89,7 +89,7 @@ def answer(inventory: Inventory, policy: Policy | None = None) -> FleetAnswer:
     chosen = Policy() if policy is None else policy
     return FleetAnswer(
         inventory=inventory,
-        nodes=_with_other_nodes([_node_answer(node, chosen) for node in inventory.nodes]),
+        nodes=_with_other_nodes([_answer_alone(node, chosen) for node in inventory.nodes]),
         findings=findings_of_inventory(inventory),
     )
 
@@ -152,6 +152,14 @@ def _as_instance(user: HugePageUser, page_bytes: int) -> DatabaseInstance:
         page_bytes=page_bytes,
         pod_hugepages_limit_bytes=limit,
     )
+
+
+def _answer_alone(node: FoundNode, policy: Policy) -> NodeAnswer:
+    """Nobody's pod ends the plan of other nodes by what nobody foresaw."""
+    try:
+        return _node_answer(node, policy)
+    except Exception as error:
+        return _without_plan(node, request_of(node, policy), (), f"internal error: {type(error).__name__}: {error}")
 
 
 def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import sha256
+from itertools import chain, count
+from typing import Final
 
 from hugeplan.planner.demand import DemandContext, demand_of, engine_named, is_sized
 from hugeplan.planner.errors import PlannerError, UnknownVersionError
@@ -12,6 +15,22 @@ from hugeplan.planner.model import MIB, DatabaseInstance, Tenant
 from hugeplan.recognition import Recognised
 
 Settings = tuple[tuple[str, str], ...]
+_MAX_NAME: Final = 200
+
+
+def free_name(used: set[str], *names: str) -> str:
+    """The first of the names that is not used yet, else the last one with a number; it is used from now on.
+
+    A scenario takes names of at most 200 characters, each once. A longer one is cut, and its digest tells it apart.
+    """
+    short = [
+        name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 13]} {sha256(name.encode()).hexdigest()[:12]}"
+        for name in names
+    ]
+    numbered = (f"{short[-1][: _MAX_NAME - 10]} ({number})" for number in count(2))
+    found = next(name for name in chain(short, numbered) if name not in used)
+    used.add(found)
+    return found
 
 
 def database_instance(

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hugeplan.inventory.answer import request_of
+from hugeplan.inventory.instances import free_name
 from hugeplan.inventory.model import FoundNode
 from hugeplan.planner.model import DatabaseInstance, MemoryHistory, NumaNode, Policy, Reservations, Tenant
 
@@ -41,8 +42,9 @@ def scenario_document(node: FoundNode) -> Json:
 
 def workload_documents(tenants: Sequence[Tenant], databases: Sequence[DatabaseInstance]) -> Json:
     """The two lists of a scenario document."""
+    names: set[str] = set()  # equal copies of a workload are one row; others of its name ask for something else
     return {
-        "tenants": [_tenant(tenant) for tenant in tenants],
+        "tenants": [{**_tenant(tenant), "name": free_name(names, tenant.name)} for tenant in tenants],
         "databases": [_database(instance) for instance in databases],
     }
 

@@ -116,7 +116,7 @@ _C_BASES: Final = re.compile(r"([+-]?)0(?:[xX]([0-9a-fA-F]+)|([0-7]+))(?![.eE0-9
 def decimal_as_c_reads_it(text: str) -> str:
     """The number at the start of a text in base 10: ``0x200`` and ``01000`` are 512 (parse_int, guc.c)."""
     found = _C_BASES.match(text)
-    if found is None:
+    if found is None or len(text) > _LENGTH_MAX:
         return text
     sign, hexadecimal, octal = found.groups()
     return f"{sign}{int(hexadecimal, 16) if hexadecimal else int(octal, 8)}{text[found.end() :]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
@@ -23,7 +24,11 @@ from hugeplan.inventory.csv_table import read_csv
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.prometheus import read_prometheus
+from hugeplan.inventory.scenario import scenario_document
 from hugeplan.inventory.text import inventory_text
+from hugeplan.planner.fleet import plan_node
+from hugeplan.planner.model import PlanRequest
+from hugeplan.scenarios.work import Question, request_of
 
 HEAD = "host,memory,used,engine,version,database,settings\n"
 GROWTH = 24.0
@@ -68,6 +73,109 @@ def test_eight_times_a_table_takes_eight_times_the_time(what: str) -> None:
     assert taken[1] < max(LEAST_SECONDS, GROWTH * taken[0]), taken
 
 
+def pod(namespace: str, name: str, containers: list[Any], node: str | None = "n", **metadata: Any) -> Any:
+    spec = {"containers": containers, "volumes": [{"name": "v", "configMap": {"name": "m"}}], "nodeName": node}
+    return {"kind": "Pod", "metadata": {"name": name, "namespace": namespace, **metadata}, "spec": spec}
+
+
+def container(name: str, image: str = "postgres:17", **more: Any) -> Any:
+    return {"name": name, "image": image, **more}
+
+
+def objects(*items: Any) -> bytes:
+    status = {"capacity": {"memory": "64Gi", "cpu": "8"}, "allocatable": {"memory": "60Gi"}}
+    node = {"kind": "Node", "metadata": {"name": "n"}, "status": status}
+    return json.dumps({"kind": "List", "items": [node, *items]}).encode()
+
+
+MOUNTED = {"volumeMounts": [{"name": "v", "mountPath": "/etc/mysql"}], "envFrom": [{"configMapRef": {"name": "m"}}]}
+
+
+def multiplied(variables: int, containers: int) -> Any:
+    """A pod whose containers each name all that a variable and a ConfigMap of it hold."""
+    words = ["-c", "shared_buffers=" + "$(A)" * variables, *(["-c", "work_mem=$(A)"] * variables)]
+    own = {"args": words, "env": [{"name": "A", "value": "1" * 30 * variables}], **MOUNTED}
+    text = {"my.cnf": "[mysqld]\n" + "".join(f"a{number}=1\n" for number in range(10 * variables))}
+    return (
+        pod("t", "p", [container(f"c{number}", "mysql:8" if number % 2 else "postgres:17", **own)
+                       for number in range(containers)]),
+        {"kind": "ConfigMap", "metadata": {"name": "m", "namespace": "t"}, "data": text},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("many", [{"variables": 8_000, "containers": 1}, {"variables": 100, "containers": 1_000}])
+def test_what_one_object_says_is_not_multiplied_by_what_another_says(many: dict[str, int]) -> None:
+    data = objects(*multiplied(**many))
+    begun = time.process_time()
+    tracemalloc.start()
+    found = read_kubernetes(data)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found.nodes[0].databases) == min(64, many["containers"])
+    assert most < 64 * 2**20
+    assert time.process_time() - begun < 10
+
+
+def test_a_namespace_that_takes_more_of_its_config_maps_than_is_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hugeplan.inventory.kubernetes.pods._MAX_TAKEN", 1_000)
+    maps = [
+        {
+            "kind": "ConfigMap",
+            "metadata": {"name": "m", "namespace": namespace},
+            "data": {"my.cnf": f"[mysqld]\n{text}"},
+        }
+        for namespace, text in (("t", "max_connections=7\n" * 40), ("shop", "max_connections=7\n"))
+    ]
+    pods = [pod(namespace, f"p{number}", [container("c", "mysql:8", **MOUNTED)]) for namespace in ("t", "shop")
+            for number in range(2)]  # fmt: skip
+    found = read_kubernetes(objects(*pods, *maps))
+    read = {(one.namespace, one.workload): dict(one.recognised.settings) for one in found.nodes[0].databases}
+    assert [read["shop", name] for name in ("p0", "p1")] == [{"max_connections": "7"}] * 2
+    assert read["t", "p1"] == {}
+    assert [text for text in found.unknown if "namespace t" in text] != []
+    assert [text for text in found.unknown if "namespace shop" in text] == []
+
+
+OWNED = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "app", "uid": "u",
+                              "controller": True}]}  # fmt: skip
+ODD_PODS: dict[str, list[Any]] = {
+    "names that meet": [pod("t", "t.a.z", [container("c")]), pod("t", "a", [container(name) for name in "xyz"])],
+    "a workload while it changes": [
+        pod("web", f"app-{size}", [container("c", "nginx", resources={"requests": {"memory": size}})], **OWNED)
+        for size in ("1Gi", "2Gi")
+    ],
+    "a long name": [pod("web", "a" * 253, [container("c"), container("d", "nginx")])],
+    "long names that begin alike": [pod(f"{'n' * 60}{number}", "a" * 253, [container("c")]) for number in range(2)],
+    "settings of digits": [
+        pod("t", f"p{prefix}", [container("c", args=["-c", f"{setting}={prefix}{'7' * 5_000}"])])
+        for prefix in ("0x", "0", "1", "-")
+        for setting in ("shared_buffers", "max_connections", "work_mem")
+    ],
+}
+
+
+@pytest.mark.parametrize("what", ODD_PODS)
+def test_one_odd_pod_leaves_its_nodes_plan_and_scenario(what: str) -> None:
+    found = read_kubernetes(objects(pod("shop", "db-0", [container("postgres")]), *ODD_PODS[what]))
+    (planned,) = answer(found).nodes
+    assert planned.not_planned_because is None
+    assert request_of(Question(scenario_document(found.nodes[0]))).databases
+
+
+def test_what_nobody_foresaw_of_one_node_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = read_csv(HEAD + "a,64Gi,,postgresql,17,,\nb,64Gi,,postgresql,17,,\n", "t")
+
+    def fails_for_a(request: PlanRequest) -> Any:
+        if request.node.name == "a":
+            raise ValueError("odd")
+        return plan_node(request)
+
+    monkeypatch.setattr("hugeplan.inventory.answer.plan_node", fails_for_a)
+    first, second = answer(found).nodes
+    assert first.not_planned_because == "internal error: ValueError: odd"
+    assert second.plan is not None
+
+
 FACTS: dict[str, Any] = {
     "deep": "[" * 100_000,
     "deep and whole": '{"ansible_facts": {"ansible_memtotal_mb": 1, "x": ' + "[" * 900 + "]" * 900 + "}}",
@@ -97,6 +205,13 @@ def test_facts_of_any_kind_are_an_answer_or_a_sentence(tmp_path: Path, what: str
     found = told(lambda: read_ansible(file))
     assert time.process_time() - begun < 5
     assert all(letter.isprintable() or letter == "\n" for letter in found)
+
+
+def test_a_host_is_called_what_the_operator_calls_it(tmp_path: Path) -> None:
+    for host, memory in (("db-1", 64_000), ("web-9", 1_000)):
+        facts = {"ansible_facts": {"ansible_memtotal_mb": memory, "ansible_nodename": "db-1"}}
+        (tmp_path / host).write_text(json.dumps(facts))
+    assert [node.facts.name for node in read_ansible(tmp_path).nodes] == ["db-1", "web-9"]
 
 
 OBJECTS: dict[str, Any] = {

@@ -127,3 +127,23 @@ def test_an_answer_is_bounded_while_it_is_read() -> None:
         assert client.query(queries.NODE_INFO)
         with pytest.raises(InventoryError, match="more than 10000 bytes"):
             client.query(queries.PODS)
+
+
+@pytest.mark.parametrize("stranger_first", [False, True])
+def test_a_scraped_program_says_nothing_of_another_namespaces_database(stranger_first: bool) -> None:
+    """Prometheus keeps what the program says below exported_*, unless it is told to honour its labels."""
+    pg = {"namespace": "shop", "pod": "db-0"}
+    own = ("pg_settings_shared_buffers_bytes", pg, 8 * GIB)
+    strange = {"namespace": "t", "pod": "e", "exported_namespace": "shop", "exported_pod": "db-0"}
+    said = [own, ("pg_settings_shared_buffers_bytes", strange, GIB)]
+    twice = [("pg_settings_max_connections", {**pg, "instance": str(count)}, count) for count in (7, 8)]
+    lines = [
+        *cluster({}, address="10.0.0.1"),
+        ("kube_pod_info", {**pg, "node": "worker-1"}, 1),
+        ("kube_pod_container_info", {**pg, "container": "pg", "image": "postgres:17"}, 1),
+        *(said[::-1] if stranger_first else said),
+        *twice,
+    ]
+    with serving(lines, []) as url:
+        (found,) = read_prometheus(url).nodes[0].databases
+    assert found.recognised.settings == {"shared_buffers": f"{8 * GIB}B"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import httpx
@@ -59,6 +60,21 @@ def test_fix_keeps_the_line_ends_of_the_file(capsys: pytest.CaptureFixture[str],
     path.write_bytes(b"shared_buffers = 8GB\r\nhuge_pages = on\r\nhuge_page_size = 2M\r\n")
     assert run(capsys, "--fix", str(path))[0] == 1
     assert path.read_bytes() == b"shared_buffers = 8GB\r\nhuge_pages = on\r\nhuge_page_size = 2MB\r\n"
+
+
+def test_differences_of_a_long_file_take_no_longer_than_its_reading(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A pull request may bring it: every other line is mended."""
+    path = tmp_path / "security" / "limits.d" / "90.conf"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"# user {number}\nuser{number} soft memlock 64MB\n" for number in range(4_000)))
+    taken = []
+    for options in ((), ("--diff",)):
+        began = time.process_time()
+        assert run(capsys, *options, str(path))[0] == 1
+        taken.append(time.process_time() - began)
+    assert taken[1] < 3 * taken[0]
 
 
 def test_a_folder_is_the_files_in_it_that_the_linter_knows(

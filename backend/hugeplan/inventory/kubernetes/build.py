@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hugeplan.formats.quantities import parse_quantity
-from hugeplan.inventory.instances import database_instance, tenant_of_unread
+from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread
 from hugeplan.inventory.kubernetes.documents import Read, read_documents
 from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pools_of, resources, sample_of
-from hugeplan.inventory.kubernetes.objects import Claim, ConfigMap, Node, Pod, PodMetrics
+from hugeplan.inventory.kubernetes.objects import Claim, Node, Pod, PodMetrics
 from hugeplan.inventory.kubernetes.pods import (
+    MAX_CONTAINERS,
+    ConfigMaps,
     PodMemory,
     container_share,
     custom_maker,
@@ -47,6 +49,7 @@ class _NodeParts:
     names: set[str] = field(default_factory=set)
     pods: int = 0
     without_request: int = 0
+    large: int = 0
     requested: int = 0
 
 
@@ -55,7 +58,7 @@ class _Input:
     """The objects that pods refer to."""
 
     objects: Objects
-    config_maps: Mapping[tuple[str, str], ConfigMap]
+    config_maps: ConfigMaps
     claims: Mapping[tuple[str, str], Claim]
     usage: Mapping[tuple[str, str], PodMetrics]
 
@@ -166,7 +169,7 @@ def read_workloads(data: bytes, name: str, node: str | None) -> Workloads:
 def _given(read: Read) -> _Input:
     return _Input(
         objects=_custom_resources(read),
-        config_maps={(one.metadata.namespace or "default", one.metadata.name): one for one in read.of("ConfigMap")},
+        config_maps=ConfigMaps(read.of("ConfigMap")),
         claims={
             (one.metadata.namespace or "default", one.metadata.name): one for one in read.of("PersistentVolumeClaim")
         },
@@ -234,12 +237,8 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
     beside = pod_memory(pod, frozenset({recognised.container}))
     own_request, own_limit = container_share(pod, container, beside)
     limits = dict(container.huge_pages_limit_bytes) or dict(memory.huge_pages_bytes)
-    name = view.name
-    if name in names:
-        name = f"{view.namespace}.{view.name}"
-    if name in names:
-        name = f"{name}.{recognised.container}"
-    names.add(name)
+    of_pod = f"{view.namespace}.{view.name}"
+    name = free_name(names, view.name, of_pod, f"{of_pod}.{recognised.container}")
     instance, refused = database_instance(name, recognised, limits, container.memory_limit_bytes)
     resource = recognised.resource
     maker = custom_maker(view) if resource is None else None
@@ -314,6 +313,7 @@ def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
     databases = _databases(pod, view, given, parts.names)
     whole = pod_memory(pod)
     parts.pods += 1
+    parts.large += len(pod.spec.containers or ()) > MAX_CONTAINERS
     parts.databases += databases
     if whole.request_bytes is None:
         parts.without_request += 1
@@ -398,6 +398,8 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
     unknown = list(doubts)
     if parts.without_request:
         unknown.append(f"memory of {parts.without_request:,} pods without a memory request")
+    if parts.large:
+        unknown.append(f"databases of {parts.large:,} pods beyond their first {MAX_CONTAINERS} containers")
     return FoundNode(
         facts=base,
         reservations=reservations,
@@ -459,6 +461,8 @@ def _unknown_of_source(read: Read, given: _Input) -> tuple[str, ...]:
         found.append("pods: none are in the input, so whether a pool is used is not known (add pods to kubectl get)")
     if not given.usage:
         found.append("memory in use: requests and limits are all that pods say (add PodMetrics, or use --prometheus)")
+    for namespace in sorted(given.config_maps.exhausted)[:MAX_NOTES]:
+        found.append(f"engine settings in ConfigMaps of namespace {namespace}: its pods take more than is read")
     if not given.config_maps:
         found.append("engine settings in ConfigMaps: none are in the input (add configmaps to kubectl get)")
     if not len(given.objects):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hugeplan.formats.quantities import huge_page_size, parse_quantity
@@ -22,12 +22,50 @@ from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import ContainerView, MountedFile, PodView, may_hold_database
 from hugeplan.recognition.engines.jvm import LARGE_PAGES_OPTION
 
-ConfigMaps = Mapping[tuple[str, str], ConfigMap]
-
 #: Pods in these phases hold no memory.
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _IS_HUGE_PAGES: Final = re.compile("hugepages-").match
 _HUGE_PAGES_MEDIUM: Final = "HugePages"
+#: More containers of a pod than these are counted in its memory, and not looked into.
+MAX_CONTAINERS: Final = 64
+_MAX_TAKEN: Final = 1 << 24
+_PER_KEY: Final = 64
+
+
+class ConfigMaps:
+    """ConfigMaps of the input by namespace and name.
+
+    Every container of a namespace may take the same one, so what a namespace takes is bounded: 16 Mi characters and 64
+    for each key. ``exhausted`` are the namespaces that took more; for the rest of their pods there are none.
+    """
+
+    def __init__(self, held: Iterable[ConfigMap]) -> None:
+        self._held = {(one.metadata.namespace or "default", one.metadata.name): one for one in held}
+        self._sizes = {
+            name: sum(len(key) + len(text) + _PER_KEY for key, text in (one.data or {}).items())
+            for name, one in self._held.items()
+        }
+        self._taken: dict[str, int] = {}
+        self.exhausted: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def value(self, namespace: str, name: str | None, key: str | None) -> str | None:
+        """What stands below one key; None where the input does not hold it."""
+        found = self._held.get((namespace, name or ""))
+        return None if found is None else (found.data or {}).get(key or "")
+
+    def take(self, namespace: str, name: str | None) -> Mapping[str, str]:
+        """What one holds for one container; nothing where it is not in the input, or its namespace took too much."""
+        found = self._held.get((namespace, name or ""))
+        if found is None:
+            return {}
+        self._taken[namespace] = self._taken.get(namespace, 0) + self._sizes[namespace, found.metadata.name]
+        if self._taken[namespace] > _MAX_TAKEN:
+            self.exhausted.add(namespace)
+            return {}
+        return found.data or {}
 
 
 class PodMemory(NamedTuple):
@@ -226,7 +264,8 @@ def pod_view(pod: Pod, config_maps: ConfigMaps) -> PodView:
         name=pod.metadata.name,
         labels=pod.metadata.labels or {},
         containers=tuple(
-            _container_view(container, namespace, volumes, config_maps) for container in pod.spec.containers or ()
+            _container_view(container, namespace, volumes, config_maps)
+            for container in (pod.spec.containers or ())[:MAX_CONTAINERS]
         ),
         owner_kind=None if owner is None else owner.kind,
         owner_name=None if owner is None else owner.name,
@@ -269,14 +308,12 @@ def _environment(container: Container, namespace: str, config_maps: ConfigMaps) 
     """Variables by name; None where the value lies in an object that the input does not hold."""
     found: dict[str, str | None] = {}
     for source in container.envFrom or ():
-        held = config_maps.get((namespace, (source.configMapRef.name if source.configMapRef else None) or ""))
-        found |= (held.data or {}) if held is not None else {}
+        found |= config_maps.take(namespace, source.configMapRef.name) if source.configMapRef else {}
     for variable in container.env or ():
         value = variable.value
         if value is None and variable.valueFrom is not None:
             reference = variable.valueFrom.configMapKeyRef
-            held = config_maps.get((namespace, (reference.name if reference else None) or ""))
-            value = (held.data or {}).get(reference.key or "") if held is not None and reference is not None else None
+            value = None if reference is None else config_maps.value(namespace, reference.name, reference.key)
             found[variable.name] = value
         else:
             found[variable.name] = value or ""
@@ -291,11 +328,8 @@ def _files(
     for mount in container.volumeMounts or ():
         volume = volumes.get(mount.name)
         for map_volume in _config_maps_of(volume):
-            held = config_maps.get((namespace, map_volume.name or ""))
-            if held is None:
-                continue
             names = {item.key: item.path for item in map_volume.items} if map_volume.items else None
-            for key, text in (held.data or {}).items():
+            for key, text in config_maps.take(namespace, map_volume.name).items():
                 relative = key if names is None else names.get(key)
                 if relative is None or (mount.subPath is not None and relative != mount.subPath):
                     continue

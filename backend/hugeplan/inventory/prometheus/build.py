@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hugeplan.inventory.instances import database_instance, tenant_of_unread
+from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread
 from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
+from hugeplan.inventory.kubernetes.pods import MAX_CONTAINERS
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
@@ -247,17 +248,28 @@ def _key(one: Series) -> PodKey:
 
 
 def _exported_settings(tables: Tables) -> dict[tuple[PodKey, str], dict[str, str]]:
-    """Settings that a database's exporter reports, by pod and engine."""
+    """Settings that a database's exporter reports, by pod and engine.
+
+    ``exported_*`` is what the scraped program says where its own labels say otherwise: any pod that is scraped may say
+    it, so it is believed of its own namespace. A setting with two values is not known.
+    """
     names = "|".join(metric for metric, *_ in queries.SETTINGS)
     rows = {metric: (engine, setting, suffix) for metric, engine, setting, suffix in queries.SETTINGS}
     found: dict[tuple[PodKey, str], dict[str, str]] = {}
+    doubtful = set()
     for one in tables.query(f'{{__name__=~"{names}"}}'):
         if one.labels.get("__name__") not in rows:
             continue
         engine, setting, suffix = rows[one.labels["__name__"]]
-        key = (one.labels.get("exported_namespace") or one.labels.get("namespace", ""),
-               one.labels.get("exported_pod") or one.labels.get("pod", ""))  # fmt: skip
-        found.setdefault((key, engine), {})[setting] = f"{one.value:.0f}{suffix}"
+        namespace = one.labels.get("namespace", "")
+        if one.labels.get("exported_namespace", namespace) != namespace:
+            continue
+        key = ((namespace, one.labels.get("exported_pod") or one.labels.get("pod", "")), engine)
+        value = f"{one.value:.0f}{suffix}"
+        if found.setdefault(key, {}).setdefault(setting, value) != value:
+            doubtful.add((key, setting))
+    for key, setting in doubtful:
+        del found[key][setting]
     return found
 
 
@@ -268,11 +280,12 @@ def _with_pods(
     settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
 ) -> FoundNode:
     databases: list[FoundDatabase] = []
+    names: set[str] = set()
     tenants: list[Tenant] = []
     users: list[HugePageUser] = []
     requested = without = 0
     for (namespace, name), pod in sorted(pods.items()):
-        found = _databases(node.facts.name, namespace, name, pod, settings)
+        found = _databases(node.facts.name, (namespace, name), pod, settings, names)
         databases += found
         huge: dict[int, int] = {}
         for limits in pod.huge.values():
@@ -294,7 +307,7 @@ def _with_pods(
         unknown.append(f"memory in use of {len(tenants) - measured:,} pods: no working set is recorded")
     return replace(
         node,
-        databases=tuple(_unique(databases)),
+        databases=tuple(databases),
         tenants=tuple(tenants),
         huge_page_users=tuple(users),
         pods=len(pods),
@@ -304,41 +317,30 @@ def _with_pods(
     )
 
 
-def _unique(databases: list[FoundDatabase]) -> list[FoundDatabase]:
-    """Names of instances are used once per node."""
-    seen: set[str] = set()
-    for index, found in enumerate(databases):
-        name = found.instance.name
-        while name in seen:
-            name = f"{found.namespace}.{name}"
-        seen.add(name)
-        if name != found.instance.name:
-            databases[index] = replace(found, instance=replace(found.instance, name=name))
-    return databases
-
-
 def _databases(
     node: str,
-    namespace: str,
-    name: str,
+    key: PodKey,
     pod: _Pod,
     settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
+    names: set[str],
 ) -> list[FoundDatabase]:
+    namespace, name = key
     view = PodView(
         namespace=namespace,
         name=name,
         labels={},
         containers=tuple(
             ContainerView(name=container, image=image, memory_limit_bytes=pod.limits.get(container))
-            for container, image in sorted(pod.images.items())
+            for container, image in sorted(pod.images.items())[:MAX_CONTAINERS]
         ),
     )
     found = []
     for seen in recognise(view, Objects()):
-        exported = settings.get(((namespace, name), seen.engine), {})
+        exported = settings.get((key, seen.engine), {})
         recognised = _with_settings(seen, exported)
         limits = pod.huge.get(seen.container, {})
-        instance, refused = database_instance(name, recognised, limits, pod.limits.get(seen.container))
+        own = free_name(names, name, f"{namespace}.{name}", f"{namespace}.{name}.{seen.container}")
+        instance, refused = database_instance(own, recognised, limits, pod.limits.get(seen.container))
         found.append(
             FoundDatabase(
                 instance=instance,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -99,6 +100,10 @@ def read_hosts(tables: Tables) -> list[Host]:
         host = hosts.get(one.labels.get("instance", ""))
         if host is not None:
             host.cpus = int(one.value)
+    names = Counter(host.name for host in hosts.values())
+    for host in hosts.values():
+        if names[host.name] > 1:  # a host says its name itself
+            host.name = host.instance
     return [host for host in hosts.values() if host.values.get("MemTotal")]
 
 

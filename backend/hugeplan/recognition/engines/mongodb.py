@@ -32,7 +32,7 @@ def read(container: ContainerView) -> Reading:
             sources |= dict.fromkeys(found, file.source)
     options: dict[str, str] = {}
     for name, value in long_options(container.words):
-        expanded = expand(value, dict(container.environment)) if name == CACHE and value is not None else None
+        expanded = expand(value, container.environment) if name == CACHE and value is not None else None
         if expanded is not None:
             options[CACHE] = expanded
     return Reading.of("arguments", options).over(Reading(settings=files, sources=sources))

@@ -27,7 +27,7 @@ def read(container: ContainerView) -> Reading:
     options: dict[str, str] = {}
     for name, value in long_options(container.words):
         plain = name.lower().replace("-", "_").removeprefix("loose_")
-        expanded = expand(value, dict(container.environment)) if value is not None else "on"
+        expanded = expand(value, container.environment) if value is not None else "on"
         if plain in _NOT_SETTINGS:
             continue
         if expanded is None or "$" in expanded:

@@ -50,7 +50,7 @@ def _options(container: ContainerView) -> Reading:
             continue
         name, _, value = pair.partition("=")
         plain = name.strip().replace("-", "_").lower()
-        expanded = expand(value.strip(), dict(container.environment))
+        expanded = expand(value.strip(), container.environment)
         if expanded is None or "$" in expanded:
             unknown.append(f"{plain}: its value comes from a variable that the input does not hold")
         elif plain not in {"config_file", "data_directory", "hba_file", "ident_file"}:

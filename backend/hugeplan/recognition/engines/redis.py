@@ -21,7 +21,7 @@ def read(container: ContainerView) -> Reading:
     options = {
         name: expanded
         for name, value in long_options(container.words)
-        if name in _READ and value is not None and (expanded := expand(value, dict(container.environment))) is not None
+        if name in _READ and value is not None and (expanded := expand(value, container.environment)) is not None
     }
     return Reading.of("arguments", options).over(Reading(settings=files, sources=sources))
 
