@@ -8,7 +8,6 @@ that it looked at is left alone for a while; after two processes of a user in an
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import json
 import mmap
@@ -22,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -35,6 +34,8 @@ from hugeplan_agent.collectors.process_table import need_status, parse_stat, tab
 from hugeplan_agent.errors import AgentError, CollectError, NoData
 from hugeplan_agent.fragment import Collector
 from hugeplan_agent.host import Host, NoAnswerError
+from hugeplan_agent.known import known, take
+from hugeplan_agent.left_behind import begin, living
 
 POLL_SECONDS = 0.1
 LOOK_POLLS = 20
@@ -51,7 +52,7 @@ MAX_OF_PERSON = 2
 MAX_OF_ACCOUNT = 4
 """The same of an account: all users of a system container are one, and a user may have many ids."""
 MAX_LEFT_BEHIND = 8
-"""Children that are left behind at a time, and looks per observation that are given up."""
+"""Children of a node that are left behind at a time, and looks per observation that are given up."""
 MAX_OF_USERS = MAX_LEFT_BEHIND // 2
 """Of these at processes of users: one user may have several accounts. The others are for what the system runs."""
 END_SECONDS = 0.1
@@ -151,6 +152,8 @@ class _Missed:
     pause: int
     """In observations."""
     until: float
+    is_over: bool = False
+    """It was looked at once more since. How long the pause was still counts for the next."""
 
 
 Job = Callable[[Host], Any]
@@ -169,13 +172,20 @@ class Apart:
     """Asked while a look waits: nobody waits for it then, and the observation ends with an AgentError."""
     _child: _Child | None = None
     _left_behind: set[int] = field(default_factory=set)
+    _of_others: set[int] = field(default_factory=set)
+    """Left behind by other commands."""
     _missed: list[_Missed] = field(default_factory=list)
+    _once_more: _Missed | None = None
+    """Looked at again in this observation: one at a time, or they would use up what may be given up together."""
+    _known: str = ""
+    """What the child knew when an observation ended, for the one after it."""
     _observation: int = 0
     _given_up: int = 0
     _polls: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._jobs: dict[str, Job] = {name: partial(collect_one, name=name) for name in LOOKING}
+        self._jobs["known"] = known
         self._jobs.update(self.more)
 
     def __enter__(self) -> Apart:
@@ -201,13 +211,24 @@ class Apart:
         self._observation += 1
         self._given_up = 0
         self._polls.clear()
-        return collect_all(host, collectors, self.ask)
+        self._missed = [replace(one, is_over=True) if one == self._once_more else one for one in self._missed]
+        self._reap()
+        self._once_more = next((one for one in self._missed if not one.is_over and not self._is_paused(one)), None)
+        if self._of_others:
+            self._of_others = living() - self._left_behind
+        seen = collect_all(host, collectors, self.ask)
+        if self._child is not None:
+            with suppress(CollectError):
+                self._known = self.ask("known")
+        return seen
 
     def ask(self, job: str) -> Any:
         """The answer of a job in this observation. CollectError: it failed, or it waits for what does not answer."""
         while True:
             self._reap()
-            if max(len(self._left_behind), self._given_up) >= MAX_LEFT_BEHIND:
+            if self._child is None:
+                self._of_others = living() - self._left_behind
+            if max(len(self._left_behind | self._of_others), self._given_up) >= MAX_LEFT_BEHIND:
                 raise CollectError(f"{MAX_LEFT_BEHIND} looks at processes did not end: no other is begun")
             try:
                 child = self._child = self._child or self._fork()
@@ -251,18 +272,20 @@ class Apart:
 
     def _refused(self) -> dict[str, Any]:
         """Of a request: what is not to be looked at."""
-        now, observation = time.monotonic(), self._observation
         stuck = [one for one in self._missed if one.child in self._left_behind]
-        paused = [one for one in self._missed if observation <= one.observation + one.pause and now < one.until]
-        alone = {one.look for one in (*stuck, *paused)}
-        users = {one.look for one in self._missed if one in stuck or one.observation == observation}
+        alone = {one.look for one in self._missed if one in stuck or not (one.is_over or one == self._once_more)}
+        users = {one.look for one in self._missed if one in stuck or one.observation == self._observation}
         persons, accounts = Counter(look.person for look in alone), Counter(look.account for look in alone)
         return {
             "processes": [(look.pid, look.started) for look in alone],
             "accounts": [number for number, count in persons.items() if number and count >= MAX_OF_PERSON]
             + [number for number, count in accounts.items() if number and count >= MAX_OF_ACCOUNT],
-            "is_for_system": sum(not look.is_system for look in users) >= MAX_OF_USERS,
+            "is_for_system": sum(not look.is_system for look in users) + len(self._of_others) >= MAX_OF_USERS,
         }
+
+    def _is_paused(self, one: _Missed) -> bool:
+        is_near = self._observation <= one.observation + one.pause and time.monotonic() < one.until
+        return is_near or one.child in self._left_behind
 
     def _leave(self, child: _Child) -> None:
         """It may be that no signal ends it: nobody waits for it."""
@@ -305,14 +328,14 @@ class Apart:
             gc.freeze()
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the agent ends, and the child with it
                 signal.signal(number, signal.SIG_IGN)
-            _hold_only(channel, lifeline)
-            _end_with_us(lifeline)
+            begin(channel, lifeline)
             self._work(channel, board)  # at once at its end, where the agent has ended meanwhile
         finally:
             os._exit(0)
 
     def _work(self, channel: int, board: mmap.mmap) -> None:
         host, observation = Host(self.root), -1
+        take(host, self._known)
         watch = host.watch = _Watch(host, board)
         with open(channel, "rb", closefd=False) as requests:
             for line in requests:
@@ -356,26 +379,6 @@ class _Waits:
         self._of_person[look.person] += is_waiting
         is_over = self._polls >= LOOK_POLLS or self._of_person[look.person] >= PERSON_POLLS
         return look if is_over else None
-
-
-def _hold_only(*wanted: int) -> None:
-    """Close all other files: the agent's connections, and locks, which would outlive it in a child left behind."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(nothing, number)
-    for number in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - names are all that is wanted
-        if number > 2 and number not in wanted:
-            with suppress(OSError):
-                os.close(number)
-
-
-def _end_with_us(lifeline: int) -> None:
-    """In the child: the kernel kills it when the pipe has no writer any more. One that cannot (gVisor) leaves it to the
-    end of the requests."""
-    with suppress(OSError):
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
 
 
 def _kill(pid: int) -> None:

@@ -58,7 +58,7 @@ class Host:
         self.root = Path(root)
         self._prefix = str(self.root).rstrip("/")
         self._observation: dict[str, Any] = {}
-        self._kept: dict[str, dict[Hashable, Any]] = {}
+        self.all_kept: dict[str, dict[Hashable, Any]] = {}
         self.watch: Callable[[str], AbstractContextManager[object]] | None = None
         self.followed = 0
         """Parts of paths in other roots that were looked for."""
@@ -78,7 +78,8 @@ class Host:
         """The same in words, for a report; empty: none."""
         count = len(self.left_alone)
         return (
-            f"{count} processes are left alone for up to an hour: they, or others of their users, did not answer"
+            f"{count} processes are left alone for up to an hour, and known as they were before: they, or others of"
+            " their users, did not answer"
             if count
             else ""
         )
@@ -96,7 +97,7 @@ class Host:
 
     def kept(self, name: str) -> dict[Hashable, Any]:
         """A dictionary that lives as long as this object. Its owner removes what no longer exists."""
-        return self._kept.setdefault(name, {})
+        return self.all_kept.setdefault(name, {})
 
     def keep_only(self, name: str, keys: Iterable[Hashable]) -> None:
         """Forget what is kept of everything else: of processes that have ended, for one."""

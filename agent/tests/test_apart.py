@@ -18,12 +18,13 @@ from typing import Any, NoReturn
 
 import pytest
 
-from hugeplan_agent import apart
+from hugeplan_agent import apart, left_behind
 from hugeplan_agent.apart import Apart
-from hugeplan_agent.collectors import collect_all
+from hugeplan_agent.collectors import collect_all, process_table, servers
 from hugeplan_agent.collectors.foreign import Account
 from hugeplan_agent.errors import AgentError, CollectError
 from hugeplan_agent.host import Host
+from hugeplan_agent.known import READ_AGAIN, known, take
 
 Machine = Callable[[str], Host]
 
@@ -98,6 +99,53 @@ def test_a_process_that_does_not_answer_is_left_alone(host: Host, stuck: set[str
         until(lambda: has_ended(child))
 
 
+@pytest.mark.parametrize("file", ["", "cmdline", "maps", "smaps_rollup"])
+def test_what_is_known_of_a_process_stays_known_while_it_is_left_alone(
+    host: Host, stuck: set[str], monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    """All is read again in each observation; the child that knew it is gone, too."""
+    monkeypatch.setattr(servers, "REREAD_SECONDS", -1.0)
+    monkeypatch.setattr(process_table, "_budget_seconds", lambda *_: 60.0)
+    with Apart(host.root) as child:
+        before = databases(child.collect(host))
+        pid = next(pid for pid, one in before.items() if one["engine"] == "postgresql" and one["port"])
+        stuck.update({f"proc/{pid}/{file}"} if file else ())
+        child._leave(child._child or pytest.fail("there is no child"))
+        for _ in range(4):
+            assert databases(child.collect(host)) == before
+        assert {missed.look.pid for missed in child._missed} == ({pid} if file else set())
+        if file == "cmdline":  # another one, of the same number
+            stat = host.path(f"proc/{pid}/stat")
+            start = str(before[pid]["start_time_ticks"])
+            stat.write_text(stat.read_text().replace(f" {start} ", f" {int(start) + 1} "))
+            child._missed = [replace(one, look=one.look._replace(started=int(start) + 1)) for one in child._missed]
+            after = databases(child.collect(host))[pid]
+            assert not after["settings"]
+            assert after["key"] != before[pid]["key"]
+
+
+def test_a_look_that_was_given_up_costs_what_it_would_have_told_until_it_ends(host: Host, stuck: set[str]) -> None:
+    """Nothing was known of it yet: that is no reason to leave its settings out for ten minutes."""
+    before = databases(collect_all(Host(host.root)))
+    pid = next(pid for pid, one in before.items() if one["settings"])
+    stuck.add(f"proc/{pid}/cmdline")
+    with Apart(host.root) as child:
+        assert databases(child.collect(host))[pid] != before[pid]
+        stuck.clear()
+        child._missed = []
+        child._leave(child._child or pytest.fail("there is no child"))
+        assert databases(child.collect(host))[pid]["settings"] == before[pid]["settings"]
+
+
+def test_what_collectors_keep_is_handed_on_or_read_again(host: Host) -> None:
+    collect_all(host)
+    after = Host(host.root)
+    take(after, known(host))
+    take(after, "")
+    assert after.all_kept == {name: kept for name, kept in host.all_kept.items() if name not in READ_AGAIN}
+    assert {"executables", "database facts", "database segments", "rollups"} <= after.all_kept.keys()
+
+
 def waiting(path: Path, pids: list[int]) -> Callable[[Host], list[int]]:
     """A job that looks at each process, and waits at the first that may be looked at."""
 
@@ -166,6 +214,64 @@ def test_one_user_costs_the_others_nothing(host: Host, tmp_path: Path, rows: lis
     assert (pids[-1] in missed) == (rows[0] != (CONTAINER, 7))
 
 
+def test_of_those_that_did_not_answer_one_is_looked_at_at_a_time(host: Host, tmp_path: Path) -> None:
+    """Else they use up, each time that their pauses end, what may be given up of users' processes."""
+    host, pids = node_of(tmp_path / "node", [(f"system.slice/a{number}.service", 1000) for number in range(5)])
+    os.mkfifo(tmp_path / "fifo")
+    waits, other = waiting(tmp_path / "fifo", pids[:4]), pids[4]
+
+    def look(host: Host) -> list[int]:
+        waits(host)
+        with suppress(OSError), host.look(f"proc/{other}/maps"):
+            pass
+        return sorted(host.left_alone)
+
+    alone = []
+    with Apart(host.root, {"look": look}) as child:
+        for _ in range(12):
+            child.collect(host, {})
+            alone.append(other in child.ask("look"))
+    assert alone == [True] + [False] * 11
+
+
+@pytest.mark.parametrize(
+    ("status", "is_left"),
+    [
+        ("State:\tD (disk sleep)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000100\n", True),
+        ("State:\tS (sleeping)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n", True),
+        ("State:\tS (sleeping)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000200\n", False),
+        ("State:\tZ (zombie)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n", False),
+        ("State:\tD (disk sleep)\nUid:\t77\t0\t0\t0\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n", False),
+        ("", False),
+    ],
+    ids=["unkillable", "shared", "another signal", "ended", "another user", "gone"],
+)
+def test_children_that_others_left_behind_count_as_ones_own(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, is_left: bool
+) -> None:
+    host, pids = node_of(tmp_path / "node", [("system.slice/x.service", 26), (CRON, 1000)])
+    os.mkfifo(tmp_path / "fifo")
+    looks = {"look": waiting(tmp_path / "fifo", pids), "name": lambda _: Path("/proc/self/comm").read_text()}
+    read_living = left_behind.living
+    monkeypatch.setattr(apart, "living", lambda: read_living(str(tmp_path)))
+    for count, tried in ((3, 2), (4, 1), (8, 0)) if is_left else ((8, 2),):
+        for pid in range(1, count + 1):
+            (tmp_path / f"{pid}").mkdir(exist_ok=True)
+            (tmp_path / f"{pid}/comm").write_text(f"{left_behind.NAME}\n")
+            (tmp_path / f"{pid}/status").write_text(status)
+        with Apart(host.root, looks) as child:
+            child.collect(host, {})
+            if not tried:
+                with pytest.raises(CollectError, match="8 looks at processes did not end"):
+                    child.ask("look")
+                (tmp_path / "1/status").unlink()
+                child.collect(host, {})
+                assert child.ask("name") == f"{left_behind.NAME}\n"
+                continue
+            assert child.ask("look") == pids
+            assert len(child._missed) == tried
+
+
 def test_without_memory_for_a_child_its_sections_fail(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> NoReturn:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
@@ -225,7 +331,7 @@ def test_children_that_no_signal_ends_are_left_behind_up_to_a_number(
         Apart(host.root, {"look": waiting(tmp_path / "fifo", pids)}) as child,
     ):
         without_signals.setattr(apart, "_kill", held.append)
-        without_signals.setattr(apart, "_end_with_us", lambda _: None)
+        without_signals.setattr(left_behind, "end_with_us", lambda _: None)
         child.collect(host, {})
         with pytest.raises(CollectError, match="3 looks at processes did not end: no other is begun"):
             child.ask("look")

@@ -212,7 +212,7 @@ def read_rollups(host: Host, table: ProcessTable, wanted: list[Process], owner: 
         text = _read_rollup(host, process)
         if text:
             kept[process.key] = (now, parse_rollup(text))
-        else:
+        elif process.pid not in host.left_alone:
             kept.pop(process.key, None)
     host.kept("rollup clock")["debt"] = max(0.0, time.thread_time() - started - budget_seconds)
     for process in wanted:

@@ -193,7 +193,8 @@ def _read_one(host: Host, one: Found) -> None:
 
 
 def _read_facts(kept: dict[Hashable, Any], room: Foreign, one: Found) -> None:
-    """What the engine's reader says; kept for ten minutes while the server runs, and while there is no room for it."""
+    """What the engine's reader says; kept for ten minutes while the server runs, and while there is no room for it or
+    it is left alone."""
     main, now, known = one.server.main, time.monotonic(), kept.get(one.server.main.key)
     if known is not None and now - known.read_at <= (NEXT_SECONDS if known.is_unfinished else REREAD_SECONDS):
         return
@@ -201,6 +202,7 @@ def _read_facts(kept: dict[Hashable, Any], room: Foreign, one: Found) -> None:
     facts = unforeseen(nothing.settings, lambda: one.engine.describe(one.server), nothing)
     # With the whole share to itself there will be no more of it another time.
     is_less = one.server.is_cut and (used > 0 or main.account in room.missed)
+    is_less |= main.pid in one.server.host.left_alone
     if known is None or not is_less:
         kept[main.key] = _Kept(facts, NEVER if is_less else now, one.server.is_unfinished)
 
@@ -213,7 +215,8 @@ def _read_mappings(host: Host, room: Foreign, one: Found) -> None:
         room.require(main.account)
         mapped, count = mappings.read(host, main.pid, base_page_bytes(host), sizes_in_use(host))
         room.spend(main.account, count)
-        kept[main.key] = (now, mapped)
+        if main.pid not in host.left_alone:
+            kept[main.key] = (now, mapped)
 
 
 def facts_of(host: Host, one: Found) -> Facts:
