@@ -614,6 +614,27 @@ def test_a_containers_kubelet_is_not_the_nodes(host: Host, cgroup: str, below: s
     assert ("1 processes called kubelet are not the node's" in (reason or "")) is not is_the_nodes
 
 
+@pytest.mark.parametrize("is_the_nodes", [True, False], ids=["the node's folder", "its own"])
+def test_a_kubelet_in_a_container_is_the_nodes_where_it_keeps_the_nodes_pods(host: Host, is_the_nodes: bool) -> None:
+    """RKE1's and Talos' run in containers, in the node's PID namespace, with the node's folder at its own place."""
+    host.path(f"proc/{collect_all(host).sample['kubelet']['pid']}/stat").unlink()
+    place = server(
+        host, 41, 0, program="kubelet", cgroup=f"/docker/{'c' * 64}", arguments="--config=/etc/kubernetes/k.yaml"
+    )
+    root = host.root if is_the_nodes else host.path("elsewhere")
+    for top in {root, host.root}:
+        (top / "var/lib/kubelet").mkdir(parents=True)
+        (top / "etc/kubernetes").mkdir(parents=True, exist_ok=True)
+        (top / "etc/kubernetes/k.yaml").write_text("kind: KubeletConfiguration\nmaxPods: 7\n")
+    (place / "root").rmdir()
+    (place / "root").symlink_to(root)
+    host.begin()
+    found = collect_all(host).sample["kubelet"]
+    assert (found and (found["config"], found["config_source"])) == (
+        ({"maxPods": "7"}, "file") if is_the_nodes else None
+    )
+
+
 def test_a_kubelet_with_another_root_is_not_the_nodes_and_a_node_may_be_a_container(host: Host) -> None:
     before = collect_all(host).sample["kubelet"]["pid"]
     node = f"/docker/{'c' * 64}"

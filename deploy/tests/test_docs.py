@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hugeplan.artifacts.base import APART
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")])
+DOCUMENTS = subprocess.run(
+    ["git", "ls-files", "*.md"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+).stdout.splitlines()
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -54,6 +59,15 @@ def test_make_targets_named_in_the_docs_exist() -> None:
         for target in re.findall(r"`make ([a-z-]+)`|^    make ([a-z-]+)", page.read_text(), re.M)
     }
     assert {word for pair in named for word in pair if word} <= targets
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_runs_as_another_user_has_nothing_of_roots_terminal(name: str) -> None:
+    """As the commands of a plan. A program of that user could type into a terminal that it has a descriptor of."""
+    lines = re.sub(r"\s*\\\n\s*", " ", (REPOSITORY / name).read_text()).splitlines()
+    others = re.compile(r"(?:^|[ ;&|(`])(?:runuser|setpriv|sudo|su|gosu|chpst)(?: -\S*)* (?:-u|-l|-|--user|--reuid)\b")
+    found = [line for line in lines if others.search(line)]
+    assert [line for line in found if f"{APART} " not in line] == []
 
 
 def test_help_lists_every_command_of_the_makefile() -> None:

@@ -116,11 +116,14 @@ def started_at(host: Host, process: Process) -> str | None:
 
 
 def _is_the_nodes(host: Host, process: Process) -> bool:
-    """Anybody may call a program so. The node's is root's, and lives where PID 1 does: a node may be a container."""
+    """Anybody may call a program so. The node's is root's, and lives where PID 1 does: a node may be a container.
+
+    Those of RKE1 and Talos are in a container, with the node's folder of pods: who may mount that one owns the node.
+    """
     if process.user not in {0, None} or process.is_below:
         return False
     if not _containers_of(host, process.pid) <= _containers_of(host, 1):
-        return False
+        return host.is_same_inside(f"proc/{process.pid}/root", DEFAULT_FOLDER)
     try:
         own, first = (host.state(f"proc/{pid}/root") for pid in (process.pid, 1))
     except OSError:  # this user may not look
