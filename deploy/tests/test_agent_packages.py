@@ -9,8 +9,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -287,3 +289,36 @@ def test_lintian_finds_no_error(packages: Path) -> None:
     words = ["lintian", "--fail-on", "error", "--allow-root", str(deb)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_a_child_that_no_signal_ends_holds_up_neither_a_stop_nor_a_start(node: Machine) -> None:
+    """What a user makes of it is one process more, up to the number that a node has of them."""
+    if not Path("/dev/fuse").exists():
+        pytest.skip("SKIP: /dev/fuse is missing")
+    shutil.copy(REPOSITORY / "agent/tests/serves_nothing.py", node.root / "opt")
+    node.shell(
+        f"dpkg --install /root/hugeplan-agent_{NEW}*.deb; mkdir {DROP_INS};"
+        f" cp /usr/share/hugeplan-agent/read-databases.conf {DROP_INS}; mknod --mode 666 /opt/fuse c 10 229;"
+        " printf 'HUGEPLAN_AGENT_SERVER=http://127.0.0.1:9\\nHUGEPLAN_AGENT_INTERVAL=1s\\n' > /etc/hugeplan/agent.env;"
+        f" install --mode 600 --owner hugeplan-agent /dev/null {STATE}/token; echo token > {STATE}/token"
+    )
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "unshare", "--map-root-user", "--mount")
+    words = [*node.entering(), *user, "python3", "/opt/serves_nothing.py", "files", "/opt/fuse", "120"]
+    left = (
+        """awk '/^Name:/ { name = $2 } /^ShdPnd:.*1..$/ && name == "hugeplan-look"' /proc/[0-9]*/status | wc --lines"""
+    )
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as held:
+        assert held.stdout is not None
+        try:
+            if not held.stdout.readline():
+                pytest.skip("SKIP: no such process can be made here")
+            for number in ("1", "2"):
+                node.run("systemctl", "start", "hugeplan-agent")
+                node.until(lambda number=number: node.call("sh", "-c", left).stdout.strip() == number, "a child left")  # type: ignore[misc]
+                began = time.monotonic()
+                node.run("systemctl", "stop", "hugeplan-agent")
+                assert time.monotonic() - began < 15
+                shown = node.run("systemctl", "show", "--property=Result,ActiveState", "hugeplan-agent")
+                assert set(shown.split()) == {"Result=success", "ActiveState=inactive"}
+        finally:
+            os.killpg(held.pid, signal.SIGKILL)
