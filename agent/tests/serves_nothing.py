@@ -18,7 +18,7 @@ what, device, limit = sys.argv[1:]
 signal.alarm(int(limit))
 
 
-def mount(kind, target, options):
+def mount(kind: str, target: str, options: str) -> None:
     if libc.mount(kind.encode(), target.encode(), kind.encode(), 0, options.encode()):
         sys.exit(f"skip: {kind} cannot be mounted: {os.strerror(ctypes.get_errno())}")
 
@@ -34,7 +34,7 @@ mount("fuse", "/mnt/low", f"fd={channel},rootmode=40000,user_id=0,group_id=0")
 asked, tell = os.pipe()
 
 
-def victim():
+def victim() -> None:
     os.close(channel)  # so that the connection ends with who serves it
     signal.alarm(int(limit))
     if what == "files":
@@ -55,7 +55,7 @@ if os.fork() == 0:
     victim()
 
 
-def attributes(node):
+def attributes(node: int) -> bytes:
     mode, size = (0o40755, 0) if node == 1 else (0o100644, 4096)
     return struct.pack("6Q10I", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
@@ -64,7 +64,7 @@ opened = 0
 while True:
     request = os.read(channel, 1 << 20)
     _, kind, number, node = struct.unpack_from("IIQQ", request)
-    error, answer = 0, b""
+    code, answer = 0, b""
     if kind == 26:  # INIT
         answer = struct.pack("4I2H2I2HI", 7, 31, 65536, 0, 12, 9, 65536, 1, 32, 0, 0).ljust(64, bytes(1))
     elif kind == 3:  # GETATTR
@@ -81,5 +81,5 @@ while True:
     elif kind in (2, 36, 42):  # FORGET, INTERRUPT
         continue
     else:
-        error = -38
-    os.write(channel, struct.pack("IiQ", 16 + len(answer), error, number) + answer)
+        code = -38
+    os.write(channel, struct.pack("IiQ", 16 + len(answer), code, number) + answer)
