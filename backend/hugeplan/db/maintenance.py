@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import text
@@ -26,6 +26,12 @@ from hugeplan.settings import Settings
 
 DAYS_AHEAD = 3
 DELETED_AT_A_TIME = 5000
+MOVED_AT_MOST = 100_000
+"""Rows that a new partition takes over: a second, for which all wait who use the table. With more it waits until they
+are sealed or past their retention (docs/adr/0057).
+"""
+_NEWEST_IS_IN: Final = frozenset({"samples", "report_documents", "reports"})
+"""Nodes are shown by rows of these until KEEP_NEWEST has been done."""
 
 _logger = logging.getLogger(__name__)
 
@@ -65,7 +71,7 @@ def partitioned_tables(settings: Settings) -> tuple[Partitioned, ...]:
     )
 
 
-async def _partition_days(session: WriteSession, table: str) -> set[date]:
+async def _partition_days(session: ReadSession, table: str) -> set[date]:
     rows = await session.scalars(
         text(
             "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
@@ -99,11 +105,30 @@ async def create_partition(session: WriteSession, target: Partitioned, day: date
     )
 
 
-async def _create_missing(session: WriteSession, target: Partitioned, today: date) -> None:
-    present = await _partition_days(session, target.table)
+async def _create_missing(database: Database, target: Partitioned, today: date) -> None:
+    async with database.read() as session:
+        present = await _partition_days(session, target.table)
     for start in target.wanted(today):
-        if start not in present:
-            await create_partition(session, target, start)
+        if start in present:
+            continue
+        async with _turn(database) as session:
+            if await _is_crowded(session, target, start):
+                about = {"table": target.table, "day": start.isoformat(), "rows": f"more than {MOVED_AT_MOST:,}"}
+                _logger.warning("a partition waits: too many rows to move while all wait for the table", extra=about)
+            else:
+                await create_partition(session, target, start)
+
+
+async def _is_crowded(session: ReadSession, target: Partitioned, day: date) -> bool:
+    """Whether more rows of a partition than may be moved are in the default one."""
+    rows = f"SELECT FROM {target.table}_default WHERE {target.column} >= :start AND {target.column} < :end LIMIT :most"
+    values = {"start": _midnight(day), "end": _midnight(target.end(day)), "most": MOVED_AT_MOST + 1}
+    found = await session.execute(text(f"SELECT count(*) FROM ({rows}) r"), values)  # noqa: S608 - constants
+    return int(found.scalar_one()) > MOVED_AT_MOST
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
 
 
 def _expired(target: Partitioned, days: Iterable[date], today: date) -> list[date]:
@@ -112,52 +137,94 @@ def _expired(target: Partitioned, days: Iterable[date], today: date) -> list[dat
     return sorted(day for day in days if target.end(day) <= oldest)
 
 
-async def _drop_old(session: WriteSession, target: Partitioned, today: date) -> None:
-    oldest = today - timedelta(days=target.retention_days)
-    expired = _expired(target, await _partition_days(session, target.table), today)
-    if expired:
-        await _lock(session, target)
-    for day in expired:
-        await session.execute(text("SELECT drop_partition(:table, :day)"), {"table": target.table, "day": day})
-    await session.execute(
-        text(f"DELETE FROM {target.table}_default WHERE {target.column} < :oldest"),  # noqa: S608 - constants
-        {"oldest": datetime.combine(oldest, time(), UTC)},
+async def _drop_old(database: Database, target: Partitioned, today: date) -> None:
+    async with database.read() as session:
+        present = await _partition_days(session, target.table)
+    for day in _expired(target, present, today):
+        async with _turn(database) as session:
+            await _lock(session, target)
+            await session.execute(text("SELECT drop_partition(:table, :day)"), {"table": target.table, "day": day})
+    oldest = _midnight(today - timedelta(days=target.retention_days))
+    await _in_batches(
+        database, retention.batch(f"{target.table}_default", f"{target.column} < :before"), {"before": oldest}
     )
 
 
-async def maintain(database: Database, settings: Settings, now: datetime) -> str | None:
+async def maintain(
+    database: Database, settings: Settings, now: datetime, failed: list[str] | None = None
+) -> str | None:
     """One round: make partitions, drop what is past its retention. Each step is its own transaction.
 
-    None, or why nothing was deleted (``hugeplan.db.retention``); the clock is the caller's to judge.
+    None, or why nothing was deleted (``hugeplan.db.retention``); the clock is the caller's to judge. ``failed`` is told
+    each table of which a step failed: the others go on.
     """
-    today = now.astimezone(UTC).date()
-    targets = partitioned_tables(settings)
-    if not await _steps(database, [partial(_create_missing, target=target, today=today) for target in targets]):
-        return None
-    refusal = await _too_much(database, settings, now)
-    if refusal is not None:
-        return refusal
-    days = min(settings.document_retention_days, settings.sample_retention_days)
-    oldest = {"before": datetime.combine(today - timedelta(days=days), time(), UTC)}
-    while await _delete_batch(database, _KEEP_NEWEST, oldest) == DELETED_AT_A_TIME:
-        pass
-    if not await _steps(database, [partial(_drop_old, target=target, today=today) for target in targets]):
-        return None
-    for statement, values in _old_rows(settings, now):
-        while await _delete_batch(database, statement, values) == DELETED_AT_A_TIME:
-            pass
+    failed = [] if failed is None else failed
+    with suppress(_ElsewhereError):
+        await _make_partitions(database, settings, now, failed)
+        refusal = await _too_much(database, settings, now)
+        if refusal is not None:
+            return refusal
+        await _delete(database, settings, now, failed)
     return None
 
 
-async def _steps(database: Database, steps: Sequence[Callable[[WriteSession], Awaitable[None]]]) -> bool:
-    """Run steps, each in its own transaction. False when another replica has the round."""
-    for step in steps:
-        async with database.write() as session:
-            if not await _takes_its_turn(session):
-                return False
-            await session.execute(text("SET LOCAL statement_timeout = '10min'"))
-            await step(session)
-    return True
+async def _make_partitions(database: Database, settings: Settings, now: datetime, failed: list[str]) -> None:
+    for target in partitioned_tables(settings):
+        with _apart(target.table, failed):
+            await _create_missing(database, target, now.astimezone(UTC).date())
+
+
+async def _delete(database: Database, settings: Settings, now: datetime, failed: list[str]) -> None:
+    today = now.astimezone(UTC).date()
+    days = min(settings.document_retention_days, settings.sample_retention_days)
+    with _apart("node_states", failed):
+        await _in_batches(database, retention.KEEP_NEWEST, {"before": _midnight(today - timedelta(days=days))})
+    kept = _NEWEST_IS_IN if "node_states" in failed else frozenset()
+    for target in partitioned_tables(settings):
+        if target.table not in kept:
+            with _apart(target.table, failed):
+                await _drop_old(database, target, today)
+    for table, statement, values in retention.old_rows(settings, now):
+        if table not in kept:
+            with _apart(table, failed):
+                await _in_batches(database, statement, values)
+
+
+class _ElsewhereError(Exception):
+    """Another replica has the round."""
+
+
+@contextmanager
+def _apart(table: str, failed: list[str]) -> Iterator[None]:
+    """End what the block does for this one table where it fails, whatever the reason; the next round tries again."""
+    try:
+        yield
+    except _ElsewhereError:
+        raise
+    except Exception as error:
+        failed.append(table)
+        about = {"table": table, "error": f"{type(error).__name__}: {error}"[:500]}
+        _logger.warning("maintenance of a table failed; the others go on", extra=about)
+
+
+@asynccontextmanager
+async def _turn(database: Database) -> AsyncIterator[WriteSession]:
+    """A transaction of a round. _ElsewhereError."""
+    async with database.write() as session:
+        lock = {"key": int(AdvisoryLock.MAINTENANCE)}
+        if not await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), lock):
+            raise _ElsewhereError
+        await session.execute(text("SET LOCAL statement_timeout = '10min'"))
+        yield session
+
+
+async def _in_batches(database: Database, statement: str, values: dict[str, Any]) -> None:
+    """Change at most DELETED_AT_A_TIME rows in a transaction of their own, so that nobody waits long for its locks."""
+    changed = DELETED_AT_A_TIME
+    while changed == DELETED_AT_A_TIME:
+        async with _turn(database) as session:
+            found = await session.execute(text(statement), values | {"limit": DELETED_AT_A_TIME})
+            changed = int(found.rowcount)  # type: ignore[attr-defined]
 
 
 async def _too_much(database: Database, settings: Settings, now: datetime) -> str | None:
@@ -185,16 +252,17 @@ async def _days_with_rows(session: ReadSession, table: str) -> list[date]:
     return _days_of(table, rows)
 
 
-async def maintain_if_sure(database: Database, settings: Settings, now: datetime) -> str | None:
+async def maintain_if_sure(
+    database: Database, settings: Settings, now: datetime, failed: list[str] | None = None
+) -> str | None:
     """A round whose clock agrees with PostgreSQL and with recent reports; else why nothing was deleted."""
+    failed = [] if failed is None else failed
     async with database.read() as session:
         doubt = await retention.clock_doubt(session, now)
     if doubt is None or settings.retention_max_share >= 1:
-        return await maintain(database, settings, now)
-    today = now.astimezone(UTC).date()
-    await _steps(
-        database, [partial(_create_missing, target=target, today=today) for target in partitioned_tables(settings)]
-    )
+        return await maintain(database, settings, now, failed)
+    with suppress(_ElsewhereError):
+        await _make_partitions(database, settings, now, failed)
     return doubt
 
 
@@ -205,115 +273,14 @@ async def _tell(database: Database, now: datetime, refusal: str) -> None:
         await session.execute(text(_REFUSED), values)
 
 
-async def _takes_its_turn(session: WriteSession) -> bool:
-    """Whether no other replica is at it."""
-    lock = {"key": int(AdvisoryLock.MAINTENANCE)}
-    return bool(await session.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), lock))
-
-
-async def _delete_batch(database: Database, statement: str, values: dict[str, Any]) -> int:
-    """Delete at most DELETED_AT_A_TIME rows in a transaction of their own, so that nobody waits long for its locks."""
-    async with database.write() as session:
-        if not await _takes_its_turn(session):
-            return 0
-        found = await session.execute(text(statement), values | {"limit": DELETED_AT_A_TIME})
-        return int(found.rowcount)  # type: ignore[attr-defined]
-
-
-def _batch(table: str, condition: str) -> str:
-    return f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE {condition} LIMIT :limit)"  # noqa: S608
-
-
-def _old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What is past its retention, as statements that delete a part of it."""
-
-    def before(days: int) -> dict[str, Any]:
-        return {"before": now - timedelta(days=days)}
-
-    yield _batch("reports", "received_at < :before"), before(settings.document_retention_days)
-    yield f"{FORGET_REFERENCES} AND r.made_at < :before LIMIT :limit)", before(settings.document_retention_days)
-    yield _batch("webhook_deliveries", "finished_at < :before"), before(settings.event_retention_days)
-    yield _batch("events", "at < :before"), before(settings.event_retention_days)
-    yield _DELETE_RUNS, before(settings.run_retention_days)
-    if settings.silent_node_retention_days:
-        yield _DELETE_SILENT_NODES, before(settings.silent_node_retention_days) | {"now": now}
-    for table in ("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"):
-        yield _batch(table, "expires_at < :before"), {"before": now}
-    yield _batch("enrolment_requests", "last_asked_at < :before"), before(settings.token_retention_days)
-    # The audit log keeps what is to be known of them.
-    yield _batch("tokens", _OLD_TOKENS), before(settings.token_retention_days)
-
-
-# A clone's last token says that the one that was copied to it is not its own: without it, that one would be again.
-_OLD_TOKENS: Final = """
-(revoked_at < :before OR expires_at < :before) AND (coalesce(machine_id, '') NOT LIKE '%~%' OR EXISTS (
-    SELECT FROM tokens n
-    WHERE n.machine_id = tokens.machine_id AND (n.created_at, n.id) > (tokens.created_at, tokens.id)
-))"""
-
-
-# A node's newest reference serves the reports that arrive. Who makes a newer one holds the node's lock, as those do
-# that refer to the one before: so where a newer one is seen, all that refer to an earlier one are seen too.
-FORGET_REFERENCES: Final = r"""
-DELETE FROM report_references WHERE ctid IN (
-    SELECT r.ctid FROM report_references r
-    WHERE EXISTS (SELECT FROM report_references n WHERE n.node_id = r.node_id AND n.made_at > r.made_at)
-        AND NOT EXISTS (
-            SELECT FROM report_documents d
-            WHERE d.node_id = r.node_id AND substring(d.document FOR 17) = '\x01'::bytea || uuid_send(r.report_id)
-        ) AND NOT EXISTS (
-            SELECT FROM node_states s
-            WHERE s.node_id = r.node_id
-                AND substring(s.newest_document FOR 17) = '\x01'::bytea || uuid_send(r.report_id)
-        )
-"""
-"""References to which no document refers any more. Conditions and a bracket follow."""
-
-
-# Who reports meanwhile holds its node's lock, and has a newer one.
-_KEEP_NEWEST = """
-WITH due AS MATERIALIZED (
-    SELECT n.id, d.document FROM nodes n
-    JOIN node_states s ON s.node_id = n.id AND s.newest_document IS NULL
-    JOIN samples a ON a.node_id = n.id AND a.taken_at = n.sampled_at
-    JOIN reports r ON r.node_id = n.id AND r.report_id = a.report_id
-    JOIN report_documents d ON d.node_id = n.id AND d.received_at = r.received_at AND d.report_id = r.report_id
-    WHERE n.sampled_at < :before AND a.taken_at < :before LIMIT :limit FOR UPDATE OF n SKIP LOCKED
-)
-UPDATE node_states s SET newest_document = due.document FROM due WHERE s.node_id = due.id
-"""
-"""The newest documents of silent nodes, before they go with their partition: the nodes are still shown by them."""
-
-
-# What was measured on a node is kept beside it, so a run that is still the source of it stays.
-_DELETE_RUNS = """
-DELETE FROM runs WHERE (node_id, id) IN (
-    SELECT r.node_id, r.id FROM runs r JOIN node_states s ON s.node_id = r.node_id
-    WHERE r.stored_at < :before AND NOT EXISTS (
-        SELECT FROM jsonb_each(coalesce(s.measured -> 'parts', '{}')) p WHERE CAST(p.value ->> 'run_id' AS uuid) = r.id
-    ) AND r.id IS DISTINCT FROM CAST(s.measured -> 'latest' ->> 'run_id' AS uuid)
-    LIMIT :limit
-)
-"""
-
-
-# Nobody asked for this deletion, so the audit log says why the node is gone.
-_DELETE_SILENT_NODES = """
-WITH gone AS (
-    DELETE FROM nodes WHERE ctid IN (SELECT ctid FROM nodes WHERE last_report_at < :before LIMIT :limit)
-    RETURNING id, name, last_report_at
-)
-INSERT INTO audit_events (at, actor_name, action, subject_kind, subject_id, detail)
-SELECT :now, 'retention', 'nodes_delete', 'nodes', CAST(id AS text),
-    jsonb_build_object('name', name, 'last_report_at', last_report_at)
-FROM gone
-"""
-
-
 _REFUSED = """
 INSERT INTO audit_events (at, actor_name, action, subject_kind, subject_id, detail)
 VALUES (:at, 'retention', 'retention_refused', 'retention', '', CAST(:detail AS jsonb))
 """
+
+
+class TablesFailedError(Exception):
+    """A round failed for some tables, and did its work for the others."""
 
 
 class Maintenance:
@@ -327,12 +294,14 @@ class Maintenance:
         self._is_told = False
 
     async def round(self) -> None:
-        """One round, by this machine's clock as far as it is trusted."""
-        now = datetime.now(UTC)
-        refusal = await maintain_if_sure(self._database, self._settings, now)
+        """One round, by this machine's clock as far as it is trusted. TablesFailedError."""
+        now, failed = datetime.now(UTC), list[str]()
+        refusal = await maintain_if_sure(self._database, self._settings, now, failed)
         self._note(refusal is not None)
         if refusal is not None:
             _logger.warning("retention deleted nothing", extra={"why": refusal})
             if not self._is_told:
                 await _tell(self._database, now, refusal)
         self._is_told = refusal is not None
+        if failed:
+            raise TablesFailedError(f"of {', '.join(failed)}; the log says why")

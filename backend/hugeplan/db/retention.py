@@ -1,4 +1,5 @@
-"""Whether a round of retention may delete: what is gone stays gone, and a clock that is wrong for an hour is enough.
+"""What retention deletes, and whether a round may: what is gone stays gone, and a clock that is wrong for an hour is
+enough.
 
 A round deletes nothing while the clock disagrees with PostgreSQL's or with the times in recent reports, nor when it
 would take more than a stated share of what is kept. An operator who means it says so (HUGEPLAN_RETENTION_MAX_SHARE=1).
@@ -6,13 +7,14 @@ would take more than a stated share of what is kept. An operator who means it sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import text
 
 from hugeplan.db.session import ReadSession
+from hugeplan.settings import Settings
 
 MAX_CLOCK_DIFFERENCE: Final = timedelta(minutes=10)
 HEARD_WITHIN: Final = timedelta(days=1)
@@ -80,3 +82,111 @@ async def too_many_rows(session: ReadSession, table: str, column: str, before: d
 def _length(time: timedelta) -> str:
     hours = time.total_seconds() / 3600
     return f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} hours"
+
+
+def batch(table: str, condition: str) -> str:
+    """A statement that deletes at most ``:limit`` rows."""
+    return f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE {condition} LIMIT :limit)"  # noqa: S608
+
+
+def old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """What is past its retention: tables, and statements that delete a part of them."""
+
+    def before(days: int) -> dict[str, Any]:
+        return {"before": now - timedelta(days=days)}
+
+    documents, events = before(settings.document_retention_days), before(settings.event_retention_days)
+    tokens = before(settings.token_retention_days)
+    yield "reports", batch("reports", "received_at < :before"), documents
+    yield "report_references", f"{FORGET_REFERENCES} AND r.made_at < :before LIMIT :limit)", documents
+    yield "webhook_deliveries", batch("webhook_deliveries", "finished_at < :before"), events
+    yield "events", batch("events", "at < :before"), events
+    yield "runs", _DELETE_RUNS, before(settings.run_retention_days)
+    if settings.silent_node_retention_days:
+        yield "nodes", _DELETE_SILENT_NODES, before(settings.silent_node_retention_days) | {"now": now}
+    for table in ("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"):
+        yield table, batch(table, "expires_at < :before"), {"before": now}
+    yield "enrolment_requests", batch("enrolment_requests", "last_asked_at < :before"), tokens
+    # The audit log keeps what is to be known of them.
+    yield "tokens", batch("tokens", _OLD_TOKENS), tokens
+    longest = max(getattr(settings, name) for name in Settings.model_fields if name.endswith("_retention_days"))
+    yield "machines", batch("machines", _FORGOTTEN_MACHINES), before(longest)
+
+
+# A clone's last token says that the one that was copied to it is not its own: without it, that one would be again.
+_OLD_TOKENS: Final = """
+(revoked_at < :before OR expires_at < :before) AND (coalesce(machine_id, '') NOT LIKE '%~%' OR EXISTS (
+    SELECT FROM tokens n
+    WHERE n.machine_id = tokens.machine_id AND (n.created_at, n.id) > (tokens.created_at, tokens.id)
+))"""
+
+
+# A machine's row tells it from its clones. The first of them has the id that they share, and stays while there is one:
+# the next clone would be taken for it, and what was copied to that for its own. No clone has a token without a row.
+_FORGOTTEN_MACHINES: Final = """
+last_seen_at < :before
+AND NOT EXISTS (SELECT FROM nodes n WHERE n.machine_id = machines.node_machine_id)
+AND NOT EXISTS (SELECT FROM tokens t WHERE t.machine_id = machines.node_machine_id)
+AND NOT EXISTS (SELECT FROM enrolment_requests r WHERE r.node_machine_id = machines.node_machine_id)
+AND NOT EXISTS (SELECT FROM enrolment_approvals a WHERE a.machine_id = machines.machine_id)
+AND (node_machine_id <> machine_id OR NOT EXISTS (
+    SELECT FROM machines c WHERE c.machine_id = machines.machine_id AND c.node_machine_id <> machines.node_machine_id
+))"""
+
+
+# A node's newest reference serves the reports that arrive. Who makes a newer one holds the node's lock, as those do
+# that refer to the one before: so where a newer one is seen, all that refer to an earlier one are seen too.
+FORGET_REFERENCES: Final = r"""
+DELETE FROM report_references WHERE ctid IN (
+    SELECT r.ctid FROM report_references r
+    WHERE EXISTS (SELECT FROM report_references n WHERE n.node_id = r.node_id AND n.made_at > r.made_at)
+        AND NOT EXISTS (
+            SELECT FROM report_documents d
+            WHERE d.node_id = r.node_id AND substring(d.document FOR 17) = '\x01'::bytea || uuid_send(r.report_id)
+        ) AND NOT EXISTS (
+            SELECT FROM node_states s
+            WHERE s.node_id = r.node_id
+                AND substring(s.newest_document FOR 17) = '\x01'::bytea || uuid_send(r.report_id)
+        )
+"""
+"""References to which no document refers any more. Conditions and a bracket follow."""
+
+
+# Who reports meanwhile holds its node's lock, and has a newer one.
+KEEP_NEWEST: Final = """
+WITH due AS MATERIALIZED (
+    SELECT n.id, d.document FROM nodes n
+    JOIN node_states s ON s.node_id = n.id AND s.newest_document IS NULL
+    JOIN samples a ON a.node_id = n.id AND a.taken_at = n.sampled_at
+    JOIN reports r ON r.node_id = n.id AND r.report_id = a.report_id
+    JOIN report_documents d ON d.node_id = n.id AND d.received_at = r.received_at AND d.report_id = r.report_id
+    WHERE n.sampled_at < :before AND a.taken_at < :before LIMIT :limit FOR UPDATE OF n SKIP LOCKED
+)
+UPDATE node_states s SET newest_document = due.document FROM due WHERE s.node_id = due.id
+"""
+"""The newest documents of silent nodes, before they go with their partition: the nodes are still shown by them."""
+
+
+# What was measured on a node is kept beside it, so a run that is still the source of it stays.
+_DELETE_RUNS = """
+DELETE FROM runs WHERE (node_id, id) IN (
+    SELECT r.node_id, r.id FROM runs r JOIN node_states s ON s.node_id = r.node_id
+    WHERE r.stored_at < :before AND NOT EXISTS (
+        SELECT FROM jsonb_each(coalesce(s.measured -> 'parts', '{}')) p WHERE CAST(p.value ->> 'run_id' AS uuid) = r.id
+    ) AND r.id IS DISTINCT FROM CAST(s.measured -> 'latest' ->> 'run_id' AS uuid)
+    LIMIT :limit
+)
+"""
+
+
+# Nobody asked for this deletion, so the audit log says why the node is gone.
+_DELETE_SILENT_NODES = """
+WITH gone AS (
+    DELETE FROM nodes WHERE ctid IN (SELECT ctid FROM nodes WHERE last_report_at < :before LIMIT :limit)
+    RETURNING id, name, last_report_at
+)
+INSERT INTO audit_events (at, actor_name, action, subject_kind, subject_id, detail)
+SELECT :now, 'retention', 'nodes_delete', 'nodes', CAST(id AS text),
+    jsonb_build_object('name', name, 'last_report_at', last_report_at)
+FROM gone
+"""

@@ -25,7 +25,6 @@ from sqlalchemy import ARRAY, DateTime, Row, Select, Uuid, cast, delete, func, s
 
 from hugeplan.db.alone import alone
 from hugeplan.db.locks import AdvisoryLock
-from hugeplan.db.maintenance import FORGET_REFERENCES
 from hugeplan.db.models import (
     NodeRow,
     NodeStateRow,
@@ -33,6 +32,7 @@ from hugeplan.db.models import (
     SampleRow,
     SealedDocumentsRow,
 )
+from hugeplan.db.retention import FORGET_REFERENCES
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.documents.against import REFERENCE_ID, document_of, read
 from hugeplan.documents.sealed import DamagedBlockError, seal_sized, weight_bytes

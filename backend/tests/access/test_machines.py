@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
 from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan.access import machine_registry, machines
 from hugeplan.access import service as access
 from hugeplan.access.schemas import Role
+from hugeplan.db.maintenance import maintain
 
 ENROL, REPORTS = "/api/v1/enrolments", "/api/v1/reports"
 BODY = {"machine_id": MACHINE_ID, "node_name": "db-7"}
@@ -213,6 +216,30 @@ class TestClones:
         assert "3 machines share this machine id" in refused["detail"]
         assert (await agent.post(REPORTS, json=seen("a"))).status_code == 201
         assert len(await nodes(viewer)) == 3
+
+    async def test_that_are_gone_for_long_make_room(
+        self, service: Service, agent: httpx.AsyncClient, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(machines, "MAX_CLONES", 2)
+        for dmi in "ab":
+            assert (await agent.post(REPORTS, json=seen(dmi))).status_code == 201
+        for node in (await admin.get("/api/v1/nodes")).json()["items"]:
+            await admin.delete(f"/api/v1/nodes/{node['id']}")
+        assert_problem(await agent.post(REPORTS, json=seen("c")), 403, "forbidden")
+        async with service.database.write() as session:
+            await session.execute(text("UPDATE machines SET last_seen_at = last_seen_at - interval '9 years'"))
+        clones = text("SELECT count(*) FROM machines WHERE node_machine_id <> machine_id")
+        async with asyncio.timeout(60):  # the service's own round may be at it
+            left = 1
+            while left:
+                assert await maintain(service.database, service.app.state.settings, datetime.now(UTC)) is None
+                async with service.database.read() as session:
+                    left = await session.scalar(clones)
+        # The first has a token, and is itself still.
+        for dmi in "ca":
+            assert (await agent.post(REPORTS, json=seen(dmi))).status_code == 201
+        plain, clone = await nodes(admin)
+        assert (plain, clone[: len(MACHINE_ID) + 1]) == (MACHINE_ID, f"{MACHINE_ID}~")
 
     async def test_enrol_beside_the_first_without_ending_it(
         self, service: Service, enroller: httpx.AsyncClient, viewer: httpx.AsyncClient, admin: httpx.AsyncClient

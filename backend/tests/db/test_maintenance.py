@@ -19,6 +19,7 @@ from hugeplan.access.schemas import Role
 from hugeplan.api.background import Supervisor
 from hugeplan.db import maintenance, migrate
 from hugeplan.db.engine import create_engine
+from hugeplan.db.models import Machine
 from hugeplan.db.session import Database
 from hugeplan.fleet.ingest.incoming import read_report
 from hugeplan.fleet.ingest.writer import ReportWriter
@@ -203,3 +204,125 @@ async def test_samples_of_a_node_in_a_range_read_only_its_days(fresh: tuple[Data
     lines = "\n".join(line for (line,) in await rows(database, query))
     assert partition_name("samples", NOW.date()) in lines
     assert partition_name("samples", NOW.date() + timedelta(days=1)) not in lines
+
+
+FAILS = "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'out of order'; END $$"
+ON_CHANGE = "CREATE TRIGGER fails BEFORE DELETE OR UPDATE ON {} FOR EACH ROW EXECUTE FUNCTION fails()"
+PAST = ("samples", "report_documents", "sample_hours", "reports", "browser_sessions")
+
+
+async def fill_with_what_is_past(database: Database, settings: Settings) -> None:
+    await store(database, settings, NOW)
+    async with database.write() as session:
+        await session.execute(
+            text(
+                "INSERT INTO browser_sessions (id, secret_sha256, token_id, created_at, expires_at)"
+                " SELECT gen_random_uuid(), sha256('x'), id, now(), now() FROM tokens"
+            )
+        )
+
+
+async def let_fail(database: Database, table: str) -> None:
+    async with database.write() as session:
+        await session.execute(text(FAILS))
+        await session.execute(text(ON_CHANGE.format(table)))
+
+
+async def left(database: Database) -> dict[str, int]:
+    return {table: (await rows(database, f"SELECT count(*) FROM {table}"))[0][0] for table in PAST}
+
+
+@pytest.mark.parametrize("table", ["samples_default", "sample_hours_default", "reports"])
+async def test_a_table_of_which_nothing_can_be_deleted_stops_no_other(
+    fresh: tuple[Database, Settings], table: str
+) -> None:
+    database, settings = fresh
+    await fill_with_what_is_past(database, settings)
+    await let_fail(database, table)
+    failed: list[str] = []
+    assert await maintenance.maintain(database, settings, NOW + timedelta(days=3000), failed) is None
+    own = table.removesuffix("_default")
+    assert failed == [own]
+    assert await left(database) == {name: int(name == own) for name in PAST}
+
+
+async def test_rows_that_a_silent_node_is_shown_by_stay_until_they_are_kept_beside_it(
+    fresh: tuple[Database, Settings],
+) -> None:
+    database, settings = fresh
+    await fill_with_what_is_past(database, settings)
+    await let_fail(database, "node_states")
+    failed: list[str] = []
+    assert await maintenance.maintain(database, settings, NOW + timedelta(days=3000), failed) is None
+    assert failed == ["node_states"]
+    assert await left(database) == {name: int(name in {"samples", "report_documents", "reports"}) for name in PAST}
+
+
+async def test_the_tables_that_failed_are_said_and_counted(fresh: tuple[Database, Settings]) -> None:
+    database, settings = fresh
+    await store(database, settings, NOW)
+    async with database.write() as session:
+        await session.execute(text("UPDATE reports SET received_at = received_at - interval '9 years'"))
+    await let_fail(database, "reports")
+    told: list[bool] = []
+    with pytest.raises(maintenance.TablesFailedError, match="of reports; the log says why"):
+        await maintenance.Maintenance(database, settings, told.append).round()
+    assert told == [False]
+
+
+async def test_a_partition_waits_while_too_many_of_its_rows_are_elsewhere(
+    fresh: tuple[Database, Settings], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every reader and writer of the table waited while 4.9 million rows moved, for 17 s."""
+    database, settings = fresh
+    monkeypatch.setattr(maintenance, "MOVED_AT_MOST", 1)
+    for _ in range(2):
+        await store(database, settings, NOW)
+    await maintenance.maintain(database, settings, NOW)
+    assert await placed(database) == {"samples_default": 2}
+    said = [record.__dict__ for record in caplog.records if "a partition waits" in record.message]
+    assert {(each["table"], each["day"]) for each in said} == {
+        ("samples", NOW.date().isoformat()), ("report_documents", NOW.date().isoformat())
+    }  # fmt: skip
+    tomorrow = partition_name("samples", NOW.date() + timedelta(days=1))
+    assert await rows(database, f"SELECT count(*) FROM {tomorrow}") == [(0,)], "the days without such rows have theirs"
+    async with database.write() as session:
+        await session.execute(text("DELETE FROM samples WHERE ctid = (SELECT min(ctid) FROM samples)"))
+    await maintenance.maintain(database, settings, NOW)
+    assert await placed(database) == {partition_name("samples", NOW.date()): 1}
+
+
+async def test_a_machine_that_nothing_refers_to_is_forgotten_when_it_was_not_heard_for_long(
+    fresh: tuple[Database, Settings],
+) -> None:
+    """The first of clones has the id that they share: without its row the next clone would take its place."""
+    database, settings = fresh
+    await store(database, settings, NOW)
+    longest = timedelta(days=settings.day_rollup_retention_days)
+    seen = dict.fromkeys(("x", "x~1", "x~2", "y", "z", "w", report()["machine_id"]), NOW - longest - timedelta(1))
+    seen["heard"] = NOW - longest + timedelta(1)
+    asked = "gen_random_uuid(), 'w', 'w', 'w', '', '', 1, now(), now()"
+    async with database.write() as session:
+        for machine, at in seen.items():
+            session.add(
+                Machine(
+                    node_machine_id=machine, machine_id=machine.partition("~")[0], former_boot_ids=[],
+                    boots_interleaved=False, first_seen_at=at, last_seen_at=at,
+                )
+            )  # fmt: skip
+        for statement in (
+            "INSERT INTO enrolment_approvals VALUES ('z', '', now(), now() + interval '1 day')",
+            "INSERT INTO enrolment_requests (id, node_machine_id, machine_id, node_name, reason, token_name, attempts,"
+            f" first_asked_at, last_asked_at) VALUES ({asked})",
+        ):
+            await session.execute(text(statement))
+        own = await access.mint(session, name="test", role=Role.AGENT, machine_id="x~1")
+    await maintenance.maintain(database, settings, NOW)
+    left = {machine for (machine,) in await rows(database, "SELECT node_machine_id FROM machines")}
+    assert left == seen.keys() - {"x~2", "y"}
+    async with database.write() as session:
+        await session.execute(text("DELETE FROM tokens WHERE id = :id"), {"id": own.id})
+    for _ in range(2):
+        await maintenance.maintain(database, settings, NOW)
+    left = {machine for (machine,) in await rows(database, "SELECT node_machine_id FROM machines")}
+    assert left == seen.keys() - {"x", "x~1", "x~2", "y"}

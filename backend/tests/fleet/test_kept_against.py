@@ -21,7 +21,7 @@ from support.service import Service, assert_problem
 
 from hugeplan.db import maintenance
 from hugeplan.db.engine import create_engine
-from hugeplan.db.maintenance import FORGET_REFERENCES
+from hugeplan.db.retention import FORGET_REFERENCES
 from hugeplan.db.session import Database
 from hugeplan.documents import against as against_module
 from hugeplan.documents.against import against, reference_of, restored
