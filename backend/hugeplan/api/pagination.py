@@ -125,10 +125,10 @@ async def page_within(
     ``read`` gives so many rows after a cursor, ``at_once`` the number of rows that may be in memory together. A list of
     small rows tells nothing of the size of those after them, so the number does not grow. ``size``: bytes of an item,
     else those of its JSON; ``read_bytes``: of the documents that were read for it. An item that cannot be made is
-    logged and left out.
+    logged and left out: a page of those alone is empty, and has a cursor after MAX_LIMIT rows or READ_BYTES.
     """
     items: list[T] = []
-    used, read_so_far, last = 0, 0, cursor
+    used, read_so_far, seen, last = 0, 0, 0, cursor
     while True:
         wanted = min(limit - len(items), at_once)
         rows = await read(last, wanted + 1)
@@ -142,9 +142,10 @@ async def page_within(
             if tried.why is None:
                 items.append(made)
             last = encode_cursor(*key(row))
+        seen += wanted
         if len(rows) <= wanted:
             return items, None
-        if len(items) == limit:
+        if len(items) == limit or seen >= max(limit, MAX_LIMIT) or read_so_far > READ_BYTES:
             return items, last
 
 
