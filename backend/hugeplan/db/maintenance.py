@@ -71,20 +71,18 @@ def partitioned_tables(settings: Settings) -> tuple[Partitioned, ...]:
     )
 
 
-async def _partition_days(session: ReadSession, table: str) -> set[date]:
-    rows = await session.scalars(
-        text(
-            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-            " WHERE i.inhparent = CAST(:table AS regclass)"
-        ),
-        {"table": table},
-    )
-    return set(_days_of(table, rows))
+_EVERY: Final = (
+    "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+    " WHERE i.inhparent = CAST(:table AS regclass)"
+)
+_WITH_ROWS: Final = f"{_EVERY} AND pg_relation_size(c.oid) > 0"
 
 
-def _days_of(table: str, partitions: Iterable[str]) -> list[date]:
-    names = [str(name).removeprefix(f"{table}_") for name in partitions]
-    return [datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names if name.isdecimal()]
+async def _partition_days(session: ReadSession, table: str, which: str = _EVERY) -> set[date]:
+    """The starts of partitions; the default one is not among them."""
+    rows = await session.scalars(text(which), {"table": table})
+    names = [str(name).removeprefix(f"{table}_") for name in rows]
+    return {datetime.strptime(name, "%Y%m%d").replace(tzinfo=UTC).date() for name in names if name.isdecimal()}
 
 
 async def _lock(session: WriteSession, target: Partitioned) -> None:
@@ -106,12 +104,10 @@ async def create_partition(session: WriteSession, target: Partitioned, day: date
 
 
 async def _create_missing(database: Database, target: Partitioned, today: date) -> None:
-    async with database.read() as session:
-        present = await _partition_days(session, target.table)
     for start in target.wanted(today):
-        if start in present:
-            continue
         async with _turn(database) as session:
+            if start in await _partition_days(session, target.table):
+                continue
             if await _is_crowded(session, target, start):
                 about = {"table": target.table, "day": start.isoformat(), "rows": f"more than {MOVED_AT_MOST:,}"}
                 _logger.warning("a partition waits: too many rows to move while all wait for the table", extra=about)
@@ -138,12 +134,14 @@ def _expired(target: Partitioned, days: Iterable[date], today: date) -> list[dat
 
 
 async def _drop_old(database: Database, target: Partitioned, today: date) -> None:
-    async with database.read() as session:
-        present = await _partition_days(session, target.table)
-    for day in _expired(target, present, today):
+    is_left = True
+    while is_left:
         async with _turn(database) as session:
-            await _lock(session, target)
-            await session.execute(text("SELECT drop_partition(:table, :day)"), {"table": target.table, "day": day})
+            expired = _expired(target, await _partition_days(session, target.table), today)
+            for day in expired[:1]:
+                await _lock(session, target)
+                await session.execute(text("SELECT drop_partition(:table, :day)"), {"table": target.table, "day": day})
+        is_left = len(expired) > 1
     oldest = _midnight(today - timedelta(days=target.retention_days))
     await _in_batches(
         database, retention.batch(f"{target.table}_default", f"{target.column} < :before"), {"before": oldest}
@@ -232,24 +230,12 @@ async def _too_much(database: Database, settings: Settings, now: datetime) -> st
     share, today = settings.retention_max_share, now.astimezone(UTC).date()
     async with database.read() as session:
         for target in partitioned_tables(settings):
-            kept = await _days_with_rows(session, target.table)
+            kept = await _partition_days(session, target.table, _WITH_ROWS)
             found = retention.too_many_days(target.table, kept, _expired(target, kept, today), share)
             if found is not None:
                 return found
         before = now - timedelta(days=settings.document_retention_days)
         return await retention.too_many_rows(session, "reports", "received_at", before, share)
-
-
-async def _days_with_rows(session: ReadSession, table: str) -> list[date]:
-    """The partitions that hold anything; the default one is not among them."""
-    rows = await session.scalars(
-        text(
-            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-            " WHERE i.inhparent = CAST(:table AS regclass) AND pg_relation_size(c.oid) > 0"
-        ),
-        {"table": table},
-    )
-    return _days_of(table, rows)
 
 
 async def maintain_if_sure(

@@ -7,7 +7,7 @@ would take more than a stated share of what is kept. An operator who means it sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ async def clock_doubt(session: ReadSession, now: datetime) -> str | None:
     return None
 
 
-def too_many_days(table: str, kept: Sequence[date], expired: Sequence[date], share: float) -> str | None:
+def too_many_days(table: str, kept: Collection[date], expired: Collection[date], share: float) -> str | None:
     """Why so many of a table's partitions are not dropped in one round; ``kept`` are those with rows."""
     gone = set(expired) & set(kept)
     if share >= 1 or not gone or (len(gone) < len(kept) and len(gone) <= max(ALWAYS_DAYS, share * len(kept))):

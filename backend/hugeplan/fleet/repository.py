@@ -270,19 +270,9 @@ async def report_states(session: ReadSession, node_id: UUID) -> dict[str, int]:
     return {state: number for state, number in found.items() if number}
 
 
-def is_node(node_id: UUID) -> ColumnElement[bool]:
-    """The condition that selects one node."""
-    return NodeRow.id == node_id
-
-
 def is_one_of(node_ids: Collection[UUID]) -> ColumnElement[bool]:
     """The condition that selects some nodes."""
     return NodeRow.id.in_(node_ids)
-
-
-def selected(selector: NodeSelector) -> list[ColumnElement[bool]]:
-    """The conditions of a selector."""
-    return conditions(selector)
 
 
 async def stored_nodes(

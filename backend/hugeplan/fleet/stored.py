@@ -22,7 +22,7 @@ from hugeplan.fleet.facts import IncompleteReportError, hardware_facts, node_fac
 from hugeplan.fleet.hardware_state import MeasuredState, unpacked
 from hugeplan.fleet.newest import newest_of
 from hugeplan.fleet.observation import node_sample
-from hugeplan.fleet.selector import NodeSelector
+from hugeplan.fleet.selector import NodeSelector, conditions
 from hugeplan.planner.model import HardwareFacts, MeasuredTrial, MemoryHistory, NodeFacts, NodeSample, TrialDifference
 
 HISTORY: Final = timedelta(days=7)
@@ -67,7 +67,7 @@ class StoredNode:
 
 async def read_node(session: ReadSession, node_id: UUID) -> StoredNode | None:
     """One node without its history."""
-    found = await repository.stored_nodes(session, [repository.is_node(node_id)], after=None, limit=1)
+    found = await repository.stored_nodes(session, [repository.is_one_of([node_id])], after=None, limit=1)
     return StoredNode(**found[0]) if found else None
 
 
@@ -83,7 +83,7 @@ async def read_nodes(
     session: ReadSession, selector: NodeSelector, *, after: tuple[str, UUID] | None, limit: int
 ) -> list[StoredNode]:
     """The next nodes of a selector by name, with their histories; ``after`` is name and id of the last one before."""
-    found = await repository.stored_nodes(session, repository.selected(selector), after=after, limit=limit)
+    found = await repository.stored_nodes(session, conditions(selector), after=after, limit=limit)
     return await _with_histories(session, found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -326,3 +327,26 @@ async def test_a_machine_that_nothing_refers_to_is_forgotten_when_it_was_not_hea
         await maintenance.maintain(database, settings, NOW)
     left = {machine for (machine,) in await rows(database, "SELECT node_machine_id FROM machines")}
     assert left == seen.keys() - {"x", "x~1", "x~2", "y"}
+
+
+@pytest.mark.parametrize("days", [0, 40])
+async def test_a_replica_that_takes_a_turn_meanwhile_lets_no_table_fail(
+    fresh: tuple[Database, Settings], monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    """A round lets others in before each of its transactions; here one that makes and drops what this one would."""
+    database, settings = fresh
+    await maintenance.maintain(database, settings, NOW - timedelta(days=1))
+    now, turn, failed, taken = NOW + timedelta(days=days), maintenance._turn, list[str](), list[int]()
+
+    @asynccontextmanager
+    async def after_another(database: Database) -> AsyncIterator[Any]:
+        if not taken:
+            taken.append(days)
+            monkeypatch.setattr(maintenance, "_turn", turn)
+            await maintenance.maintain(database, settings, now)
+        async with turn(database) as session:
+            yield session
+
+    monkeypatch.setattr(maintenance, "_turn", after_another)
+    assert await maintenance.maintain(database, settings, now, failed) is None
+    assert (taken, failed) == ([days], [])
