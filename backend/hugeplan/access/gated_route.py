@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -17,7 +18,7 @@ from fastapi.routing import APIRoute
 
 from hugeplan.access.gate import Gate
 from hugeplan.access.schemas import Role
-from hugeplan.api.bodies_in_flight import PART_BYTES, AnswersInFlight, BodiesInFlight, Turns
+from hugeplan.api.bodies_in_flight import PART_BYTES, REPORTS_OF_ONE, AnswersInFlight, BodiesInFlight, Turns
 from hugeplan.api.body import BodyLimits, UnreadBody, read_body, read_json
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.api.openapi import API_PREFIX, operation_id
@@ -43,6 +44,7 @@ class Intake:
     bodies: BodiesInFlight = field(default_factory=BodiesInFlight)
     answers: AnswersInFlight = field(default_factory=AnswersInFlight)
     turns: Turns = field(default_factory=Turns)
+    report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE))
 
 
 def refuse_nul(request: Request, parameters: frozenset[str]) -> None:

@@ -32,6 +32,8 @@ PAGES_BYTES: Final = 4 * 1024**2
 """What a list that is answered page by page counts as."""
 HANDLERS_OF_ONE: Final = 8
 """More of them wait. What the sandbox does for one has bounds of its own."""
+REPORTS_OF_ONE: Final = 4
+"""That are read and stored at a time. Those of all others wait behind them; an agent sends one after the other."""
 STREAMS_OF_ONE: Final = 32
 """Streams of events that one credential listens to."""
 STREAMS: Final = 400
@@ -99,9 +101,10 @@ class InFlight:
 
 
 class Turns:
-    """So many handlers of one credential at a time: each may hold a document that its client may not get."""
+    """So many handlers of one credential at a time: each may hold an unread document, and all others wait for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = HANDLERS_OF_ONE) -> None:
+        self._most = most
         self._asked: Counter[str] = Counter()
         self._rooms: dict[str, asyncio.Semaphore] = {}
 
@@ -110,7 +113,7 @@ class Turns:
         """The time in which a handler may run."""
         self._asked[whose] += 1
         try:
-            async with self._rooms.setdefault(whose, asyncio.Semaphore(HANDLERS_OF_ONE)):
+            async with self._rooms.setdefault(whose, asyncio.Semaphore(self._most)):
                 yield
         finally:
             self._asked[whose] -= 1

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import uuid
+from collections import Counter
 from typing import Any
 
 import httpx
@@ -16,8 +17,11 @@ from support.service import Service, assert_problem
 from hugeplan.access.gated_route import Intake
 from hugeplan.access.schemas import Role
 from hugeplan.api import bodies_in_flight
-from hugeplan.api.bodies_in_flight import BodiesInFlight
+from hugeplan.api.bodies_in_flight import REPORTS_OF_ONE, BodiesInFlight
 from hugeplan.errors import RateLimitedError, UnavailableError
+from hugeplan.fleet.ingest.incoming import Incoming
+from hugeplan.fleet.ingest.writer import ReportWriter
+from hugeplan.fleet.schemas import ReportReceipt
 
 URL = "/api/v1/reports"
 MIB = 1024**2
@@ -85,6 +89,31 @@ async def test_one_credential_leaves_room_for_others(service: Service, agent: ht
         lock.release()
     assert [one.status_code for one in await asyncio.gather(*held, others)] == [201, 201, 201]
     assert not bodies(service)._of_one
+
+
+async def test_reports_of_one_credential_are_worked_on_a_few_at_a_time(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else those of all others wait behind them, however many come together."""
+    other, at_a_time, most = await service.client_as(Role.AGENT), Counter[str](), 0
+    store = ReportWriter.store
+
+    async def counted(writer: ReportWriter, incoming: Incoming) -> ReportReceipt:
+        nonlocal most
+        at_a_time[incoming.machine_id] += 1
+        most = max(most, *at_a_time.values())
+        try:
+            return await store(writer, incoming)
+        finally:
+            at_a_time[incoming.machine_id] -= 1
+
+    monkeypatch.setattr(ReportWriter, "store", counted)
+    sent = [report(report_id=str(uuid.uuid4()), machine_id=f"{0:032x}") for _ in range(64)]
+    with_others = [agent.post(URL, json=one) for one in sent] + [other.post(URL, json=report(machine_id=f"{1:032x}"))]
+    assert {answer.status_code for answer in await asyncio.gather(*with_others)} == {201}
+    assert most == REPORTS_OF_ONE
+    intake: Intake = service.app.state.intake
+    assert not intake.report_turns._rooms
 
 
 async def test_a_body_counts_uncompressed(service: Service, agent: httpx.AsyncClient) -> None:

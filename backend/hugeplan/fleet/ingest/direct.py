@@ -46,7 +46,7 @@ async def answer_report(request: Request) -> Response:
         raw = await read_body(request, intake.limits, body.add)
         if not raw:
             raise no_body()
-        async with body.turn():
+        async with intake.report_turns.turn(whose), body.turn():
             return await _answer(request, raw, whose)
 
 

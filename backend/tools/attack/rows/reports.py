@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -13,6 +14,7 @@ from hugeplan.access.schemas import Role
 from tools.attack.rig import MACHINE_ID, Attack, Target, expect
 
 AT_ONCE = 6
+OF_ONE = 64
 LISTS = [[[number] for number in range(36_000)]] * 2
 PROCESS = {"pid": 1, "name": "p", "rss_bytes": 1 << 30}
 EXTRA: dict[str, Any] = {
@@ -22,6 +24,7 @@ EXTRA: dict[str, Any] = {
     "seven texts of a megabyte": {"x": [f"{number}" * 999_000 for number in range(7)]},
     "140,000 numbers of far exponents": {"x": [[5e-324, 1e308] * 35_000] * 2},
     "140,000 labels": {"labels": {f"k{number}": "v" for number in range(99_000)}},
+    "1,500 processes": {"sample": {"processes": [PROCESS | {"name": "p" * 64}] * 1_500}},
     "8,000 processes": {"sample": {"processes": [PROCESS] * 8_000}},
     "90,000 empty curves": {"run": {"sections": [{"curves": [{}] * 90_000}]}},
 }
@@ -61,8 +64,15 @@ def _at_once(extra: dict[str, Any], running: Target) -> str:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         return expect(running.ask(None, "POST", "/reports", content=body, headers=headers), 200, 201, 429, 503)
 
-    with ThreadPoolExecutor(AT_ONCE) as senders:
+    with ThreadPoolExecutor(len(agents)) as senders:
         return " ".join(senders.map(send, agents, bodies))
+
+
+def _of_one(running: Target) -> str:
+    """Many reports of one machine together: those of all others come between them."""
+    token, machine_id = running.memory["agents"][0]
+    running.memory["agents"][:] = [(token, machine_id)] * OF_ONE
+    return Counter(_at_once(EXTRA["1,500 processes"], running).split()).most_common(1)[0][0]
 
 
 ROWS = (
@@ -71,4 +81,5 @@ ROWS = (
         Attack(f"reports: {AT_ONCE} of {name}", partial(_at_once, EXTRA[name]), AT_ONCE, prepare=_agents, at_once=True)
         for name in ("seven texts of a megabyte", "140,000 unknown members")
     ),
+    Attack(f"reports: {OF_ONE} at once of one machine", _of_one, OF_ONE, prepare=_agents, at_once=True),
 )
