@@ -213,25 +213,25 @@ def _clusters(forms: Sequence[_Form]) -> dict[tuple[int, ...], list[_PartKey]]:
     return found
 
 
-def unpack_columns(packed: bytes, wanted: Sequence[int] | None = None) -> list[bytes]:
+def unpack_columns(packed: bytes | memoryview, wanted: Sequence[int] | None = None) -> list[bytes]:
     """All texts in their order, or those of some numbers. ValueError, IndexError: not what was packed."""
     at = 4 + int.from_bytes(packed[:4], "little")
     header = _header.decode(packed[4:at])
-    skeletons = []
-    for size in header.skeleton_bytes:
-        skeletons.append(packed[at : at + size])
-        at += size
+    ends = list(accumulate(header.skeleton_bytes, initial=at))
+    at = ends[-1]
     clusters: list[dict[int, list[bytes]]] = []
     chosen = frozenset(range(len(header.texts)) if wanted is None else wanted)
     for cluster, members in zip(header.clusters, _members(header), strict=True):
         first = packed[at : at + cluster.first_bytes]
         at += cluster.first_bytes
         size = len(cluster.changing) * len(members) * (1 + cluster.planes)
-        of_cluster = [skeletons[one] for one in cluster.skeletons]
         changes = packed[at : at + size]
-        is_wanted = not chosen.isdisjoint(members)
-        clusters.append(_texts(cluster, of_cluster, members, (first, changes), chosen) if is_wanted else {})
         at += size
+        if chosen.isdisjoint(members):
+            clusters.append({})
+            continue
+        of_cluster = [bytes(packed[ends[one] : ends[one + 1]]) for one in cluster.skeletons]
+        clusters.append(_texts(cluster, of_cluster, members, (bytes(first), changes), chosen))
     if at != len(packed):
         raise ValueError(f"{len(packed)} bytes in place of {at}")
     return [
@@ -333,28 +333,37 @@ def _texts(
     cluster: _Cluster,
     skeletons: Sequence[bytes],
     members: Sequence[int],
-    streams_of: tuple[bytes, bytes],
+    streams_of: tuple[bytes, bytes | memoryview],
     chosen: Container[int],
 ) -> dict[int, list[bytes]]:
     """The parts of a cluster in each chosen text. ``streams_of``: its first row and its changes."""
     first, changes = streams_of
-    shape = (len(cluster.changing), len(members))
-    streams = np.frombuffer(changes, dtype=np.uint8).reshape(1 + cluster.planes, *shape)
-    folded = np.zeros((*shape, 8), dtype=np.uint8)
-    folded[:, :, : cluster.planes] = np.moveaxis(streams[1:], 0, -1)
-    unsigned = folded.view("<u8").reshape(shape)
-    scaled = (unsigned >> np.uint64(1)).astype(np.int64) ^ -(unsigned & np.uint64(1)).astype(np.int64)
+    streams = np.frombuffer(changes, dtype=np.uint8).reshape(1 + cluster.planes, len(cluster.changing), len(members))
     numbers = first.split(b" ") if first else []
-    base = np.array([int(numbers[column]) for column in cluster.changing], dtype=np.int64)
-    values = base[:, None] + np.cumsum(scaled * np.array(cluster.scales, dtype=np.int64)[:, None], axis=1)
+    rows = [row for row, index in enumerate(members) if index in chosen]
+    # Some columns at a time: all numbers of all texts take eight times as much memory as what is read, again and again.
+    at_once = 1 + _ROW // len(members)
+    values = np.empty((len(cluster.changing), len(rows)), dtype=np.int64)
+    for at in range(0, len(values), at_once):
+        some = slice(at, at + at_once)
+        base = np.array([int(numbers[column]) for column in cluster.changing[some]], dtype=np.int64)
+        scales = np.array(cluster.scales[some], dtype=np.int64)
+        values[some] = (base[:, None] + np.cumsum(_changed(streams[1:, some]) * scales[:, None], axis=1))[:, rows]
     found, pieces = {}, [skeleton.split(b"0") for skeleton in skeletons]
-    for row, index in enumerate(members):
-        if index in chosen:
-            changed = zip(cluster.changing, values[:, row].tolist(), streams[0, :, row].tolist(), strict=True)
-            for column, value, length in changed:
-                numbers[column] = b"%0*d" % (length, value)
-            found[index] = list(interleaved(pieces, numbers))
+    for number, row in enumerate(rows):
+        changed = zip(cluster.changing, values[:, number].tolist(), streams[0, :, row].tolist(), strict=True)
+        for column, value, length in changed:
+            numbers[column] = b"%0*d" % (length, value)
+        found[members[row]] = list(interleaved(pieces, numbers))
     return found
+
+
+def _changed(planes: Octets) -> Integers:
+    """The differences whose octets are these planes."""
+    folded = np.zeros((*planes.shape[1:], 8), dtype=np.uint8)
+    folded[:, :, : len(planes)] = np.moveaxis(planes, 0, -1)
+    unsigned = folded.view("<u8").reshape(planes.shape[1:])
+    return (unsigned >> np.uint64(1)).astype(np.int64) ^ -(unsigned & np.uint64(1)).astype(np.int64)
 
 
 def interleaved(skeletons: Sequence[list[bytes]], numbers: Sequence[bytes]) -> Iterator[bytes]:

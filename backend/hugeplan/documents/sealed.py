@@ -9,7 +9,7 @@ and the first one is a frame of the documents after each other.
 from __future__ import annotations
 
 import io
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import accumulate, groupby, repeat
 from typing import TYPE_CHECKING, Final
@@ -45,7 +45,7 @@ place in the header."""
 _LEAST_BYTES: Final = 1 << 16
 _LARGEST_BYTES: Final = 1 << 27
 """Of a block whose documents' sizes are not known."""
-_block = msgspec.msgpack.Decoder(tuple[bytes, dict[int, bytes]])
+_block = msgspec.msgpack.Decoder(tuple[memoryview, dict[int, memoryview]])
 _plan = msgspec.msgpack.Decoder(tuple[bytes, list[int]])
 
 
@@ -144,10 +144,10 @@ def unseal_some(
     """The documents of some numbers. DamagedBlockError."""
     if not block.startswith((_VERSION, _SECOND)):
         ends = list(accumulate(sizes_bytes))
-        whole = _unpacked(_SECOND + block, ends[-1])
+        whole = _unpacked(block, ends[-1])
         if len(whole) != ends[-1]:
             raise DamagedBlockError(f"{len(whole)} bytes in place of {ends[-1]}")
-        return [whole[ends[number] - sizes_bytes[number] : ends[number]] for number in wanted]
+        return [bytes(whole[ends[number] - sizes_bytes[number] : ends[number]]) for number in wanted]
     found = _texts(_unpacked(block, _LEAST_BYTES + _LARGEST * sum(sizes_bytes)), wanted, ids)
     for number, text in zip(wanted, found, strict=True):
         if len(text) != sizes_bytes[number]:
@@ -160,14 +160,13 @@ def unseal_all(block: bytes, wanted: Sequence[int] | None = None) -> list[bytes]
     return _texts(_unpacked(block, _LARGEST_BYTES), wanted, ())
 
 
-def _texts(packed: bytes, wanted: Sequence[int] | None, ids: Sequence[UUID]) -> list[bytes]:
+def _texts(packed: bytes | memoryview, wanted: Sequence[int] | None, ids: Sequence[UUID]) -> list[bytes]:
     from hugeplan.documents.columns import unpack_columns  # noqa: PLC0415
 
     at = 4 + int.from_bytes(packed[:4], "little")
     try:
         places = msgspec.json.decode(packed[4:at], type=list[int])
-        packed = packed[at:]  # so that the whole is not held beside it
-        texts = unpack_columns(packed, wanted)
+        texts = unpack_columns(memoryview(packed)[at:], wanted)
         indexes = range(len(texts)) if wanted is None else wanted
         return [
             text if places[index] < 0 else str(ids[index]).encode().join((text[: places[index]], text[places[index] :]))
@@ -177,32 +176,31 @@ def _texts(packed: bytes, wanted: Sequence[int] | None, ids: Sequence[UUID]) -> 
         raise DamagedBlockError(str(error)) from error
 
 
-def _unpacked(block: bytes, at_most: int) -> bytes:
-    """The streams of a block after each other, of up to so many octets."""
+def _unpacked(block: bytes, at_most: int) -> bytes | memoryview:
+    """The streams of a block after each other, of up to so many octets; of the first version its documents."""
     try:
         if not block.startswith(_VERSION):
-            return _decompressed(block[1:], at_most)
-        packed, frames = _block.decode(block[1:])
+            return _decompressed(memoryview(block)[block.startswith(_SECOND) :], at_most)
+        packed, frames = _block.decode(memoryview(block)[1:])
         kinds, sizes = _plan.decode(_decompressed(packed, at_most))
         if min(sizes) < 0 or sum(sizes) > at_most:
             raise ValueError(f"it says {sum(sizes)} bytes in place of at most {at_most}")
-        of_kind = Counter[int]()
-        for kind, size in zip(kinds, sizes, strict=True):
-            of_kind[kind] += size
-        if len(frames) != len(of_kind):
-            raise ValueError(f"it has {len(frames)} frames in place of {len(of_kind)}")
-        streams = {kind: io.BytesIO(_decompressed(frames.pop(kind), size)) for kind, size in of_kind.items()}
-        # Not joined: that holds a hundred thousand parts beside the whole.
+        if len(frames) != len(set(kinds)):
+            raise ValueError(f"it has {len(frames)} frames in place of {len(set(kinds))}")
+        # Neither unpacked whole nor joined: nothing is held beside what is found.
+        unpack = zstandard.ZstdDecompressor
+        streams = {kind: io.BufferedReader(unpack().stream_reader(frame)) for kind, frame in frames.items()}
         found = io.BytesIO()
         found.writelines(streams[kind].read(size) for kind, size in zip(kinds, sizes, strict=True))
-        if found.tell() != sum(sizes):
+        # The checksum of a frame is looked at behind its last octet.
+        if found.tell() != sum(sizes) or any(stream.read(1) for stream in streams.values()):
             raise ValueError(f"its frames do not hold the {sum(sizes)} bytes of its plan")
-        return found.getvalue()
+        return found.getbuffer()
     except (ValueError, KeyError, OverflowError, zstandard.ZstdError, msgspec.MsgspecError) as error:
         raise DamagedBlockError(str(error)) from error
 
 
-def _decompressed(frame: bytes, at_most: int) -> bytes:
+def _decompressed(frame: bytes | memoryview, at_most: int) -> bytes:
     """What a frame holds. What it says it holds is checked before any memory is taken. ValueError, ZstdError."""
     size = zstandard.get_frame_parameters(frame).content_size
     if size > at_most:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hugeplan.documents import columns
 from hugeplan.documents.columns import forms_of, pack_columns, taken_apart, unpack_columns
-from hugeplan.documents.sealed import DamagedBlockError, seal, unseal, unseal_all, weight_bytes
+from hugeplan.documents.sealed import DamagedBlockError, seal, seal_sized, unseal, unseal_all, weight_bytes
 
 #: Digits mostly, with all that could be taken for a part of the form: separators, zeros, bytes of no text.
 BYTES = st.lists(st.sampled_from(list(b"0011234567899  ,.-{}x\x00\xff\n")), max_size=120).map(bytes)
@@ -139,6 +139,28 @@ def test_whatever_a_node_sends_is_packed_in_bounded_memory_and_read_back(documen
     assert peak < 24 * weight + (1 << 25)
     sizes = [len(document) for document in documents]
     assert [unseal(block, sizes, number, ids) for number in range(len(documents))] == documents
+
+
+@pytest.mark.parametrize("kind", ["text", "numbers", "braces", "alone"])
+def test_one_document_of_a_block_is_read_in_hardly_more_memory_than_all_of_them_take(kind: str) -> None:
+    """Each copy of the streams counts, and an array of all numbers takes eight times as much."""
+    chance = random.Random(3)
+    documents = {
+        "text": lambda: [b"%x" % chance.getrandbits(80_000) for _ in range(450)],
+        "numbers": lambda: [b" ".join(b"%d" % chance.randrange(9) for _ in range(20_000)) for _ in range(90)],
+        "braces": lambda: [b"".join(b"{%d" % chance.randrange(9) for _ in range(20_000)) for _ in range(90)],
+        "alone": lambda: [b"%x" % chance.getrandbits(16_000_000)],
+    }[kind]()
+    block, sizes = seal_sized(documents)
+    unseal(block, sizes, 0)
+    tracemalloc.start()
+    try:
+        assert unseal(block, sizes, len(documents) - 1) == documents[-1]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    parts = 4 << 20 if kind == "braces" else 0  # of one document
+    assert peak < 2 * sum(sizes) + parts + (4 << 20), f"{peak / sum(sizes):.1f} times as much"
 
 
 def test_braces_beyond_the_bound_begin_no_part() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import select
 import uuid
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from hugeplan.access.schemas import Role
-from tools.attack.rig import MACHINE_ID, Attack, Target, expect
+from tools.attack.rig import MACHINE_ID, Attack, Target, WrongAnswerError, expect
 
 AT_ONCE = 6
 OF_ONE = 64
@@ -64,15 +64,31 @@ def _at_once(extra: dict[str, Any], running: Target) -> str:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         return expect(running.ask(None, "POST", "/reports", content=body, headers=headers), 200, 201, 429, 503)
 
-    with ThreadPoolExecutor(len(agents)) as senders:
+    with ThreadPoolExecutor(AT_ONCE) as senders:
         return " ".join(senders.map(send, agents, bodies))
 
 
 def _of_one(running: Target) -> str:
-    """Many reports of one machine together: those of all others come between them."""
+    """Reports of one machine, which are all there before the first is read. Those of all others come between them."""
+    bodies = [json.dumps(_document(EXTRA["1,500 processes"])).encode() for _ in range(OF_ONE)]
+    connections = [running.connect() for _ in bodies]
+    head = "POST /api/v1/reports HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in running.headers(Role.AGENT).items())
+    with ThreadPoolExecutor(OF_ONE) as senders:
+        whole = [f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body for body in bodies]
+        list(senders.map(lambda to, what: to.sendall(what), connections, whole))
     token, machine_id = running.memory["agents"][0]
-    running.memory["agents"][:] = [(token, machine_id)] * OF_ONE
-    return Counter(_at_once(EXTRA["1,500 processes"], running).split()).most_common(1)[0][0]
+    others = {"Authorization": f"Bearer {token}"}
+    expect(running.ask(None, "POST", "/reports", json=_document({}, machine_id), headers=others), 201)
+    before = len(select.select(connections, (), (), 0)[0])
+    answers = [connection.makefile("rb").readline().split()[1].decode() for connection in connections]
+    for connection in connections:
+        connection.close()
+    if not {*answers} <= {"201", "429"} or before > OF_ONE // 2:
+        raise WrongAnswerError(
+            f"answered {sorted({*answers})}, {before} of {OF_ONE} before the report of another machine"
+        )
+    return f"{' '.join(sorted({*answers}))}, {before} first"
 
 
 ROWS = (
