@@ -14,12 +14,13 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 
 from hugeplan.api.allow import Methods
 from hugeplan.api.schemas import ResponseModel
+from hugeplan.db.alone import AWAY, is_unavailable
 from hugeplan.errors import (
     RETRY_AFTER_SECONDS,
     BodyTimeoutError,
@@ -101,11 +102,6 @@ HTTP_PROBLEM_TYPES: dict[int, ProblemType] = {
 
 INTERNAL = ProblemType(500, "internal", "Internal server error")
 
-# PostgreSQL's "the server went away" classes: connection exception, operator intervention,
-# insufficient resources, lost a deadlock or a serialisation, a lock not granted in time, and a read-only
-# transaction (a replica during failover). All of them pass; nothing was stored.
-_UNAVAILABLE_SQLSTATES = ("08", "57", "53", "40", "55P03", "25006")
-
 
 def request_id_of(request: Request) -> str:
     """The id that the request middleware gave this request."""
@@ -136,18 +132,6 @@ def render(
         media_type=MEDIA_TYPE,
         headers=dict(headers or {}),
     )
-
-
-def is_unavailable(error: BaseException) -> bool:
-    """Whether a database error means that the server is away, rather than that the statement is wrong."""
-    if isinstance(error, PoolTimeoutError | ConnectionError):
-        return True
-    if not isinstance(error, DBAPIError):
-        return False
-    sqlstate = getattr(error.orig, "sqlstate", None)
-    if sqlstate is None:
-        return isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated
-    return str(sqlstate).startswith(_UNAVAILABLE_SQLSTATES)
 
 
 def response_for(request: Request, error: Exception) -> Response:
@@ -182,7 +166,7 @@ def _response_for(request: Request, error: Exception) -> Response:
         return render(
             request,
             PROBLEM_TYPES[UnavailableError],
-            "The database cannot be reached. Nothing was stored; try again later.",
+            AWAY,
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         )
     _logger.error("unhandled error", exc_info=error)

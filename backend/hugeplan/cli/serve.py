@@ -13,12 +13,12 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from hugeplan.access import bootstrap
-from hugeplan.api.problems import is_unavailable
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.secrets import write_secret
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.cli.serving import bind, serve
 from hugeplan.db import server_release
+from hugeplan.db.alone import is_unavailable
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings

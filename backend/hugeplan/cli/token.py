@@ -17,9 +17,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from hugeplan.access import audit, logins, service
 from hugeplan.access.schemas import EnrolmentLimits, Role
 from hugeplan.api.pagination import Page
-from hugeplan.api.problems import is_unavailable
 from hugeplan.cli import InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
+from hugeplan.db.alone import is_unavailable
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ForbiddenError, NotFoundError

@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from hugeplan.errors import ProblemError, RateLimitedError, UnavailableError
 from hugeplan.planner.errors import PlannerError
 
+AWAY: Final = "The database is away or busy. Nothing was stored; try again later."
 INTERNAL: Final = "Internal error: the service's log says more."
-_AWAY: Final = ("08", "25", "53", "57P")
+_CONCERNS_ALL: Final = ("08", "25", "53", "57P")
 """SQLSTATE of a connection that failed, of a transaction that can do nothing more, of resources that are gone, of a
 server that stops (PostgreSQL, appendix A)."""
+
+# PostgreSQL's "the server went away" classes: connection exception, operator intervention,
+# insufficient resources, lost a deadlock or a serialisation, a lock not granted in time, and a read-only
+# transaction (a replica during failover). All of them pass; nothing was stored.
+_UNAVAILABLE_SQLSTATES = ("08", "57", "53", "40", "55P03", "25006")
 
 _logger = logging.getLogger(__name__)
 
@@ -43,14 +50,26 @@ def alone(name: str, *through: type[Exception]) -> Iterator[Tried]:
             raise
         tried.why = str(error)
         if not isinstance(error, ProblemError | PlannerError):
-            tried.why = INTERNAL
+            tried.why = AWAY if is_unavailable(error) else INTERNAL
             _log_once(name, f"{type(error).__name__}: {error}"[:500])
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Whether a database error means that the server is away or busy, rather than that the statement is wrong."""
+    if isinstance(error, PoolTimeoutError | ConnectionError):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    if sqlstate is None:
+        return isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated
+    return str(sqlstate).startswith(_UNAVAILABLE_SQLSTATES)
 
 
 def _concerns_all(error: Exception) -> bool:
     if isinstance(error, DBAPIError):
         state = getattr(error.orig, "sqlstate", None)
-        return state is None or state.startswith(_AWAY)
+        return state is None or state.startswith(_CONCERNS_ALL)
     return isinstance(error, SQLAlchemyError | OSError | UnavailableError | RateLimitedError)
 
 

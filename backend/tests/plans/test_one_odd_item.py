@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from support.reports import report, run
-from support.service import Service
+from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
-from hugeplan.db.alone import INTERNAL, alone
+from hugeplan.db.alone import AWAY, INTERNAL, alone
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.errors import UnavailableError
@@ -29,7 +29,7 @@ from hugeplan.planner.model import GIB, NodeFacts, NodeSample, NumaNode, Plan, P
 from hugeplan.plans import fleet_rows
 from hugeplan.plans import service as plans
 from hugeplan.plans.watch import check_plans
-from hugeplan.scenarios import saved_plans, work
+from hugeplan.scenarios import repository, saved_plans, work
 from hugeplan.settings import Settings
 
 API = "/api/v1"
@@ -143,6 +143,33 @@ async def test_an_odd_row_of_a_fleet_plan_is_named_and_the_others_are_decided(
     assert (done["done"], [row["reason"] for row in done["skipped"]].count(INTERNAL)) == (1, 1)
     states = [plan["state"] for plan in (await planner.get(f"{API}/plans")).json()["items"]]
     assert sorted(states) == ["approved", "in_force"], "of the odd one nothing is half done"
+
+
+async def test_a_row_that_met_a_lock_says_what_its_own_request_would(
+    service: Service, planner: httpx.AsyncClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said "Internal error", as if somebody had to look into it; nothing but another attempt is needed."""
+    await nodes(service, {})
+    url = await fleet_plan(planner, {"scenario": {"databases": [DATABASE]}})
+    (row,) = (await planner.get(f"{url}/nodes")).json()["items"]
+
+    add = repository.add_plans
+
+    async def soon(session: Any, rows: Any) -> None:
+        await session.execute(text("SET LOCAL lock_timeout = '20ms'"))
+        await add(session, rows)
+
+    monkeypatch.setattr(repository, "add_plans", soon)
+    monkeypatch.setattr(saved_plans, "add", soon)
+    other = Database(create_engine(settings))
+    async with other.write() as session:
+        await session.execute(text("LOCK TABLE plans IN SHARE MODE"))
+        done = (await planner.post(f"{url}/decisions", json={"to": "propose"})).json()
+        opened = await planner.post(f"{url}/nodes/{row['node_id']}/plan")
+    await other.dispose()
+    assert (done["done"], [row["reason"] for row in done["skipped"]]) == (0, [AWAY])
+    assert assert_problem(opened, 503, "unavailable")["detail"] == AWAY
+    assert "try again" in AWAY
 
 
 async def test_a_plan_that_cannot_be_looked_at_keeps_no_other_from_being_marked(

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from hugeplan.api.background import Supervisor
+from hugeplan.db.alone import AWAY
 from hugeplan.db.exchange import Prepared
 from hugeplan.errors import RETRY_AFTER_SECONDS, UnavailableError
 from hugeplan.fleet.ingest.batch import Batch
@@ -205,10 +206,7 @@ def _may_pass(error: Exception) -> bool:
 
 
 def _unavailable() -> UnavailableError:
-    return UnavailableError(
-        "The database cannot be reached. Nothing was stored; try again later.",
-        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
-    )
+    return UnavailableError(AWAY, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
 def _answer_all(batch: Sequence[_Waiting], error: Exception) -> None:
