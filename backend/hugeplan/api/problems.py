@@ -163,12 +163,7 @@ def _response_for(request: Request, error: Exception) -> Response:
         return _for_http_exception(request, error)
     if is_unavailable(error):
         _logger.warning("database unavailable", extra={"error": type(error).__name__})
-        return render(
-            request,
-            PROBLEM_TYPES[UnavailableError],
-            AWAY,
-            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
-        )
+        return render(request, PROBLEM_TYPES[UnavailableError], AWAY, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
     _logger.error("unhandled error", exc_info=error)
     return render(request, INTERNAL, "An unexpected error happened. Nothing was stored. The request id finds the log.")
 

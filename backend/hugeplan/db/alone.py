@@ -56,10 +56,8 @@ def alone(name: str, *through: type[Exception]) -> Iterator[Tried]:
 
 def is_unavailable(error: BaseException) -> bool:
     """Whether a database error means that the server is away or busy, rather than that the statement is wrong."""
-    if isinstance(error, PoolTimeoutError | ConnectionError):
-        return True
     if not isinstance(error, DBAPIError):
-        return False
+        return isinstance(error, PoolTimeoutError | ConnectionError)
     sqlstate = getattr(error.orig, "sqlstate", None)
     if sqlstate is None:
         return isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated

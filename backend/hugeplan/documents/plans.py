@@ -17,16 +17,17 @@ from pydantic import ValidationError
 from hugeplan.documents.bounds import JsonObject, adapter
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan
+from hugeplan.planner.units import format_bytes
 
 SCHEMA_VERSION: Final = 2
 MAX_BYTES: Final = 4 * 1024**2
 """A plan of 200 databases is 2.6 MiB; names of hundreds of characters stand in every part of the ledger."""
 
 
-def require_small(plan: bytes) -> bytes:
-    """A plan that the service answers or keeps, as JSON. PlannerError where it has more than MAX_BYTES."""
-    if len(plan) > MAX_BYTES:
-        most = f"a plan of at most {MAX_BYTES // 1024**2} MiB"
+def require_small(plan: bytes, most_bytes: int = MAX_BYTES) -> bytes:
+    """A plan that the service answers or keeps, as JSON or compressed. PlannerError where it has more bytes."""
+    if len(plan) > most_bytes:
+        most = f"a plan of at most {format_bytes(most_bytes)}{'' if most_bytes == MAX_BYTES else ' when compressed'}"
         expected = f"{most}: fewer NUMA nodes, workloads or databases, or shorter names"
         raise PlannerError("scenario", f"{len(plan)} bytes", expected)
     return plan

@@ -32,6 +32,9 @@ YOUNG: Final = timedelta(hours=2)
 HISTORY_STEP: Final = timedelta(minutes=5)
 """Samples of a young node that are closer together count as one, their maximum."""
 
+AT_ONCE: Final = 20
+"""Nodes that one statement reads of many: a number that is no multiple of it says that there are no more."""
+
 HardwareReader = Callable[[Inventory, HardwareFacts | None], HardwareFacts]
 MeasuredReader = Callable[[str], MeasuredState]
 
@@ -74,16 +77,26 @@ async def read_node(session: ReadSession, node_id: UUID) -> StoredNode | None:
 async def read_nodes_by_id(session: ReadSession, node_ids: Collection[UUID]) -> list[StoredNode]:
     """Some nodes with their histories, in a few statements however many they are; without those that are gone."""
     which = [repository.is_one_of(node_ids)]
-    return await _with_histories(
-        session, await repository.stored_nodes(session, which, after=None, limit=len(node_ids))
-    )
+    found = await repository.stored_nodes(session, which, after=None, limit=len(node_ids))
+    return await _with_histories(session, found)
 
 
 async def read_nodes(
-    session: ReadSession, selector: NodeSelector, *, after: tuple[str, UUID] | None, limit: int
+    session: ReadSession, selector: NodeSelector, *, after: tuple[str, UUID] | None, limit: int, most_bytes: float
 ) -> list[StoredNode]:
-    """The next nodes of a selector by name, with their histories; ``after`` is name and id of the last one before."""
-    found = await repository.stored_nodes(session, conditions(selector), after=after, limit=limit)
+    """The next nodes of a selector by name, with their histories; ``after`` is name and id of the last one before.
+
+    At most ``limit``, and none after those whose columns have ``most_bytes`` together.
+    """
+    which = conditions(selector)
+    found: list[dict[str, Any]] = []
+    size = 0
+    while part := await repository.stored_nodes(session, which, after=after, limit=min(AT_ONCE, limit - len(found))):
+        found += part
+        size += sum(len(value) for row in part for value in row.values() if isinstance(value, str | bytes))
+        after = (part[-1]["name"], part[-1]["id"])
+        if size >= most_bytes or len(found) == limit or len(part) < AT_ONCE:
+            break
     return await _with_histories(session, found)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from hugeplan.documents.plans import require_small
 from hugeplan.fleet.facts import IncompleteReportError, SharedHardware
 from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
-from hugeplan.planner.check import require_bounded
+from hugeplan.planner.check import MOST_SIZES_OF_ONE, require_bounded
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.fleet import KEPT_ANSWERS, NodePlan, SharedPlans
 from hugeplan.planner.model import Plan, State, subject_words
@@ -26,6 +26,8 @@ from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_req
 
 FINE, ATTENTION, WRONG = 0, 1, 2
 MOST_EXCEPTIONS: Final = 20
+MOST_PLAN_BYTES: Final = 256 * 1024
+"""Of a group's plan as a job keeps it: one of 100 databases has 100 kB, and each odd node may be a group of its own."""
 #: The answer that a reader of a group has to see first is the largest.
 _RANKS: Final = {Answer.DO_IT: 0, Answer.DO_IT_AFTER: 1, Answer.NOT_ENOUGH_KNOWN: 2, Answer.DONT: 3}
 #: Findings that the line says with figures of its own.
@@ -129,7 +131,7 @@ class LinePlanner:
         facts, sample = as_observed(node, measured=self._read_measured, hardware=self._hardware)
         scenario = scenario_as_it_runs(facts, sample) if self._scenario is None else self._scenario
         request = to_request(scenario, facts, sample=sample)
-        require_bounded(request)
+        require_bounded(request, most_sizes=MOST_SIZES_OF_ONE)
         answer = self._plans.plan_node(request)
         if answer.plan is None:
             return _odd_row(node, answer.why_not or "")
@@ -245,7 +247,7 @@ def _group_plan(
         machine_type=node.machine_type,
         headline=plan.headline,
         pools=[{"numa_node": numa, "page_bytes": page_bytes, "pages": pages} for numa, page_bytes, pages in pools],
-        plan=zlib.compress(require_small(msgspec.json.encode(plan)), 1),
+        plan=require_small(zlib.compress(require_small(msgspec.json.encode(plan)), 1), MOST_PLAN_BYTES),
         figures=figures,
     )
 

@@ -33,7 +33,7 @@ ENDED: Final = ("done", "failed", "cancelled")
 GONE_AT_ONCE: Final = 10
 """Fleet plans that one statement deletes: each has a line per node."""
 _NO_SCENARIO: Final = defer(FleetPlanRow.scenario, raiseload=True)
-_GROUPS_AT_ONCE, _NODES_AT_ONCE = 10, 1000
+_GROUPS_AT_ONCE, _NODES_AT_ONCE = 4, 1000
 """Of a result, that one statement writes: a plan may have a megabyte and more."""
 _ROW_BYTES: Final = 200
 """Of a row, beside its large columns."""

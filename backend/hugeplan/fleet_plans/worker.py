@@ -34,7 +34,7 @@ from hugeplan.documents.decoding import struct_of
 from hugeplan.documents.report import Inventory, Sample
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet.selector import NodeSelector
-from hugeplan.fleet.stored import StoredNode, read_nodes
+from hugeplan.fleet.stored import AT_ONCE, StoredNode, read_nodes
 from hugeplan.fleet_plans import repository
 from hugeplan.fleet_plans.lines import GroupPlan, LinePlanner, Lines, summary_of
 from hugeplan.fleet_plans.room import make_room
@@ -47,6 +47,8 @@ from hugeplan.trials import service as trials
 
 PROGRESS_SECONDS: Final = 0.2
 NODES_AT_A_TIME: Final = 200
+MOST_BYTES: Final = 16 * MIB
+"""Of what is stored of them: a report may have megabytes, and those of some nodes are read ahead."""
 NODES_OF_THE_LIMIT: Final = 10_000
 """So many nodes, or fewer, have the processor time of the setting; more have it in proportion."""
 LESS_URGENT: Final = 5
@@ -177,11 +179,11 @@ class Job:
         after: tuple[str, UUID] | None = None
         while True:
             async with self._database.read() as session:
-                nodes = await read_nodes(session, selector, after=after, limit=NODES_AT_A_TIME)
+                nodes = await read_nodes(session, selector, after=after, limit=NODES_AT_A_TIME, most_bytes=MOST_BYTES)
                 nodes = await trials.with_trials_of_each(session, nodes)
             if nodes:
                 yield nodes
-            if len(nodes) < NODES_AT_A_TIME:
+            if not nodes or len(nodes) % AT_ONCE:
                 return
             after = (nodes[-1].name, nodes[-1].id)
 

@@ -19,11 +19,13 @@ from support.service import Service
 
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
+from hugeplan.fleet.selector import NodeSelector
 from hugeplan.fleet.stored import StoredNode
 from hugeplan.fleet_plans import worker
 from hugeplan.fleet_plans.lines import LinePlanner, Lines
 from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.settings import Settings
+from tools.seed.writer import SeedOptions, seed_fleet
 
 DATABASE = {"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}
 SCENARIO = {"databases": [DATABASE]}
@@ -77,6 +79,20 @@ async def test_a_process_that_died_while_it_waited_is_not_needed(
     assert (await planned(planner))["status"] == "done"
     await runner.prepare()
     assert ready(runner) is not process
+
+
+async def test_what_is_read_ahead_is_bounded_in_bytes_and_no_node_is_left_out(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred nodes whose reports have megabytes are more than the memory of a job."""
+    await asyncio.to_thread(seed_fleet, settings.psycopg_url(), SeedOptions(nodes=45, seed=80_001, history_days=1))
+    job = worker.Job(service.database, settings, uuid.uuid4())
+    for most_bytes, parts in ((worker.MOST_BYTES, [45]), (1, [20, 20, 5])):
+        monkeypatch.setattr(worker, "MOST_BYTES", most_bytes)
+        found = [nodes async for nodes in job._nodes(NodeSelector(synthetic=True))]
+        assert [len(nodes) for nodes in found] == parts
+        names = [node.name for nodes in found for node in nodes]
+        assert names == sorted(set(names))
 
 
 async def test_no_connection_is_held_while_nodes_are_planned(
