@@ -5,8 +5,9 @@ Plans, reports, imports, ``verify`` and the linter ask the same table, each with
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from hugeplan.planner.demand import PageChoice, engine_named
@@ -47,7 +48,7 @@ from hugeplan.planner.findings import (
     time_bomb,
     walk_share,
 )
-from hugeplan.planner.findings.base import Facts, FindingInputs, Rule, of_plan
+from hugeplan.planner.findings.base import FACTS, Facts, FindingInputs, Rule, of_plan
 from hugeplan.planner.model import Finding, State
 from hugeplan.planner.observation.sizes_unread import not_read, settings_of
 
@@ -106,9 +107,16 @@ def findings_of(inputs: FindingInputs) -> tuple[Finding, ...]:
     )
 
 
+@cache
+def _checks(known: frozenset[str]) -> tuple[Callable[[Facts], Iterable[Finding]], ...]:
+    """Of the rules whose facts are known: each report asks, and knows few of them."""
+    return tuple(rule.check for rule in RULES if known.issuperset(rule.needs))
+
+
 def findings_by(facts: Facts) -> tuple[Finding, ...]:
     """What the rules say of the facts that are known, the worst first, else in the order of the table."""
-    found = [finding for rule in RULES for finding in rule.findings(facts)]
+    known = frozenset(name for name in FACTS if getattr(facts, name) is not None)
+    found = [finding for check in _checks(known) for finding in check(facts)]
     if facts.plan is not None and facts.plan.unread:
         found = [_without_sizes(finding, facts.plan) for finding in found]
     return tuple(sorted(found, key=lambda finding: _WORST_FIRST[finding.state]))

@@ -7,7 +7,7 @@ it behind the subject, and the reason under it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from hugeplan.planner.demand import PoolUse
 from hugeplan.planner.memory.kubernetes import NodeReserved
@@ -126,16 +126,15 @@ class Facts:
     plan: FindingInputs | None = None
 
 
+FACTS = tuple(one.name for one in fields(Facts))
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A check, and the names of the :class:`Facts` without which it says nothing."""
 
     check: Callable[[Facts], Iterable[Finding]]
     needs: tuple[str, ...]
-
-    def findings(self, facts: Facts) -> Iterable[Finding]:
-        """What the rule says, wherever its facts are known."""
-        return () if any(getattr(facts, name) is None for name in self.needs) else self.check(facts)
 
 
 def of_plan(check: Callable[[FindingInputs], Iterable[Finding]]) -> Rule:
