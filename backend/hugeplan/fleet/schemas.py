@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -22,17 +23,23 @@ from hugeplan.documents.tlbbench import Clock, Disagreement, Granule, Penalty, T
 from hugeplan.planner.model import Finding, NodeFacts
 
 
-class ReportReceipt(ResponseModel):
+@dataclass(slots=True)
+class ReportReceipt:
     """The service has the report. ``created`` is false when it had it before; ``run_id`` is null without a run.
     ``state`` is ``newer_schema`` for a report that is kept until a later version of the service can read it.
     """
+
+    __pydantic_config__ = ResponseModel.model_config
 
     report_id: UUID
     node_id: UUID
     created: bool
     run_id: UUID | None
     state: Literal["parsed", "newer_schema"]
-    _event_bytes: int = 0
+    _event_bytes: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._event_bytes = 0
 
 
 class PoolSummary(ResponseModel):

@@ -23,6 +23,7 @@ from hugeplan.api.body import beside_loop, no_body, read_body
 from hugeplan.api.json_body import parse_json
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.ratelimit import RateLimiter
+from hugeplan.documents.bounds import adapter
 from hugeplan.errors import UnauthenticatedError
 from hugeplan.fleet.ingest.again import SentAgain
 from hugeplan.fleet.ingest.batch import SentAgainError
@@ -30,6 +31,7 @@ from hugeplan.fleet.ingest.incoming import Incoming, large_taken_over, read_repo
 from hugeplan.fleet.ingest.large import is_large, read_beside
 from hugeplan.fleet.ingest.reader import ReportReader
 from hugeplan.fleet.ingest.writer import ReportWriter
+from hugeplan.fleet.schemas import ReportReceipt
 from hugeplan.settings import Settings
 
 _AGENTS = frozenset({Role.AGENT})
@@ -91,9 +93,8 @@ async def _store(request: Request, incoming: Incoming) -> Response:
         receipt = await again.answer(incoming, found, whose=str(request.state.line_id), read=owe)
     owe(receipt._event_bytes)
     metrics.count_report(created=receipt.created)
-    return Response(
-        receipt.model_dump_json(), status_code=201 if receipt.created else 200, media_type="application/json"
-    )
+    content = adapter(ReportReceipt).dump_json(receipt)
+    return Response(content, status_code=201 if receipt.created else 200, media_type="application/json")
 
 
 async def _admit_machine(request: Request, incoming: Incoming) -> Incoming:
