@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -226,7 +226,8 @@ class Batch:
             self._judged.binds.append((incoming.machine_id, incoming.token_id))
         if is_reference:
             self._judged.references.append((incoming, node))
-        self._judged.stored.append((replace(incoming, document=kept), node))
+        self._judged.stored.append((incoming, node))
+        self._judged.documents.append(kept)
         state = PARSED if incoming.parsed is not None else NEWER
         seen[key] = _Seen(node.id, incoming.content_sha256, incoming.run_id, state)
         receipt = ReportReceipt(

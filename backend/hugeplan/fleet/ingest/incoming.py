@@ -28,7 +28,7 @@ class Incoming:
 
     ``parsed`` is None for a report of a newer schema, which is kept and marked. ``document`` is all of the report as
     it is kept; ``parsed`` and ``content``, the parsed JSON, may come without the run, which is read into ``run``.
-    ``is_small``: it can be read again at any time, and costs little.
+    ``is_small``: it can be read again at any time, and costs little. ``raw``: as it came, where that is at hand.
     ``taken_at`` is when the sample was taken, but not later than the arrival: which of two clocks is wrong is not known
     here, and a report that was refused would be put aside by its agent for good.
     """
@@ -46,6 +46,7 @@ class Incoming:
     taken_at: datetime
     clock_ahead_seconds: float | None
     is_small: bool = False
+    raw: bytes = b""
     shares_machine_id: bool = False
 
     @property
@@ -99,7 +100,7 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
     report = _checked(raw, document)
     kept, run = _kept(raw, report, now)
     sha256, small = hashlib.sha256(raw).digest(), len(raw) <= LARGEST_BYTES
-    return _incoming(report, document, kept, sha256, run, is_small=small, token_id=token_id, now=now)
+    return _incoming(report, document, kept, sha256, run, is_small=small, raw=raw, token_id=token_id, now=now)
 
 
 def read_with_run(raw: bytes, document: Any, now: datetime) -> ReadReport | None:
@@ -151,7 +152,7 @@ def _checked(raw: bytes, document: Any) -> Report:
 
 def _incoming(
     said: Report | _Envelope, content: Any, kept: bytes, sha256: bytes, run: ReadRun | None = None, *,
-    is_small: bool = False, token_id: UUID, now: datetime,
+    is_small: bool = False, raw: bytes = b"", token_id: UUID, now: datetime,
 ) -> Incoming:  # fmt: skip
     parsed = None if isinstance(said, _Envelope) else said
     return Incoming(
@@ -168,6 +169,7 @@ def _incoming(
         taken_at=now if parsed is None else min(parsed.sample.taken_at, now),
         clock_ahead_seconds=None if parsed is None else _ahead(parsed, now),
         is_small=is_small,
+        raw=raw,
     )
 
 

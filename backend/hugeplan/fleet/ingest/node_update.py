@@ -115,7 +115,7 @@ class Node:
         # Where there is a run, nearly all of a report is the run.
         if incoming.parsed is None or incoming.run is not None:
             return incoming.document, False
-        document = unpack(incoming.document)
+        document = incoming.raw or unpack(incoming.document)
         if not SMALLEST_BYTES <= len(document) <= LARGEST_BYTES or self.compared_bytes > COMPARED_BYTES:
             return incoming.document, False
         self.compared_bytes += len(document)
@@ -193,16 +193,16 @@ class Node:
         self.name, self.sampled_at = printable(report.node_name), incoming.taken_at
         self.columns |= node_columns(incoming, report, self.labels_set)
         self.owners = owners_of(report.sample)
-        sample = changed(report.sample, processes=[])
         # The document says it (hugeplan.fleet.newest); the columns do now and then, for SQL and earlier releases.
         processes = None if incoming.is_small else pack(msgspec.json.encode(report.sample.processes))
         self.state["processes_kept"] = None if processes is None else f"\\x{processes.hex()}"
         if self.is_new or is_reference or not incoming.is_small:
+            sample = changed(report.sample, processes=[])
             self.state |= {"inventory": report.inventory, "sample": sample, "collectors": report.collectors}
         observed = Observed(
             name=printable(report.node_name),
             inventory=report.inventory,
-            sample=sample,
+            sample=report.sample,
             collectors=report.collectors,
             spool=report.spool,
             clock_ahead_seconds=incoming.clock_ahead_seconds,
@@ -276,6 +276,8 @@ class Node:
 
 def _says_nearly(old: NodeFinding, new: NodeFinding) -> bool:
     """Whether both say the same, but for sizes in title and reason that moved by less than NEARLY."""
+    if (old.title, old.reason, old.fix) == (new.title, new.reason, new.fix):
+        return True
     before, after = (_SIZE.split(f"{one.title}\n{one.reason}") for one in (old, new))
     sizes = zip(map(float, before[1::2]), map(float, after[1::2]), strict=False)
     return (old.fix, before[::2]) == (new.fix, after[::2]) and all(abs(a - b) <= NEARLY * a for a, b in sizes)

@@ -27,11 +27,12 @@ to_json = msgspec.json.Encoder().encode
 class Judged:
     """The reports of a batch that are to be stored, each with its node, and what is written beside them.
 
-    ``references`` are those of them with which later ones are read; they are whole. ``runs`` are with their documents
-    as kept; ``binds`` are machines and the tokens that are theirs from now on.
+    ``documents`` are theirs as kept; ``references`` are those of them with which later ones are read; they are whole.
+    ``runs`` are with their documents as kept; ``binds`` are machines and the tokens that are theirs from now on.
     """
 
     stored: list[tuple[Incoming, Node]] = field(default_factory=list)
+    documents: list[bytes] = field(default_factory=list)
     references: list[tuple[Incoming, Node]] = field(default_factory=list)
     runs: list[tuple[RunRecord, bytes]] = field(default_factory=list)
     wins: list[WinsRecord] = field(default_factory=list)
@@ -128,7 +129,7 @@ def _reports(judged: Judged, sampled: Sequence[Node]) -> Call:
         uuids(node.id for _, node in stored),
         uuids(incoming.report_id for incoming, _ in stored),
         times(incoming.received_at for incoming, _ in stored),
-        blobs(incoming.document for incoming, _ in stored),
+        blobs(judged.documents),
         blobs(incoming.content_sha256 for incoming, _ in stored),
         uuids(incoming.run_id for incoming, _ in stored),
         integers(incoming.schema_version for incoming, _ in stored),
