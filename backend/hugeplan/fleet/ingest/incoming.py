@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 from pydantic import ValidationError
 
+from hugeplan.api.json_body import values_at_most
 from hugeplan.documents.against import LARGEST_BYTES
 from hugeplan.documents.decoding import changed, convert, read_parsed
 from hugeplan.documents.kept import pack, pack_around, unpack
@@ -221,16 +222,12 @@ def is_same_content(incoming: Incoming, stored_sha256: bytes | None, stored: byt
     if stored_sha256 == incoming.content_sha256 or (stored_sha256 is None and stored is None):
         return True
     sent, kept = unpack(incoming.document), b"" if stored is None else unpack(stored)
-    if sent == kept or any(len(one) > LARGEST_BYTES or _values(one) > MOST_COMPARED for one in (sent, kept)):
+    if sent == kept or any(len(one) > LARGEST_BYTES or values_at_most(one) > MOST_COMPARED for one in (sent, kept)):
         return sent == kept
     content = msgspec.json.decode(sent)
     if stored is not None:
         return _canonical(msgspec.json.decode(kept)) == _canonical(content)
     return stored_sha256 in _former_hashes(content)
-
-
-def _values(document: bytes) -> int:
-    return sum(map(document.count, (b",", b"[", b"{")))
 
 
 def _canonical(document: Any) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from hugeplan.api.json_body import JsonLimits, parse_json
+from hugeplan.api.json_body import JsonLimits, parse_json, values_at_most
 from hugeplan.documents.decoding import struct_of
 from hugeplan.documents.report import Report
 from hugeplan.fleet.ingest.incoming import ReadLarge, read_large
@@ -31,9 +31,7 @@ _decode = msgspec.msgpack.Decoder(ReadLarge).decode
 
 def is_large(raw: bytes) -> bool:
     """Whether a report has so many values, or numbers so long, that it is read in the sandbox."""
-    return len(raw) > MANY_VALUES and (
-        sum(map(raw.count, (b",", b"[", b"{"))) > MANY_VALUES or _has_a_thousand_digits(raw)
-    )
+    return len(raw) > MANY_VALUES and (values_at_most(raw) > MANY_VALUES or _has_a_thousand_digits(raw))
 
 
 def _has_a_thousand_digits(raw: bytes) -> bool:
