@@ -29,7 +29,7 @@ class ServiceClient:
             answer = httpx.request(method, url, content=body, params=parameters, headers=self._headers, timeout=SECONDS)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise InputError(f"{self._option} {self._url}: {error or type(error).__name__}") from error
-        if answer.is_success:
+        if answer.is_success and answer.headers.get("content-type", "").startswith("application/json"):
             return answer
         raise InputError(f"{self._option} {self._url}: HTTP {answer.status_code}: {_detail(answer)}")
 
@@ -74,6 +74,9 @@ def _detail(answer: httpx.Response) -> str:
         problem = None
     if not isinstance(problem, dict):
         return "not an answer of hugeplan"
-    errors = problem.get("errors") or []
-    first = f" ({errors[0].get('field')}: expected {errors[0].get('expected')})" if errors else ""
+    match problem.get("errors"):
+        case [{"field": field, "expected": expected}, *_]:
+            first = f" ({field}: expected {expected})"
+        case _:
+            first = ""
     return f"{problem.get('detail') or problem.get('title')}{first}"
