@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hugeplan.cli import InputError
 
@@ -42,6 +42,16 @@ def read_text(path: str) -> str:
     return decode_text(read_bytes(path), path)
 
 
+def read_json(path: str, what: str) -> Any:
+    """What a file of JSON holds. InputError, in one line, where it is none."""
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not {what}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or nesting without end
+        raise InputError(f"{path}: not {what}: {str(error).partition(':')[0]}") from error
+
+
 def read_document(path: str) -> TlbbenchDocument:
     """A tlbbench document of schema_version 1 on disk."""
     # Its models take a quarter of a second to build, and most commands read none.
@@ -49,10 +59,7 @@ def read_document(path: str) -> TlbbenchDocument:
 
     from hugeplan.documents.tlbbench import TlbbenchDocument  # noqa: PLC0415
 
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not a tlbbench document: {error.msg}") from error
+    content = read_json(path, "a tlbbench document")
     if not isinstance(content, dict) or content.get("schema_version") != 1:
         raise InputError(f"{path}: not a tlbbench document with schema_version 1")
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from hugeplan.artifacts.outside import folder_name
-from hugeplan.cli import InputError
+from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.files import decode_text, read_bytes, to_write
 from hugeplan.cli.plan_inventory import prometheus_inventory
 from hugeplan.inventory.ansible import read_ansible
@@ -33,6 +33,12 @@ examples:
 --to needs a planner's token in HUGEPLAN_TOKEN. A node's scenario is replaced when it is imported again.
 """
 _BATCH: Final = 100
+_BATCH_BYTES: Final = 512 * 1024
+_BATCH_VALUES: Final = 40_000
+"""Commas and opening brackets, which the service counts."""
+_MOST_BYTES: Final = 1000 * 1024
+_MOST_VALUES: Final = 49_000
+"""Of one node. A body may have 1 MiB and 50,000, with the words around it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,13 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     scenarios = [(node.facts.name, scenario_document(node)) for node in chosen]
     for note in inventory.notes:
         sys.stderr.write(f"hugeplan import: {note}\n")
-    if arguments.to is not None:
-        _send(arguments.to, inventory, scenarios)
+    refused = _send(arguments.to, inventory, scenarios) if arguments.to is not None else 0
     if arguments.out is not None:
         _write(Path(arguments.out), scenarios)
     if arguments.to is None and arguments.out is None:
         print(json.dumps([{"name": name, "scenario": document} for name, document in scenarios], indent=2))
-    return 0
+    return EXIT_FAILED if refused else 0
 
 
 def _kubernetes(path: str) -> Inventory:
@@ -95,17 +100,49 @@ def _write(folder: Path, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
         raise InputError(f"--out {folder}: {error.strerror}") from error
 
 
-def _send(server: str, inventory: Inventory, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
-    """Post in batches; each is one transaction, so an interrupted import is whole up to a batch."""
+def _send(server: str, inventory: Inventory, scenarios: list[tuple[str, dict[str, Any]]]) -> int:
+    """Post in batches; each is one transaction, so an interrupted import is whole up to a batch. How many were refused.
+
+    A node that the service refuses, or that is too large for any body, is named; the others are kept.
+    """
     from hugeplan.cli.service_client import ServiceClient  # noqa: PLC0415 - no HTTP client where nothing is sent
 
     client = ServiceClient(server, option="--to")
-    for start in range(0, len(scenarios), _BATCH):
-        batch = scenarios[start : start + _BATCH]
-        body = {
-            "source": inventory.source,
-            "scenarios": [{"name": f"{name} (imported)", "scenario": document} for name, document in batch],
-        }
-        answer = client.ask("imports/scenarios", body=json.dumps(body).encode())
-        for kept in answer.json()["scenarios"]:
+    refused = []
+    items = []
+    for name, document in scenarios:
+        item = json.dumps({"name": f"{name} (imported)", "scenario": document})
+        if len(item) > _MOST_BYTES or _values(item) > _MOST_VALUES:
+            expected = f"at most {_MOST_BYTES} bytes and {_MOST_VALUES} commas and opening brackets"
+            refused.append(
+                (name, f"{len(item)} bytes, {_values(item)} commas and opening brackets; expected {expected}")
+            )
+        else:
+            items.append(item)
+    for batch in _batches(items):
+        body = f'{{"source": {json.dumps(inventory.source[:500])}, "scenarios": [{",".join(batch)}]}}'
+        receipt = client.ask("imports/scenarios", body=body.encode()).json()
+        for kept in receipt["scenarios"]:
             print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
+        refused += [(one["name"], one["reason"]) for one in receipt["refused"]]
+    for name, reason in refused:
+        sys.stderr.write(f"hugeplan import: {name} is not kept: {reason}\n")
+    return len(refused)
+
+
+def _batches(items: Iterable[str]) -> Iterator[list[str]]:
+    """Scenarios as JSON, as many at a time as fit well into a body; one that is larger than that goes alone."""
+    batch: list[str] = []
+    size = values = 0
+    for item in items:
+        size, values = size + len(item), values + _values(item)
+        if batch and (len(batch) == _BATCH or size > _BATCH_BYTES or values > _BATCH_VALUES):
+            yield batch
+            batch, size, values = [], len(item), _values(item)
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def _values(text: str) -> int:
+    return sum(text.count(sign) for sign in ",{[")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +11,7 @@ from pydantic import ValidationError
 from hugeplan.artifacts import Artifact
 from hugeplan.artifacts.provenance import Provenance, with_provenance
 from hugeplan.cli import InputError
-from hugeplan.cli.files import read_text
+from hugeplan.cli.files import read_json
 from hugeplan.documents import plans
 from hugeplan.documents.bounds import adapter
 from hugeplan.documents.plan_digest import FORMAT, is_unchanged, short
@@ -45,10 +44,7 @@ class PlanDocument:
 
 def read_plan(path: str) -> PlanDocument:
     """The document at ``path``, ``-`` for standard input. InputError, in one line, for anything else."""
-    try:
-        document = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
+    document = read_json(path, "JSON")
     if not isinstance(document, dict) or not isinstance(document.get("plan"), dict):
         raise InputError(f"{path}: not a plan; write one with hugeplan plan ... --json > plan.json")
     unchanged = is_unchanged(document)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Final
 
 from hugeplan.cli import EXIT_FAILED, InputError
-from hugeplan.cli.files import read_text
+from hugeplan.cli.files import read_json
 from hugeplan.cli.node_now import observe
 from hugeplan.cli.plan_document import read_plan
 from hugeplan.planner.model import State, subject_words
@@ -102,10 +102,7 @@ def verdict_text(name: str, found: Verdict) -> str:
 
 
 def _report(path: str) -> Observation:
-    try:
-        report = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not a report: {error.msg}") from error
+    report = read_json(path, "a report")
     if not isinstance(report, dict) or not all(isinstance(report.get(k), dict) for k in ("inventory", "sample")):
         raise InputError(f"{path}: not a report: it has no inventory and sample")
     return Observation(report["inventory"], report["sample"])

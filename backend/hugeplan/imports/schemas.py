@@ -7,16 +7,19 @@ from uuid import UUID
 
 from pydantic import Field
 
-from hugeplan.api.schemas import JsonObject, Name, RequestModel, ResponseModel
+from hugeplan.api.schemas import JsonObject, RequestModel, ResponseModel
 from hugeplan.scenario_file.unchecked import UncheckedScenario
 
 MAX_SCENARIOS = 500
 
 
 class ImportedScenario(RequestModel):
-    """A node's scenario, as ``hugeplan import`` makes it on the machine that can read the source."""
+    """A node's scenario, as ``hugeplan import`` makes it on the machine that can read the source.
 
-    name: Name
+    One whose name or content cannot be kept is refused by itself.
+    """
+
+    name: str
     scenario: UncheckedScenario
 
 
@@ -35,21 +38,30 @@ class SavedScenario(ResponseModel):
     created: bool
 
 
+class RefusedScenario(ResponseModel):
+    """A scenario that an import did not keep, with the first field that is wrong."""
+
+    name: str
+    reason: str
+
+
 class ImportReceipt(ResponseModel):
-    """What an import kept."""
+    """What an import kept, and what it did not."""
 
     source: str
     scenarios: list[SavedScenario]
+    refused: list[RefusedScenario]
 
 
 class KubernetesImport(ResponseModel):
-    """The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for. ``text`` is
-    what ``hugeplan plan`` prints for the same objects.
+    """The answer for Kubernetes objects: the plan of every node, and the scenarios kept and refused when asked for.
+    ``text`` is what ``hugeplan plan`` prints for the same objects.
     """
 
     answer: JsonObject
     text: str
     scenarios: list[SavedScenario]
+    refused: list[RefusedScenario]
 
 
 class PodWorkloads(ResponseModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -12,8 +11,15 @@ import msgspec
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits
 from hugeplan.db.session import WriteSession
-from hugeplan.errors import FieldProblem, invalid_input
-from hugeplan.imports.schemas import ImportReceipt, KubernetesImport, PodWorkloads, SavedScenario, ScenarioImport
+from hugeplan.errors import shown
+from hugeplan.imports.schemas import (
+    ImportReceipt,
+    KubernetesImport,
+    PodWorkloads,
+    RefusedScenario,
+    SavedScenario,
+    ScenarioImport,
+)
 from hugeplan.scenarios import service as scenarios
 from hugeplan.scenarios import work
 
@@ -33,8 +39,8 @@ async def import_kubernetes(
     payload = pickle.dumps((limits, data))
     planned = await beside.work(PLAN_KUBERNETES, payload, what="Planning these nodes", instead=INSTEAD)
     found = msgspec.json.decode(planned)
-    kept = await _keep(session, beside, found["scenarios"], by) if save else []
-    return KubernetesImport(answer=found["answer"], text=found["text"], scenarios=kept)
+    kept, refused = await _keep(session, beside, found["scenarios"] if save else [], by)
+    return KubernetesImport(answer=found["answer"], text=found["text"], scenarios=kept, refused=refused)
 
 
 async def read_pods(beside: RequestSandbox, data: bytes, *, limits: JsonLimits, node_name: str | None) -> PodWorkloads:
@@ -47,17 +53,25 @@ async def read_pods(beside: RequestSandbox, data: bytes, *, limits: JsonLimits, 
 async def import_scenarios(
     session: WriteSession, beside: RequestSandbox, body: ScenarioImport, *, by: str
 ) -> ImportReceipt:
-    """Keep scenarios that a command line made."""
-    names = [one.name for one in body.scenarios]
-    if len(set(names)) != len(names):
-        twice = next(name for name, times in Counter(names).items() if times > 1)
-        raise invalid_input([FieldProblem(field="scenarios.name", value=twice, expected="each name once")])
+    """Keep those of the scenarios that a command line made which can be planned; the others are named."""
     documents = [(one.name, one.scenario) for one in body.scenarios]
-    return ImportReceipt(source=body.source, scenarios=await _keep(session, beside, documents, by))
+    kept, refused = await _keep(session, beside, documents, by)
+    return ImportReceipt(source=body.source, scenarios=kept, refused=refused)
 
 
-async def _keep(session: WriteSession, beside: RequestSandbox, documents: Documents, by: str) -> list[SavedScenario]:
-    questions = [work.Question(document) for _, document in documents]
-    await beside.work(work.CHECK, pickle.dumps(questions), what="Checking these scenarios")
-    kept = await scenarios.save_by_name(session, documents, by=by)
-    return [SavedScenario(id=one.id, name=one.name, created=one.version == 1) for one in kept]
+async def _keep(
+    session: WriteSession, beside: RequestSandbox, documents: Documents, by: str
+) -> tuple[list[SavedScenario], list[RefusedScenario]]:
+    if not documents:
+        return [], []
+    reasons = await beside.work(work.CHECK_EACH, pickle.dumps(documents), what="Checking these scenarios")
+    good: dict[str, dict[str, Any]] = {}
+    refused = []
+    for (name, document), wrong in zip(documents, msgspec.json.decode(reasons), strict=True):
+        reason = wrong or ("name: expected each name once" if name in good else None)
+        if reason is None:
+            good[name] = document
+        else:
+            refused.append(RefusedScenario(name=shown(name) or "", reason=reason))
+    kept = await scenarios.save_by_name(session, list(good.items()), by=by)
+    return [SavedScenario(id=one.id, name=one.name, created=one.version == 1) for one in kept], refused

@@ -52,16 +52,21 @@ async def delete_plan(session: WriteSession, plan_id: UUID) -> None:
     await session.execute(delete(PlanRow).where(PlanRow.id == plan_id).execution_options(synchronize_session=False))
 
 
-async def unchecked(session: ReadSession, limit: int) -> Sequence[UUID]:
-    """Proposed and approved plans whose node was sampled since they were kept or checked."""
+async def unchecked(session: ReadSession, limit: int, of_one_author: int) -> Sequence[UUID]:
+    """Proposed and approved plans whose node was sampled since they were kept or checked.
+
+    Authors take turns, each with the plan that was not looked at for the longest time: nobody's plans wait for all of
+    another's.
+    """
     checked = func.coalesce(PlanRow.checked_sample_at, PlanRow.sampled_at, PlanRow.created_at)
-    statement = (
-        select(PlanRow.id)
+    turn = func.row_number().over(partition_by=PlanRow.author_id, order_by=checked)
+    found = (
+        select(PlanRow.id, turn.label("turn"), checked.label("checked"))
         .join(NodeRow, NodeRow.id == PlanRow.node_id)
         .where(PlanRow.state.in_(["proposed", "approved"]), NodeRow.sampled_at > checked)
-        .order_by(checked)
-        .limit(limit)
-    )
+        .subquery()
+    ).c
+    statement = select(found.id).where(found.turn <= of_one_author).order_by(found.turn, found.checked).limit(limit)
     return (await session.scalars(statement)).all()
 
 

@@ -13,6 +13,8 @@ from hugeplan.scenarios import saved_plans
 
 LOOK_SECONDS: Final = 30.0
 _BATCH: Final = 50
+_OF_ONE_AUTHOR: Final = 25
+"""Of a batch: each is planned again, and who proposes much costs the others' processor time."""
 
 
 class _Beside:
@@ -31,7 +33,7 @@ async def check_plans(database: Database, sandbox: Sandbox) -> int:
     A plan that cannot be planned again, or not in time, keeps what was known of it until the next sample.
     """
     async with database.read() as session:
-        ids = await repository.unchecked(session, _BATCH)
+        ids = await repository.unchecked(session, _BATCH, _OF_ONE_AUTHOR)
     beside = _Beside(sandbox)
     for plan_id in ids:
         with alone(f"plan {plan_id}"):  # it may be deleted meanwhile

@@ -49,7 +49,7 @@ def parse_text(text: str, path: str) -> tuple[Any, Mapping[FieldPath, int]]:
 def _compose(text: str, path: str) -> yaml.Node | None:
     if text.lstrip().startswith("{"):
         try:
-            json.loads(text)
+            json.loads(text, parse_int=str)  # what its numbers are is for the reader
         except json.JSONDecodeError as error:
             raise _broken(path, f"column {error.colno}", f"valid JSON ({error.msg})", error.lineno) from error
         except RecursionError as error:

@@ -137,7 +137,7 @@ def _scenario(row: ScenarioRow, latest_plan_id: UUID | None) -> Scenario:
 async def _check(session: ReadSession, beside: RequestSandbox, body: ScenarioWrite) -> None:
     """Refuse a scenario that could not be planned: what is saved can always be opened."""
     asked = await question(session, body.node_id, body.scenario)
-    await beside.work(work.CHECK, pickle.dumps([asked]), what="Checking this scenario")
+    await beside.work(work.CHECK, pickle.dumps(asked), what="Checking this scenario")
 
 
 async def list_scenarios(session: ReadSession, *, limit: int, cursor: str | None) -> Page[ScenarioSummary]:

@@ -18,13 +18,14 @@ from typing import Any
 
 import msgspec
 import yaml
+from pydantic import ValidationError
 
 from hugeplan.api.unread import Unread
 from hugeplan.artifacts import refused, render, withheld
 from hugeplan.db.alone import alone
-from hugeplan.documents.bounds import adapter
+from hugeplan.documents.bounds import Name, adapter
 from hugeplan.documents.plans import dump_plan, require_small
-from hugeplan.errors import FieldProblem, invalid_input, shown
+from hugeplan.errors import FieldProblem, field_problems, invalid_input, shown
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.check import require_bounded
 from hugeplan.planner.memory.kubernetes import observed_reservations
@@ -40,6 +41,7 @@ from hugeplan.scenario_file.yaml_lines import parse_text
 from hugeplan.scenarios.schemas import PlanArtifact, PlanPreview, PlanPreviewRequest
 
 CHECK = f"{__name__}:check"
+CHECK_EACH = f"{__name__}:check_each"
 READ_YAML = f"{__name__}:read_yaml"
 WRITE_YAML = f"{__name__}:write_yaml"
 COMPUTE = f"{__name__}:compute"
@@ -107,11 +109,27 @@ def request_of(question: Question) -> PlanRequest:
 
 
 def check(payload: bytes) -> bytes:
-    """Refuse scenarios that could not be planned; nothing for those that can."""
-    questions: list[Question] = pickle.loads(payload)  # noqa: S301 - the service wrote it
-    for question in questions:
-        request_of(question)
+    """Refuse a scenario that could not be planned; nothing for one that can."""
+    request_of(pickle.loads(payload))  # noqa: S301 - the service wrote it
     return b""
+
+
+def check_each(payload: bytes) -> bytes:
+    """Why each of several scenarios, by their names, could not be kept; null for those that can. JSON, in their order.
+
+    They are of different machines: what is wrong with one is said of that one.
+    """
+    return msgspec.json.encode([_why_not(*one) for one in pickle.loads(payload)])  # noqa: S301 - the service wrote it
+
+
+def _why_not(name: str, scenario: Any) -> str | None:
+    with alone(name) as tried:
+        try:
+            adapter(Name).validate_python(name)
+        except ValidationError as error:
+            raise invalid_input(field_problems([{**each, "loc": ("name",)} for each in error.errors()])) from error
+        request_of(Question(scenario))
+    return tried.why
 
 
 def read_yaml(payload: bytes) -> bytes:

@@ -34,3 +34,13 @@ def test_an_example_shows_what_it_is_there_for(name: str, capsys: pytest.Capture
     said = capsys.readouterr().out
     assert text in said
     assert found == status, said
+
+
+@pytest.mark.parametrize("name", sorted(SHOWS))
+def test_the_linter_finds_nothing_wrong_with_the_files_of_an_example(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["plan", str(EXAMPLES / f"{name}.yaml"), "--artifacts", str(tmp_path), "--force"])
+    capsys.readouterr()
+    arch = {"arm64-64k-pages": ["--arch", "aarch64", "--base-page-size", "64K"], "power-db2": ["--arch", "ppc64le"]}
+    assert main(["lint", str(tmp_path), *arch.get(name, [])]) in {0, 2}, capsys.readouterr().out

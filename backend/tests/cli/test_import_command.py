@@ -39,10 +39,11 @@ def cluster(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def imports_url(postgres: embedded.EmbeddedPostgres, template: str) -> str:
-    """The URL of a migrated database."""
-    postgres.ensure_database("imports", template)
-    return postgres.url("imports")
+def imports_url(postgres: embedded.EmbeddedPostgres, template: str, request: pytest.FixtureRequest) -> str:
+    """The URL of a migrated database of the test's own."""
+    name = request.node.name[:60]
+    postgres.ensure_database(name, template)
+    return postgres.url(name)
 
 
 class TestFiles:
@@ -166,6 +167,25 @@ class TestAnsible:
 
 class TestService:
     """Into a running service, as its user does it."""
+
+    def test_large_nodes_go_in_several_bodies_and_what_is_refused_is_named(
+        self, tmp_path: Path, imports_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sizes = {"huge": 700, **{f"n{number}": 70 for number in range(10)}, "odd" * 70: 1}
+        settings = f"shared_buffers=1GB; shared_preload_libraries={'x' * 1500}"
+        rows = [
+            f"{name};1TiB;postgresql;17;{settings!r}".replace("'", '"') for name in sizes for _ in range(sizes[name])
+        ]
+        (tmp_path / "hosts.csv").write_text("\n".join(["host;memory;engine;version;settings", *rows]))
+        with serving(imports_url, tmp_path) as server:
+            assert server.admin_token is not None
+            monkeypatch.setenv("HUGEPLAN_TOKEN", server.admin_token)
+            status = main(["import", "csv", str(tmp_path / "hosts.csv"), "--to", server.url])
+        said = capsys.readouterr()
+        assert status == 1, said.err
+        assert said.out.count("created") == 10
+        named = [line for line in said.err.splitlines() if "is not kept: " in line]
+        assert ["huge is not kept" in named[0], "scenario.node.name" in named[1]] == [True, True]
 
     def test_created_then_replaced_and_refused_without_a_token(
         self, cluster: Path, imports_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

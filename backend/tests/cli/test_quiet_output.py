@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,6 +24,18 @@ def test_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
                               stderr=subprocess.PIPE, text=True)  # fmt: skip
     assert (done.returncode, done.stderr.count("\n")) == (EXIT_OUTPUT, 1), done.stderr
     assert done.stderr == f"hugeplan {words[0]}: the output could not be written: No space left on device\n"
+
+
+def test_the_answer_of_a_plan_that_needs_the_solver_is_json(tmp_path: Path) -> None:
+    """More combinations of page sizes than are looked at one by one, and not all of the best fit together."""
+    databases = [
+        {"name": f"d{n}", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": f"{200 + 80 * n}MB"}}
+        for n in range(24)
+    ]
+    (tmp_path / "n.json").write_text(json.dumps({"node": {"memory": "32GiB"}, "databases": databases}))
+    words = [sys.executable, "-m", "hugeplan.cli", "plan", str(tmp_path / "n.json"), "--json"]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert json.loads(done.stdout)["plan"]["node"] == "node", done.stderr
 
 
 def test_a_reader_that_ends_early_is_no_error_message() -> None:

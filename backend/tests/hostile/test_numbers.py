@@ -16,6 +16,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from hugeplan.cli import main
 from hugeplan.documents.decoding import convert
 from hugeplan.documents.report import Inventory, Sample
 from hugeplan.errors import InvalidInputError
@@ -25,8 +26,11 @@ from hugeplan.formats.quantities import parse_quantity
 from hugeplan.lint import Source, lint
 from hugeplan.planner.demand import DemandContext, demand_of
 from hugeplan.planner.errors import PlannerError
+from hugeplan.planner.findings.container_limits import RESERVATION, counter_of_kubelet
 from hugeplan.planner.memory.kernel_words import memparse, scan_count
+from hugeplan.planner.model import DatabaseInstance
 from hugeplan.planner.observation.databases import as_instance
+from hugeplan.recognition.pasted import read_pasted
 from hugeplan.scenarios import work
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "docs" / "examples").glob("*.yaml"))
@@ -75,6 +79,28 @@ def test_a_file_with_an_absurd_number_is_read_or_refused(digits: str) -> None:
                 lint([Source("a", text[: found.start()] + digits + text[found.end() :])])
             except Exception as error:
                 pytest.fail(f"{path}: {found[0]} at {found.start()}: {error!r}")
+
+
+@pytest.mark.parametrize("digits", DIGITS, ids=lambda digits: f"{len(digits)} digits")
+def test_a_pasted_row_and_a_version_with_an_absurd_number_are_read_or_refused(digits: str) -> None:
+    for row in (f"shared_buffers | {digits} | 8kB", f"shared_buffers | 7 | {digits}kB"):
+        assert read_pasted(f"name | setting | unit\n{row}\nserver_version | 17.2 | \n") is not None
+    assert counter_of_kubelet(f"v1.{digits}") in {None, RESERVATION}
+    with pytest.raises(PlannerError):
+        demand_of(DatabaseInstance(name="d", engine="db2", settings={"database_memory": digits}), 1 << 24)
+
+
+@pytest.mark.parametrize("command", ["plan", "artifacts", "verify"])
+def test_a_document_with_an_absurd_number_is_one_line(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in (f'{{"node": {{"memory": "8GiB", "cpus": {DIGITS[0]}}}}}', '{"plan": ' + "[" * 100_000):
+        (tmp_path / "n.json").write_text(text)
+        assert (
+            main([command, str(tmp_path / "n.json"), *(["--out", str(tmp_path / "o")] * (command == "artifacts"))]) == 2
+        )
+        said = capsys.readouterr().err
+        assert (said.count("\n"), "internal error" in said) == (1, False), said
 
 
 def texts_in(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

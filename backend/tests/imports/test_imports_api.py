@@ -132,16 +132,30 @@ class TestScenarios:
         stored = (await planner.get(f"/api/v1/scenarios/{kept[0]['id']}")).json()
         assert stored["scenario"] == body["scenarios"][0]["scenario"]
 
-    async def test_one_bad_scenario_keeps_none(self, planner: httpx.AsyncClient) -> None:
-        scenarios = self.documents()
-        scenarios[1]["scenario"]["tenants"].append({"name": "x", "request": 1, "numa_node": 7})
-        found = await planner.post("/api/v1/imports/scenarios", json={"source": "s", "scenarios": scenarios})
-        assert found.status_code == 422
-        assert "numa_node" in found.text
-        assert (await planner.get("/api/v1/scenarios")).json()["items"] == []
+    async def test_what_is_wrong_with_one_is_said_of_that_one(self, planner: httpx.AsyncClient) -> None:
+        good, bad = self.documents()
+        bad["scenario"]["tenants"].append({"name": "x", "request": 1, "numa_node": 7})
+        odd = [
+            bad,
+            {"name": "n" * 254, "scenario": good["scenario"]},
+            good,
+            {"name": "x", "scenario": {"node": 1}},
+            good,
+        ]
+        found = await planner.post("/api/v1/imports/scenarios", json={"source": "s", "scenarios": odd})
+        assert found.status_code == 200, found.text
+        assert [one["name"] for one in found.json()["scenarios"]] == [good["name"]]
+        refused = [(one["name"][:3], one["reason"].split(":")[0]) for one in found.json()["refused"]]
+        assert refused == [
+            (bad["name"][:3], "tenants[0].numa_node"), ("nnn", "name"), ("x", "scenario.node"),
+            (good["name"][:3], "name"),
+        ]  # fmt: skip
+        (only,) = (await planner.get("/api/v1/scenarios")).json()["items"]
+        assert only["version"] == 1
 
-    async def test_a_name_twice_is_refused(self, planner: httpx.AsyncClient) -> None:
-        body = {"source": "s", "scenarios": [*self.documents(), *self.documents()]}
-        found = await planner.post("/api/v1/imports/scenarios", json=body)
-        assert found.status_code == 422
-        assert "each name once" in json.dumps(found.json())
+    async def test_a_node_with_a_long_name_keeps_no_other_from_being_kept(self, planner: httpx.AsyncClient) -> None:
+        long = "n" * 230
+        objects = (*CLUSTER, node(long), postgres("pg-1", long, {"shared_buffers": "1GB"}))
+        found = (await post(planner, "kubernetes", listing(*objects), save="true")).json()
+        assert [one["name"] for one in found["scenarios"]] == ["db-1 (imported)"]
+        assert [one["reason"].split(":")[0] for one in found["refused"]] == ["scenario.node.name"]

@@ -26,7 +26,7 @@ from hugeplan.planner import other_node
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.page_tables import leaf_entry_bytes, table_levels
 from hugeplan.planner.model import GIB, NodeFacts, NodeSample, NumaNode, Plan, PlanRequest
-from hugeplan.plans import fleet_rows
+from hugeplan.plans import fleet_rows, repository
 from hugeplan.plans import service as plans
 from hugeplan.plans.watch import check_plans
 from hugeplan.scenarios import repository, saved_plans, work
@@ -194,6 +194,22 @@ async def test_a_plan_that_cannot_be_looked_at_keeps_no_other_from_being_marked(
     async with service.database.read() as session:
         checked = await session.scalar(text("SELECT count(*) FROM plans WHERE checked_sample_at IS NOT NULL"))
     assert checked == 2
+
+
+async def test_who_proposes_many_plans_keeps_no_others_from_being_looked_at(
+    service: Service, planner: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    ids = await nodes(service, {})
+    plans_of = []
+    for author in (planner, planner, planner, admin):
+        body = {"node_id": ids[0], "scenario": {"databases": [DATABASE]}}
+        plans_of.append((await author.post(f"{API}/plans", json=body)).json()["id"])
+        await author.post(f"{API}/plans/{plans_of[-1]}/propose", headers={"If-Match": "*"})
+    await change(service, "UPDATE nodes SET sampled_at = sampled_at + interval '1 second'")
+    async with service.database.read() as session:
+        for limit, found in ((2, 2), (9, 3)):
+            ids = [str(one) for one in await repository.unchecked(session, limit, 2)]
+            assert (len(ids), plans_of[3] in ids[:2]) == (found, True)
 
 
 async def test_an_odd_node_keeps_no_other_from_being_called_silent(service: Service) -> None:

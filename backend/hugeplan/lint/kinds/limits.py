@@ -26,9 +26,9 @@ UNLIMITED: Final = 2**64 - 1
 
 
 def detects(source: Source) -> bool:
-    """Lines of four fields with soft, hard or - second, one about locked memory."""
+    """A line with soft, hard or - second and locked memory third: other files have each of them somewhere."""
     rows = [line.text.split() for line in lines_of(source.text) if not line.is_comment]
-    return any(len(r) >= 3 and r[1] in {"soft", "hard", "-"} for r in rows) and any("mem" in w for r in rows for w in r)
+    return any(len(row) >= 3 and row[1] in {"soft", "hard", "-"} and row[2].startswith("mem") for row in rows)
 
 
 def read(source: Source, context: Context) -> Reading:

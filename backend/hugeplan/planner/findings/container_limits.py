@@ -49,7 +49,7 @@ def counter_of_kubelet(version: str | None) -> str | None:
     Kubelet 1.34 was seen to write the reservation counter (``hugetlb.<size>.rsvd.max``) beside the usage counter, so
     that a mapping that does not fit is refused.
     """
-    found = re.match(r"v?(\d+)\.(\d+)", version or "")
+    found = re.match(r"v?(\d{1,9})\.(\d{1,9})", version or "")
     return RESERVATION if found and (int(found[1]), int(found[2])) >= (1, 34) else None
 
 

@@ -93,7 +93,7 @@ def parse_database_memory(text: str | int, field: str) -> int:
         raise SettingValueError(
             field, raw, "a number of 4 kB pages or a size such as 8G; with large pages Db2 does not tune it by itself"
         )
-    if raw.isdecimal():
+    if raw.isdecimal() and len(raw) <= 20:
         return int(raw) * _DB2_PAGE_BYTES
     return parse_mysql_bytes(raw, field)
 
