@@ -8,7 +8,7 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -75,6 +75,7 @@ class Objects:
 
     def __init__(self) -> None:
         self._resources: dict[tuple[str, str, str, str], Mapping[str, Any]] = {}
+        self._readings: dict[Hashable, Reading] = {}
 
     def add(self, group: str, kind: str, namespace: str, name: str, resource: Mapping[str, Any]) -> None:
         """Keep one resource. The last one of a name counts."""
@@ -83,6 +84,12 @@ class Objects:
     def get(self, reference: Reference, namespace: str) -> Mapping[str, Any] | None:
         """The resource, or None when the input does not hold it."""
         return self._resources.get((reference.group, reference.kind, namespace, reference.name))
+
+    def once(self, key: Hashable, read: Callable[[], Reading]) -> Reading:
+        """What ``read`` finds under a key, read once: an object has a megabyte and may say it of thousands of pods."""
+        if key not in self._readings:
+            self._readings[key] = read()
+        return self._readings[key]
 
     def __len__(self) -> int:
         return len(self._resources)
@@ -235,7 +242,8 @@ class Operator:
     The first of ``labels`` that a pod has is the name of the object; pods without any are not the operator's.
     ``is_server`` tells the engine's pods from the others with the label. Operators whose names are found in another way
     have ``references``, which is empty where the pod is not the operator's. ``containers`` are the names of the
-    engine's container. ``read`` is for objects whose settings stand in no one field. Without ``labels_suffice`` the
+    engine's container. ``read`` is for objects whose settings stand in no one field; it looks at no more of the pod
+    than ``read_labels``. Without ``labels_suffice`` the
     labels are too common to tell: the pod is the operator's only with its object. ``switches_huge_pages``: it sets
     huge_pages to off in a pod without a huge page limit. ``computes`` is a setting that it works out of the container's
     memory where the object has none.
@@ -249,6 +257,7 @@ class Operator:
     is_server: Callable[[PodView], bool] = lambda _: True
     references: Callable[[PodView], Sequence[Reference]] | None = None
     read: Callable[[Mapping[str, Any], PodView], Reading] | None = None
+    read_labels: tuple[str, ...] = ()
     defaults: Callable[[PodView], Reading] = lambda _: NOTHING
     labels_suffice: bool = True
     switches_huge_pages: bool = False

@@ -30,6 +30,6 @@ def mongod_conf(text: str) -> Mapping[str, Any]:
 
     try:
         found = yaml_nodes.load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # a number of thousands of digits
         return {}
     return found if isinstance(found, Mapping) else {}

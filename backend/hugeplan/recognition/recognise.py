@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from hugeplan.formats import option_files
@@ -29,6 +29,8 @@ from hugeplan.recognition.engines import BY_NAME, CONTAINER_ENGINES, jvm
 from hugeplan.recognition.images import is_around, parse_image
 from hugeplan.recognition.operators import BY_LABEL, CONTAINER_NAMES, OWN_LABELS, RESOURCES
 
+MOST_SETTINGS: Final = 2_000
+"""Of one operator's object: no engine has half as many, and each of its pods keeps them."""
 _COMPUTED: Final = ": the operator computes it from the container's memory"
 
 
@@ -114,7 +116,8 @@ def _of_operator(
         body = objects.get(reference, pod.namespace)
         if body is not None:
             seen.append(reference)
-            found = found.over(operator.read(body, pod) if operator.read else _read(operator, reference, body))
+            key = (operator.name, reference, pod.namespace, *map(pod.labels.get, operator.read_labels))
+            found = found.over(objects.once(key, partial(_said_by, operator, reference, body, pod)))
     own = row.read(container)
     reading = own.over(found).over(operator.defaults(pod))
     unknown = list(reading.unknown)
@@ -138,6 +141,14 @@ def _of_operator(
         instance_set=set_label and label(pod, set_label),
         unknown=tuple(unknown),
     )
+
+
+def _said_by(operator: Operator, reference: Reference, body: Mapping[str, Any], pod: PodView) -> Reading:
+    found = operator.read(body, pod) if operator.read else _read(operator, reference, body)
+    if len(found.settings) <= MOST_SETTINGS:
+        return found
+    why = f"settings: {reference.kind} {reference.name} has more than {MOST_SETTINGS:,}, so none of them is read"
+    return Reading(version=found.version, unknown=(*found.unknown, why))
 
 
 def _read(operator: Operator, reference: Reference, resource: Mapping[str, Any]) -> Reading:

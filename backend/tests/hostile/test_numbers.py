@@ -30,6 +30,8 @@ from hugeplan.planner.findings.container_limits import RESERVATION, counter_of_k
 from hugeplan.planner.memory.kernel_words import memparse, scan_count
 from hugeplan.planner.model import DatabaseInstance
 from hugeplan.planner.observation.databases import as_instance
+from hugeplan.recognition.config_files import mongod_conf
+from hugeplan.recognition.engines.mongodb import cache_size
 from hugeplan.recognition.pasted import read_pasted
 from hugeplan.scenarios import work
 
@@ -85,6 +87,8 @@ def test_a_file_with_an_absurd_number_is_read_or_refused(digits: str) -> None:
 def test_a_pasted_row_and_a_version_with_an_absurd_number_are_read_or_refused(digits: str) -> None:
     for row in (f"shared_buffers | {digits} | 8kB", f"shared_buffers | 7 | {digits}kB"):
         assert read_pasted(f"name | setting | unit\n{row}\nserver_version | 17.2 | \n") is not None
+    for number in (digits, "0x" + "f" * len(digits)):
+        cache_size(mongod_conf(f"storage: {{wiredTiger: {{engineConfig: {{cacheSizeGB: {number}}}}}}}"))
     assert counter_of_kubelet(f"v1.{digits}") in {None, RESERVATION}
     with pytest.raises(PlannerError):
         demand_of(DatabaseInstance(name="d", engine="db2", settings={"database_memory": digits}), 1 << 24)

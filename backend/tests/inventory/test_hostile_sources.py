@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.http_server import answering
+from support.kubernetes_objects import node, postgres
 
 from hugeplan.inventory.ansible import read_ansible
 from hugeplan.inventory.answer import answer
@@ -280,3 +281,21 @@ def test_any_answer_of_prometheus_is_an_answer_or_a_sentence(results: list[Any],
     with answering(Stub) as at:
         found = told(lambda: read_prometheus(f"http://{at}"))
     assert all(letter.isprintable() or letter == "\n" for letter in found)
+
+
+@pytest.mark.parametrize("levels", [1_500, 100_000])
+def test_an_object_that_is_nested_without_end_takes_nothing_from_the_others(levels: int) -> None:
+    nested = '{"a": "}\\"", "b": [' * levels + "1" + "]}" * levels
+    odd = (
+        '{"apiVersion": "mongodbcommunity.mongodb.com/v1", "kind": "MongoDBCommunity", "metadata": {"name": "m"},'
+        f' "spec": {{"additionalMongodConfig": {nested}}}}}'
+    )
+    whole = [json.dumps(one) for one in (node("n"), postgres("db-0", "n", {"shared_buffers": "1GB"}))]
+    for text in (f'{{"kind": "List", "items": [{",".join([odd, *whole])}]}}', " ".join([whole[0], odd, whole[1]])):
+        found = read_kubernetes(text.encode())
+        assert [len(one.databases) for one in found.nodes] == [1]
+        assert "nested more than 200 levels deep" in " ".join(found.notes)
+    began = time.process_time()
+    with suppress(InventoryError):
+        read_kubernetes(('{"a":' * 1_500 + '\\"' * 200_000).encode())
+    assert time.process_time() - began < 2.0

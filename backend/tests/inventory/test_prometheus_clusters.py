@@ -114,6 +114,18 @@ def test_without_the_label_two_clusters_are_refused(memory: int) -> None:
         read_prometheus(url)
 
 
+def test_a_stranger_that_says_a_nodes_size_takes_away_that_node_alone() -> None:
+    lines = cluster({}, address="10.0.0.1")
+    other = [(name, {**labels, **({"node": "worker-2"} if "node" in labels else {}),
+                     **({"internal_ip": "10.0.0.2"} if "internal_ip" in labels else {})}, value)
+             for name, labels, value in lines if name.startswith("kube")]  # fmt: skip
+    odd = ("kube_node_status_capacity", {"node": "worker-1", "resource": "memory", "unit": "byte", "pod": "odd"}, 1)
+    with serving([*lines, *other, odd], []) as url:
+        found = read_prometheus(url)
+    assert [node.facts.name for node in found.nodes] == ["worker-2"]
+    assert "node worker-1 is left out" in " ".join(found.notes)
+
+
 def test_the_same_series_twice_is_one_node() -> None:
     """Two replicas of kube-state-metrics say the same."""
     lines = [*cluster({"instance": "a"}, address="10.0.0.1"), *cluster({"instance": "b"}, address="10.0.0.1")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 
 import pytest
 from support.kubernetes_objects import container, listing, node, pod
@@ -12,6 +13,8 @@ from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import FoundDatabase
 from hugeplan.planner.model import Confidence
 from hugeplan.recognition import OPERATORS
+from hugeplan.recognition.base import ContainerView, Objects, PodView
+from hugeplan.recognition.config_files import my_cnf
 
 IDS = [f"{sample.operator}-{sample.resource['kind']}" for sample in SAMPLES]
 
@@ -104,3 +107,27 @@ def test_helpers_of_a_cluster_are_no_servers() -> None:
     )
     exporter = pod("exporter", "worker-1", container("exporter", "quay.io/prometheuscommunity/postgres-exporter:v0.15"))
     assert found_in(pooler, sentinel, router, exporter) == ()
+
+
+def test_an_object_is_read_once_for_all_of_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    recognise = import_module("hugeplan.recognition.recognise")  # the package's name is the function's
+    read: list[str] = []
+
+    def counted(text: str) -> tuple[dict[str, str], bool]:
+        read.append(text)
+        return my_cnf(text)
+
+    monkeypatch.setattr(recognise, "my_cnf", counted)
+    for lines, said in ((10, 11), (recognise.MOST_SETTINGS, 0)):
+        text = "[mariadb]\ninnodb_buffer_pool_size=1G\n" + "".join(f"a{n}=1\n" for n in range(lines))
+        objects = Objects()
+        objects.add("k8s.mariadb.com", "MariaDB", "t", "m", {"kind": "MariaDB", "spec": {"myCnf": text}})
+        labels = {"k8s.mariadb.com/mariadb": "m", "app.kubernetes.io/name": "mariadb"}
+        for number in range(3):
+            held = (ContainerView(name="mariadb", image="mariadb:11"),)
+            view = PodView(namespace="t", name=f"m-{number}", labels=labels, containers=held)
+            (found,) = recognise.recognise(view, objects)
+            assert len(found.settings) == said
+            assert found.complete == (said > 0)
+            assert ("none of them is read" in " ".join(found.unknown)) == (said == 0)
+    assert len(read) == 2

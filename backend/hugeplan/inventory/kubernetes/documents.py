@@ -47,6 +47,8 @@ _HEAD: Final = msgspec.json.Decoder(objects.Head)
 _LIST: Final = msgspec.json.Decoder(objects.ListHead)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _BETWEEN: Final = re.compile(rb"(?:[\s,]|\xef\xbb\xbf)*")
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.S)
+_NESTING_MAX: Final = 200
 _DEPTH_MAX: Final = 8
 _PROBLEMS_MAX: Final = 20
 _KUBERNETES_HEAD: Final = re.compile(rb'"kind"\s*:\s*"([A-Za-z]*List|Node|Pod)"')
@@ -92,6 +94,32 @@ def read_documents(data: bytes, name: str) -> Read:
 
     ``name`` is what messages call the input. An object that does not decode is a problem of its own and no more.
     """
+    try:
+        return _read_documents(data, name)
+    except RecursionError:
+        shallow, left_out = _shallow(data)
+        found = _read_documents(shallow, name)
+        _problem(found, f"values in {left_out} places, nested more than {_NESTING_MAX} levels deep")
+        return found
+
+
+def _shallow(data: bytes) -> tuple[bytes, int]:
+    """JSON with null for what is nested too deeply, and how often that is: it is one object's, and others go on."""
+    kept, place, depth, left_out = [], 0, 0, 0
+    for token in _TOKEN.finditer(data):
+        if token[0] in {b"{", b"["}:
+            depth += 1
+            if depth == _NESTING_MAX + 1:
+                kept += [data[place : token.start()], b"null"]
+                left_out += 1
+        elif token[0] in {b"}", b"]"}:
+            depth -= 1
+            if depth == _NESTING_MAX:
+                place = token.end()
+    return b"".join([*kept, data[place:] if depth <= _NESTING_MAX else b""]), left_out
+
+
+def _read_documents(data: bytes, name: str) -> Read:
     found = Read()
     place, documents = _after_space(data, 0), 0
     if place == len(data):
@@ -102,14 +130,11 @@ def read_documents(data: bytes, name: str) -> Read:
         hint = "; it looks like a table: use -o json" if re.match(rb"[A-Za-z-]", data[place : place + 1]) else ""
         raise InventoryError(f"{name} is neither JSON nor YAML of Kubernetes objects{hint}")
     view = memoryview(data)
-    try:
-        if _take_whole(view[place:], found):
-            return found
-        while place < len(data):
-            documents += 1
-            place = _after_space(data, place + _take_document(view[place:], found, name, documents))
-    except RecursionError as error:
-        raise InventoryError(f"{name} is nested too deeply to be the output of kubectl") from error
+    if _take_whole(view[place:], found):
+        return found
+    while place < len(data):
+        documents += 1
+        place = _after_space(data, place + _take_document(view[place:], found, name, documents))
     return found
 
 

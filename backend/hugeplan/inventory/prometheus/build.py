@@ -12,7 +12,7 @@ from hugeplan.inventory.kubernetes.pods import MAX_CONTAINERS
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
-from hugeplan.inventory.prometheus.clusters import Tables, clusters_of, refuse_mixed
+from hugeplan.inventory.prometheus.clusters import Tables, clusters_of, mixed_nodes
 from hugeplan.inventory.prometheus.hosts import Host, history_of, host_node, read_hosts
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant
@@ -52,9 +52,9 @@ def read_prometheus(
         nodes: list[FoundNode] = []
         known: set[str] = set()
         for cluster, tables in clusters_of(client):
-            refuse_mixed(tables, client.shown)
-            found = _nodes_of(tables, span, known, notes)
-            known |= {node.facts.name for node in found} | _addresses(tables)
+            twice = mixed_nodes(tables, client.shown, notes)
+            found = [node for node in _nodes_of(tables, span, known, notes) if node.facts.name not in twice]
+            known |= {node.facts.name for node in found} | twice | _addresses(tables)
             nodes += [_in_cluster(node, cluster) for node in found] if cluster else found
         if not nodes:
             raise InventoryError(

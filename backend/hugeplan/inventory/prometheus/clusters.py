@@ -13,6 +13,7 @@ from hugeplan.inventory.prometheus.client import Series
 LABEL: Final = "cluster"
 #: What a machine has one of, in ``kube_node_info``.
 _IDENTITY: Final = ("system_uuid", "provider_id", "internal_ip")
+_NOTED: Final = 20
 
 
 class Tables(Protocol):
@@ -55,21 +56,28 @@ def clusters_of(tables: Tables) -> list[tuple[str, Tables]]:
     return [(name, OfCluster(tables, name)) for name in sorted(named, key=lambda name: (name == "", name))]
 
 
-def refuse_mixed(tables: Tables, shown: str) -> None:
-    """InventoryError where two machines have one node's name, so that pods of one would be counted on the other."""
+def mixed_nodes(tables: Tables, shown: str, notes: list[str]) -> set[str]:
+    """Names that two machines have, so that pods of one would be counted on the other; a note says so.
+
+    InventoryError where most nodes have such a name. A few may be what any program says that the server asks.
+    """
     machines: dict[tuple[str, str], set[str]] = {}
     for one in tables.query(queries.NODE_INFO):
         for label in _IDENTITY:
             if one.labels.get(label):
                 machines.setdefault((one.labels.get("node", ""), label), set()).add(one.labels[label])
-    sizes: dict[str, set[int]] = {}
+    sizes: dict[str, set[int]] = {one.labels.get("node", ""): set() for one in tables.query(queries.NODE_INFO)}
     for one in tables.query(queries.CAPACITY):
         if one.labels.get("resource") == "memory":
             sizes.setdefault(one.labels.get("node", ""), set()).add(int(one.value))
     twice = {node for (node, _), found in machines.items() if len(found) > 1}
     twice |= {node for node, found in sizes.items() if len(found) > 1}
-    if twice:
+    if 2 * len(twice) > len(sizes):
         raise InventoryError(
             f"{shown}: {len(twice)} nodes are two machines under one name, {min(twice)} for one, so this server holds"
             f" several clusters; give their series the label {LABEL}, or ask each cluster's own server"
         )
+    notes += [f"node {name} is left out: the series say two machines of it" for name in sorted(twice)[:_NOTED]]
+    if len(twice) > _NOTED:
+        notes.append(f"{len(twice) - _NOTED} more nodes are left out, because they are two machines under one name")
+    return twice

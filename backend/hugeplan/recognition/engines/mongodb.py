@@ -18,7 +18,9 @@ def cache_size(configuration: Mapping[str, Any]) -> dict[str, str]:
     found = inside(configuration, *_PATH)
     if found is None:
         found = configuration.get(".".join(_PATH))
-    return {CACHE: str(found)} if isinstance(found, int | float | str) and not isinstance(found, bool) else {}
+    if isinstance(found, bool) or not isinstance(found, int | float | str):
+        return {}
+    return {CACHE: str(found)} if isinstance(found, str) or abs(found) < 2**63 else {}
 
 
 def read(container: ContainerView) -> Reading:

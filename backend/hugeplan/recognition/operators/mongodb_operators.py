@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from hugeplan.recognition.base import CustomResource, Operator, PodView, Reading, Reference, inside, label
@@ -25,6 +26,11 @@ def references(pod: PodView) -> Sequence[Reference]:
     return [Reference(*_COMMUNITY, service.removesuffix("-svc"))] if agent and service.endswith("-svc") else []
 
 
+@lru_cache(maxsize=16)
+def _cache_size_of(text: str) -> dict[str, str]:
+    return cache_size(mongod_conf(text))
+
+
 def read(resource: Mapping[str, Any], pod: PodView) -> Reading:
     """The cache size and the version."""
     if resource.get("kind") == "MongoDBCommunity":
@@ -40,7 +46,7 @@ def read(resource: Mapping[str, Any], pod: PodView) -> Reading:
     image = inside(resource, "spec", "image")
     return Reading.of(
         "PerconaServerMongoDB spec.replsets configuration",
-        cache_size(mongod_conf(text)) if isinstance(text, str) else {},
+        _cache_size_of(text) if isinstance(text, str) else {},
         version=leading_version(parse_image(image).tag) if isinstance(image, str) else None,
     )
 
@@ -52,5 +58,6 @@ OPERATOR = Operator(
     references=references,
     containers=frozenset({"mongod", "mongodb-agent"}),
     read=read,
+    read_labels=("app.kubernetes.io/replset",),
     resources=tuple(CustomResource(group=group, kind=kind) for group, kind in (_COMMUNITY, _PERCONA)),
 )
