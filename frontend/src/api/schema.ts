@@ -3860,17 +3860,21 @@ export interface components {
         };
         /**
          * ImportReceipt
-         * @description What an import kept.
+         * @description What an import kept, and what it did not.
          */
         ImportReceipt: {
             /** Source */
             source: string;
             /** Scenarios */
             scenarios: components["schemas"]["SavedScenario"][];
+            /** Refused */
+            refused: components["schemas"]["RefusedScenario"][];
         };
         /**
          * ImportedScenario
          * @description A node's scenario, as ``hugeplan import`` makes it on the machine that can read the source.
+         *
+         *     One whose name or content cannot be kept is refused by itself.
          */
         ImportedScenario: {
             /** Name */
@@ -3995,8 +3999,8 @@ export interface components {
         };
         /**
          * KubernetesImport
-         * @description The answer for Kubernetes objects: the plan of every node, and the scenarios kept when asked for. ``text`` is
-         *     what ``hugeplan plan`` prints for the same objects.
+         * @description The answer for Kubernetes objects: the plan of every node, and the scenarios kept and refused when asked for.
+         *     ``text`` is what ``hugeplan plan`` prints for the same objects.
          */
         KubernetesImport: {
             /** Answer */
@@ -4007,6 +4011,8 @@ export interface components {
             text: string;
             /** Scenarios */
             scenarios: components["schemas"]["SavedScenario"][];
+            /** Refused */
+            refused: components["schemas"]["RefusedScenario"][];
         };
         /**
          * KubernetesView
@@ -6217,6 +6223,16 @@ export interface components {
             revision: string;
             /** Failing */
             failing?: string[];
+        };
+        /**
+         * RefusedScenario
+         * @description A scenario that an import did not keep, with the first field that is wrong.
+         */
+        RefusedScenario: {
+            /** Name */
+            name: string;
+            /** Reason */
+            reason: string;
         };
         /**
          * RefusedSetting

@@ -43,7 +43,7 @@ def best_selection(scores: Sequence[Sequence[float]], rows: Sequence[Row]) -> An
     import highspy  # noqa: PLC0415 - see the module's text
 
     # highspy.Highs() also registers callbacks, which writes a banner to descriptor 1 before it can be told not to.
-    solver: Any = highspy._Highs()
+    solver: Any = highspy._Highs()  # type: ignore[attr-defined]
     # One thread: a pool of them would stay in a service that forks.
     options = {"output_flag": False, "threads": 1, "mip_rel_gap": 0.0, "mip_max_nodes": NODE_LIMIT}
     for option, value in options.items():

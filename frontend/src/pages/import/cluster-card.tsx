@@ -38,6 +38,16 @@ export function ClusterCard({ found, keep }: { found: KubernetesImport; keep: Re
           {found.scenarios.length > 3 && " and more in the planner"}.
         </StateText>
       )}
+      {found.refused.length > 0 && (
+        <StateText>
+          {formatCount(found.refused.length)} not kept:{" "}
+          {found.refused
+            .slice(0, 3)
+            .map(({ name, reason }) => `${name} (${reason})`)
+            .join("; ")}
+          {found.refused.length > 3 && " and more"}
+        </StateText>
+      )}
       <TableScroll label="Nodes of the dump" minWidth={0}>
         <Table verticalSpacing={6} stacks>
           <Table.Thead>
