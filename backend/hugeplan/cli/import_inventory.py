@@ -124,7 +124,7 @@ def _send(server: str, inventory: Inventory, scenarios: list[tuple[str, dict[str
         receipt = client.ask("imports/scenarios", body=body.encode()).json()
         for kept in receipt["scenarios"]:
             print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
-        refused += [(one["name"], one["reason"]) for one in receipt["refused"]]
+        refused += [(one["name"], one["reason"]) for one in receipt.get("refused", ())]
     for name, reason in refused:
         sys.stderr.write(f"hugeplan import: {name} is not kept: {reason}\n")
     return len(refused)

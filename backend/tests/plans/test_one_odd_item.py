@@ -26,7 +26,8 @@ from hugeplan.planner import other_node
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.memory.page_tables import leaf_entry_bytes, table_levels
 from hugeplan.planner.model import GIB, NodeFacts, NodeSample, NumaNode, Plan, PlanRequest
-from hugeplan.plans import fleet_rows, repository
+from hugeplan.plans import fleet_rows
+from hugeplan.plans import repository as plan_rows
 from hugeplan.plans import service as plans
 from hugeplan.plans.watch import check_plans
 from hugeplan.scenarios import repository, saved_plans, work
@@ -208,7 +209,7 @@ async def test_who_proposes_many_plans_keeps_no_others_from_being_looked_at(
     await change(service, "UPDATE nodes SET sampled_at = sampled_at + interval '1 second'")
     async with service.database.read() as session:
         for limit, found in ((2, 2), (9, 3)):
-            ids = [str(one) for one in await repository.unchecked(session, limit, 2)]
+            ids = [str(one) for one in await plan_rows.unchecked(session, limit, 2)]
             assert (len(ids), plans_of[3] in ids[:2]) == (found, True)
 
 
