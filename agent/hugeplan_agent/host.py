@@ -115,12 +115,31 @@ class Host:
             return self._read_bytes(name, max_bytes)
 
     def _read_bytes(self, name: str, max_bytes: int) -> bytes:
+        with self._opened_in_proc(name) as descriptor:
+            return _read_bounded(descriptor, max_bytes)
+
+    def lines(self, name: str, max_bytes: int = MAX_FILE_BYTES) -> Iterator[bytes]:
+        """The lines of a file without their ends, of which no more than a piece is held at a time: one that goes beyond
+        ``max_bytes`` is left out. Raises as ``read_bytes`` does, at the first line or later."""
+        rest, size_bytes = b"", 0
+        with self.look(name), self._opened_in_proc(name) as descriptor:
+            while chunk := os.read(descriptor, CHUNK_BYTES):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from whole
+                size_bytes += len(chunk)
+                if size_bytes >= max_bytes:
+                    return
+        if rest:
+            yield rest
+
+    @contextmanager
+    def _opened_in_proc(self, name: str) -> Iterator[int]:
         try:
             descriptor = os.open(f"{self._prefix}/{name}", _KERNELS_FILE)
         except (FileNotFoundError, NotADirectoryError, ProcessLookupError) as error:
             raise NoData(f"{self.path(name)} does not exist") from error
         try:
-            return _read_bounded(descriptor, max_bytes)
+            yield descriptor
         except ProcessLookupError as error:
             raise NoData(f"{self.path(name)}: the process has ended") from error
         finally:

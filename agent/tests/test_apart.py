@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,7 +20,7 @@ import pytest
 
 from hugeplan_agent import apart, left_behind
 from hugeplan_agent.apart import Apart
-from hugeplan_agent.collectors import collect_all, process_table, servers
+from hugeplan_agent.collectors import collect_all, servers, walks
 from hugeplan_agent.collectors.foreign import Account
 from hugeplan_agent.errors import AgentError, CollectError
 from hugeplan_agent.host import Host
@@ -44,14 +44,14 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of files of the node whose reading waits for good; reading is blocked for real."""
     names: set[str] = set()
     os.mkfifo(tmp_path / "nobody writes")
-    read = Host._read_bytes
+    opened = Host._opened_in_proc
 
-    def waits(self: Host, name: str, max_bytes: int) -> bytes:
+    def waits(self: Host, name: str) -> AbstractContextManager[int]:
         if name in names:
             os.open(tmp_path / "nobody writes", os.O_RDONLY)
-        return read(self, name, max_bytes)
+        return opened(self, name)
 
-    monkeypatch.setattr(Host, "_read_bytes", waits)
+    monkeypatch.setattr(Host, "_opened_in_proc", waits)
     return names
 
 
@@ -105,7 +105,7 @@ def test_what_is_known_of_a_process_stays_known_while_it_is_left_alone(
 ) -> None:
     """All is read again in each observation; the child that knew it is gone, too."""
     monkeypatch.setattr(servers, "REREAD_SECONDS", -1.0)
-    monkeypatch.setattr(process_table, "_budget_seconds", lambda *_: 60.0)
+    monkeypatch.setattr(walks, "begin", lambda *_, **__: walks.Walks(60.0, 60.0, 1.0, {}))
     with Apart(host.root) as child:
         before = databases(child.collect(host))
         pid = next(pid for pid, one in before.items() if one["engine"] == "postgresql" and one["port"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hugeplan_agent.collectors import COLLECTORS, Collected, collect_all, cpu, process_table, processes
+from hugeplan_agent.collectors import COLLECTORS, Collected, collect_all, cpu, process_table, processes, walks
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
@@ -223,7 +223,7 @@ def test_too_many_processes_are_counted_not_hidden(machine: Machine, monkeypatch
 
 
 def test_processes_past_the_time_limit_stay_unknown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_table, "FIRST_ROLLUP_SECONDS", -1.0)
+    monkeypatch.setattr(walks, "FIRST_SECONDS", -1.0)
     fragment = processes.collect(machine("xeon-two-sockets"))
     assert [process["pss_bytes"] for process in fragment.sample["processes"]] == [None, None]
     assert fragment.note is not None

@@ -23,11 +23,12 @@ MIN_TOUCHED_BYTES = 16 * 1024 * 1024
 def segments_of(host: Host, one: Found) -> tuple[list[dict[str, Any]], str | None, str | None]:
     """Its large segments, whether they lie on huge pages, and what tells so."""
     _, found = host.kept("database segments").get(one.server.main.key, (None, None))
-    if found is not None:
-        has_thp = bool((one.server.main.rollup or {}).get("anon_huge_bytes"))
-        segments = mappings.segments(found, one.engine.shares_segment, has_thp)
-        return segments, mappings.status(segments, one.engine.shares_segment), "maps"
-    return [], *_status_of_counters(one)
+    if found is None:
+        return [], *_status_of_counters(one)
+    has_thp = bool((one.server.main.rollup or {}).get("anon_huge_bytes"))
+    segments = mappings.segments(found, has_thp)
+    status = mappings.status(segments, one.engine.shares_segment)
+    return (segments, status, "maps") if status or not segments else (segments, *_status_of_counters(one))
 
 
 def _status_of_counters(one: Found) -> tuple[str | None, str | None]:
@@ -116,7 +117,10 @@ def collect(host: Host) -> Fragment:
     entries = [entry(host, *one) for one in zip(known.found, known.keys, known.instance_ids)]
     incomplete = sum(one["settings_complete"] is False for one in entries)
     settings = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else None
-    notes = (known.failed, settings, host.left_alone_note)
+    read = host.kept("database segments").keys() | {(pid, None) for pid in host.left_alone}
+    late = sum(read.isdisjoint((one.server.main.key, (one.server.main.pid, None))) for one in known.found)
+    mapped = f"the mappings of {late} servers were not read: the time or room for it is used up" if late else None
+    notes = (known.failed, settings, mapped, host.left_alone_note)
     return Fragment(sample={"databases": entries}, note="; ".join(filter(None, notes)) or None)
 
 

@@ -1,32 +1,45 @@
 """The large mappings of a process and what backs them: is a database's buffer pool on huge pages?
 
 /proc/PID/maps is cheap but does not tell the page size of every mapping; /proc/PID/smaps does, at the price of a walk
-over the page tables, and is read only where maps leaves it open.
+over the page tables, and is read only where maps leaves it open. A process has any number of mappings, so both are read
+by line and only the largest mappings are kept.
 """
 
 from __future__ import annotations
 
+import heapq
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
+from hugeplan_agent.collectors import walks
+from hugeplan_agent.collectors.walks import Walks
+from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
 MIN_SHARED_BYTES = 8 * 1024 * 1024
 MIN_PRIVATE_BYTES = 64 * 1024 * 1024
+MAX_MAPPINGS = 8192
+"""Of a process, while it is read: a MySQL pool is in chunks of 128 MiB, each a segment of its own."""
 MAX_SEGMENTS = 64
+"""Of a server, that are kept and reported."""
 MAX_MAPS_BYTES = 4 * 1024 * 1024
 """About 40,000 mappings of maps and 5,000 of smaps; a database has a few hundred."""
-LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ (\d+) *(.*)")
-PAGE_SIZE = re.compile(r"KernelPageSize:\s+(\d+) kB")
-DELETED = " (deleted)"
-NAMES: tuple[tuple[str, str, bool | None], ...] = (
+WALK_PART = 0.001
+"""Of the time since the observation before, for the mappings of what the system runs and of all others, each."""
+SHARES = 4
+LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)")
+PAGE_SIZE = re.compile(rb"KernelPageSize:\s+(\d{1,20}) kB")
+DELETED = b" (deleted)"
+NAMES: tuple[tuple[bytes, str, bool | None], ...] = (
     # Start of the name in maps, kind, whether it lies on hugetlb pages.
-    ("/anon_hugepage", "anonymous_shared", True),
-    ("/dev/zero", "anonymous_shared", False),
-    ("/SYSV", "sysv", None),
-    ("/dev/shm/", "posix_shm", False),  # noqa: S108 - read, not written
-    ("/memfd:", "file", None),
+    (b"/anon_hugepage", "anonymous_shared", True),
+    (b"/dev/zero", "anonymous_shared", False),
+    (b"/SYSV", "sysv", None),
+    (b"/dev/shm/", "posix_shm", False),
+    (b"/memfd:", "file", None),
 )
 
 
@@ -34,6 +47,7 @@ NAMES: tuple[tuple[str, str, bool | None], ...] = (
 class Mapping:
     """One mapping of at least the smallest size that matters. ``page_bytes`` is None where maps does not tell."""
 
+    __slots__ = ("bytes", "is_hugetlb", "is_shared", "kind", "page_bytes", "start")
     start: int
     bytes: int
     is_shared: bool
@@ -42,84 +56,108 @@ class Mapping:
     is_hugetlb: bool | None
 
 
-def parse_maps(text: str, base_page_bytes: int, sizes_in_use_bytes: list[int] | None) -> list[Mapping]:
-    """The large anonymous and shared mappings of /proc/PID/maps; files of code and data are left out.
+def parse_maps(lines: Iterable[bytes], base_page_bytes: int, sizes_in_use_bytes: list[int] | None) -> list[Mapping]:
+    """The large anonymous and shared mappings of /proc/PID/maps, by address, the largest MAX_MAPPINGS of them; files of
+    code and data are left out.
 
     ``sizes_in_use_bytes``: huge page sizes with a pool; with one only, a hugetlb mapping has that size.
     """
     only = sizes_in_use_bytes[0] if sizes_in_use_bytes and len(sizes_in_use_bytes) == 1 else None
-    found = []
-    for line in text.splitlines():
+    found = heapq.nlargest(MAX_MAPPINGS, _large(lines, base_page_bytes, only), key=lambda one: one.bytes)
+    return sorted(found, key=lambda one: one.start)
+
+
+def _large(lines: Iterable[bytes], base_page_bytes: int, only: int | None) -> Iterator[Mapping]:
+    for line in lines:
         match = LINE.match(line)
-        if match is None or match[3][1] != "w":
+        if match is None or match[3][1:2] != b"w":
             continue
-        size_bytes = int(match[2], 16) - int(match[1], 16)
-        is_shared = match[3][3] == "s"
+        start = int(match[1], 16)
+        size_bytes = int(match[2], 16) - start
+        is_shared = match[3].endswith(b"s")
         if size_bytes < (MIN_SHARED_BYTES if is_shared else MIN_PRIVATE_BYTES):
             continue
-        kind, is_hugetlb = _kind(match[5].removesuffix(DELETED), is_shared)
-        if kind is None:
-            continue
-        page_bytes = base_page_bytes if is_hugetlb is False else only if is_hugetlb else None
-        found.append(Mapping(int(match[1], 16), size_bytes, is_shared, kind, page_bytes, is_hugetlb))
-    return found
+        kind, is_hugetlb = _kind(match[4], is_shared)
+        if kind is not None:
+            page_bytes = base_page_bytes if is_hugetlb is False else only if is_hugetlb else None
+            yield Mapping(start, size_bytes, is_shared, kind, page_bytes, is_hugetlb)
 
 
-def _kind(path: str, is_shared: bool) -> tuple[str | None, bool | None]:
+def _kind(path: bytes, is_shared: bool) -> tuple[str | None, bool | None]:
     """What a mapping is, and whether it lies on hugetlb pages where its name tells.
 
     Names: shmem_zero_setup and hugetlb_file_setup of the kernel (mm/shmem.c, fs/hugetlbfs/inode.c).
     """
+    path = path[: -len(DELETED)] if path.endswith(DELETED) else path
     for start, kind, is_hugetlb in NAMES:
         if path.startswith(start):
             return ("private" if kind == "anonymous_shared" and not is_shared else kind), is_hugetlb
     if is_shared:
-        return ("file", None) if "huge" in path else (None, None)
-    return ("private", False) if path in ("", "[heap]") or path.startswith("[anon") else (None, None)
+        return ("file", None) if b"huge" in path else (None, None)
+    return ("private", False) if path in (b"", b"[heap]") or path.startswith(b"[anon") else (None, None)
 
 
-def page_sizes(smaps: str) -> dict[int, int]:
-    """Start address -> kernel page size in bytes, from /proc/PID/smaps."""
+def page_sizes(lines: Iterable[bytes], wanted: Collection[int]) -> dict[int, int]:
+    """Start address -> kernel page size in bytes of the wanted mappings, from /proc/PID/smaps."""
     found: dict[int, int] = {}
-    start = None
-    for line in smaps.splitlines():
-        if line.startswith("KernelPageSize:") and start is not None:
+    start = -1
+    for line in lines:
+        if line.startswith(b"KernelPageSize:"):
             match = PAGE_SIZE.match(line)
-            if match:
+            if match and start in wanted:
                 found[start] = int(match[1]) * 1024
         elif header := LINE.match(line):
             start = int(header[1], 16)
     return found
 
 
+def rooms(host: Host) -> dict[bool, Walks]:
+    """The processor time of this observation for mappings: of what the system runs, and of all others."""
+    return host.shared("mapping walks", _rooms)
+
+
+def _rooms(host: Host) -> dict[bool, Walks]:
+    return {is_system: walks.begin(host, f"mappings {is_system}", WALK_PART, SHARES) for is_system in (True, False)}
+
+
 def read(
-    host: Host, pid: int, base_page_bytes: int, sizes_in_use_bytes: list[int] | None
+    host: Host, pid: int, base_page_bytes: int, sizes_in_use_bytes: list[int] | None, *, may_walk: bool = True
 ) -> tuple[list[Mapping] | None, int]:
-    """The large mappings of a process, None when this user may not look into it; and how much was read."""
-    text = host.read_optional(f"proc/{pid}/maps", MAX_MAPS_BYTES)
-    if text is None:
+    """The large mappings of a process, None when this user may not look into it; and how many bytes were read.
+
+    ``may_walk``: whether its page tables may be walked where their names do not tell the page size.
+    """
+    read_bytes = [0]
+
+    def lines(name: str) -> Iterator[bytes]:
+        for line in host.lines(f"proc/{pid}/{name}", MAX_MAPS_BYTES):
+            read_bytes[0] += len(line) + 1
+            yield line
+
+    try:
+        found = parse_maps(lines("maps"), base_page_bytes, sizes_in_use_bytes)
+    except (NoData, OSError):
         return None, 0
-    count = len(text)
-    found = parse_maps(text, base_page_bytes, sizes_in_use_bytes)
-    if any(mapping.page_bytes is None for mapping in found):
-        if not sizes_in_use_bytes and sizes_in_use_bytes is not None:
-            sizes = {mapping.start: base_page_bytes for mapping in found}
-        else:
-            smaps = host.read_optional(f"proc/{pid}/smaps", MAX_MAPS_BYTES) or ""
-            count += len(smaps)
-            sizes = page_sizes(smaps)
-        for mapping in found:
-            if mapping.page_bytes is None and mapping.start in sizes:
-                mapping.page_bytes = sizes[mapping.start]
-                mapping.is_hugetlb = mapping.page_bytes > base_page_bytes
-    return found, count
+    unknown = {mapping.start for mapping in found if mapping.page_bytes is None}
+    sizes = {}
+    if sizes_in_use_bytes is not None and not sizes_in_use_bytes:
+        sizes = dict.fromkeys(unknown, base_page_bytes)
+    elif unknown and may_walk:
+        with suppress(NoData, OSError):
+            sizes = page_sizes(lines("smaps"), unknown)
+    for mapping in found:
+        if mapping.page_bytes is None and mapping.start in sizes:
+            mapping.page_bytes = sizes[mapping.start]
+            mapping.is_hugetlb = mapping.page_bytes > base_page_bytes
+    return found, read_bytes[0]
 
 
-def segments(found: list[Mapping], shares_segment: bool, has_thp: bool) -> list[dict[str, Any]]:
-    """The mappings that can hold a buffer pool, neighbours joined, the largest first."""
-    relevant = [mapping for mapping in found if mapping.is_shared or mapping.is_hugetlb or not shares_segment]
+def largest(found: list[Mapping], shares_segment: bool) -> list[Mapping]:
+    """The mappings that can hold a buffer pool, neighbours joined, at most MAX_SEGMENTS, the largest first."""
     joined: list[Mapping] = []
-    for mapping in sorted(relevant, key=lambda one: one.start):
+    for mapping in found:
+        if not (mapping.is_shared or mapping.is_hugetlb or not shares_segment):
+            continue
         last = joined[-1] if joined else None
         if (
             last is not None
@@ -128,8 +166,12 @@ def segments(found: list[Mapping], shares_segment: bool, has_thp: bool) -> list[
         ):
             last.bytes += mapping.bytes
         else:
-            joined.append(Mapping(**vars(mapping)))
-    joined.sort(key=lambda one: -one.bytes)
+            joined.append(replace(mapping))
+    return heapq.nlargest(MAX_SEGMENTS, joined, key=lambda one: one.bytes)
+
+
+def segments(found: list[Mapping], has_thp: bool) -> list[dict[str, Any]]:
+    """What ``largest`` chose, as the report has it."""
     return [
         {
             "bytes": mapping.bytes,
@@ -137,7 +179,7 @@ def segments(found: list[Mapping], shares_segment: bool, has_thp: bool) -> list[
             "page_bytes": mapping.page_bytes,
             "kind": mapping.kind,
         }
-        for mapping in joined[:MAX_SEGMENTS]
+        for mapping in found
     ]
 
 

@@ -12,10 +12,13 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Optional, TypeVar
 
+from hugeplan_agent.collectors import walks
 from hugeplan_agent.collectors.cpu import base_page_bytes
+from hugeplan_agent.collectors.foreign import TooMuchError
 from hugeplan_agent.collectors.keyvalue import KIB, parse_amounts
 from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.errors import NoData
@@ -27,9 +30,6 @@ MIN_INTERESTING_BYTES = 16 * 1024 * 1024
 
 MAX_PROCESSES = 128
 """A database with a thousand backends is summed up in its own entry; the note counts what is left out."""
-
-FIRST_ROLLUP_SECONDS = 2.0
-"""A single observation (``observe``, ``once``) may take its time."""
 
 ROLLUP_SHARE = 0.0002
 """Of the time since the observation before: with the rest this stays below 0.1 % of a core."""
@@ -204,17 +204,16 @@ def read_rollups(host: Host, table: ProcessTable, wanted: list[Process], owner: 
     kept = host.kept("rollups")
     for key in [key for key in kept if not _lives(key, table)]:
         del kept[key]
-    now, started = time.monotonic(), time.thread_time()
-    budget_seconds = _budget_seconds(host, now)
+    now, room = time.monotonic(), walks.begin(host, "rollups", ROLLUP_SHARE, shares=1)
     for process in in_turn(wanted, owner, lambda one: (kept.get(one.key, (0.0,))[0], -one.weight_bytes)):
-        if time.thread_time() - started > budget_seconds:
-            break
-        text = _read_rollup(host, process)
-        if text:
-            kept[process.key] = (now, parse_rollup(text))
-        elif process.pid not in host.left_alone:
-            kept.pop(process.key, None)
-    host.kept("rollup clock")["debt"] = max(0.0, time.thread_time() - started - budget_seconds)
+        if (process.vm_pte_bytes or 0) > walks.MAX_TABLES_BYTES:
+            continue
+        with suppress(TooMuchError), room.walk(owner(process)):
+            text = _read_rollup(host, process)
+            if text:
+                kept[process.key] = (now, parse_rollup(text))
+            elif process.pid not in host.left_alone:
+                kept.pop(process.key, None)
     for process in wanted:
         if process.key in kept:
             taken_at, process.rollup = kept[process.key]
@@ -239,17 +238,6 @@ def _read_rollup(host: Host, process: Process) -> str | None:
     except OSError:
         process.may_be_read = False
     return None
-
-
-def _budget_seconds(host: Host, now: float) -> float:
-    """Processor time for this observation: seconds for the first, then a share of the time since the last one.
-
-    What one expensive process took beyond it is paid back before the next is read.
-    """
-    clock = host.kept("rollup clock")
-    last, debt = clock.get("last"), clock.get("debt", 0.0)
-    clock["last"] = now
-    return FIRST_ROLLUP_SECONDS if last is None else min(FIRST_ROLLUP_SECONDS, (now - last) * ROLLUP_SHARE - debt)
 
 
 def in_turn(items: Iterable[T], owner: Callable[[T], Hashable], order: Callable[[T], Any]) -> list[T]:

@@ -26,6 +26,7 @@ from hugeplan_agent.collectors.engines.base import (
 from hugeplan_agent.collectors.foreign import Account, Foreign, TooMuchError, foreign
 from hugeplan_agent.collectors.pools import sizes_in_use
 from hugeplan_agent.collectors.process_table import Process, ProcessTable, in_turn, need_status, table_of
+from hugeplan_agent.collectors.walks import MAX_TABLES_BYTES
 from hugeplan_agent.host import Host
 
 REREAD_SECONDS = 600.0
@@ -211,12 +212,18 @@ def _read_mappings(host: Host, room: Foreign, one: Found) -> None:
     kept, main, now = host.kept("database segments"), one.server.main, time.monotonic()
     if main.key in kept and now - kept[main.key][0] <= REREAD_SECONDS:
         return
+    walks = mappings.rooms(host)[main.account.is_system]
     with suppress(TooMuchError):  # in a later observation; what was found before is not wrong for that
         room.require(main.account)
-        mapped, count = mappings.read(host, main.pid, base_page_bytes(host), sizes_in_use(host))
+        with walks.walk(main.account):
+            may_walk = (main.vm_pte_bytes or 0) <= MAX_TABLES_BYTES
+            base, sizes = base_page_bytes(host), sizes_in_use(host)
+            mapped, count = mappings.read(host, main.pid, base, sizes, may_walk=may_walk)
         room.spend(main.account, count)
         if main.pid not in host.left_alone:
-            kept[main.key] = (now, mapped)
+            kept[main.key] = now, mapped and mappings.largest(mapped, one.engine.shares_segment)
+    if main.account in walks.missed:
+        room.missed.add(main.account)
 
 
 def facts_of(host: Host, one: Found) -> Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,13 @@ def stuck_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """A host's files that are put into this set are not read: who tries waits, at a FIFO in the folder."""
     names: set[str] = set()
     os.mkfifo(folder / "nobody writes")
-    read = Host._read_bytes
+    opened = Host._opened_in_proc
 
-    def waits(self: Host, name: str, max_bytes: int) -> bytes:
+    def waits(self: Host, name: str) -> AbstractContextManager[int]:
         if name in names:
             os.open(folder / "nobody writes", os.O_RDONLY)
-        return read(self, name, max_bytes)
+        return opened(self, name)
 
-    monkeypatch.setattr(Host, "_read_bytes", waits)
+    monkeypatch.setattr(Host, "_opened_in_proc", waits)
     monkeypatch.setattr(apart, "LOOK_POLLS", 3)
     return names
