@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +21,13 @@ if TYPE_CHECKING:
 #: Files and folders per mount that are looked at: a mount with more is a program's store, and that program runs.
 _MOST_FILES: Final = 4096
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
-_MAPPED: Final = re.compile(r"^\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)", re.M)
+_MAPPED: Final = re.compile(rb"\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+ [1-9]\d*)")
+#: Processor time for the mappings of all processes, which is asked each so many lines: whoever has an account has any
+#: number of both, and ``apply`` holds its lock meanwhile.
+_MOST_SECONDS: Final = 5.0
+_LINES: Final = 1024
+#: Of a process: it has at most as many mappings as vm.max_map_count says, each with a path of up to 4 KiB.
+_MOST_BYTES: Final = 1024**3
 _BLOCK_BYTES: Final = 512
 
 
@@ -32,11 +40,11 @@ def _unmapped_files(host: Host) -> list[dict[str, Any]] | None:
     base = host.root
     try:
         mounts = {mount for mount, kind in _mounts(base / "proc/mounts") if kind == "hugetlbfs"}
-        found = [one for mount in sorted(mounts) for one in _files(base, mount)]
-        mapped = _mapped_files(host) if found else set()
+        found = dict(one for mount in sorted(mounts) for one in _files(base, mount))
+        left = _not_mapped(host, set(found)) if found else set()
     except OSError:
         return None
-    return None if host.left_alone else [entry for key, entry in found if key not in mapped]
+    return None if host.left_alone or left is None else [entry for key, entry in found.items() if key in left]
 
 
 def _mounts(path: Path) -> Iterator[tuple[str, str]]:
@@ -47,8 +55,8 @@ def _mounts(path: Path) -> Iterator[tuple[str, str]]:
             yield _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), fields[1]), fields[2]
 
 
-def _files(base: Path, mount: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-    """Files with pages, by (device, inode) as /proc/PID/maps writes them."""
+def _files(base: Path, mount: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Files with pages, by device and inode as /proc/PID/maps writes them."""
     top = base / mount.lstrip("/")
     page_bytes = os.statvfs(top).f_bsize
     looked_at = 0
@@ -63,17 +71,29 @@ def _files(base: Path, mount: str) -> Iterator[tuple[tuple[str, int], dict[str, 
             pages = facts.st_blocks * _BLOCK_BYTES // page_bytes
             if pages:
                 shown = Path(mount, path.relative_to(top))
-                device = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}"
-                yield (device, facts.st_ino), {"path": str(shown), "page_bytes": page_bytes, "pages": pages}
+                key = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x} {facts.st_ino}"
+                yield key.encode(), {"path": str(shown), "page_bytes": page_bytes, "pages": pages}
 
 
-def _mapped_files(host: Host) -> set[tuple[str, int]]:
-    """(device, inode) of everything that is mapped by a process which may be read."""
-    found: set[tuple[str, int]] = set()
+def _not_mapped(host: Host, files: set[bytes]) -> set[bytes] | None:
+    """Those of the files that no process maps which may be read. None: it takes too long to tell."""
+    left, begun = set(files), time.thread_time()
+    for number, line in enumerate(_mappings(host)):
+        if (found := _MAPPED.match(line)) is not None:
+            left.discard(found[1])
+            if not left:
+                break
+        if number % _LINES == 0 and time.thread_time() - begun > _MOST_SECONDS:
+            return None
+    return left
+
+
+def _mappings(host: Host) -> Iterator[bytes]:
+    from hugeplan_agent.errors import NoData  # noqa: PLC0415 - an optional distribution
+
     for name in filter(str.isdecimal, host.names("proc")):
-        text = host.read_optional(f"proc/{name}/maps") or ""  # none: it has ended, or only another user may read it
-        found |= {(match[1], int(match[2])) for match in _MAPPED.finditer(text) if match[2] != "0"}
-    return found
+        with suppress(NoData, OSError):  # it has ended, or only another user may read it
+            yield from host.lines(f"proc/{name}/maps", _MOST_BYTES)
 
 
 def _unattached_segments(base: Path) -> list[dict[str, Any]] | None:

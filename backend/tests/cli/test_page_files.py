@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hugeplan_agent.host import Host
 
+from hugeplan.cli import page_files
 from hugeplan.cli.page_files import without_process
 from hugeplan.cli.pool_files import PoolFiles
 from hugeplan.planner.model import MIB
@@ -115,3 +117,21 @@ def test_a_segment_without_a_process_is_listed(pool: Path) -> None:
 def test_what_cannot_be_read_is_not_known(tmp_path: Path) -> None:
     assert without_process(Host(tmp_path)) == {"huge_page_files": None, "sysv_segments": None}
     assert json.dumps(without_process(Host()))  # plain data, as a report is
+
+
+def test_mappings_of_all_processes_have_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any user has thousands of processes that share 60,000 mappings: then it is not known which file is mapped."""
+    line = "7f0000000000-7f0000001000 rw-s 00000000 00:2a {} /x\n"
+    for pid in range(1, 41):
+        folder = tmp_path / f"proc/{pid}"
+        folder.mkdir(parents=True)
+        (folder / "maps").write_text(line.format(pid) * 5000)
+    host, others = Host(tmp_path), {b"00:2a 90000"}
+    assert page_files._not_mapped(host, {b"00:2a 7", *others}) == others
+    begun = time.thread_time()
+    assert page_files._not_mapped(host, {b"00:2a 7"}) == set()
+    assert page_files._not_mapped(host, others) == others
+    monkeypatch.setattr(page_files, "_MOST_SECONDS", (time.thread_time() - begun) / 10)
+    begun = time.thread_time()
+    assert page_files._not_mapped(host, others) is None
+    assert time.thread_time() - begun < 5 * page_files._MOST_SECONDS
