@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from hugeplan_agent import tlbbench
 from hugeplan_agent.collectors.cgroup_tree import (
@@ -25,6 +25,9 @@ from hugeplan_agent.collectors.cgroup_tree import (
     path_in,
     paths,
 )
+from hugeplan_agent.collectors.cgroup_units import account_in
+from hugeplan_agent.collectors.foreign import Account
+from hugeplan_agent.collectors.process_table import Process, need_status
 from hugeplan_agent.collectors.unit_names import name_of
 from hugeplan_agent.errors import MeasureError, NoData
 from hugeplan_agent.host import Host
@@ -40,7 +43,7 @@ COPIED = ("status", "reason", "event_set", "walk_cycles_are", "seconds", "runnin
 COUNTED_KINDS = ("container", "systemd_service")
 NO_GROUP = "from a container a server is counted by its control group, and this one has none of its own"
 
-Server = tuple[int, object]
+Server = tuple[int, Optional[int]]
 """A process and when it started: the same number later is another server."""
 
 
@@ -54,25 +57,37 @@ class WalkCounters:
     host: Host = field(default_factory=Host)
     found: dict[Server, dict[str, Any]] = field(default_factory=dict)
     due_at: dict[Server, float] = field(default_factory=dict)
+    accounts: dict[Server, Account] = field(default_factory=dict)
+    turns: dict[Account, float] = field(default_factory=dict)
+    """When a server of an account was counted last."""
     silent_until: float = 0.0
 
     def add(self, databases: list[dict[str, Any]]) -> dict[str, Any] | None:
-        """Put ``counters`` into the entries of the report, counting the server that has waited longest if it is due.
+        """Put ``counters`` into the entries of the report, counting the server that has waited longest of the account
+        whose last turn is longest ago, if one is due: nobody's servers, started anew all the time, make others wait.
 
         What that count gave; None where none was due.
         """
         servers = {(entry["main_pid"], entry.get("start_time_ticks")): entry for entry in databases}
         self.found = {server: counts for server, counts in self.found.items() if server in servers}
-        self.due_at = {server: self.due_at.get(server, 0.0) for server in servers}
-        now = time.monotonic()
-        server = min(self.due_at, key=lambda one: self.due_at[one], default=None)
-        is_due = server is not None and self.due_at[server] <= now and self.silent_until <= now
-        if server is not None and is_due:
+        now = time.monotonic()  # whoever is new comes after those that wait
+        self.due_at = {server: self.due_at.get(server, now) for server in servers}
+        self.accounts = {server: self.accounts.get(server) or self._account(server) for server in servers}
+        self.turns = {account: self.turns.get(account, now) for account in self.accounts.values()}
+        due = [one for one, at in self.due_at.items() if at <= now and self.silent_until <= now]
+        server = min(due, key=lambda one: (self.turns[self.accounts[one]], self.due_at[one]), default=None)
+        if server is not None:
+            self.turns[self.accounts[server]] = now
             self._count(server, now)
         for one, entry in servers.items():
             if one in self.found:
                 entry["counters"] = self.found[one]
-        return self.found.get(server) if server is not None and is_due else None
+        return None if server is None else self.found.get(server)
+
+    def _account(self, server: Server) -> Account:
+        """Who a server runs for, by files that no process can make anybody wait at."""
+        member = parse_membership(self.host.read_optional(f"proc/{server[0]}/cgroup") or "")
+        return account_in(self.host, need_status(self.host, Process(server[0], None, server[1], "", 0)), member)
 
     def trial(self) -> dict[str, Any]:
         """Whether this user may count what others run: a tenth of a second of all control groups, none kept."""

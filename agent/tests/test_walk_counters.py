@@ -99,6 +99,29 @@ def test_one_server_per_report_and_its_figures_stay(
     assert called(calls) == [10, 20, 10]
 
 
+def test_a_user_that_starts_servers_anew_makes_nobody_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock, machine: Callable[[str], Host]
+) -> None:
+    """One is new each minute, and 119 of the user's stay: more than can be counted in an hour."""
+    walks, _ = counting(tmp_path, monkeypatch, COUNTED)
+    walks.host = machine("kubernetes-v2")
+    for pid in range(600, 720):
+        walks.host.path(f"proc/{pid}").mkdir()
+        walks.host.path(f"proc/{pid}/cgroup").write_text("0::/user.slice/user-1001.slice/session-1.scope\n")
+    counted: list[int] = []
+
+    def count(self: WalkCounters, server: walk_counters.Server, now: float) -> None:
+        counted.append(server[0])
+        self.due_at[server] = now + self.every_seconds
+
+    monkeypatch.setattr(WalkCounters, "_count", count)
+    for minute in range(600):
+        clock.now += 60.0
+        new = [{**one, "start_time_ticks": minute // 100} for one in servers(*range(601, 720))]
+        walks.add([*servers(5001), *new, {**servers(600)[0], "start_time_ticks": minute}])
+    assert counted.count(5001) == 10
+
+
 def test_another_server_with_the_same_number_is_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     walks, calls = counting(tmp_path, monkeypatch, COUNTED)
     walks.add(servers(10))

@@ -133,9 +133,13 @@ FIRST_SUBORDINATE, OVERFLOW = 65536, 65534
 
 def account_of(host: Host, process: Process) -> Account:
     """Whom a process counts for. Its status has been read."""
-    member = membership(host, process.pid, process.key)
+    return account_in(host, process, membership(host, process.pid, process.key))
+
+
+def account_in(host: Host, process: Process, member: dict[str, str]) -> Account:
+    """The same by the process's cgroups, without a look at others."""
     path = next((member[name] for name in ("name=systemd", "", "memory") if member.get(name, "/") != "/"), "/")
-    tree = placement(host).tree
+    tree = host.shared("accounts' tree", lambda host: hierarchy(host, "memory"))
     path = path.lstrip("/.")
     first = path.partition("/")[0]
     share = first if tree is not None and is_given_away(host, tree, first) else share_of(path)
