@@ -12,34 +12,33 @@ import gc
 import json
 import mmap
 import os
-import re
 import select
 import signal
 import socket
-import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from hugeplan_agent.collectors import COLLECTORS, LOOKING, Collected, collect_all, collect_one, describe
-from hugeplan_agent.collectors.cgroup_units import owner_of
-from hugeplan_agent.collectors.cpu import base_page_bytes
-from hugeplan_agent.collectors.foreign import FIRST_USER
-from hugeplan_agent.collectors.process_table import need_status, parse_stat, table_of
-from hugeplan_agent.errors import AgentError, CollectError, NoData
+from hugeplan_agent.collectors.process_table import clock_ticks_per_second
+from hugeplan_agent.errors import AgentError, CollectError
 from hugeplan_agent.fragment import Collector
-from hugeplan_agent.host import Host, NoAnswerError
+from hugeplan_agent.host import Host
 from hugeplan_agent.known import known, take
 from hugeplan_agent.left_behind import begin, living
+from hugeplan_agent.looks import BOARD, Look, Watch, read_look
 
 POLL_SECONDS = 0.1
 LOOK_POLLS = 20
 """Of one look in which the child waits. They are counted, not timed: a machine that is suspended counts none."""
+LOOK_SECONDS = 10.0
+"""Of one look, of processor time: the kernel may walk what a process maps for long (a swapped file that each of 65,000
+mappings has a part of), and no signal ends that."""
 PERSON_POLLS = 100
 """Of all looks at one user's processes in an observation: answers may come, and slowly."""
 OTHER_POLLS = 600
@@ -57,75 +56,6 @@ MAX_OF_USERS = MAX_LEFT_BEHIND // 2
 """Of these at processes of users: one user may have several accounts. The others are for what the system runs."""
 END_SECONDS = 0.1
 """For a child to end when it is not needed any more, so that no zombie is left."""
-
-_LOOK = re.compile(r"proc/([0-9]{1,9})/(?!(?:stat|status|cgroup|limits)$)")
-"""The four files are printed from what the kernel holds itself. All else may wait for the process's memory or files."""
-_BOARD = struct.Struct("=6q")
-
-
-class Look(NamedTuple):
-    """What the child looks at. ``number`` changes with each look; a pid of 0 is none."""
-
-    number: int = 0
-    pid: int = 0
-    started: int = 0
-    account: int = 0
-    """A number for it; 0: unknown."""
-    person: int = 0
-    """A number for the account and the real user id."""
-    is_system: int = 0
-    """Whether neither is a user's."""
-
-
-class _Watch:
-    """The child's side: writes down each look before it begins, and refuses those that are not to be tried."""
-
-    def __init__(self, host: Host, board: mmap.mmap) -> None:
-        self._host, self._board = host, board
-        self.processes: set[tuple[int, int]] = set()
-        self.accounts: set[int] = set()
-        self.is_for_system = False
-
-    def begin(self) -> None:
-        """What was read of them before may still be reported: it is said that they are left alone all the same."""
-        alive = table_of(self._host).by_pid if self.processes else {}
-        keys = {(process.pid, process.start_time_ticks or 0) for process in alive.values()}
-        self._host.left_alone.update(pid for pid, _ in self.processes & keys)
-
-    def __call__(self, name: str) -> AbstractContextManager[object]:
-        found = _LOOK.match(name)
-        return self._announced(int(found[1])) if found else nullcontext()
-
-    @contextmanager
-    def _announced(self, pid: int) -> Iterator[None]:
-        before = _read(self._board)
-        look = self._look_at(pid, before.number + 1)
-        is_known = (pid, look.started) in self.processes or {look.account, look.person} & self.accounts
-        if is_known or (self.is_for_system and not look.is_system):
-            self._host.left_alone.add(pid)
-            raise NoAnswerError
-        _BOARD.pack_into(self._board, 0, *look)
-        try:
-            yield
-        finally:
-            _BOARD.pack_into(self._board, 0, *before._replace(number=look.number + 1))
-
-    def _look_at(self, pid: int, number: int) -> Look:
-        process = None
-        with suppress(NoData):
-            stat = self._host.read_record(f"proc/{pid}/stat") or ""
-            process = table_of(self._host).by_pid.get(pid) or parse_stat(stat, base_page_bytes(self._host))
-        if process is None:
-            return Look(number, pid)
-        # The children of one process have its secret, and so the same numbers.
-        account = owner_of(self._host)(need_status(self._host, process))
-        person = hash((account, process.user)) or 1
-        is_system = account.is_system and process.user is not None and process.user < FIRST_USER
-        return Look(number, pid, process.start_time_ticks or 0, hash(account) or 1, person, is_system)
-
-
-def _read(board: mmap.mmap) -> Look:
-    return Look(*_BOARD.unpack_from(board))
 
 
 @dataclass
@@ -309,7 +239,7 @@ class Apart:
     def _fork(self) -> _Child:
         ours, theirs = socket.socketpair()
         held, lifeline = os.pipe()
-        board = mmap.mmap(-1, _BOARD.size)
+        board = mmap.mmap(-1, BOARD.size)
         gc.collect()  # no file of ours is left that the child would close once more
         try:
             pid = os.fork()
@@ -336,7 +266,7 @@ class Apart:
     def _work(self, channel: int, board: mmap.mmap) -> None:
         host, observation = Host(self.root), -1
         take(host, self._known)
-        watch = host.watch = _Watch(host, board)
+        watch = host.watch = Watch(host, board)
         with open(channel, "rb", closefd=False) as requests:
             for line in requests:
                 request = json.loads(line)
@@ -358,27 +288,30 @@ class _Waits:
 
     def __init__(self, child: _Child, polls: Counter[int]) -> None:
         self._child, self._of_person = child, polls
-        self._last: tuple[Look, str] | None = None
-        self._polls = 0
+        self._last: tuple[Look, int] | None = None
+        self._polls = self._begun = 0
 
     def too_long(self) -> Look | None:
-        """At what it waits, when it has for too long. Called each time that nothing was heard of it.
+        """At what it waits, or what it walks, when it has for too long. Called each time that nothing was heard of it.
 
         While it is stopped, or waits for a processor, does not count; once it has used some (ticks of 10 ms) it gets
-        on.
+        on, for LOOK_SECONDS.
         """
-        look, state, ticks = _read(self._child.board), "S", ""
+        look, state, ticks = read_look(self._child.board), "S", 0
         with suppress(OSError):
             fields = Path(f"/proc/{self._child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            state, ticks = fields[0], f"{fields[11]} {fields[12]}"
+            state, ticks = fields[0], int(fields[11]) + int(fields[12])
         is_waiting = state in "SD" and (self._last is None or self._last[1] == ticks)
-        self._polls = 0 if self._last is None or self._last[0].number != look.number else self._polls + is_waiting
+        if self._last is None or self._last[0].number != look.number:
+            self._polls, self._begun = 0, ticks
+        else:
+            self._polls += is_waiting
         self._last = look, ticks
         if not look.pid:
             return look if self._polls >= OTHER_POLLS else None
         self._of_person[look.person] += is_waiting
         is_over = self._polls >= LOOK_POLLS or self._of_person[look.person] >= PERSON_POLLS
-        return look if is_over else None
+        return look if is_over or ticks - self._begun >= LOOK_SECONDS * clock_ticks_per_second() else None
 
 
 def _kill(pid: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from hugeplan_agent import apart, left_behind
+from hugeplan_agent import apart, left_behind, looks
 from hugeplan_agent.apart import Apart
 from hugeplan_agent.collectors import collect_all, servers, walks
 from hugeplan_agent.collectors.foreign import Account
@@ -163,7 +163,7 @@ def test_after_two_processes_all_of_their_account_are_left_alone(
 ) -> None:
     pids = sorted(one["pid"] for one in collect_all(Host(host.root)).sample["processes"])[:5]
     owner = {pid: Account("user.slice/user-1.slice" if pid in pids[:4] else "system.slice/x.service") for pid in pids}
-    monkeypatch.setattr(apart, "owner_of", lambda _: lambda process: owner[process.pid])
+    monkeypatch.setattr(looks, "owner_of", lambda _: lambda process: owner[process.pid])
     os.mkfifo(tmp_path / "fifo")
     with Apart(host.root, {"look": waiting(tmp_path / "fifo", pids)}) as child:
         child.collect(host, {})
@@ -322,7 +322,7 @@ def test_children_that_no_signal_ends_are_left_behind_up_to_a_number(
 ) -> None:
     """As those that wait for a file system of a user's."""
     pids = sorted(one["pid"] for one in collect_all(Host(host.root)).sample["processes"])
-    monkeypatch.setattr(apart, "owner_of", lambda _: lambda process: Account(f"system.slice/{process.pid}.service"))
+    monkeypatch.setattr(looks, "owner_of", lambda _: lambda process: Account(f"system.slice/{process.pid}.service"))
     monkeypatch.setattr(apart, "MAX_LEFT_BEHIND", 3)
     os.mkfifo(tmp_path / "fifo")
     held: list[int] = []
@@ -355,10 +355,10 @@ def test_a_child_that_is_stopped_or_works_is_not_given_up(host: Host, monkeypatc
                 pass
         return "done"
 
-    polls: list[apart.Look | None] = []
+    polls: list[looks.Look | None] = []
     too_long = apart._Waits.too_long
 
-    def stop_and_go_on(self: apart._Waits) -> apart.Look | None:
+    def stop_and_go_on(self: apart._Waits) -> looks.Look | None:
         polls.append(too_long(self))
         if len(polls) == 2:
             os.kill(self._child.pid, signal.SIGSTOP)
@@ -372,6 +372,24 @@ def test_a_child_that_is_stopped_or_works_is_not_given_up(host: Host, monkeypatc
         assert child.ask("look") == "done"
     assert len(polls) > 30
     assert not any(polls)
+
+
+def test_a_look_that_only_works_has_an_end(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel walks what a process maps, and nobody can tell before for how long."""
+    monkeypatch.setattr(apart, "LOOK_SECONDS", 0.3)
+
+    def walks(host: Host) -> float:
+        with host.look("proc/1/maps"):
+            end = time.thread_time() + 5.0
+            while time.thread_time() < end:
+                pass
+        return end
+
+    with Apart(host.root, {"look": walks}) as child:
+        child.collect(host, {})
+        with pytest.raises(CollectError, match="did not answer before"):
+            child.ask("look")
+        assert [missed.look.pid for missed in child._missed] == [1]
 
 
 def test_answers_that_come_slowly_have_an_end(host: Host) -> None:

@@ -12,7 +12,7 @@ from hugeplan_agent.collectors.database_schema import DATABASE
 from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.limits import memlock
 from hugeplan_agent.collectors.process_table import Process
-from hugeplan_agent.collectors.servers import Found, facts_of, servers_of, unforeseen
+from hugeplan_agent.collectors.servers import Found, Servers, facts_of, servers_of, unforeseen
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from hugeplan_agent.schema import array, ref
@@ -112,15 +112,19 @@ def _limits(host: Host, main: Process) -> list[dict[str, Any]] | None:
     return None if path is None else tree.acting_limits(path)
 
 
+def _unread(host: Host, known: Servers) -> str:
+    read = host.kept("database segments").keys() | {(pid, None) for pid in host.left_alone}
+    late = sum(read.isdisjoint((one.server.main.key, (one.server.main.pid, None))) for one in known.found)
+    return f"the mappings of {late} servers were not read: the time or room for it is used up" if late else ""
+
+
 def collect(host: Host) -> Fragment:
     known = servers_of(host)
     entries = [entry(host, *one) for one in zip(known.found, known.keys, known.instance_ids)]
     incomplete = sum(one["settings_complete"] is False for one in entries)
-    settings = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else None
-    read = host.kept("database segments").keys() | {(pid, None) for pid in host.left_alone}
-    late = sum(read.isdisjoint((one.server.main.key, (one.server.main.pid, None))) for one in known.found)
-    mapped = f"the mappings of {late} servers were not read: the time or room for it is used up" if late else None
-    notes = (known.failed, settings, mapped, host.left_alone_note)
+    settings = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else ""
+    settings = "; ".join(filter(None, (settings, _unread(host, known))))
+    notes = (known.failed, settings, host.left_alone_note)
     return Fragment(sample={"databases": entries}, note="; ".join(filter(None, notes)) or None)
 
 
