@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import add
 from typing import Any, Final
@@ -237,16 +236,34 @@ def _is_within(start: datetime | None, end: datetime | None, after: SampleKey | 
     return (start is None or key[0] >= start) and (end is None or key[0] < end) and (after is None or key < after)
 
 
-async def sealed_numbers(session: ReadSession, starts: Mapping[UUID, datetime]) -> dict[UUID, list[Numbers]]:
-    """What histories read of the sealed samples since each node's start. A damaged block is logged and left out."""
-    row = SealedSamplesRow
-    statement = select(row.node_id, row.start_at, row.numbers)
-    statement = statement.where(row.node_id.in_(starts), row.end_at >= min(starts.values()))
-    found: dict[UUID, list[Numbers]] = defaultdict(list)
-    for node_id, start_at, block in await session.execute(statement):
-        try:
-            found[node_id] += read_numbers([block], starts[node_id])
-        except DamagedBlockError as error:
-            about = {"node_id": str(node_id), "start_at": start_at.isoformat(), "why": str(error)}
-            _logger.warning("sealed samples cannot be read back", extra=about)
-    return found
+# A row of sealed samples spans a day at most. LIMIT NULL: all of them.
+_NEWEST_NUMBERS: Final = text("""
+SELECT wanted.node_id, newest.start_at, newest.numbers
+FROM unnest(CAST(:ids AS uuid[]), CAST(:starts AS timestamptz[])) AS wanted (node_id, start)
+CROSS JOIN LATERAL (
+    SELECT s.start_at, s.numbers FROM sealed_samples s
+    WHERE s.node_id = wanted.node_id AND s.end_at >= wanted.start AND s.start_at >= :earliest
+    ORDER BY s.end_at DESC, s.start_at DESC, s.first_report_id DESC LIMIT CAST(:most AS bigint)
+) newest
+""")
+
+
+async def sealed_numbers(
+    session: ReadSession, starts: Mapping[UUID, datetime], take: Callable[[UUID, list[Numbers]], None], most: int | None
+) -> None:
+    """Give ``take`` what histories read of the sealed samples since each node's start, block by block: the newest
+    ``most`` of each node, None: all. It is called in another thread. A damaged block is logged and left out.
+    """
+    values = {"ids": list(starts), "starts": list(starts.values()), "most": most}
+    values["earliest"] = min(starts.values()) - timedelta(days=1)
+    rows = (await session.execute(_NEWEST_NUMBERS, values)).all()
+
+    def read() -> None:
+        for node_id, start_at, block in rows:
+            try:
+                take(node_id, read_numbers([block], starts[node_id]))
+            except DamagedBlockError as error:
+                about = {"node_id": str(node_id), "start_at": start_at.isoformat(), "why": str(error)}
+                _logger.warning("sealed samples cannot be read back", extra=about)
+
+    await asyncio.to_thread(read)

@@ -24,6 +24,7 @@ from hugeplan.errors import InvalidInputError
 from hugeplan.fleet import read_back, repository, service
 from hugeplan.fleet.ingest import incoming
 from hugeplan.fleet.ingest.batch import store_kept
+from hugeplan.fleet.sealed_samples import Numbers
 
 BATCH = 20
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -96,7 +97,8 @@ async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
             await session.execute(insert(RunWinsRow), [msgspec.structs.asdict(found) for found in wins])
         done.runs += 1
     await service.measure_again(session, node_id)
-    sealed = (await read_back.sealed_numbers(session, {node_id: _LONG_AGO})).get(node_id, [])
+    sealed: list[Numbers] = []
+    await read_back.sealed_numbers(session, {node_id: _LONG_AGO}, lambda _, numbers: sealed.extend(numbers), None)
     values = {
         "node_id": node_id,
         "times": [one.taken_at for one in sealed],

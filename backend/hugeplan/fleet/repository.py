@@ -51,6 +51,7 @@ from hugeplan.documents.kept import unpack
 from hugeplan.fleet.newest import COLUMNS, newest_of, with_newest
 from hugeplan.fleet.read_back import sealed_numbers
 from hugeplan.fleet.schemas import NodeSummary
+from hugeplan.fleet.sealed_samples import Numbers
 from hugeplan.fleet.selector import NodeSelector, conditions
 
 SORTS: Mapping[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
@@ -307,9 +308,16 @@ _SAMPLE_HISTORIES: Final = text(
     "SELECT node_id, array_agg(CAST(extract(epoch FROM at) AS float8) ORDER BY at), array_agg(used ORDER BY at) FROM ("  # noqa: S608
     "SELECT s.node_id, date_bin(:every, s.taken_at, TIMESTAMPTZ '2000-01-01 00:00:00+00') AS at,"
     f" max({ANON_SHMEM}) AS used"
-    f" FROM {_WANTED} JOIN samples s ON s.node_id = wanted.node_id AND s.taken_at >= wanted.start"
-    " WHERE s.taken_at >= :earliest GROUP BY s.node_id, at) AS steps WHERE used IS NOT NULL GROUP BY node_id"
+    f" FROM {_WANTED} CROSS JOIN LATERAL (SELECT * FROM samples n WHERE n.node_id = wanted.node_id"
+    " AND n.taken_at >= wanted.start AND n.taken_at >= :earliest ORDER BY n.taken_at DESC LIMIT :most) s"
+    " GROUP BY s.node_id, at) AS steps WHERE used IS NOT NULL GROUP BY node_id"
 )
+_MOST_SAMPLES: Final = 7200
+"""Of a node that are read for a short history: two hours at one per second, the shortest interval of an agent. A node
+may say that all its samples are of one time.
+"""
+_MOST_BLOCKS: Final = 24
+"""The same where they are sealed: each has up to 360, and takes a millisecond."""
 
 History = tuple[UUID, Sequence[float], Sequence[int]]
 """A node, seconds since the epoch, and AnonPages + Shmem in bytes at each, oldest first."""
@@ -321,16 +329,19 @@ async def hourly_histories(session: ReadSession, starts: Mapping[UUID, datetime]
 
 
 async def sample_histories(session: ReadSession, starts: Mapping[UUID, datetime], *, every: timedelta) -> list[History]:
-    """The same from the samples: the largest of each step of ``every``."""
-    found = await _histories(session, _SAMPLE_HISTORIES, starts, {"every": every})
+    """The same from each node's newest samples: the largest of each step of ``every``."""
+    found = await _histories(session, _SAMPLE_HISTORIES, starts, {"every": every, "most": _MOST_SAMPLES})
     largest = {node_id: dict(zip(times, sizes, strict=True)) for node_id, times, sizes in found}
-    for node_id, numbers in (await sealed_numbers(session, starts)).items():
+
+    def take(node_id: UUID, numbers: Sequence[Numbers]) -> None:
         of_node = largest.setdefault(node_id, {})
         for one in numbers:
             if one.anon_shmem_bytes is not None:
                 seconds = one.taken_at_microseconds / 10**6
                 step = seconds - seconds % every.total_seconds()
                 of_node[step] = max(of_node.get(step, 0), one.anon_shmem_bytes)
+
+    await sealed_numbers(session, starts, take, _MOST_BLOCKS)
     return [(node_id, sorted(of_node), [of_node[at] for at in sorted(of_node)]) for node_id, of_node in largest.items()]
 
 

@@ -316,6 +316,46 @@ async def test_a_young_silent_nodes_plan_reads_its_sealed_samples(service: Servi
     assert await history() == {}
 
 
+async def copied(service: Service, table: str, count: int) -> None:
+    """So many more rows as each of a table, with ids of their own."""
+    async with service.database.write() as session:
+        names = (
+            await session.scalars(
+                text("SELECT column_name FROM information_schema.columns WHERE table_name = :table"), {"table": table}
+            )
+        ).all()
+        theirs = {
+            "report_id": "gen_random_uuid()",
+            "first_report_id": "CAST(md5(first_report_id::text || g) AS uuid)",
+            "report_ids": "ARRAY(SELECT CAST(md5(i::text || g) AS uuid) FROM unnest(report_ids) WITH ORDINALITY u(i, n)"
+            " ORDER BY n)",
+        }
+        values = ", ".join(theirs.get(name, name) for name in names)
+        made = f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM {table}, generate_series(1, :count) g"
+        await session.execute(text(made.replace("::", "\\:\\:")), {"count": count})
+
+
+@pytest.mark.parametrize(("is_sealed", "copies"), [(True, 24), (False, 7200)])
+async def test_a_short_history_reads_the_newest_samples_alone(
+    service: Service, agent: httpx.AsyncClient, is_sealed: bool, copies: int
+) -> None:
+    """A node may say that all its samples are of one time, so that it stays young."""
+    newest = datetime.now(UTC).replace(minute=50) - timedelta(hours=20)
+
+    async def stored_then(count: int, at: datetime) -> uuid.UUID:
+        node = await stored(agent, 1, newest=at, every=timedelta(0))
+        await changed(service, "UPDATE sample_hours SET anon_shmem_bytes_max = NULL")
+        if is_sealed:
+            await seal_round(service.database, HOUR)
+        await copied(service, "sealed_samples" if is_sealed else "samples", count)
+        return uuid.UUID(node)
+
+    node = await stored_then(copies, newest)
+    await stored_then(0, newest - timedelta(minutes=30))
+    async with service.database.read() as session:
+        assert await read_histories(session, {node: newest}) == {}
+
+
 async def test_hours_are_filled_from_sealed_samples(service: Service, agent: httpx.AsyncClient) -> None:
     node = await stored(agent, 4, newest=datetime.now(UTC) - timedelta(hours=12), every=timedelta(hours=2))
     await seal_round(service.database, HOUR)
