@@ -152,15 +152,20 @@ DELETE FROM report_references WHERE ctid IN (
 """References to which no document refers any more. Conditions and a bracket follow."""
 
 
-# Who reports meanwhile holds its node's lock, and has a newer one.
+# Who reports meanwhile holds its node's lock, and has a newer one. Each node has one row, as :limit counts nodes.
 KEEP_NEWEST: Final = """
 WITH due AS MATERIALIZED (
-    SELECT n.id, d.document FROM nodes n
+    SELECT n.id, newest.document FROM nodes n
     JOIN node_states s ON s.node_id = n.id AND s.newest_document IS NULL
-    JOIN samples a ON a.node_id = n.id AND a.taken_at = n.sampled_at
-    JOIN reports r ON r.node_id = n.id AND r.report_id = a.report_id
-    JOIN report_documents d ON d.node_id = n.id AND d.received_at = r.received_at AND d.report_id = r.report_id
-    WHERE n.sampled_at < :before AND a.taken_at < :before LIMIT :limit FOR UPDATE OF n SKIP LOCKED
+    CROSS JOIN LATERAL (
+        SELECT d.document FROM samples a
+        JOIN reports r ON r.node_id = a.node_id AND r.report_id = a.report_id
+        JOIN report_documents d
+            ON d.node_id = r.node_id AND d.received_at = r.received_at AND d.report_id = r.report_id
+        WHERE a.node_id = n.id AND a.taken_at = n.sampled_at AND a.taken_at < :before
+        ORDER BY r.received_at DESC LIMIT 1
+    ) newest
+    WHERE n.sampled_at < :before LIMIT :limit FOR UPDATE OF n SKIP LOCKED
 )
 UPDATE node_states s SET newest_document = due.document FROM due WHERE s.node_id = due.id
 """

@@ -224,3 +224,19 @@ async def test_a_server_two_days_behind_takes_good_reports(fresh: Any) -> None:
     database, _ = fresh
     await store(fresh, NOW - timedelta(days=2), NOW)
     assert (await counts(database))["samples"] == 1
+
+
+async def test_each_silent_node_keeps_its_newest_report_however_many_are_of_one_time(
+    fresh: tuple[Database, Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One node's rows filled the batch, and the others' newest reports went with their partition."""
+    database, settings = fresh
+    for node in range(3):
+        for second in range(3):
+            await store(fresh, NOW + timedelta(seconds=second), NOW, node)
+    monkeypatch.setattr(maintenance, "DELETED_AT_A_TIME", 2)
+    everything = settings.model_copy(update={"retention_max_share": 1.0, "silent_node_retention_days": 0})
+    assert await maintenance.maintain(database, everything, NOW + timedelta(days=40)) is None
+    async with database.read() as session:
+        kept = "SELECT count(*), count(newest_document), (SELECT count(*) FROM report_documents) FROM node_states"
+        assert (await session.execute(text(kept))).one() == (3, 3, 0)
