@@ -20,6 +20,7 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    or_,
     select,
     text,
     tuple_,
@@ -171,12 +172,17 @@ async def get_newest(session: ReadSession, node_id: UUID) -> Any | None:
     return (await session.execute(statement)).one_or_none()
 
 
-async def good_runs(session: ReadSession, node_id: UUID) -> Sequence[RunRow]:
-    """The runs of a node that are not marked as bad, without their documents."""
-    narrow = load_only(
-        RunRow.id, RunRow.ordered_at, RunRow.geometry_rank, RunRow.latency_rank, RunRow.pressure_rank, raiseload=True
-    )
-    statement = select(RunRow).options(narrow).where(RunRow.node_id == node_id, RunRow.bad.is_(False))
+async def best_runs(session: ReadSession, node_id: UUID, without: Collection[UUID]) -> Sequence[RunRow]:
+    """Of the runs of a node that are neither marked as bad nor among ``without``: those that say most about each part,
+    and the newest. They come without their documents.
+    """
+    of_node = select(RunRow.id).where(RunRow.node_id == node_id, RunRow.bad.is_(False), RunRow.id.not_in(without))
+    newest = RunRow.ordered_at.desc(), RunRow.id.desc()
+    ranks = RunRow.geometry_rank, RunRow.latency_rank, RunRow.pressure_rank
+    orders = [newest, *((rank.desc(), *newest) for rank in ranks)]
+    chosen = [RunRow.id == of_node.order_by(*order).limit(1).scalar_subquery() for order in orders]
+    narrow = load_only(RunRow.id, RunRow.ordered_at, *ranks, raiseload=True)
+    statement = select(RunRow).options(narrow).where(RunRow.node_id == node_id, or_(*chosen))
     return (await session.scalars(statement)).all()
 
 

@@ -371,13 +371,17 @@ async def measure_again(session: WriteSession, node_id: UUID) -> None:
     next best one takes its place.
     """
     await repository.lock_node(session, node_id)
-    runs = list(await repository.good_runs(session, node_id))
     documents: dict[UUID, TlbbenchDocument] = {}
-    while wanted := {part.run_id for part in chosen_parts(runs).values()} - documents.keys():
+    passed_over: set[UUID] = set()
+    while True:
+        runs = await repository.best_runs(session, node_id, passed_over)
+        wanted = {part.run_id for part in chosen_parts(runs).values()} - documents.keys()
         for run_id, kept in (await repository.run_documents(session, node_id, sorted(wanted))).items():
             with suppress(ValueError):
                 documents[run_id] = decode(TlbbenchDocument, kept)
-        runs = [run for run in runs if run.id not in wanted or run.id in documents]
+        if wanted <= documents.keys():
+            break
+        passed_over |= wanted - documents.keys()
     measured = rebuilt(runs, documents)
     await repository.set_measured(session, node_id, msgspec.to_builtins(packed(measured)))
     latest = measured.latest.run_id if measured.latest else None

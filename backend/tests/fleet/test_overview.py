@@ -12,12 +12,12 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from support.reports import GIB, MIB, report, run
 from support.service import Service, assert_problem
 
 from hugeplan.access.schemas import Role
-from hugeplan.db.session import ReadSession
+from hugeplan.db.models import RunRow
 from hugeplan.events.feed import EventFeed
 from hugeplan.fleet import repository
 from hugeplan.fleet.ingest import incoming
@@ -274,22 +274,62 @@ class TestRuns:
         """Retention waits for no node: it deletes between the look for runs and the look for their documents."""
         first = await post(service, 1, run=run())
         second = (await post(service, 1, run=run()))["run_id"]
-        find = repository.good_runs
+        find = repository.best_runs
 
         async def delete() -> None:
             async with service.database.write() as other:
                 await other.execute(text("DELETE FROM runs WHERE id = :id"), {"id": second})
 
-        async def then_delete(session: ReadSession, node_id: UUID) -> Any:
-            found = await find(session, node_id)
+        async def then_delete(*given: Any) -> Any:
+            found = await find(*given)
             await asyncio.create_task(delete())
             return found
 
-        monkeypatch.setattr(repository, "good_runs", then_delete)
+        monkeypatch.setattr(repository, "best_runs", then_delete)
         marked = await planner.put(f"/api/v1/runs/{first['run_id']}/mark", json={"bad": False})
         assert marked.status_code == 200, marked.text
         detail = (await viewer.get(f"{NODES}/{first['node_id']}")).json()
         assert detail["effective_granule_bytes"] == 4096
+
+    async def test_what_is_measured_again_does_not_read_all_runs(
+        self, service: Service, planner: httpx.AsyncClient
+    ) -> None:
+        """A year of hourly runs held everybody up for a quarter of a second."""
+        start = datetime.now(UTC) - timedelta(days=1)
+        says: list[dict[str, Any]] = [
+            {"geometry": None}, {}, {"latency": None}, {"geometry": None, "latency": None},
+            {"geometry": None, "latency": None},
+        ]  # fmt: skip
+        made = []
+        for hour, changes in enumerate(says * 2):
+            at = start + timedelta(hours=hour)
+            made.append(await post(service, 1, run=run(started_at=at.isoformat(), **changes)))
+        read: list[UUID] = []
+
+        def seen(row: RunRow, _: Any) -> None:
+            read.append(row.id)
+
+        async def measured(*bad: int) -> tuple[Any, Any, int]:
+            read.clear()
+            event.listen(RunRow, "load", seen)
+            try:
+                url = f"/api/v1/runs/{made[bad[-1]]['run_id']}/mark"
+                assert (await planner.put(url, json={"bad": True, "reason": "noise"})).status_code == 200
+            finally:
+                event.remove(RunRow, "load", seen)
+            async with service.database.read() as session:
+                found = await session.scalar(text("SELECT measured FROM node_states"))
+            sources = {name: found["parts"][name]["run_id"] for name in ("geometry", "latency")}
+            return sources, found["latest"]["run_id"], len(read)
+
+        def runs(geometry: int, latency: int, latest: int) -> tuple[dict[str, str], str]:
+            ids = [one["run_id"] for one in made]
+            return {"geometry": ids[geometry], "latency": ids[latency]}, ids[latest]
+
+        for bad, expected in [(9, runs(7, 6, 8)), (6, runs(7, 5, 8)), (7, runs(2, 5, 8)), (8, runs(2, 5, 5))]:
+            *found, many = await measured(bad)
+            assert tuple(found) == expected
+            assert many < 8
 
     async def test_marks_reports_and_deletions_at_once(
         self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient
