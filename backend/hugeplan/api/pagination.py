@@ -118,6 +118,7 @@ async def page_within(
     item: Callable[[R], T],
     size: Callable[[R, T], int] | None = None,
     read_bytes: Callable[[R], int] = lambda _: 0,
+    is_cut: Callable[[], bool] = lambda: False,
 ) -> tuple[list[T], str | None]:
     """Items and next cursor of a list whose rows may be large: at most ``limit``, and PAGE_BYTES and READ_BYTES but for
     the first.
@@ -126,6 +127,7 @@ async def page_within(
     small rows tells nothing of the size of those after them, so the number does not grow. ``size``: bytes of an item,
     else those of its JSON; ``read_bytes``: of the documents that were read for it. An item that cannot be made is
     logged and left out: a page of those alone is empty, and has a cursor after MAX_LIMIT rows or READ_BYTES.
+    ``is_cut``: the last read gave fewer rows than there are, and the page ends with them.
     """
     items: list[T] = []
     used, read_so_far, seen, last = 0, 0, 0, cursor
@@ -143,9 +145,9 @@ async def page_within(
                 items.append(made)
             last = encode_cursor(*key(row))
         seen += wanted
-        if len(rows) <= wanted:
+        if len(rows) <= wanted and not is_cut():
             return items, None
-        if len(items) == limit or seen >= max(limit, MAX_LIMIT) or read_so_far > READ_BYTES:
+        if is_cut() or len(items) == limit or seen >= max(limit, MAX_LIMIT) or read_so_far > READ_BYTES:
             return items, last
 
 

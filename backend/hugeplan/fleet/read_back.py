@@ -8,20 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial, reduce
+from functools import reduce
 from operator import add
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import Row, Select, Text, and_, cast, func, literal_column, select, text, true, tuple_
 from sqlalchemy.orm import aliased
 
-from hugeplan.db.models import ReportReferenceRow, ReportRow, SampleRow, SealedDocumentsRow, SealedSamplesRow
+from hugeplan.db.models import ReportReferenceRow, ReportRow, SampleRow, SealedDocumentsRow
 from hugeplan.db.session import ReadSession
 from hugeplan.documents.against import REFERENCE_ID, restored
 from hugeplan.documents.sealed import DamagedBlockError, unseal
@@ -29,14 +29,11 @@ from hugeplan.fleet.newest import DOCUMENT, IS_DOCUMENT_OF_REPORT, IS_REPORT_OF_
 from hugeplan.fleet.sealed_samples import (
     Numbers,
     Said,
-    Sample,
-    SampleKey,
-    details_of,
     read_numbers,
-    read_samples,
     said_by,
 )
 
+T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 _WITH_REFERENCE: Final = f"""
@@ -71,7 +68,7 @@ async def get_document(
         kept = (await session.execute(_KEPT_DOCUMENT, values)).first()
         if kept is not None:
             read(len(kept[0]) + len(kept[1] or b""))
-            return await _beside(restored, *kept)
+            return await beside(restored, *kept)
         sealed = sealed.where(row.start_at <= received_at, row.end_at >= received_at)
     # After the other form: what is sealed between the statements is found by the last.
     elif block_start_at is not None:
@@ -95,23 +92,28 @@ async def _unsealed(
     report_id: UUID | None,
     read: Callable[[int], None] = lambda _: None,
 ) -> bytes | None:
-    if row is None:
+    block = None if row is None else await block_of(session, row)
+    if row is None or block is None:
         return None
+    read(len(block))
+    number = len(row.report_ids) - 1 if report_id is None else row.report_ids.index(report_id)
+    return await beside(unseal, block, row.sizes_bytes, number, row.report_ids)
+
+
+async def block_of(session: ReadSession, row: Row[*tuple[Any, ...]]) -> bytes | None:
+    """The documents of a row of ``sealed_documents`` that begins with its key; None where it was deleted meanwhile."""
     parts: list[bytes] = []
     while not parts or len(parts[-1]) == _PART_BYTES:
         part = func.substr(SealedDocumentsRow.documents, 1 + len(parts) * _PART_BYTES, _PART_BYTES)
         found = await session.scalar(select(part).where(tuple_(*_SEALED_KEY) == tuple(row[:3])))
-        if found is None:  # deleted meanwhile
+        if found is None:
             return None
         parts.append(found)
-    block = b"".join(parts)
-    parts.clear()
-    read(len(block))
-    number = len(row.report_ids) - 1 if report_id is None else row.report_ids.index(report_id)
-    return await _beside(unseal, block, row.sizes_bytes, number, row.report_ids)
+    return b"".join(parts)
 
 
-async def _beside(work: Callable[..., bytes], *given: Any) -> bytes:
+async def beside(work: Callable[..., T], *given: Any) -> T:
+    """What work gives that reads a block, in the one thread that does."""
     return await asyncio.get_running_loop().run_in_executor(_UNSEALING, work, *given)
 
 
@@ -163,77 +165,6 @@ def said_of(row: Row[*tuple[Any, ...]], told: Callable[[int], None] = lambda _: 
     with suppress(DamagedBlockError, zlib.error, msgspec.MsgspecError):
         return None if row.document is None else said_by(restored(row.document, row.reference, row.report_id, told))
     return None
-
-
-def _listed(rows: Sequence[Row[*tuple[Any, ...]]]) -> dict[tuple[datetime, UUID], Sample]:
-    found = {}
-    for row in rows:
-        told: list[int] = []
-        details = details_of(row, said_of(row, told.append))
-        key = row.taken_at, row.report_id
-        found[key] = Sample(*key, details.memory, details.pools, sum(told))
-    return found
-
-
-async def list_samples(
-    session: ReadSession,
-    node_id: UUID,
-    *,
-    start: datetime | None,
-    end: datetime | None,
-    after: SampleKey | None,
-    limit: int,
-) -> list[Sample]:
-    """Samples of a node, newest first, within [start, end). DamagedBlockError."""
-    statement = SAMPLES.where(SampleRow.node_id == node_id)
-    statement = statement.order_by(SampleRow.taken_at.desc(), SampleRow.report_id.desc()).limit(limit)
-    blocks = select(SealedSamplesRow).where(SealedSamplesRow.node_id == node_id)
-    if start is not None:
-        statement = statement.where(SampleRow.taken_at >= start)
-        blocks = blocks.where(SealedSamplesRow.end_at >= start)
-    if end is not None:
-        statement = statement.where(SampleRow.taken_at < end)
-        blocks = blocks.where(SealedSamplesRow.start_at < end)
-    if after is not None:
-        # The plain bound lets PostgreSQL skip partitions, which it cannot do for a row comparison.
-        statement = statement.where(SampleRow.taken_at <= after[0])
-        statement = statement.where(tuple_(SampleRow.taken_at, SampleRow.report_id) < after)
-        blocks = blocks.where(SealedSamplesRow.start_at <= after[0])
-    # By their key, so that a sample that is sealed between the statements is there once.
-    found = await asyncio.to_thread(_listed, (await session.execute(statement)).all())
-    newest = sorted(found, reverse=True)
-    while True:
-        row = await session.scalar(blocks.order_by(SealedSamplesRow.end_at.desc()).limit(1))
-        if row is None or (len(newest) >= limit and row.end_at < newest[limit - 1][0]):
-            return [found[key] for key in newest[:limit]]
-        documents = await _documents_of(session, row)
-        is_wanted = partial(_is_within, start, end, after)
-        # Beside the loop: some of 4,096 pools each take a tenth of a second.
-        for sample in await asyncio.to_thread(read_samples, row, documents, is_wanted, limit):
-            found[sample.taken_at, sample.report_id] = sample
-        newest = sorted(found, reverse=True)
-        key_of_block = tuple_(SealedSamplesRow.start_at, SealedSamplesRow.first_report_id)
-        blocks = blocks.where(
-            SealedSamplesRow.end_at <= row.end_at, key_of_block != (row.start_at, row.first_report_id)
-        )
-
-
-async def _documents_of(session: ReadSession, samples: SealedSamplesRow) -> Any:
-    """The sealed documents of the same reports; None where the samples say it themselves, or there are none any more.
-
-    None of them came before it was taken.
-    """
-    row = SealedDocumentsRow
-    found = select(row.report_ids, row.sizes_bytes, row.documents).where(
-        row.node_id == samples.node_id,
-        row.start_at >= samples.start_at,
-        row.first_report_id == samples.first_report_id,
-    )
-    return None if samples.details else (await session.execute(found.order_by(row.start_at).limit(1))).first()
-
-
-def _is_within(start: datetime | None, end: datetime | None, after: SampleKey | None, key: SampleKey) -> bool:
-    return (start is None or key[0] >= start) and (end is None or key[0] < end) and (after is None or key < after)
 
 
 # A row of sealed samples spans a day at most. LIMIT NULL: all of them.

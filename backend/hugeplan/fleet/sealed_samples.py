@@ -7,6 +7,7 @@ write it twice took a fifth of a node's day.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, groupby
@@ -195,35 +196,75 @@ SampleKey = tuple[datetime, UUID]
 """When a sample was taken, and its report."""
 
 
-def read_samples(row: Any, documents: Any, is_wanted: Callable[[SampleKey], bool], limit: int) -> list[Sample]:
-    """The newest wanted samples of a row of ``sealed_samples``, at most so many. DamagedBlockError.
+SortKey = tuple[int, bytes]
+"""The same, in microseconds since 1970 and as 16 octets: what is compared thousands of times."""
 
-    ``documents``: the row that says them where ``details`` is empty. None: they went with it, but for their numbers.
+
+def sort_key(key: SampleKey) -> SortKey:
+    """The key of a sample, to be compared."""
+    return microseconds(key[0]), key[1].bytes
+
+
+def moment_of(key: SortKey) -> datetime:
+    """When the sample of a key was taken."""
+    return _EPOCH + key[0] * _MICROSECOND
+
+
+class Block(NamedTuple):
+    """A row of ``sealed_samples``, and the row of ``sealed_documents`` that says it unless it ``is_in_full``.
+
+    ``numbers`` is null where all its samples have one time. Ids are as PostgreSQL sends an array of them.
     """
-    if not row.details and documents is None:
+
+    node_id: UUID
+    start_at: datetime
+    first_report_id: UUID
+    end_at: datetime
+    numbers: bytes | None
+    is_in_full: bool
+    ids: bytes
+    documents: Any
+
+
+def _octets_of(ids: bytes) -> list[bytes]:
+    """Ids of an array: each has four octets before it, that say its length, and the first 20 more."""
+    return [ids[at : at + 16] for at in range(24, len(ids), 20)]
+
+
+def keys_of(block: Block) -> list[SortKey]:
+    """The keys of a block's samples, in its order; none where its documents went. DamagedBlockError."""
+    if not block.is_in_full and block.documents is None:
         return []
+    of_documents = [] if block.is_in_full else _octets_of(block.documents.ids)
+    ids = _octets_of(block.ids) or of_documents
+    numbers = _decoded(_numbers, block.numbers) if block.numbers is not None else ()
+    times = [one.taken_at_microseconds for one in numbers] or [microseconds(block.end_at)] * len(ids)
+    if len(times) != len(ids) or (not block.is_in_full and set(ids) != set(of_documents)):
+        raise DamagedBlockError(f"{len(times)} samples of {len(ids)} reports")
+    return list(zip(times, ids, strict=True))
+
+
+def said_in(block: Block, kept: bytes, keys: Sequence[SortKey]) -> dict[SortKey, Details | Said]:
+    """What some samples of a block say, of its details or its documents. DamagedBlockError."""
     try:
-        return _read_samples(row, documents, is_wanted, limit)
+        if block.is_in_full:
+            places = dict(zip(keys_of(block), itertools.count(), strict=False))
+            return dict(zip(keys, _decoded(_details, kept, [places[key] for key in keys]), strict=True))
+        ids = [UUID(bytes=one) for one in _octets_of(block.documents.ids)]
+        numbers = [ids.index(UUID(bytes=report_id)) for _, report_id in keys]
+        texts = unseal_some(kept, block.documents.sizes_bytes, numbers, ids)
+        return {key: said_by(text) for key, text in zip(keys, texts, strict=True)}
     except (msgspec.MsgspecError, ValueError) as error:
         raise DamagedBlockError(str(error)) from error
 
 
-def _read_samples(row: Any, documents: Any, is_wanted: Callable[[SampleKey], bool], limit: int) -> list[Sample]:
-    numbers, report_ids = _decoded(_numbers, row.numbers), row.report_ids or documents.report_ids
-    if len(numbers) != len(report_ids) or (not row.details and set(report_ids) != set(documents.report_ids)):
-        raise DamagedBlockError(f"{len(numbers)} samples of {len(report_ids)} reports")
-    keys = [(one.taken_at, report_id) for one, report_id in zip(numbers, report_ids, strict=True)]
-    wanted = sorted((at for at, key in enumerate(keys) if is_wanted(key)), key=keys.__getitem__)[-limit:]
-    texts: list[bytes] = []
-    if row.details:
-        found = _decoded(_details, row.details, wanted)
-    else:
-        in_block = [documents.report_ids.index(report_ids[at]) for at in wanted]
-        texts = unseal_some(documents.documents, documents.sizes_bytes, in_block, documents.report_ids)
-        found = [_in_full(said_by(text)) for text in texts]
-    sizes = [len(text) for text in texts] or [0] * len(found)
-    every = zip(wanted, found, sizes, strict=True)
-    return [Sample(*keys[at], more.memory, more.pools, size) for at, more, size in every]
+def sample_of(key: SortKey, said: Details | Said) -> Sample:
+    """A sample as lists show it. DamagedBlockError."""
+    try:
+        details = _in_full(said) if isinstance(said, Said) else said
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise DamagedBlockError(str(error)) from error
+    return Sample(moment_of(key), UUID(bytes=key[1]), details.memory, details.pools)
 
 
 def _decoded(decoder: Any, block: bytes, wanted: Sequence[int] | None = None) -> list[Any]:

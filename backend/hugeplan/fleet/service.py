@@ -30,6 +30,7 @@ from hugeplan.fleet import read_back, repository
 from hugeplan.fleet.facts import IncompleteReportError, node_facts
 from hugeplan.fleet.hardware_state import MeasuredState, chosen_parts, packed, rebuilt, unpacked
 from hugeplan.fleet.newest import newest_of
+from hugeplan.fleet.sample_list import SampleList
 from hugeplan.fleet.schemas import (
     BootPool,
     DatabaseWalks,
@@ -282,9 +283,10 @@ async def list_samples(
     """The memory history of a node, newest first."""
     await require_node(session, node_id)
 
+    samples = SampleList(session, node_id, start=start, end=end, limit=limit)
+
     async def read(after: str | None, rows: int) -> Sequence[KeptSample]:
-        key = decode_time_cursor(after)
-        return await read_back.list_samples(session, node_id, start=start, end=end, after=key, limit=rows)
+        return await samples.read(decode_time_cursor(after), rows)
 
     try:
         items, next_cursor = await page_within(
@@ -299,6 +301,7 @@ async def list_samples(
                 pools=msgspec.json.decode(row.pools),
             ),
             read_bytes=lambda row: row.read_bytes,
+            is_cut=lambda: samples.is_cut,
         )
     except DamagedBlockError as error:
         raise DamagedError(f"Samples of node {node_id} cannot be read back from the database: {error}.") from error

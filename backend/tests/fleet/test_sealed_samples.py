@@ -25,8 +25,10 @@ from hugeplan.db.maintenance import maintain
 from hugeplan.db.models import SampleRow
 from hugeplan.documents import against, numbers
 from hugeplan.documents.sealed import unseal_all
-from hugeplan.fleet import read_back
+from hugeplan.fleet import sealed_samples
 from hugeplan.fleet.reparse import reparse
+from hugeplan.fleet.sample_list import SampleList
+from hugeplan.fleet.sealed_samples import SampleKey
 from hugeplan.fleet.sealing import BATCH_BYTES, seal_and_give_back, seal_round
 from hugeplan.fleet.stored import read_histories
 from hugeplan.settings import Settings
@@ -356,6 +358,98 @@ async def test_a_short_history_reads_the_newest_samples_alone(
         assert await read_histories(session, {node: newest}) == {}
 
 
+async def many_blocks(service: Service, agent: httpx.AsyncClient, copies: int, every: timedelta) -> uuid.UUID:
+    """A node with 6 samples and so many more blocks of the same times, each with its documents."""
+    node = await stored(agent, 6, newest=datetime.now(UTC) - timedelta(hours=12), every=every)
+    await arrived(service, 11)
+    assert await seal_round(service.database, HOUR) == (6, 6)
+    for table in ("sealed_samples", "sealed_documents"):
+        await copied(service, table, copies)
+    return uuid.UUID(node)
+
+
+@pytest.mark.parametrize("every", [timedelta(0), timedelta(minutes=1)])
+async def test_a_page_ends_before_it_unseals_many_blocks(
+    service: Service,
+    agent: httpx.AsyncClient,
+    viewer: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    every: timedelta,
+) -> None:
+    """Each sample may be in a block of its own, whose documents have megabytes."""
+    node = await many_blocks(service, agent, 19, every)
+    unsealed: list[int] = []
+    unseal = sealed_samples.unseal_some
+
+    def counted(*given: Any) -> list[bytes]:
+        unsealed.append(1)
+        return unseal(*given)
+
+    monkeypatch.setattr(sealed_samples, "unseal_some", counted)
+    page = (await viewer.get(f"{NODES}/{node}/samples", params={"limit": 60})).json()
+    assert 0 < len(unsealed) <= 20
+    # A block of the six has 3 kB, and counts for 64 kB beside them.
+    monkeypatch.setattr("hugeplan.fleet.sample_list.READ_BYTES", 200_000)
+    unsealed.clear()
+    page = (await viewer.get(f"{NODES}/{node}/samples", params={"limit": 60})).json()
+    assert 0 < len(unsealed) <= 3
+    assert len(page["items"]) < 60
+    assert len(await all_samples(viewer, str(node), limit=60)) == 120
+
+
+async def keys_by_pages(service: Service, node: uuid.UUID, limit: int) -> list[SampleKey]:
+    found: list[SampleKey] = []
+    while True:
+        async with service.database.read() as session:
+            page = SampleList(session, node, start=None, end=None, limit=limit)
+            rows = await page.read(found[-1] if found else None, limit)
+        found += [(one.taken_at, one.report_id) for one in rows]
+        if len(rows) < limit and not page.is_cut:
+            return found
+
+
+@pytest.mark.parametrize("every", [timedelta(0), timedelta(minutes=1)])
+@pytest.mark.parametrize("most_cost", [20, 500])
+async def test_samples_of_overlapping_blocks_are_listed_once_each_newest_first(
+    service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, every: timedelta, most_cost: int
+) -> None:
+    node = await many_blocks(service, agent, 4, every)
+    later = datetime.now(UTC) - timedelta(hours=11, minutes=59)
+    await stored(agent, 3, newest=later, every=timedelta(minutes=2))
+    monkeypatch.setattr("hugeplan.fleet.sample_list._MOST_COST", most_cost)
+    for limit in (1, 4, 50):
+        found = await keys_by_pages(service, node, limit)
+        assert found == sorted(set(found), reverse=True)
+        assert len(found) == 33
+
+
+async def test_a_time_of_which_too_many_blocks_have_samples_is_named(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = await many_blocks(service, agent, 9, timedelta(minutes=1))
+    async with service.database.read() as session:
+        newest = (await session.execute(text("SELECT max(end_at) FROM sealed_samples"))).scalar_one()
+    monkeypatch.setattr("hugeplan.fleet.sample_list._MOST_COST", 10)
+    url = f"{NODES}/{node}/samples"
+    problem = assert_problem(await viewer.get(url), 422, "invalid-input")
+    assert (problem["errors"][0]["field"], problem["errors"][0]["value"]) == ("to", newest.isoformat())
+    before = await viewer.get(url, params={"to": (newest - timedelta(hours=1)).isoformat()})
+    assert before.json() == {"items": [], "next_cursor": None}
+
+
+async def test_what_is_sealed_while_a_page_is_read_is_listed_once(service: Service, agent: httpx.AsyncClient) -> None:
+    newest = datetime.now(UTC) - timedelta(hours=12)
+    node = uuid.UUID(await stored(agent, 6, newest=newest, every=timedelta(minutes=1)))
+    whole = await keys_by_pages(service, node, 50)
+    async with service.database.read() as session:
+        page = SampleList(session, node, start=None, end=None, limit=50)
+        found = [(one.taken_at, one.report_id) for one in await page.read(None, 2)]
+        assert await asyncio.create_task(seal_round(service.database, HOUR)) == (0, 6)
+        found += [(one.taken_at, one.report_id) for one in await page.read(found[-1], 50)]
+    assert found == whole
+    assert len(whole) == 6
+
+
 async def test_hours_are_filled_from_sealed_samples(service: Service, agent: httpx.AsyncClient) -> None:
     node = await stored(agent, 4, newest=datetime.now(UTC) - timedelta(hours=12), every=timedelta(hours=2))
     await seal_round(service.database, HOUR)
@@ -435,7 +529,7 @@ async def test_of_a_block_is_read_what_a_list_shows(service: Service, agent: htt
     async with service.database.read() as session:
         tracemalloc.start()
         try:
-            found = await read_back.list_samples(session, node, start=None, end=None, after=None, limit=2)
+            found = await SampleList(session, node, start=None, end=None, limit=2).read(None, 2)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
