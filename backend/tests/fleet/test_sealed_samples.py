@@ -358,6 +358,24 @@ async def test_a_short_history_reads_the_newest_samples_alone(
         assert await read_histories(session, {node: newest}) == {}
 
 
+@pytest.mark.parametrize("rows", [360, 361])
+async def test_a_history_of_very_many_samples_is_of_hours_before_they_are_sealed(
+    service: Service,
+    agent: httpx.AsyncClient,
+    viewer: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: int,
+) -> None:
+    """A block of 360 counts the same before it is one."""
+    node = await stored(agent, 1, newest=datetime.now(UTC) - timedelta(hours=1), every=timedelta(0))
+    await copied(service, "samples", rows - 1)
+    monkeypatch.setattr("hugeplan.fleet.history._MOST_BLOCKS", 1)
+    found = (await viewer.get(f"{NODES}/{node}/history")).json()
+    fits = rows <= 360
+    assert found["source"] == ("samples" if fits else "hours")
+    assert sum(point["samples"] for point in found["points"]) == (rows if fits else 1)
+
+
 async def many_blocks(service: Service, agent: httpx.AsyncClient, copies: int, every: timedelta) -> uuid.UUID:
     """A node with 6 samples and so many more blocks of the same times, each with its documents."""
     node = await stored(agent, 6, newest=datetime.now(UTC) - timedelta(hours=12), every=every)
