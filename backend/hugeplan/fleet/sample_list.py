@@ -40,6 +40,8 @@ _MOST_COST: Final = 400
 """Of the blocks whose keys one page looks at."""
 _COST: Final = 5
 """Of a block; 1 where all its samples have one time, so that its numbers need not be read."""
+_AT_ONCE: Final = 32
+"""Blocks whose keys are read in one statement."""
 _BLOCK_BYTES: Final = 1 << 16
 """What each block counts for beside its documents."""
 _DETAILS_BYTES: Final = READ_BYTES // 3
@@ -117,7 +119,7 @@ class SampleList:
             cost += sum(_COST if one.numbers else 1 for one in blocks)
             if len(safe) == self._limit or self._is_all or cost > _MOST_COST:
                 break
-            many *= 2
+            many = min(2 * many, _AT_ONCE)
         if not safe and not self._is_all:
             assert last is not None
             at = last.end_at.isoformat()
