@@ -25,7 +25,7 @@ MAX_FOREIGN_FILE_BYTES = 1024 * 1024
 """Of a file that somebody else wrote: a database's configuration."""
 
 RECORD_BYTES = 8 * 1024
-"""More than any record that the kernel prints in one piece for a process."""
+"""More than any record of a process that the kernel prints in one piece, but for those with lists in them."""
 
 CHUNK_BYTES = 64 * 1024
 """The kernel allocates a buffer of the size asked for when /proc/sys is read, so one large read fails there."""
@@ -156,12 +156,12 @@ class Host:
         except (NoData, OSError):
             return None
 
-    def read_record(self, name: str) -> str | None:
+    def read_record(self, name: str, most_bytes: int = RECORD_BYTES) -> str | None:
         """The same for a file that the kernel prints in one piece, such as /proc/PID/stat: one read, without a second
         that finds the end. It is called for every process."""
         try:
             with self.look(name), _closing(os.open(f"{self._prefix}/{name}", _KERNELS_FILE)) as descriptor:
-                return os.read(descriptor, RECORD_BYTES).decode("utf-8", errors="replace").rstrip("\n")
+                return os.read(descriptor, most_bytes).decode("utf-8", errors="replace").rstrip("\n")
         except OSError:
             return None
 

@@ -26,11 +26,27 @@ from hugeplan_agent.collectors.kernel import relevant_words
 from hugeplan_agent.collectors.keyvalue import parse_limit
 from hugeplan_agent.collectors.limits import parse_memlock
 from hugeplan_agent.collectors.mappings import page_sizes, parse_maps
+from hugeplan_agent.collectors.process_table import Process, need_status
 from hugeplan_agent.collectors.simple_yaml import leaves, parse
 from hugeplan_agent.host import Host
 
 MIB, GIB = 1024**2, 1024**3
 Machine = Callable[[str], Host]
+
+
+@pytest.mark.parametrize(
+    ("groups", "is_read", "is_below"), [(3, True, False), (4000, True, False), (65536, False, True)]
+)
+def test_a_process_of_many_groups_has_figures_and_hides_no_namespace(
+    machine: Machine, groups: int, is_read: bool, is_below: bool
+) -> None:
+    host = machine("kubernetes-v2")
+    listed = " ".join(str(100_000_000 + number) for number in range(groups))
+    text = f"Name:\tx\nUid:\t7\t7\t7\t7\nGroups:\t{listed} \nNSpid:\t2201\nVmRSS:\t8 kB\nRssAnon:\t4 kB\n"
+    host.path("proc/2201/status").write_text(text)
+    found = need_status(host, Process(2201, 1, 5, "x", 0))
+    assert (found.user, found.is_below) == (7, is_below)
+    assert found.rss_anon_bytes == (4096 if is_read else None)
 
 
 def test_only_words_about_huge_pages_leave_the_node() -> None:

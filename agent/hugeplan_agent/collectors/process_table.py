@@ -28,6 +28,9 @@ T = TypeVar("T")
 
 MIN_INTERESTING_BYTES = 16 * 1024 * 1024
 
+STATUS_BYTES = 64 * 1024
+"""Of /proc/PID/status, which lists a process's groups, up to 65,536, before its memory."""
+
 MAX_PROCESSES = 128
 """A database with a thousand backends is summed up in its own entry; the note counts what is left out."""
 
@@ -130,7 +133,10 @@ def add_status(process: Process, text: str) -> None:
         process.name = text[5:].partition("\n")[0].strip() or process.name
     user = _STATUS_USER.search(text)
     process.user = int(user[1]) if user else None
-    process.is_below = _STATUS_BELOW.search(text) is not None
+    # Whoever has so many groups that what follows them is cut off hides nothing by it.
+    _, has_groups, after = text.partition("\nGroups:")
+    is_cut = bool(has_groups) and "\n" not in after
+    process.is_below = is_cut or _STATUS_BELOW.search(text) is not None
     process.has_status = True
     process.rss_bytes = amounts.get("VmRSS", process.rss_bytes)
     process.rss_anon_bytes = amounts.get("RssAnon")
@@ -174,7 +180,7 @@ def _matters(process: Process, table: ProcessTable, least_virtual_bytes: int) ->
 def need_status(host: Host, process: Process) -> Process:
     """The process, with its status read; one that has ended keeps what stat said."""
     if not process.has_status:
-        text = host.read_record(f"proc/{process.pid}/status")
+        text = host.read_record(f"proc/{process.pid}/status", STATUS_BYTES)
         if text is not None:
             add_status(process, text)
     return process
