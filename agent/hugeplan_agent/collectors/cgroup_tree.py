@@ -6,11 +6,13 @@ They are matched by their end with the tree under /sys/fs/cgroup, which is the n
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hugeplan_agent.collectors.process_table import table_of
 from hugeplan_agent.collectors.unit_names import share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
@@ -21,6 +23,10 @@ MAX_CGROUPS = 8192
 MAX_OF_SHARE = 1024
 """Below one account's slice, one pod or one cgroup that was given away: the others' are read all the same."""
 MAX_DEPTH = 16
+MAX_PATH_BYTES = 1024
+"""Of a path, in UTF-8. The kernel allows four times as many, and a process's would take 16 KiB here."""
+PLACE_BYTES = 512
+"""A longer path takes the room of two."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,8 @@ def paths(host: Host, tree: Hierarchy, cut: list[str] | None = None) -> Iterator
             given = path
         # What root makes above all accounts shares the whole room.
         share = given or (share_of(path) if depth > 1 else "")
-        most = min(room, MAX_OF_SHARE - used[share]) if share else room
+        each = _places(path)
+        most = (min(room, MAX_OF_SHARE - used[share]) if share else room) // each
         if depth >= MAX_DEPTH:
             continue
         try:
@@ -75,13 +82,12 @@ def paths(host: Host, tree: Hierarchy, cut: list[str] | None = None) -> Iterator
             if not path:
                 raise NoData(f"{host.path(tree.root)} does not exist") from None
             continue
-        if len(names) > most:
-            names = names[:most]
-            if cut is not None:
-                cut.append(path)
-        room -= len(names)
-        used[share] += len(names)
-        waiting.extend((f"{path}/{name}", depth + 1, given) for name in reversed(names))
+        listed = [name for name in names[:most] if len(_bytes(f"{path}/{name}")) <= MAX_PATH_BYTES]
+        if len(listed) < len(names) and cut is not None:
+            cut.append(path)
+        room -= each * len(listed)
+        used[share] += each * len(listed)
+        waiting.extend((f"{path}/{name}", depth + 1, given) for name in reversed(listed))
 
 
 def is_given_away(host: Host, tree: Hierarchy, name: str) -> bool:
@@ -93,27 +99,76 @@ def is_given_away(host: Host, tree: Hierarchy, name: str) -> bool:
         return False
 
 
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogatepass")
+
+
+def _places(path: str) -> int:
+    return 1 + len(_bytes(path)) // PLACE_BYTES
+
+
+def shortened(path: str) -> str:
+    """``path``, or the nearest one above it that ``paths`` lists: whoever nests deeper counts there."""
+    data = _bytes(path)
+    if len(data) > MAX_PATH_BYTES:
+        path = data[: MAX_PATH_BYTES + 1].rpartition(b"/")[0].decode("utf-8", "surrogatepass")
+    return "/".join(path.split("/")[: MAX_DEPTH + 1 + path.count("/..")])
+
+
 def parse_membership(text: str) -> dict[str, str]:
     """Controller -> path from /proc/PID/cgroup; version 2 and systemd's own tree are ``""`` and ``name=systemd``."""
     found = {}
+    same: dict[str, str] = {}
     for line in text.splitlines():
         _, _, rest = line.partition(":")
         controllers, colon, path = rest.partition(":")
+        path = shortened(path)
         if colon:
             for controller in controllers.split(","):
-                found[controller] = path
+                found[sys.intern(controller)] = same.setdefault(path, path)
     return found
+
+
+def main_path(member: dict[str, str]) -> str:
+    """Of a process's paths the one that tells whom it runs for."""
+    return next((member[name] for name in ("name=systemd", "", "memory") if member.get(name, "/") != "/"), "/")
+
+
+class _Memberships:
+    """The cgroups of all processes, kept while these live: services do not move their processes about. What many have
+    in common is kept once, and of one share no more than of its cgroups: beyond it a process is known by its share."""
+
+    def __init__(self, host: Host) -> None:
+        host.keep_only("cgroup of process", (process.key for process in table_of(host).by_pid.values()))
+        self._host, self._of_process = host, host.kept("cgroup of process")
+        self._known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        self._used: Counter[str] = Counter()
+        for member in {id(member): member for member in self._of_process.values()}.values():
+            self._once(member)
+
+    def of(self, pid: int, key: object) -> dict[str, str]:
+        if key not in self._of_process:
+            text = self._host.read_optional(f"proc/{pid}/cgroup") or ""
+            self._of_process[key] = self._once(parse_membership(text))
+        found: dict[str, str] = self._of_process[key]
+        return found
+
+    def _once(self, member: dict[str, str]) -> dict[str, str]:
+        paths = tuple(member.items())
+        if paths not in self._known:
+            path = main_path(member)
+            share = share_of(path)
+            if self._used[share] >= MAX_OF_SHARE:
+                member = {name: f"/{share_of(path)}" for name, path in paths}
+                return self._known.setdefault(tuple(member.items()), member)
+            self._used[share] += _places(path)
+            self._known[paths] = member
+        return self._known[paths]
 
 
 def membership(host: Host, pid: int, key: object) -> dict[str, str]:
-    """The cgroups of a process. Kept while it lives: services do not move their processes about."""
-    kept = host.kept("cgroup of process")
-    if key not in kept:
-        if len(kept) > 32768:
-            kept.clear()
-        kept[key] = parse_membership(host.read_optional(f"proc/{pid}/cgroup") or "")
-    found: dict[str, str] = kept[key]
-    return found
+    """The cgroups of a process of this observation, shared with others: not to be changed."""
+    return host.shared("memberships", _Memberships).of(pid, key)
 
 
 def path_in(member: dict[str, str], tree: Hierarchy, controller: str, known: PathIndex) -> str | None:
@@ -128,7 +183,7 @@ class PathIndex:
     def __init__(self, tree_paths: list[str]) -> None:
         self._paths = set(tree_paths)
         # Those that end alike stand side by side, and two of them tell that there is not one only.
-        self._backwards = sorted(path[::-1] for path in self._paths)
+        self._backwards = sorted(_bytes(path)[::-1] for path in self._paths)
 
     def resolve(self, path: str) -> str | None:
         """``path`` itself where the tree has it; else the one path of the tree that ends with what follows the dots."""
@@ -138,7 +193,7 @@ class PathIndex:
         parts = [part for part in path.split("/") if part not in ("", "..")]
         if not parts:
             return None
-        end = ("/" + "/".join(parts))[::-1]
+        end = _bytes("/" + "/".join(parts))[::-1]
         at = bisect_left(self._backwards, end)
         found = [path for path in self._backwards[at : at + 2] if path.startswith(end)]
-        return found[0][::-1] if len(found) == 1 else None
+        return found[0][::-1].decode("utf-8", "surrogatepass") if len(found) == 1 else None

@@ -11,6 +11,7 @@ from hugeplan_agent.collectors.cgroup_tree import (
     PathIndex,
     hierarchy,
     is_given_away,
+    main_path,
     membership,
     path_in,
     paths,
@@ -138,7 +139,7 @@ def account_of(host: Host, process: Process) -> Account:
 
 def account_in(host: Host, process: Process, member: dict[str, str]) -> Account:
     """The same by the process's cgroups, without a look at others."""
-    path = next((member[name] for name in ("name=systemd", "", "memory") if member.get(name, "/") != "/"), "/")
+    path = main_path(member)
     tree = host.shared("accounts' tree", lambda host: hierarchy(host, "memory"))
     path = path.lstrip("/.")
     first = path.partition("/")[0]

@@ -102,8 +102,6 @@ def _limit(host: Host, name: str) -> tuple[int | None, bool | None]:
     now = time.monotonic()
     read_at, limit = kept.get(name, (None, (None, None)))
     if read_at is None or now - read_at > LIMIT_SECONDS:
-        if len(kept) > 8 * MAX_ENTRIES:
-            kept.clear()
         limit = parse_limit(host.read_optional(name))
         kept[name] = (now, limit)
     found: tuple[int | None, bool | None] = limit
@@ -169,6 +167,8 @@ def read_tree(host: Host) -> HugetlbTree | None:
         sizes = [int(match[1]) * KIB for _, match in host.children("sys/kernel/mm/hugepages", r"hugepages-(\d+)kB")]
     except NoData:
         sizes = []
+    alive = {f"{tree.root}{path}" for path in found}
+    host.keep_only("hugetlb limits", [name for name in host.kept("hugetlb limits") if _folder(name) in alive])
     for path in found:
         for page_bytes in sizes:
             if len(made.entries) >= MAX_ENTRIES:
@@ -178,6 +178,10 @@ def read_tree(host: Host) -> HugetlbTree | None:
             if entry is not None and _says_something(entry):
                 made.entries[path, page_bytes] = entry
     return made
+
+
+def _folder(name: object) -> str:
+    return str(name).rpartition("/")[0]
 
 
 def _says_something(entry: dict[str, Any]) -> bool:
