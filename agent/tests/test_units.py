@@ -144,6 +144,11 @@ def test_membership_of_both_versions() -> None:
     }  # fmt: skip
 
 
+def test_a_name_with_a_separator_of_lines_in_it_is_no_second_line() -> None:
+    path = "/user.slice/user-1000.slice/user@1000.service/a\u20281:name=systemd:/system.slice/postgresql.service"
+    assert parse_membership(f"0::{path}\n") == {"": path}
+
+
 def test_an_ambiguous_end_of_a_path_is_unknown() -> None:
     index = PathIndex(["/a/x/init.scope", "/b/y/init.scope", "/b/y"])
     assert index.resolve("/../../init.scope") is None
