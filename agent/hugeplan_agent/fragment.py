@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +12,15 @@ from hugeplan_agent.schema import Schema
 
 @dataclass(frozen=True)
 class Fragment:
-    """Entries for the report's ``inventory`` and ``sample``, and a note when something was left out."""
+    """Entries for the report's ``inventory`` and ``sample``, and a note when something was left out.
+
+    ``owners`` says of a list whose each of its entries is, where accounts share the room for it.
+    """
 
     inventory: Mapping[str, Any] = field(default_factory=dict)
     sample: Mapping[str, Any] = field(default_factory=dict)
     note: str | None = None
+    owners: Mapping[str, Sequence[Hashable]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

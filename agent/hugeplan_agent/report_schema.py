@@ -58,7 +58,7 @@ RESULT = record(
     {
         "name": {"type": "string", "minLength": 1, "maxLength": 64},
         "status": {"enum": ["ok", "failed", "no_data"]},
-        "duration_seconds": {"type": "number", "minimum": 0},
+        "duration_seconds": {"type": "number", "minimum": 0, "maximum": 1e9},
         "reason": {"type": ["string", "null"], "maxLength": 1000},
     },
     required=("name", "status", "duration_seconds", "reason"),

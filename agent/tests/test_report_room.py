@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import re
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from hugeplan_agent.collectors import cgroup_tree, units
+from hugeplan_agent.collectors import cgroup_tree, collect_all, databases, fitting, units
 from hugeplan_agent.collectors.cgroup_tree import MAX_PATH_BYTES, hierarchy, membership, paths
+from hugeplan_agent.collectors.engines.base import Settings
+from hugeplan_agent.collectors.engines.postgresql import SETTINGS
 from hugeplan_agent.collectors.process_table import table_of
 from hugeplan_agent.host import Host
+from hugeplan_agent.report import build
+from hugeplan_agent.schema import MAX_SMALL
+from tests.test_foreign import LOCAL, server
+from tests.test_refused import SPOOL
+from tests.test_report import IDENTITY, NOW, SCHEMA
 
 Machine = Callable[[str], Host]
 MANAGER = "/user.slice/user-1000.slice/user@1000.service"
@@ -75,3 +87,146 @@ def test_of_one_account_as_many_memberships_are_kept_as_cgroups(host: Host, monk
     host.begin()
     start(host, 40050, f"{MANAGER}/40050")
     assert membership(host, 40050, (40050, 7))[""] == f"{MANAGER}/40050", "of those that have ended nothing is kept"
+
+
+TYPES: Mapping[str, Any] = SCHEMA["$defs"]
+FORMS = ("2026-11-20T12:00:00Z", "00000000-0000-4000-8000-000000000000", "a" * 64, "machine")
+MANY = 20_000
+
+
+def resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in schema or "oneOf" in schema:
+        schema = schema["oneOf"][1] if "oneOf" in schema else TYPES[schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+def extremes(schema: Mapping[str, Any], beyond: int = 0) -> Iterator[Any]:
+    """The least, then the most of everything that a schema accepts, one thing at a time; or what is beyond it."""
+    schema = resolved(schema)
+    kinds = schema.get("type")
+    kind = next((one for one in kinds if one != "null"), None) if isinstance(kinds, list) else kinds
+    if "const" in schema or "enum" in schema:
+        yield from schema.get("enum") or [schema["const"]]
+    elif kind == "string":
+        is_form = [form for form in FORMS if re.search(schema.get("pattern", "$^"), form)]
+        yield from is_form or ["x" * (schema.get("minLength", 0)), "x" * (schema.get("maxLength", MANY) + beyond)]
+    elif kind in ("integer", "number"):
+        yield from (schema.get("minimum", -(10**30)), schema.get("maximum", 10**30) + beyond)
+    elif kind == "boolean":
+        yield True
+    elif kind == "array":
+        yield [next(extremes(schema["items"]))] * (schema.get("maxItems", MANY) + beyond)
+        yield from ([one] for one in extremes(schema["items"], beyond))
+    else:
+        yield from extreme_tables(schema, beyond)
+
+
+def extreme_tables(schema: Mapping[str, Any], beyond: int) -> Iterator[dict[str, Any]]:
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    least = {name: next(extremes(properties.get(name, others))) for name in schema.get("required", ())}
+    yield least
+    for name, part in properties.items():
+        yield from ({**least, name: value} for value in extremes(part, beyond))
+    if others:
+        yield from ({**least, "memory": value} for value in extremes(others, beyond))
+        entry = next(extremes(others))
+        yield {**least, **{f"n{number}": entry for number in range(schema.get("maxProperties", 50) + beyond)}}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("hugeplan") is None, reason="the service is not installed here")
+def test_whatever_the_schema_accepts_the_service_takes() -> None:
+    model = importlib.import_module("hugeplan.documents.report").Report
+    refused, reports = set(), list(extremes(SCHEMA))
+    for report in reports:
+        try:
+            model.model_validate({**report, "run": None})
+        except ValueError as error:
+            # What two fields have to do with each other is the collectors' own: ids that differ, powers of two.
+            found = [one for one in error.errors() if one["type"] != "value_error"]  # type: ignore[attr-defined]
+            refused |= {(".".join(str(part) for part in one["loc"] if part), one["msg"]) for one in found}
+    assert not refused
+    assert len(reports) > 500
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+@pytest.mark.parametrize("name", ["unit", "database", "hugetlb_cgroup", "huge_page_mapping", "kubelet", "unit_memory"])
+def test_an_entry_is_left_out_where_the_schema_refuses_it(name: str, beyond: int) -> None:
+    validator = Draft202012Validator({**TYPES[name], "$defs": TYPES})
+    seen = set()
+    for entry in extremes(TYPES[name], beyond):
+        is_valid = validator.is_valid(entry)
+        seen.add(is_valid)
+        assert (fitting.refusal(entry, TYPES[name], TYPES) is None) == is_valid, entry
+    assert seen == ({True, False} if beyond else {True})
+    assert fitting.refusal("", TYPES[name], TYPES) == ": not a object"
+
+
+def test_what_a_service_would_refuse_is_left_out_alone_and_said_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "memory_of", lambda one: {"source": "x" if one.server.main.pid == 26001 else "rss"})
+    server(host, 26001, LOCAL)
+    server(host, 26002, LOCAL)
+    seen = collect_all(host)
+    assert {one["main_pid"] for one in seen.sample["databases"]} >= {26002, 2201}
+    assert 26001 not in {one["main_pid"] for one in seen.sample["databases"]}
+    reason = next(one["reason"] for one in seen.results if one["name"] == "databases")
+    assert reason.startswith("1 databases are left out: memory source: not one of its words")
+
+
+@pytest.mark.parametrize(
+    ("program", "folder"),
+    [("mysqld", "/opt/mysql-{}.2"), ("mariadbd", "/opt/mariadb-{}.2"), ("java", "/opt/jdk-{}/bin")],
+)
+def test_a_version_without_end_costs_no_report(host: Host, program: str, folder: str) -> None:
+    place = server(host, 26001, LOCAL, program=program)
+    (place / "exe").symlink_to(f"{folder.format('1' * 200)}/{program}")
+    seen = collect_all(host)
+    found = {one["main_pid"]: one for one in seen.sample["databases"]}
+    assert (found[26001]["version"], found[26001]["version_source"]) == (None, None)
+    assert 2201 in found
+
+
+LONG = "lxc.payload.{}" + "\x01" * 230
+WORDS = [word for name in sorted(SETTINGS) for word in ("-c", f"{name}=" + '"' * 256)]
+
+
+def test_a_report_is_small_whatever_users_write_and_has_what_others_run(host: Host) -> None:
+    before = collect_all(host).sample
+    for number in range(300):
+        place = server(host, 30000 + number, LOCAL, program="postgres", cgroup=f"{MANAGER}/{LONG.format(number)}")
+        (place / "cmdline").write_text("\0".join(["postgres", *WORDS]) + "\0")
+    top = host.path("sys/fs/cgroup")
+    (top / "cgroup.controllers").write_text("cpu memory hugetlb\n")
+    for number in range(600):
+        folder = top / MANAGER[1:] / LONG.format(number)
+        folder.mkdir(parents=True)
+        for name, text in (("memory.stat", "anon 900000000\nshmem 0\n"), ("hugetlb.2MB.current", "2097152")):
+            (folder / name).write_text(text)
+    for name in ("hugetlb.2MB.current", "hugetlb.2MB.max"):
+        (top / "system.slice" / name).write_text("4194304")
+    host.begin()
+    seen = collect_all(host)
+    report = build(seen, IDENTITY, now=NOW, run=None, spool=SPOOL)
+    assert len(json.dumps(report, separators=(",", ":"))) < 2 << 20
+    for section in ("units", "databases"):
+        assert {one["key"] for one in before[section]} <= {one["key"] for one in seen.sample[section]}
+    assert "/system.slice" in {one["cgroup_path"] for one in seen.sample["hugetlb_cgroups"]}
+    reasons = {one["name"]: one["reason"] or "" for one in seen.results}
+    assert "left out for want of room" in reasons["databases"]
+    assert "left out for want of room" in reasons["units"]
+
+
+@pytest.mark.parametrize(("value", "is_one"), [("a\tb", True), ("\U0001f600", False), ("\x01", False), ("é", False)])
+def test_a_setting_is_one_line_of_ascii(value: str, is_one: bool) -> None:
+    settings = Settings(frozenset({"work_mem"}))
+    settings.put("work_mem", "4MB", "a")
+    settings.put("work_mem", value, "b")
+    assert settings.found["work_mem"]["source"] == ("b" if is_one else "a")
+    assert settings.complete is (None if is_one else False)
+
+
+def test_of_many_bytes_each_owner_keeps_as_many() -> None:
+    entries = [("x" * 1000, "eve")] * 50 + [("y" * 100, "db")] * 5 + [("z" * 3000, "web")]
+    kept = fitting.within(entries, 10_000)
+    assert [kept.count(text) for text in ("x" * 1000, "y" * 100, "z" * 3000)] == [6, 5, 1]
+    assert fitting.within(entries, 1 << 20) == [entry for entry, _ in entries]
+    assert fitting.refusal(MAX_SMALL + 1, TYPES["number"], TYPES) is not None

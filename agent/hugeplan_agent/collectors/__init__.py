@@ -33,10 +33,11 @@ from hugeplan_agent.collectors import (
     vmstat,
     watermarks,
 )
+from hugeplan_agent.collectors.fitting import Room
 from hugeplan_agent.errors import CollectError, NoData
-from hugeplan_agent.fragment import Collector
+from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
-from hugeplan_agent.schema import MAX_BYTES
+from hugeplan_agent.schema import MAX_BYTES, SHARED, Schema
 
 COLLECTORS: Mapping[str, Collector] = {
     "meminfo": meminfo.COLLECTOR,
@@ -103,13 +104,34 @@ def collect_one(host: Host, name: str, collectors: Mapping[str, Collector] = COL
     """What one collector found, as JSON can hold it, and how it ended."""
     try:
         found = collectors[name].collect(host)
-        reason = found.note and found.note[:MAX_REASON_CHARACTERS]
-        sample = {key: bounded(value) for key, value in found.sample.items()}
+        sample, notes = _fitting(host, found, collectors[name], types_of(collectors))
+        reason = "; ".join(filter(None, [*notes, found.note]))[:MAX_REASON_CHARACTERS] or None
         return {"status": "ok", "reason": reason, "inventory": found.inventory, "sample": sample}
     except NoData as absence:
         return {"status": "no_data", "reason": str(absence)[:MAX_REASON_CHARACTERS]}
     except Exception as error:
         return {"status": "failed", "reason": describe(error)}
+
+
+def types_of(collectors: Mapping[str, Collector]) -> dict[str, Schema]:
+    """The types of the report's schema by their names in ``$defs``."""
+    return {**SHARED, **{name: one for collector in collectors.values() for name, one in collector.definitions.items()}}
+
+
+def _fitting(
+    host: Host, found: Fragment, collector: Collector, types: Mapping[str, Schema]
+) -> tuple[dict[str, Any], list[str]]:
+    """The sections of the sample as far as a service takes them, and what was left out."""
+    sample, notes = {}, []
+    room = host.shared("report room", lambda _: Room())
+    for name, value in found.sample.items():
+        part, schema = bounded(value), collector.sample.get(name)
+        if schema is not None:
+            part, note = room.fit(name, part, schema, types, found.owners.get(name, ()))
+            notes.append(note)
+        if part is not None or value is None:
+            sample[name] = part
+    return sample, notes
 
 
 def bounded(part: Any, name: str = "") -> Any:

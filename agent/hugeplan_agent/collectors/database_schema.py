@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from hugeplan_agent.schema import (
     BYTES,
-    COUNT,
+    KNOWN_BYTES,
     LIMITED,
     MOMENT,
     NUMBER,
     PAGE_BYTES,
+    PID,
+    TICKS,
     UNIT_REF,
-    Schema,
     about,
     array,
+    number,
     optional,
     record,
 )
 
-_FRACTION: Schema = {"type": ["number", "null"], "minimum": 0}
+_FRACTION = number()
 
 DATABASE = about(
     record(
@@ -51,8 +53,8 @@ DATABASE = about(
             ),
             "version": {"type": ["string", "null"], "maxLength": 64},
             "version_source": about({"type": ["string", "null"], "maxLength": 64}, "PG_VERSION, executable path, ..."),
-            "main_pid": {"type": "integer", "minimum": 1},
-            "start_time_ticks": NUMBER,
+            "main_pid": PID,
+            "start_time_ticks": TICKS,
             "process_count": NUMBER,
             "client_count": about(NUMBER, "Server processes that serve a client now; null for engines with threads"),
             "unit": UNIT_REF,
@@ -133,12 +135,12 @@ DATABASE = about(
                         "user_walk_fraction": _FRACTION,
                         "kernel_walk_fraction": _FRACTION,
                         "walk_fraction": about(_FRACTION, "Of the server's cycles, those with a page walk in progress"),
-                        "cycles": NUMBER,
-                        "instructions": NUMBER,
-                        "data_walks": NUMBER,
-                        "instruction_walks": NUMBER,
-                        "walk_cycles": NUMBER,
-                        "l2_hits": NUMBER,
+                        "cycles": TICKS,
+                        "instructions": TICKS,
+                        "data_walks": TICKS,
+                        "instruction_walks": TICKS,
+                        "walk_cycles": TICKS,
+                        "l2_hits": TICKS,
                     },
                     required=("counted_at", "status"),
                 ),
@@ -154,7 +156,7 @@ DATABASE = about(
                             {
                                 "page_bytes": PAGE_BYTES,
                                 "counter": {"enum": ["usage", "reservation"]},
-                                "limit_bytes": COUNT,
+                                "limit_bytes": KNOWN_BYTES,
                                 "usage_bytes": about(
                                     BYTES, "What is charged to the same counter of the same cgroup now"
                                 ),

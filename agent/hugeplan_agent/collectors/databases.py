@@ -17,6 +17,8 @@ from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from hugeplan_agent.schema import array, ref
 
+MAX_VERSION_CHARACTERS = 64
+"""It may stand in a name that a user gave to a folder or a file."""
 MIN_TOUCHED_BYTES = 16 * 1024 * 1024
 
 
@@ -74,6 +76,7 @@ def memory_of(one: Found) -> dict[str, Any]:
 def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str, Any]:
     """One server as the report has it."""
     facts = facts_of(host, one)
+    has_version = len(facts.version or "") <= MAX_VERSION_CHARACTERS
     main, count = one.server.main, one.engine.count_clients
     nothing: tuple[list[dict[str, Any]], str | None, str | None] = ([], None, None)
     segments, status, status_source = unforeseen(facts.settings, lambda: segments_of(host, one), nothing)
@@ -84,8 +87,8 @@ def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str
         "engine": one.engine.name,
         "engine_source": one.source,
         "product": facts.product,
-        "version": facts.version,
-        "version_source": facts.version_source,
+        "version": facts.version if has_version else None,
+        "version_source": facts.version_source if has_version else None,
         "main_pid": main.pid,
         "start_time_ticks": main.start_time_ticks,
         "process_count": len(one.members),
@@ -125,7 +128,8 @@ def collect(host: Host) -> Fragment:
     settings = f"the settings of {incomplete} of {len(entries)} servers are incomplete" if incomplete else ""
     settings = "; ".join(filter(None, (settings, _unread(host, known))))
     notes = (known.failed, settings, host.left_alone_note)
-    return Fragment(sample={"databases": entries}, note="; ".join(filter(None, notes)) or None)
+    owners = {"databases": [one.server.main.account for one in known.found]}
+    return Fragment(sample={"databases": entries}, note="; ".join(filter(None, notes)) or None, owners=owners)
 
 
 COLLECTOR = Collector(collect, sample={"databases": array(ref("database"), 256)}, definitions={"database": DATABASE})

@@ -16,10 +16,11 @@ from hugeplan_agent.collectors import cgroup_units
 from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, membership, path_in, paths
 from hugeplan_agent.collectors.keyvalue import MAX_DIGITS, parse_limit
 from hugeplan_agent.collectors.process_table import Process
+from hugeplan_agent.collectors.unit_names import share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
-from hugeplan_agent.schema import BYTES, LIMITED, NUMBER, PAGE_BYTES, UNIT_REF, about, array, record, ref
+from hugeplan_agent.schema import BYTES, LIMITED, PAGE_BYTES, TICKS, UNIT_REF, about, array, record, ref
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 LIMIT_SECONDS = 300.0
@@ -201,7 +202,8 @@ def collect(host: Host) -> Fragment:
     keys = cgroup_units.keys_by_path(host)
     entries = [{**entry, "unit": keys.get(path)} for (path, _), entry in sorted(found.entries.items())]
     note = f"{found.left_out} cgroups are left out" if found.left_out else None
-    return Fragment(sample={"hugetlb_cgroups": entries}, note=note)
+    owners = {"hugetlb_cgroups": [share_of(entry["cgroup_path"]) for entry in entries]}
+    return Fragment(sample={"hugetlb_cgroups": entries}, note=note, owners=owners)
 
 
 COLLECTOR = Collector(
@@ -224,12 +226,12 @@ COLLECTOR = Collector(
                     "limit_bytes": BYTES,
                     "limited": LIMITED,
                     "max_usage_bytes": about(BYTES, "Version 1 only"),
-                    "failures": about(NUMBER, "failcnt, or max of hugetlb.<size>.events"),
+                    "failures": about(TICKS, "failcnt, or max of hugetlb.<size>.events"),
                     "rsvd_usage_bytes": BYTES,
                     "rsvd_limit_bytes": BYTES,
                     "rsvd_limited": LIMITED,
                     "rsvd_max_usage_bytes": BYTES,
-                    "rsvd_failures": NUMBER,
+                    "rsvd_failures": TICKS,
                 },
                 required=("cgroup_path", "version", "page_bytes"),
             ),

@@ -6,7 +6,7 @@ import re
 
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
-from hugeplan_agent.schema import BOOLEAN, TEXT, about
+from hugeplan_agent.schema import BOOLEAN, TEXT, about, text
 
 RELEVANT = re.compile(
     r"default_hugepagesz|hugepagesz|hugepages|hugetlb_\w+|transparent_hugepage\w*|thp_\w+|memhp_default_state"
@@ -59,7 +59,7 @@ COLLECTOR = Collector(
     inventory={
         "kernel_release": TEXT,
         "kernel_command_line": about(
-            TEXT,
+            text(16384),
             "The words of the command line that concern huge pages and memory, in their order; the whole "
             "line from agents that do not say kernel_command_line_filtered",
         ),

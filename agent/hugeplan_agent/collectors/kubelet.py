@@ -21,7 +21,7 @@ from hugeplan_agent.collectors.unit_names import name_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
-from hugeplan_agent.schema import COUNT, MOMENT, NUMBER, TEXT, about, optional, record, ref
+from hugeplan_agent.schema import KNOWN_BYTES, MOMENT, NUMBER, TEXT, about, optional, record, ref
 
 DEFAULT_FOLDER = "/var/lib/kubelet"
 DEFAULT_CONFIG = "/var/lib/kubelet/config.yaml"
@@ -303,6 +303,6 @@ COLLECTOR = Collector(
                 ),
             }
         ),
-        "resources": {"type": ["object", "null"], "additionalProperties": COUNT},
+        "resources": {"type": ["object", "null"], "additionalProperties": KNOWN_BYTES, "maxProperties": 256},
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hugeplan_agent.collectors.keyvalue import parse_amounts
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
-from hugeplan_agent.schema import BYTES, PAGE_BYTES, optional
+from hugeplan_agent.schema import BYTES, KNOWN_BYTES, PAGE_BYTES, optional
 
 FIELDS = {
     "mem_total_bytes": "MemTotal",
@@ -74,7 +74,7 @@ COLLECTOR = Collector(
         "memory": {
             "type": "object",
             "required": ["mem_total_bytes"],
-            "properties": {"mem_total_bytes": {"type": "integer", "exclusiveMinimum": 0}},
+            "properties": {"mem_total_bytes": {**KNOWN_BYTES, "minimum": 1}},
             "additionalProperties": BYTES,
         }
     },

@@ -8,7 +8,7 @@ from hugeplan_agent.collectors.keyvalue import parse_amounts
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
-from hugeplan_agent.schema import BYTES, NUMA_ID, TEXT, array, record
+from hugeplan_agent.schema import BYTES, NUMA_ID, array, record, text
 
 FOLDER = "sys/devices/system/node"
 FIELDS = {
@@ -75,7 +75,7 @@ COLLECTOR = Collector(
                 {
                     "id": NUMA_ID,
                     "mem_total_bytes": BYTES,
-                    "cpus": TEXT,
+                    "cpus": text(4096),
                 },
                 required=("id", "mem_total_bytes"),
             ),

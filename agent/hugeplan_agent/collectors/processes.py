@@ -16,13 +16,15 @@ from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from hugeplan_agent.schema import (
     BYTES,
-    COUNT,
     LIMITED,
     NUMBER,
     PAGE_BYTES,
+    PID,
+    TICKS,
     UNIT_REF,
     about,
     array,
+    number,
     optional,
     record,
     ref,
@@ -98,7 +100,8 @@ def collect(host: Host) -> Fragment:
         f"{table.unreadable} processes may not be read by this user" if table.unreadable else "",
         host.left_alone_note,
     ]
-    return Fragment(sample={"processes": entries}, note="; ".join(filter(None, notes)) or None)
+    owners = {"processes": [owner_of(host)(process) for process in kept]}
+    return Fragment(sample={"processes": entries}, note="; ".join(filter(None, notes)) or None, owners=owners)
 
 
 COLLECTOR = Collector(
@@ -107,8 +110,8 @@ COLLECTOR = Collector(
         "processes": array(
             record(
                 {
-                    "pid": COUNT,
-                    "start_time_ticks": NUMBER,
+                    "pid": PID,
+                    "start_time_ticks": TICKS,
                     "name": {"type": "string", "minLength": 1, "maxLength": 64},
                     "rss_bytes": BYTES,
                     "pss_bytes": BYTES,
@@ -126,7 +129,7 @@ COLLECTOR = Collector(
                     "pss_file_bytes": BYTES,
                     "pss_shmem_bytes": BYTES,
                     "pss_age_seconds": about(
-                        {"type": ["number", "null"], "minimum": 0},
+                        number(),
                         "Reading the shares is expensive, so they may be older than the sample",
                     ),
                     "swap_bytes": BYTES,
@@ -137,7 +140,7 @@ COLLECTOR = Collector(
                     "memlock_limited": LIMITED,
                     "unit": UNIT_REF,
                     "database": about(
-                        {"type": ["string", "null"], "maxLength": 512},
+                        {"type": ["string", "null"], "minLength": 1, "maxLength": 512},
                         "key of the database that this process belongs to",
                     ),
                 },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -38,6 +39,9 @@ NEXT_SECONDS = 20.0
 """Those of which something was left are read again after this time: observations are a minute apart."""
 
 MAX_SERVERS = 256
+MAX_PROGRAMS = 4096
+MAX_PROGRAM_CHARACTERS = 1024
+"""Of its path; an engine with a longer one is known by its command name."""
 
 
 Answer = TypeVar("Answer")
@@ -64,12 +68,14 @@ def executable_of(host: Host, process: Process) -> str | None:
     """The path of its program as it sees it; None when this user may not look. Read once in its life."""
     kept = host.kept("executables")
     if process.key not in kept:
-        if len(kept) > 16384:
+        if len(kept) > MAX_PROGRAMS:
             kept.clear()
         target = host.read_link(f"proc/{process.pid}/exe")
         if process.pid in host.left_alone:
             return None  # for now
-        kept[process.key] = target.removesuffix(" (deleted)") if target else None
+        # Processes of one program share its name.
+        is_name = target is not None and len(target) <= MAX_PROGRAM_CHARACTERS
+        kept[process.key] = sys.intern(str(target).removesuffix(" (deleted)")) if is_name else None
     found: str | None = kept[process.key]
     return found
 
@@ -246,6 +252,7 @@ class Servers:
 
 def read_servers(host: Host) -> Servers:
     table = table_of(host)
+    host.keep_only("executables", (process.key for process in table.by_pid.values()))
     failed = Settings(frozenset())
     found = find_servers(host, table, failed)
     for one in found:

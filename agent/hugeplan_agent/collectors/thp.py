@@ -6,7 +6,7 @@ from hugeplan_agent.collectors.keyvalue import parse_selected
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
-from hugeplan_agent.schema import TEXT, record
+from hugeplan_agent.schema import record, text
 
 FOLDER = "sys/kernel/mm/transparent_hugepage"
 FILES = ("enabled", "defrag", "shmem_enabled")
@@ -25,9 +25,9 @@ COLLECTOR = Collector(
     inventory={
         "thp": record(
             {
-                "enabled": TEXT,
-                "defrag": TEXT,
-                "shmem_enabled": TEXT,
+                "enabled": text(64),
+                "defrag": text(64),
+                "shmem_enabled": text(64),
             }
         )
     },

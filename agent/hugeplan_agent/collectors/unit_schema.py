@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hugeplan_agent.schema import BYTES, LIMITED, NUMBER, TEXT, UNIT_REF, about, array, record, ref
+from hugeplan_agent.schema import BYTES, LIMITED, NUMBER, TEXT, UNIT_REF, about, array, number, record, ref
 
 UNIT = about(
     record(
@@ -27,7 +27,7 @@ UNIT = about(
             "process_count": NUMBER,
             "memory": ref("unit_memory"),
             "databases": about(
-                array({"type": "string", "maxLength": 512}, 256), "Keys of the databases that run in it"
+                array({"type": "string", "minLength": 1, "maxLength": 512}, 256), "Keys of the databases that run in it"
             ),
         },
         required=("key", "kind", "name", "parent", "memory"),
@@ -74,7 +74,7 @@ UNIT_MEMORY = record(
             "kernel does not say",
         ),
         "pss_bytes": about(BYTES, "Sum over its processes; null when one of them is not readable"),
-        "pss_age_seconds": about({"type": ["number", "null"], "minimum": 0}, "Age of the oldest share in pss_bytes"),
+        "pss_age_seconds": about(number(), "Age of the oldest share in pss_bytes"),
         "rss_bytes": about(BYTES, "Sum over its processes; shared pages count once per process"),
     },
     required=("source",),

@@ -222,9 +222,9 @@ def collect(host: Host) -> Fragment:
         "no memory controller: units are groups of processes" if placed.tree is None else "",
         told or "",
     ]
-    return Fragment(
-        sample={"units": sorted(kept, key=_tops_and_largest_first)}, note="; ".join(filter(None, notes)) or None
-    )
+    kept.sort(key=_tops_and_largest_first)
+    whose = {"units": [owners[entry["key"]] for entry in kept]}
+    return Fragment(sample={"units": kept}, note="; ".join(filter(None, notes)) or None, owners=whose)
 
 
 def _tops_and_largest_first(entry: dict[str, Any]) -> tuple[bool, int, str]:

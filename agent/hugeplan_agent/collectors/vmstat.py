@@ -5,7 +5,7 @@ from __future__ import annotations
 from hugeplan_agent.collectors.keyvalue import parse_counters
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
-from hugeplan_agent.schema import NUMBER, table
+from hugeplan_agent.schema import TICKS, table
 
 COUNTERS = (
     "nr_page_table_pages",
@@ -38,4 +38,4 @@ def collect(host: Host) -> Fragment:
     return Fragment(sample={"vmstat": {name: counters.get(name) for name in COUNTERS}})
 
 
-COLLECTOR = Collector(collect, sample={"vmstat": table(NUMBER)})
+COLLECTOR = Collector(collect, sample={"vmstat": table(TICKS)})

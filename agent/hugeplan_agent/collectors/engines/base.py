@@ -61,9 +61,13 @@ class Settings:
     """What could not be read beyond the notes."""
 
     def put(self, name: str, value: str, source: str) -> None:
-        """Take a setting when its name is wanted."""
-        if name in self.wanted and len(value) <= MAX_VALUE_CHARACTERS:
+        """Take a setting when its name is wanted. No engine's value needs more than what a line of ASCII holds."""
+        if name not in self.wanted:
+            return
+        if len(value) <= MAX_VALUE_CHARACTERS and value.isascii() and value.replace("\t", " ").isprintable():
             self.found[name] = {"value": value, "source": source}
+        else:
+            self.missing(f"{name}: not a value of up to {MAX_VALUE_CHARACTERS} printable characters")
 
     def value(self, name: str) -> str | None:
         """What was found so far."""
