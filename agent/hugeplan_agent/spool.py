@@ -39,6 +39,8 @@ CAUSES = ("size", "age", "disk_full", "rejected")
 MAX_COUNT = 2**53
 MAX_REJECTED = 100
 """Refused reports are kept for a person to look at; more of the same help nobody."""
+MAX_REJECTED_BYTES = 32 * 1024 * 1024
+"""Of these, the server's words included. With what waits it stays below what a pod may keep."""
 
 
 @dataclass(frozen=True)
@@ -154,10 +156,14 @@ class Spool:
         entry.path.replace(target)
         sync_folder(self.rejected)
         sync_folder(self.pending)
-        for name in self._rejected_names()[:-MAX_REJECTED]:
-            (self.rejected / name).unlink(missing_ok=True)
-            (self.rejected / name).with_suffix(".problem.json").unlink(missing_ok=True)
-            self._count("rejected")
+        size_bytes = 0
+        for kept, name in enumerate(reversed(self._rejected_names()), 1):
+            files = [self.rejected / name, (self.rejected / name).with_suffix(".problem.json")]
+            size_bytes += sum(file.lstat().st_size for file in files if file.exists())
+            if kept > MAX_REJECTED or size_bytes > MAX_REJECTED_BYTES:
+                for file in files:
+                    file.unlink(missing_ok=True)
+                self._count("rejected")
 
     def rejected_count(self) -> int:
         """How many reports were refused and are kept aside."""

@@ -99,6 +99,18 @@ def test_refused_reports_are_bounded_and_counted(spool: Spool) -> None:
     assert len(list(spool.rejected.iterdir())) == 2 * MAX_REJECTED
 
 
+def test_refused_reports_are_bounded_in_bytes_and_the_newest_stay(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hugeplan_agent.spool.MAX_REJECTED_BYTES", 30_000, raising=False)
+    entries = [add(spool, NOW + number, 9_000) for number in range(6)]
+    for entry in entries:
+        spool.reject(entry, {"detail": "x" * 500})
+    assert [(spool.rejected / entry.path.name).exists() for entry in entries] == [False] * 3 + [True] * 3
+    assert len(list(spool.rejected.iterdir())) == 6
+    assert spool.summary()["dropped_rejected"] == 3
+
+
 def test_other_files_in_the_folder_are_left_alone(spool: Spool) -> None:
     (spool.pending / "notes.txt").write_text("mine")
     (spool.pending / "0000000000001-not-a-report.json").write_text("{}")
