@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from hugeplan_agent.collectors import cgroup_tree, collect_all, databases, fitting, units
+from hugeplan_agent.collectors import cgroup_tree, collect_all, databases, fitting, process_table, units
 from hugeplan_agent.collectors.cgroup_tree import MAX_PATH_BYTES, hierarchy, membership, paths
 from hugeplan_agent.collectors.engines.base import Settings
 from hugeplan_agent.collectors.engines.postgresql import SETTINGS
@@ -87,6 +87,24 @@ def test_of_one_account_as_many_memberships_are_kept_as_cgroups(host: Host, monk
     host.begin()
     start(host, 40050, f"{MANAGER}/40050")
     assert membership(host, 40050, (40050, 7))[""] == f"{MANAGER}/40050", "of those that have ended nothing is kept"
+
+
+def test_small_processes_of_one_user_are_bounded_and_large_ones_stay(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_table, "MAX_SMALL_OF_USER", 100, raising=False)
+    before = set(table_of(host).by_pid)
+    for pid in range(40000, 40200):
+        start(host, pid, MANAGER)
+    large = host.path("proc/40199/stat")
+    large.write_text(large.read_text().replace(" 2097152 100 ", " 2097152 999999 "))
+    host.begin()
+    table = table_of(host)
+    assert before | {40199} <= set(table.by_pid)
+    assert len(set(table.by_pid) - before) == 101
+    assert table.left_out == 99
+    reason = next(one["reason"] for one in collect_all(host).results if one["name"] == "processes")
+    assert "99 small processes of users with more than" in reason
 
 
 TYPES: Mapping[str, Any] = SCHEMA["$defs"]

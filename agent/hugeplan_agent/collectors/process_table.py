@@ -34,6 +34,9 @@ STATUS_BYTES = 64 * 1024
 MAX_PROCESSES = 128
 """A database with a thousand backends is summed up in its own entry; the note counts what is left out."""
 
+MAX_SMALL_OF_USER = 16384
+"""Processes of one user id below MIN_INTERESTING_BYTES: each takes a kilobyte, and a service may have 96 MiB."""
+
 ROLLUP_SHARE = 0.0002
 """Of the time since the observation before: with the rest this stays below 0.1 % of a core."""
 
@@ -85,6 +88,8 @@ class ProcessTable:
     by_pid: dict[int, Process]
     children: dict[int, list[Process]] = field(default_factory=dict)
     late: int = 0
+    left_out: int = 0
+    """Small ones beyond MAX_SMALL_OF_USER."""
     unreadable: int = 0
 
     def trees(self, roots: list[Process]) -> list[list[Process]]:
@@ -153,18 +158,29 @@ def scan(host: Host) -> ProcessTable:
     pids = [name for name in host.names("proc") if name.isdecimal()]
     if not pids:
         raise NoData(f"{host.path('proc')} holds no process")
-    table = ProcessTable({})
+    table, small, is_many = ProcessTable({}), Counter[int](), len(pids) > MAX_SMALL_OF_USER
     for pid in pids:
         text = host.read_record(f"proc/{pid}/stat")
         process = parse_stat(text, page_bytes) if text else None
-        if process is not None:
+        if process is not None and not (is_many and _is_one_too_many(host, process, small)):
             table.by_pid[process.pid] = process
             table.children.setdefault(process.parent_pid or 0, []).append(process)
+    table.left_out = sum(max(0, count - MAX_SMALL_OF_USER) for count in small.values())
     least = MIN_INTERESTING_BYTES if sizes_in_use(host) else 16 * MIN_INTERESTING_BYTES
     for process in table.by_pid.values():
         if _matters(process, table, least):
             need_status(host, process)
     return table
+
+
+def _is_one_too_many(host: Host, process: Process, small: Counter[int]) -> bool:
+    """Whether a small process is beyond those of its user that are kept."""
+    if process.rss_bytes >= MIN_INTERESTING_BYTES:
+        return False
+    found = _STATUS_USER.search(host.read_record(f"proc/{process.pid}/status") or "")
+    user = int(found[1]) if found else -1
+    small[user] += 1
+    return small[user] > MAX_SMALL_OF_USER
 
 
 def _matters(process: Process, table: ProcessTable, least_virtual_bytes: int) -> bool:
