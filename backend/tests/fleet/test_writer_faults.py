@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -24,12 +24,13 @@ from hugeplan.api.json_body import JsonLimits
 from hugeplan.documents.report import Report
 from hugeplan.errors import UnavailableError
 from hugeplan.fleet.ingest import reader_process
+from hugeplan.fleet.ingest import writer as writer_module
 from hugeplan.fleet.ingest.batch import Batch
 from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming, read_report
 from hugeplan.fleet.ingest.node_update import machine_type
 from hugeplan.fleet.ingest.reader_process import LENGTH
-from hugeplan.fleet.ingest.writer import ReportWriter
+from hugeplan.fleet.ingest.writer import ENOUGH, ReportWriter
 from hugeplan.settings import Settings
 
 #: Report id -> SQLSTATE with which a trigger of the test refuses its row.
@@ -181,6 +182,31 @@ async def test_a_batch_that_waited_for_another_goes_on_from_what_that_wrote(
     async with service.database.read() as session:
         told = (await session.scalars(text("SELECT kind FROM events WHERE code = 'memory_low'"))).all()
     assert told == ["finding_opened"]
+
+
+async def test_few_reports_wait_for_the_batch_that_is_under_way_and_many_do_not(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def counted(connection: Any, incoming: Sequence[Incoming], *given: Any, **more: Any) -> Batch:
+        sizes.append(len(incoming))
+        return Batch(connection, incoming, *given, **more)
+
+    monkeypatch.setattr(writer_module, "Batch", counted)
+    monkeypatch.setattr(writer_module, "PATIENCE_SECONDS", 60.0)
+    token_id, own = await token_of_agent(service), writer_of(service)
+    await own.store(arrived(token_id))
+    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as other:
+        await other.execute("LOCK TABLE reports IN SHARE MODE")
+        sent = [asyncio.create_task(own.store(arrived(token_id)))]
+        await until(lambda: sizes == [1, 1])
+        sent += [asyncio.create_task(own.store(arrived(token_id))) for _ in range(ENOUGH - 1)]
+        await until(lambda: len(own._waiting) == ENOUGH - 1)
+        sent.append(asyncio.create_task(own.store(arrived(token_id))))
+        await until(lambda: len(sizes) == 3)
+    assert [receipt.created for receipt in await asyncio.gather(*sent)] == [True] * (1 + ENOUGH)
+    assert sizes == [1, 1, ENOUGH]
 
 
 async def test_a_batch_of_refused_reports_writes_nothing(service: Service, settings: Settings) -> None:

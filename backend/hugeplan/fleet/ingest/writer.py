@@ -26,8 +26,12 @@ from hugeplan.settings import Settings
 
 WRITERS = 2
 MAX_BATCH = 32
+ENOUGH = 8
+"""Reports without a run that make a batch while another one is under way. What a batch costs by itself, here and in
+PostgreSQL, is as much as three of them."""
 PATIENCE_SECONDS = 0.01
-"""How long a batch waits to become as large as the one that is under way. Most of what a batch costs is per batch."""
+"""How long fewer wait for the batch that is under way, or to be as many as in the last one: an agent that was answered
+sends its next one."""
 RECONNECT_SECONDS = 1.0
 """How long one attempt to connect is repeated. The pool waits twice as long after each failure and counts an attempt as
 a connection, so a long attempt would keep a database that is back unused for as long as it was away. The next batch
@@ -73,7 +77,7 @@ class ReportWriter:
         self._waiting: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
-        self._under_way = 0
+        self._under_way = self._before = 0
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._plans = SavedPlans()
         self._prepared: WeakKeyDictionary[AsyncConnection[Any], Prepared] = WeakKeyDictionary()
@@ -129,7 +133,9 @@ class ReportWriter:
                 await self._gather()
                 # Half of what is here and there: the other half is read while this one is written.
                 half = (len(self._waiting) + self._under_way + 1) // 2
-                batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, half, len(self._waiting)))]
+                most = min(MAX_BATCH, len(self._waiting), half if self._has_run() else max(half, ENOUGH))
+                batch = [self._waiting.popleft() for _ in range(most)]
+                self._before = len(batch)
                 self._under_way += len(batch)
                 await self._write(batch, turn)
             except asyncio.CancelledError:
@@ -141,15 +147,25 @@ class ReportWriter:
                 turn.pass_on()
 
     async def _gather(self) -> None:
-        """Wait for a report, and for as many as the other writer has under way, or until it is done."""
+        """Wait for a report, and then for others while these are few."""
         while not self._waiting:
             self._arrived.clear()
             await self._arrived.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_SECONDS):
-                while len(self._waiting) < self._under_way:
+                while self._are_few():
                     self._arrived.clear()
                     await self._arrived.wait()
+
+    def _are_few(self) -> bool:
+        """Whether the reports that wait are worth waiting for others, or for the batch that is under way."""
+        here = len(self._waiting)
+        if self._has_run():
+            return here < self._under_way  # reading one takes longer than to store it: neither waits for the other
+        return here < ENOUGH and (self._under_way > 0 or here < self._before)
+
+    def _has_run(self) -> bool:
+        return self._waiting[0].incoming.run is not None
 
     async def _write(self, batch: list[_Waiting], turn: _Turn) -> None:
         """Write a batch. Where it fails for one report's sake, each is tried alone, so that only that one fails."""
