@@ -103,20 +103,20 @@ class Gate:
         except RateLimitedError:
             refuse_role(known.role, allowed)
             raise
-        request.state.admitted = known
-        request.state.actor_id, request.state.line_id = known.token_id, known.line_id
+        state = request.state
+        state.admitted, state.actor_id, state.line_id = known, known.token_id, known.line_id
         return known
 
-    async def admit(self, request: Request, allowed: frozenset[Role]) -> None:
+    async def admit(self, request: Request, allowed: frozenset[Role]) -> Admitted:
         """Let a request pass whose credential has an allowed role, or raise 401, 403 or 429."""
         known: Admitted | None = getattr(request.state, "admitted", None)
         if known is None:
             known = await self.identify(request, allowed)
-        credential = credential_of(request)
-        if known.role not in allowed and credential is not None and credential.is_session:
+        if known.role not in allowed and (credential := credential_of(request)) and credential.is_session:
             # A person's role may have changed since it was looked up; a token keeps its own.
             known = await self._look_up(request, credential, _key(credential))
         refuse_role(known.role, allowed)
+        return known
 
     def refuse_guessing(self, request: Request, secret: str) -> None:
         """Raise RateLimitedError when this address has shown too many wrong credentials.

@@ -116,7 +116,7 @@ class GatedRoute(APIRoute):
             if not reads_body:
                 async with intake.turns.turn(request.state.line_id):
                     return await handle(request)
-            async with intake.bodies.body(getattr(request.state, "line_id", ""), PART_BYTES) as counted:
+            with intake.bodies.body(getattr(request.state, "line_id", ""), PART_BYTES) as counted:
                 try:
                     if unread:
                         limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES), instead=instead)

@@ -11,7 +11,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Final
 
@@ -47,6 +47,13 @@ class LargeBody:
         self._bodies, self._whose, self._least_bytes = bodies, whose, least_bytes
         self._size = self.counted = 0
 
+    def __enter__(self) -> LargeBody:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.counted:
+            self._bodies.give_back(self._whose, self.counted)
+
     def add(self, count: int) -> None:
         """So many bytes came. RateLimitedError and UnavailableError past the bounds."""
         self._size += count
@@ -54,12 +61,12 @@ class LargeBody:
             self._bodies.take(self._whose, self._size - self.counted)
             self.counted = self._size
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    def turn(self) -> AbstractAsyncContextManager[None]:
         """The time to work on it: alone when it is large. UnavailableError when its turn does not come."""
-        if not self.counted:
-            yield
-            return
+        return self._alone() if self.counted else nullcontext()
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(TURN_SECONDS):
                 await self._bodies.one_at_a_time.acquire()
@@ -105,20 +112,37 @@ class Turns:
 
     def __init__(self, most: int = HANDLERS_OF_ONE) -> None:
         self._most = most
-        self._asked: Counter[str] = Counter()
-        self._rooms: dict[str, asyncio.Semaphore] = {}
+        self._rooms: dict[str, _Room] = {}
 
-    @asynccontextmanager
-    async def turn(self, whose: str) -> AsyncIterator[None]:
+    def turn(self, whose: str) -> AbstractAsyncContextManager[None]:
         """The time in which a handler may run."""
-        self._asked[whose] += 1
+        return self._rooms.get(whose) or _Room(self._rooms, whose, self._most)
+
+
+class _Room(asyncio.Semaphore):
+    """The turns of one credential, which are in ``rooms`` while anybody has or wants one."""
+
+    def __init__(self, rooms: dict[str, _Room], whose: str, most: int) -> None:
+        super().__init__(most)
+        self._rooms, self._whose, self._asked = rooms, whose, 0
+
+    async def __aenter__(self) -> None:
+        self._rooms[self._whose] = self
+        self._asked += 1
         try:
-            async with self._rooms.setdefault(whose, asyncio.Semaphore(self._most)):
-                yield
-        finally:
-            self._asked[whose] -= 1
-            if not self._asked[whose]:
-                del self._asked[whose], self._rooms[whose]
+            await self.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._asked -= 1
+        if not self._asked:
+            del self._rooms[self._whose]
 
 
 class BodiesInFlight(InFlight):
@@ -128,14 +152,9 @@ class BodiesInFlight(InFlight):
         super().__init__("large bodies")
         self.one_at_a_time = asyncio.Lock()
 
-    @asynccontextmanager
-    async def body(self, whose: str, least_bytes: int) -> AsyncIterator[LargeBody]:
+    def body(self, whose: str, least_bytes: int) -> LargeBody:
         """A body of a credential, which counts until the block ends where it has more than ``least_bytes``."""
-        body = LargeBody(self, whose, least_bytes)
-        try:
-            yield body
-        finally:
-            self.give_back(whose, body.counted)
+        return LargeBody(self, whose, least_bytes)
 
     def take(self, whose: str, count: int) -> None:
         """Count so many more bytes, or refuse them."""

@@ -103,7 +103,8 @@ class RequestContext:
         request = Request(scope, receive)
         given = request.headers.get(REQUEST_ID_HEADER, "")
         request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
-        request.state.request_id = request_id
+        state = request.state
+        state.request_id = request_id
         reset = request_id_context.set(request_id)
         started = time.perf_counter()
         status = 500
@@ -114,12 +115,12 @@ class RequestContext:
         async def send_with_headers(message: Message) -> None:
             nonlocal status, response_started
             if message["type"] == "http.response.start":
-                if getattr(request.state, "line_id", None) is not None:
+                if getattr(state, "line_id", None) is not None:
                     ended.append(self._counted(request, message.get("headers", ())))
                 response_started = True
                 status = message["status"]
                 headers = message["headers"] = _with_headers(message.get("headers", ()), scope["path"], request_id)
-                is_stranger = getattr(request.state, "admitted", None) is None
+                is_stranger = getattr(state, "admitted", None) is None
                 if 400 <= status < 500 and is_stranger and not await self._refusals.delay(request):
                     headers[:] = [header for header in headers if header[0] != b"connection"]
                     headers.append((b"connection", b"close"))
@@ -134,7 +135,7 @@ class RequestContext:
             # Nothing inside knew this error. A half-sent answer cannot become a problem: the server closes it.
             if response_started:
                 raise
-            await response_for(request, getattr(request.state, "refusal", error))(scope, receive, send_with_headers)
+            await response_for(request, getattr(state, "refusal", error))(scope, receive, send_with_headers)
         finally:
             for end in ended:
                 end()
@@ -150,7 +151,7 @@ class RequestContext:
                     "path": scope["path"],
                     "status": status,
                     "duration_ms": round(seconds * 1000, 2),
-                    "actor": getattr(request.state, "actor_id", None),
+                    "actor": getattr(state, "actor_id", None),
                 },
             )
             request_id_context.reset(reset)

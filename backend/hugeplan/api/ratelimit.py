@@ -27,19 +27,19 @@ class RateLimiter:
         level, at = self._buckets.get((kind, key), (float(per_minute), self._clock()))
         return min(float(per_minute), level + (self._clock() - at) * per_minute / 60)
 
-    def refuse_exhausted(self, kind: str, key: str, per_minute: int) -> None:
-        """Raise RateLimitedError when the bucket has less than one request left."""
+    def refuse_exhausted(self, kind: str, key: str, per_minute: int) -> float:
+        """The requests that are left in the bucket. RateLimitedError for less than one."""
         level = self._level(kind, key, per_minute)
         if level < 1:
             seconds = math.ceil((1 - level) * 60 / per_minute)
             raise RateLimitedError(
                 f"More than {per_minute} a minute. Try again in {seconds} s.", headers={"Retry-After": str(seconds)}
             )
+        return level
 
     def spend(self, kind: str, key: str, per_minute: int) -> None:
         """Take one request from the bucket, or raise RateLimitedError."""
-        self.refuse_exhausted(kind, key, per_minute)
-        self._buckets[kind, key] = (self._level(kind, key, per_minute) - 1, self._clock())
+        self._buckets[kind, key] = (self.refuse_exhausted(kind, key, per_minute) - 1, self._clock())
         self._buckets.move_to_end((kind, key))
         while len(self._buckets) > MAX_BUCKETS:
             self._buckets.popitem(last=False)

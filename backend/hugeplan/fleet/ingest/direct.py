@@ -12,8 +12,10 @@ from uuid import UUID
 
 from fastapi import Request
 from fastapi.responses import Response
+from starlette.datastructures import State
 
 from hugeplan.access.dependencies import forget_credential
+from hugeplan.access.gate import Admitted
 from hugeplan.access.gated_route import Intake
 from hugeplan.access.machine_registry import MachineRegistry
 from hugeplan.access.machines import Hints
@@ -42,64 +44,61 @@ LEAST_BYTES: Final = 3072
 async def answer_report(request: Request) -> Response:
     """``reports_create`` without FastAPI, for a request whose credential is known."""
     intake: Intake = request.app.state.intake
-    await intake.gate.admit(request, _AGENTS)
-    whose = str(request.state.line_id)
-    async with intake.bodies.body(whose, LARGE_BYTES) as body:
+    known = await intake.gate.admit(request, _AGENTS)
+    with intake.bodies.body(known.line_id, LARGE_BYTES) as body:
         raw = await read_body(request, intake.limits, body.add)
         if not raw:
             raise no_body()
-        async with intake.report_turns.turn(whose), body.turn():
-            return await _answer(request, raw, whose)
+        async with intake.report_turns.turn(known.line_id), body.turn():
+            return await _store(request, await _read(request.app.state, raw, known), known.line_id)
 
 
-async def _answer(request: Request, raw: bytes, whose: str) -> Response:
-    intake: Intake = request.app.state.intake
-    token_id = UUID(request.state.actor_id)
+async def _read(state: State, raw: bytes, known: Admitted) -> Incoming:
+    limits, token_id = state.intake.limits, UUID(known.token_id)
     if is_large(raw):
-        large = await read_beside(request.app.state.sandbox, raw, intake.limits.json, whose=whose)
-        return await _store(request, large_taken_over(large, token_id=token_id, now=datetime.now(UTC)))
+        large = await read_beside(state.sandbox, raw, limits.json, whose=known.line_id)
+        return large_taken_over(large, token_id=token_id, now=datetime.now(UTC))
 
-    reader: ReportReader = request.app.state.report_reader
+    reader: ReportReader = state.report_reader
     done = await reader.read(raw)
     if done is not None:
-        incoming = taken_over(done, token_id=token_id, now=datetime.now(UTC))
-        return await _store(request, incoming)
+        return taken_over(done, token_id=token_id, now=datetime.now(UTC))
 
     def read() -> Incoming:
-        document = parse_json(raw, intake.limits.json)
-        return read_report(raw, document, token_id=token_id, now=datetime.now(UTC))
+        return read_report(raw, parse_json(raw, limits.json), token_id=token_id, now=datetime.now(UTC))
 
-    return await _store(request, await beside_loop(len(raw), intake.limits, read))
+    return await beside_loop(len(raw), limits, read)
 
 
-async def _store(request: Request, incoming: Incoming) -> Response:
-    writer: ReportWriter = request.app.state.report_writer
-    metrics: Metrics = request.app.state.metrics
-    settings: Settings = request.app.state.settings
-    limiter: RateLimiter = request.app.state.rate_limiter
+async def _store(request: Request, incoming: Incoming, whose: str) -> Response:
+    state = request.app.state
+    writer: ReportWriter = state.report_writer
+    metrics: Metrics = state.metrics
+    settings: Settings = state.settings
+    limiter: RateLimiter = state.rate_limiter
     kept_bytes = max(LEAST_BYTES, len(incoming.document))
-    limiter.spend_bytes(request.state.line_id, kept_bytes, settings.report_bytes_per_day)
+    limiter.spend_bytes(whose, kept_bytes, settings.report_bytes_per_day)
 
     def owe(size: int) -> None:
-        limiter.owe_bytes(request.state.line_id, size, settings.report_bytes_per_day)
+        limiter.owe_bytes(whose, size, settings.report_bytes_per_day)
 
     try:
-        receipt = await writer.store(await _admit_machine(request, incoming))
+        receipt = await writer.store(await _admit_machine(state.machines, incoming))
     except UnauthenticatedError:
         forget_credential(request)
         raise
     except SentAgainError as found:
-        again: SentAgain = request.app.state.reports_again
-        receipt = await again.answer(incoming, found, whose=str(request.state.line_id), read=owe)
-    owe(receipt._event_bytes)
+        again: SentAgain = state.reports_again
+        receipt = await again.answer(incoming, found, whose=whose, read=owe)
+    if receipt._event_bytes:
+        owe(receipt._event_bytes)
     metrics.count_report(created=receipt.created)
     content = adapter(ReportReceipt).dump_json(receipt)
     return Response(content, status_code=201 if receipt.created else 200, media_type="application/json")
 
 
-async def _admit_machine(request: Request, incoming: Incoming) -> Incoming:
+async def _admit_machine(registry: MachineRegistry, incoming: Incoming) -> Incoming:
     """The report, for the node of its machine: a clone has one of its own. ForbiddenError for another's token."""
-    registry: MachineRegistry = request.app.state.machines
     machine = await registry.admit(incoming.token_id, incoming.machine_id, _hints_of(incoming))
     if machine.node_machine_id == incoming.machine_id and not machine.shares_machine_id:
         return incoming
