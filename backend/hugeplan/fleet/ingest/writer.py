@@ -27,7 +27,7 @@ from hugeplan.settings import Settings
 WRITERS = 2
 MAX_BATCH = 32
 ENOUGH = 8
-"""Reports without a run that make a batch while another one is under way. What a batch costs by itself, here and in
+"""Reports that make a batch while another one is under way. What a batch costs by itself, here and in
 PostgreSQL, is as much as three of them."""
 PATIENCE_SECONDS = 0.01
 """How long fewer wait for the batch that is under way, or to be as many as in the last one: an agent that was answered
@@ -133,7 +133,7 @@ class ReportWriter:
                 await self._gather()
                 # Half of what is here and there: the other half is read while this one is written.
                 half = (len(self._waiting) + self._under_way + 1) // 2
-                most = min(MAX_BATCH, len(self._waiting), half if self._has_run() else max(half, ENOUGH))
+                most = min(MAX_BATCH, len(self._waiting), max(half, self._enough()))
                 batch = [self._waiting.popleft() for _ in range(most)]
                 self._before = len(batch)
                 self._under_way += len(batch)
@@ -160,12 +160,11 @@ class ReportWriter:
     def _are_few(self) -> bool:
         """Whether the reports that wait are worth waiting for others, or for the batch that is under way."""
         here = len(self._waiting)
-        if self._has_run():
-            return here < self._under_way  # reading one takes longer than to store it: neither waits for the other
-        return here < ENOUGH and (self._under_way > 0 or here < self._before)
+        return here < self._enough() and (self._under_way > 0 or here < self._before)
 
-    def _has_run(self) -> bool:
-        return self._waiting[0].incoming.run is not None
+    def _enough(self) -> int:
+        """Of runs half: reading one takes longer than to store it, so that more would come one after the other."""
+        return ENOUGH if self._waiting[0].incoming.run is None else ENOUGH // 2
 
     async def _write(self, batch: list[_Waiting], turn: _Turn) -> None:
         """Write a batch. Where it fails for one report's sake, each is tried alone, so that only that one fails."""
