@@ -135,7 +135,7 @@ async def _read(request: Request, limits: BodyLimits, taken: Callable[[int], Non
             raise _too_slow(limits) from error
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        if getattr(request.state, "is_in_small_parts", False):
+        if request.scope.get("state", {}).get("is_in_small_parts"):
             _let_it_end(request)
             raise _in_small_parts()
         chunk: bytes = message.get("body", b"")

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -103,8 +104,8 @@ class RequestContext:
         request = Request(scope, receive)
         given = request.headers.get(REQUEST_ID_HEADER, "")
         request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
-        state = request.state
-        state.request_id = request_id
+        state: dict[str, Any] = scope.setdefault("state", {})
+        state["request_id"] = request_id
         reset = request_id_context.set(request_id)
         started = time.perf_counter()
         status = 500
@@ -115,12 +116,12 @@ class RequestContext:
         async def send_with_headers(message: Message) -> None:
             nonlocal status, response_started
             if message["type"] == "http.response.start":
-                if getattr(state, "line_id", None) is not None:
-                    ended.append(self._counted(request, message.get("headers", ())))
+                if state.get("line_id") is not None:
+                    ended.append(self._counted(state, message.get("headers", ())))
                 response_started = True
                 status = message["status"]
                 headers = message["headers"] = _with_headers(message.get("headers", ()), scope["path"], request_id)
-                is_stranger = getattr(state, "admitted", None) is None
+                is_stranger = state.get("admitted") is None
                 if 400 <= status < 500 and is_stranger and not await self._refusals.delay(request):
                     headers[:] = [header for header in headers if header[0] != b"connection"]
                     headers.append((b"connection", b"close"))
@@ -135,7 +136,7 @@ class RequestContext:
             # Nothing inside knew this error. A half-sent answer cannot become a problem: the server closes it.
             if response_started:
                 raise
-            await response_for(request, getattr(state, "refusal", error))(scope, receive, send_with_headers)
+            await response_for(request, state.get("refusal", error))(scope, receive, send_with_headers)
         finally:
             for end in ended:
                 end()
@@ -151,19 +152,19 @@ class RequestContext:
                     "path": scope["path"],
                     "status": status,
                     "duration_ms": round(seconds * 1000, 2),
-                    "actor": getattr(state, "actor_id", None),
+                    "actor": state.get("actor_id"),
                 },
             )
             request_id_context.reset(reset)
 
-    def _counted(self, request: Request, headers: Headers) -> Callable[[], None]:
+    def _counted(self, state: dict[str, Any], headers: Headers) -> Callable[[], None]:
         """Count an answer to a credential; the result ends that. A problem, also as ``state.refusal``: too many are."""
         try:
-            may_refuse = not getattr(request.state, "is_change", False)
-            return self._answers.take(request.state.line_id, headers, may_refuse=may_refuse)
+            may_refuse = not state.get("is_change", False)
+            return self._answers.take(state["line_id"], headers, may_refuse=may_refuse)
         except ProblemError as error:
             # What is between may answer with an error of its own. A copy: the frames of this one hold the answer.
-            request.state.refusal = replace(error)
+            state["refusal"] = replace(error)
             raise
 
 
