@@ -115,13 +115,16 @@ FAR = ("1e308", "1.7976931348623157E+308", "-5e-324", "1e-0000300", "0e999", "2.
 def test_numbers_of_every_size_cost_about_the_same(number: str) -> None:
     """49,000 of 1e308 took half a second on the event loop: the decoder leaves its tables for each of them."""
     body, limits = f"[{','.join([number] * 49_000)}]".encode(), JsonLimits.of(Settings())
-    began = time.process_time()
-    if number in FAR:
-        with pytest.raises(InvalidInputError, match="exponents of three digits"):
-            parse_json(body, limits)
-    else:
-        assert len(parse_json(body, limits)) == 49_000
-    assert time.process_time() - began < 0.15
+    taken = []
+    for _ in range(3):  # what other tests left may be collected meanwhile
+        began = time.process_time()
+        if number in FAR:
+            with pytest.raises(InvalidInputError, match="exponents of three digits"):
+                parse_json(body, limits)
+        else:
+            assert len(parse_json(body, limits)) == 49_000
+        taken.append(time.process_time() - began)
+    assert min(taken) < 0.15
 
 
 def test_a_few_far_numbers_and_many_texts_that_look_like_them_are_taken() -> None:
