@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from hugeplan.formats import option_files
 from hugeplan.formats.redis_conf import directives
+
+#: Paths of files that an engine's reader looks at.
+MAY_CONFIGURE: Final = re.compile(r"\.(?:conf|cnf)$|my\.cnf|my\.ini|postgresql|mongo")
 
 
 def my_cnf(text: str) -> tuple[dict[str, str], bool]:

@@ -117,8 +117,83 @@ def test_what_one_object_says_is_not_multiplied_by_what_another_says(many: dict[
     assert time.process_time() - begun < 10
 
 
+JAVA = ("JAVA_OPTS", "JVM_OPTS", "KAFKA_OPTS", "HEAP_OPTS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+HUGE = {"resources": {"limits": {f"hugepages-{size}Mi": "1Gi" for size in range(1, 3_000)}}}
+OF_KEY = [{"name": name, "valueFrom": {"configMapKeyRef": {"name": "m", "key": "a"}}} for name in JAVA]
+ITEMS = [{"key": f"{number}", "path": "a"} for number in range(3_000)]
+LARGE: dict[str, list[Any]] = {
+    "variables of one key": [
+        pod("t", "p", [container(f"c{number}", "kafka:3", env=OF_KEY) for number in range(60)]),
+        {
+            "kind": "ConfigMap",
+            "metadata": {"name": "m", "namespace": "t"},
+            "data": {"a": " ".join(f"-XX:A{number}=1" for number in range(9_000))},
+        },
+    ],
+    "sizes of pages": [
+        pod("t", "p", [container("c", **HUGE), *(container(f"c{number}") for number in range(2_000))]),
+    ],
+    "mounts of items": [
+        {
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "t"},
+            "spec": {
+                "nodeName": "n",
+                "volumes": [
+                    {"name": "v", "configMap": {"name": "m", "items": ITEMS}},
+                    {"name": "h", "emptyDir": {"medium": "HugePages"}},
+                ],
+                "containers": [
+                    container("c", volumeMounts=[{"name": name, "mountPath": "/"} for name in "vh" * 3_000], **HUGE)
+                ],
+            },
+        },
+        {"kind": "ConfigMap", "metadata": {"name": "m", "namespace": "t"}, "data": {f"{i}": "" for i in range(3_000)}},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_parts_of_one_pod_are_not_multiplied_by_each_other(what: str) -> None:
+    begun = time.process_time()
+    assert read_kubernetes(objects(*LARGE[what])).nodes[0].databases
+    assert time.process_time() - begun < 2.5
+
+
+def test_what_no_engine_reads_counts_for_nothing() -> None:
+    """A bundle of certificates is mounted by each pod of a namespace."""
+    bundle = {"kind": "ConfigMap", "metadata": {"name": "m", "namespace": "shop"}, "data": {"ca.crt": "A" * 220_000}}
+    own = {
+        "kind": "ConfigMap",
+        "metadata": {"name": "z", "namespace": "shop"},
+        "data": {"a.conf": "shared_buffers=1GB"},
+    }
+    mounts = [{"name": "v", "mountPath": "/etc/ca"}]
+    apps = [pod("shop", f"a{number}", [container("c", "app", volumeMounts=mounts)]) for number in range(100)]
+    bases = [pod("shop", f"b{number}", [container("c", volumeMounts=mounts)]) for number in range(100)]
+    last = pod("shop", "db", [container("c", volumeMounts=[*mounts, {"name": "w", "mountPath": "/etc/pg"}])])
+    last["spec"]["volumes"].append({"name": "w", "configMap": {"name": "z"}})
+    found = read_kubernetes(objects(bundle, own, *apps, *bases, last)).nodes[0].databases
+    assert found[-1].recognised.settings == {"shared_buffers": "1GB"}
+
+
+def test_an_object_that_nobody_foresaw_leaves_out_its_own_pod() -> None:
+    odd = {
+        "kind": "CassandraDatacenter",
+        "apiVersion": "cassandra.datastax.com/v1beta1",
+        "metadata": {"name": "o", "namespace": "t"},
+        "spec": {"config": {"jvm-x": {"additional-jvm-opts": 5}}},
+    }
+    labels = {"labels": {"cassandra.datastax.com/datacenter": "o"}}
+    found = read_kubernetes(
+        objects(odd, pod("t", "p", [container("cassandra")], **labels), pod("shop", "db", [container("c")]))
+    )
+    assert [one.workload for one in found.nodes[0].databases] == ["db"]
+    assert [note for note in found.notes if note.startswith("pod t/p is left out: internal error")] != []
+
+
 def test_a_namespace_that_takes_more_of_its_config_maps_than_is_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hugeplan.inventory.kubernetes.pods._MAX_TAKEN", 1_000)
+    monkeypatch.setattr("hugeplan.inventory.kubernetes.config_maps._MOST_FILES", 1_000)
     maps = [
         {
             "kind": "ConfigMap",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hugeplan.formats.quantities import parse_quantity
 from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread
+from hugeplan.inventory.kubernetes.config_maps import ConfigMaps
 from hugeplan.inventory.kubernetes.documents import Read, read_documents
 from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pools_of, resources, sample_of
 from hugeplan.inventory.kubernetes.objects import Claim, Node, Pod, PodMetrics
 from hugeplan.inventory.kubernetes.pods import (
     MAX_CONTAINERS,
-    ConfigMaps,
     PodMemory,
     container_share,
     custom_maker,
@@ -82,14 +83,17 @@ def build_inventory(read: Read, source: str) -> Inventory:
     elsewhere: dict[str, int] = {}
     for pod in pods:
         if not holds_memory(pod):
-            waiting += _ended_for_pages(pod, nodes.get(pod.spec.nodeName or ""), given)
+            with _alone(pod, notes):
+                waiting += _ended_for_pages(pod, nodes.get(pod.spec.nodeName or ""), given)
             continue
         notes += _unreadable(pod)[: max(0, MAX_NOTES - len(notes))]
         home = pod.spec.nodeName
         if home is None:
-            waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())
+            with _alone(pod, notes):
+                waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())
         elif home in parts:
-            _add_pod(parts[home], pod, given)
+            with _alone(pod, notes):
+                _add_pod(parts[home], pod, given)
         else:
             elsewhere[home] = elsewhere.get(home, 0) + 1
     for home, count in sorted(elsewhere.items())[:MAX_NOTES]:
@@ -150,7 +154,8 @@ def read_workloads(data: bytes, name: str, node: str | None) -> Workloads:
         if not holds_memory(pod):
             ended += 1
         elif node is None or home == node:
-            _add_pod(parts, pod, given)
+            with _alone(pod, notes):
+                _add_pod(parts, pod, given)
         elif home is None:
             waiting += 1
         else:
@@ -302,6 +307,17 @@ def _volume_bytes(pod: Pod, namespace: str, claims: Mapping[tuple[str, str], Cla
         if size is not None:
             sizes.append(size)
     return sum(sizes) if sizes else None
+
+
+@contextmanager
+def _alone(pod: Pod, notes: list[str]) -> Iterator[None]:
+    """What nobody foresaw of one pod, or of an object that it belongs to, ends nobody else's plan."""
+    try:
+        yield
+    except Exception as error:
+        if len(notes) < MAX_NOTES:
+            name = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
+            notes.append(f"pod {name} is left out: internal error: {type(error).__name__}: {error}"[:500])
 
 
 def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hugeplan.formats.quantities import huge_page_size, parse_quantity
-from hugeplan.inventory.kubernetes.objects import (
-    ConfigMap,
-    ConfigMapVolume,
-    Container,
-    Pod,
-    ResourceRequirements,
-    Resources,
-    Volume,
-)
+from hugeplan.inventory.kubernetes.config_maps import ConfigMaps, Volumes
+from hugeplan.inventory.kubernetes.objects import Container, Pod, ResourceRequirements, Resources
 from hugeplan.planner.model import OperatorObject
 from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_bytes
-from hugeplan.recognition import ContainerView, MountedFile, PodView, may_hold_database
+from hugeplan.recognition import ContainerView, PodView, may_hold_database
 from hugeplan.recognition.engines.jvm import LARGE_PAGES_OPTION
 
 #: Pods in these phases hold no memory.
@@ -28,44 +21,7 @@ _IS_HUGE_PAGES: Final = re.compile("hugepages-").match
 _HUGE_PAGES_MEDIUM: Final = "HugePages"
 #: More containers of a pod than these are counted in its memory, and not looked into.
 MAX_CONTAINERS: Final = 64
-_MAX_TAKEN: Final = 1 << 24
-_PER_KEY: Final = 64
-
-
-class ConfigMaps:
-    """ConfigMaps of the input by namespace and name.
-
-    Every container of a namespace may take the same one, so what a namespace takes is bounded: 16 Mi characters and 64
-    for each key. ``exhausted`` are the namespaces that took more; for the rest of their pods there are none.
-    """
-
-    def __init__(self, held: Iterable[ConfigMap]) -> None:
-        self._held = {(one.metadata.namespace or "default", one.metadata.name): one for one in held}
-        self._sizes = {
-            name: sum(len(key) + len(text) + _PER_KEY for key, text in (one.data or {}).items())
-            for name, one in self._held.items()
-        }
-        self._taken: dict[str, int] = {}
-        self.exhausted: set[str] = set()
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def value(self, namespace: str, name: str | None, key: str | None) -> str | None:
-        """What stands below one key; None where the input does not hold it."""
-        found = self._held.get((namespace, name or ""))
-        return None if found is None else (found.data or {}).get(key or "")
-
-    def take(self, namespace: str, name: str | None) -> Mapping[str, str]:
-        """What one holds for one container; nothing where it is not in the input, or its namespace took too much."""
-        found = self._held.get((namespace, name or ""))
-        if found is None:
-            return {}
-        self._taken[namespace] = self._taken.get(namespace, 0) + self._sizes[namespace, found.metadata.name]
-        if self._taken[namespace] > _MAX_TAKEN:
-            self.exhausted.add(namespace)
-            return {}
-        return found.data or {}
+_MAX_PAGE_SHIFT: Final = 40
 
 
 class PodMemory(NamedTuple):
@@ -108,7 +64,7 @@ def huge_pages_of(needs: ResourceRequirements | None) -> dict[int, int]:
         for name in part or ():
             if name.startswith("hugepages-"):
                 size, held = huge_page_size(name), parse_quantity((part or {})[name])
-                if size and held is not None:
+                if size and size.bit_count() == 1 and size.bit_length() <= _MAX_PAGE_SHIFT and held is not None:
                     found[size] = held
     return found
 
@@ -258,15 +214,14 @@ def pod_view(pod: Pod, config_maps: ConfigMaps) -> PodView:
     """The pod as recognition reads it."""
     namespace = pod.metadata.namespace or "default"
     owner = next((one for one in pod.metadata.ownerReferences or () if one.controller), None)
-    volumes = {volume.name: volume for volume in pod.spec.volumes or ()}
+    containers = (pod.spec.containers or ())[:MAX_CONTAINERS]
+    labels = pod.metadata.labels or {}
+    volumes = Volumes(pod.spec.volumes or () if may_hold_database(labels, map(_outline, containers)) else ())
     return PodView(
         namespace=namespace,
         name=pod.metadata.name,
-        labels=pod.metadata.labels or {},
-        containers=tuple(
-            _container_view(container, namespace, volumes, config_maps)
-            for container in (pod.spec.containers or ())[:MAX_CONTAINERS]
-        ),
+        labels=labels,
+        containers=tuple(_container_view(container, namespace, volumes, config_maps) for container in containers),
         owner_kind=None if owner is None else owner.kind,
         owner_name=None if owner is None else owner.name,
         owner_group=None if owner is None else owner.apiVersion.rpartition("/")[0],
@@ -287,64 +242,19 @@ def custom_maker(view: PodView) -> OperatorObject | None:
     return OperatorObject(group=group, kind=view.owner_kind, namespace=view.namespace, name=view.owner_name)
 
 
-def _container_view(
-    container: Container, namespace: str, volumes: Mapping[str, Volume], config_maps: ConfigMaps
-) -> ContainerView:
+def _container_view(container: Container, namespace: str, volumes: Volumes, config_maps: ConfigMaps) -> ContainerView:
     request, limit = _container_memory(container)
     return ContainerView(
         name=container.name,
         image=container.image or "",
         command=tuple(container.command or ()),
         arguments=tuple(container.args or ()),
-        environment=_environment(container, namespace, config_maps) if container.env or container.envFrom else {},
+        environment=config_maps.environment(container, namespace) if container.env or container.envFrom else {},
         memory_request_bytes=request,
         memory_limit_bytes=limit,
         huge_pages_limit_bytes=huge_pages_of(container.resources),
-        files=_files(container, namespace, volumes, config_maps) if config_maps else (),
+        files=config_maps.files(container, namespace, volumes),
     )
-
-
-def _environment(container: Container, namespace: str, config_maps: ConfigMaps) -> dict[str, str | None]:
-    """Variables by name; None where the value lies in an object that the input does not hold."""
-    found: dict[str, str | None] = {}
-    for source in container.envFrom or ():
-        found |= config_maps.take(namespace, source.configMapRef.name) if source.configMapRef else {}
-    for variable in container.env or ():
-        value = variable.value
-        if value is None and variable.valueFrom is not None:
-            reference = variable.valueFrom.configMapKeyRef
-            value = None if reference is None else config_maps.value(namespace, reference.name, reference.key)
-            found[variable.name] = value
-        else:
-            found[variable.name] = value or ""
-    return found
-
-
-def _files(
-    container: Container, namespace: str, volumes: Mapping[str, Volume], config_maps: ConfigMaps
-) -> tuple[MountedFile, ...]:
-    """Files of mounted ConfigMaps that the input holds."""
-    found: list[MountedFile] = []
-    for mount in container.volumeMounts or ():
-        volume = volumes.get(mount.name)
-        for map_volume in _config_maps_of(volume):
-            names = {item.key: item.path for item in map_volume.items} if map_volume.items else None
-            for key, text in config_maps.take(namespace, map_volume.name).items():
-                relative = key if names is None else names.get(key)
-                if relative is None or (mount.subPath is not None and relative != mount.subPath):
-                    continue
-                path = mount.mountPath if mount.subPath is not None else f"{mount.mountPath.rstrip('/')}/{relative}"
-                found.append(MountedFile(path=path, text=text, source=f"ConfigMap {map_volume.name} {key}"))
-    return tuple(found)
-
-
-def _config_maps_of(volume: Volume | None) -> list[ConfigMapVolume]:
-    if volume is None:
-        return []
-    if volume.configMap is not None:
-        return [volume.configMap]
-    sources = (volume.projected.sources if volume.projected is not None else None) or ()
-    return [source.configMap for source in sources if source.configMap is not None]
 
 
 def hugetlbfs_mounts(pod: Pod, container_name: str | None = None) -> tuple[int, ...]:
@@ -358,10 +268,11 @@ def hugetlbfs_mounts(pod: Pod, container_name: str | None = None) -> tuple[int, 
     for container in pod.spec.containers or () if media else ():
         if container_name not in {None, container.name}:
             continue
+        own = set(huge_pages_of(container.resources))
         for mount in container.volumeMounts or ():
             medium = media.get(mount.name)
             if medium == _HUGE_PAGES_MEDIUM:
-                sizes |= set(huge_pages_of(container.resources))
+                sizes |= own
             elif medium is not None:
                 sizes |= {parse_quantity(medium.removeprefix(f"{_HUGE_PAGES_MEDIUM}-")) or 0} - {0}
     return tuple(sorted(sizes))

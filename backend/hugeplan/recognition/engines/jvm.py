@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from hugeplan.formats.command_line import words_of
 from hugeplan.formats.jvm_options import option_of
@@ -22,6 +23,9 @@ _OF_IMAGES = (
     "STRIMZI_JAVA_OPTS", "SERVER_JVMFLAGS", "ZK_SERVER_HEAP", "PULSAR_MEM", "NEO4J_server_jvm_additional",
 )  # fmt: skip
 LARGE_PAGES_OPTION = "-XX:+UseLargePages"
+#: Linux takes no longer variable (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h).
+_MOST_TEXT = 131_071
+_MOST_OPTIONS = 1_000
 _CASSANDRA = {"MAX_HEAP_SIZE": "Xmx", "HEAP_NEWSIZE": "Xmn"}
 
 
@@ -52,6 +56,13 @@ def split_options(text: str) -> list[str]:
         return text.split()
 
 
+@lru_cache(maxsize=256)
+def _options_in(text: str) -> Mapping[str, str] | None:
+    """The options of a variable, which many containers may take from one place; None where no JVM has so many."""
+    found = options_of(split_options(text)) if len(text) <= _MOST_TEXT else {}
+    return found if len(text) <= _MOST_TEXT and len(found) <= _MOST_OPTIONS else None
+
+
 def from_environment(environment: Mapping[str, str | None]) -> tuple[dict[str, str], list[str]]:
     """Options of every variable that a JVM or an image reads, and the variables whose value is elsewhere."""
     settings: dict[str, str] = {}
@@ -63,7 +74,9 @@ def from_environment(environment: Mapping[str, str | None]) -> tuple[dict[str, s
         if value is None:
             unknown.append(f"{name}: its value comes from an object that the input does not hold")
         elif name in {"PULSAR_MEM", "SOLR_JAVA_MEM"} or "-" in value:
-            settings |= options_of(split_options(value))
+            options = _options_in(value)
+            settings |= options or {}
+            unknown += [f"{name}: no JVM takes so many options"] if options is None else []
     for name, option in _CASSANDRA.items():
         value = environment.get(name)
         if value:
