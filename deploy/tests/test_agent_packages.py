@@ -121,7 +121,7 @@ def new_token(service: Server) -> str:
 
 def lines_of_the_page() -> list[str]:
     """The blocks that turn the counting of page walks on and off, without the doctor."""
-    found = [one.text for one in blocks("docs/agent.md") if one.section == "Page walks of databases"]
+    found = [one.text for one in blocks("docs/counters.md") if one.section == "The right to count"]
     assert len(found) == 2
     return [text.replace("hugeplan-agent doctor\n", "") for text in found]
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -30,7 +32,7 @@ _OUTPUT: Final = re.compile(
 def read_ansible(path: Path) -> Inventory:
     """Facts of a folder (one file per host), or of a file with the output of the setup module or of a fact cache."""
     notes: list[str] = []
-    nodes: list[FoundNode] = []
+    nodes: list[tuple[str, FoundNode]] = []
     try:
         documents = list(_documents(path))
     except OSError as error:
@@ -40,16 +42,24 @@ def read_ansible(path: Path) -> Inventory:
         if isinstance(found, str):
             notes.append(f"host {host} is left out: {found}")
         else:
-            nodes.append(found)
+            nodes.append((host, found))
     if not nodes:
         reason = f": {notes[0]}" if notes else ""
         raise InventoryError(f"{path}: no host with facts; expected ansible all -m setup --tree DIR{reason}")
     return Inventory(
         source=f"Ansible facts of {path}",
-        nodes=tuple(sorted(nodes, key=lambda node: node.facts.name)),
+        nodes=tuple(sorted(_named_apart(nodes), key=lambda node: node.facts.name)),
         notes=tuple(notes),
         unknown=_UNKNOWN,
     )
+
+
+def _named_apart(nodes: Iterable[tuple[str, FoundNode]]) -> Iterator[FoundNode]:
+    """Each by its short name, else by the operator's where several have the same."""
+    found = list(nodes)
+    times = Counter(node.facts.name for _, node in found)
+    for host, node in found:
+        yield node if times[node.facts.name] == 1 else replace(node, facts=replace(node.facts, name=host))
 
 
 def _documents(path: Path) -> Iterator[tuple[str, Any]]:

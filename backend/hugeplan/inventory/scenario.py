@@ -5,16 +5,28 @@ The document says what is known and leaves out what is not, so that opening it p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from hugeplan.inventory.answer import request_of
 from hugeplan.inventory.instances import free_name
 from hugeplan.inventory.model import FoundNode
-from hugeplan.planner.model import DatabaseInstance, MemoryHistory, NumaNode, Policy, Reservations, Tenant
+from hugeplan.planner.model import (
+    DatabaseInstance,
+    MemoryHistory,
+    NumaNode,
+    OperatorObject,
+    Policy,
+    Reservations,
+    Tenant,
+)
 
 Json = dict[str, Any]
+#: A name of Kubernetes, or a namespace and one.
+_OBJECT: Final = re.compile(r"(?:[a-z0-9-]{1,63}/)?[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 
 
 def scenario_document(node: FoundNode) -> Json:
@@ -43,10 +55,25 @@ def scenario_document(node: FoundNode) -> Json:
 def workload_documents(tenants: Sequence[Tenant], databases: Sequence[DatabaseInstance]) -> Json:
     """The two lists of a scenario document."""
     names: set[str] = set()  # equal copies of a workload are one row; others of its name ask for something else
+    own: set[str] = set()
     return {
         "tenants": [{**_tenant(tenant), "name": free_name(names, tenant.name)} for tenant in tenants],
-        "databases": [_database(instance) for instance in databases],
+        "databases": [{**_database(one), "name": free_name(own, one.name)} for one in databases],
     }
+
+
+def _size(size_bytes: int | None) -> int | None:
+    return None if size_bytes is None else min(size_bytes, 2**62)
+
+
+def _object(name: str | None) -> str | None:
+    """A name that files patch by. An owner's name may be any text to the API server; no object has such a name."""
+    return name if name is not None and _OBJECT.fullmatch(name) else None
+
+
+def _operator_object(found: OperatorObject) -> Json | None:
+    names = (found.group, found.namespace, found.name, *filter(None, [found.instance_set]))
+    return _known(**asdict(found)) if all(map(_object, names)) and _KIND.fullmatch(found.kind) else None
 
 
 def _known(**values: Any) -> Json:
@@ -86,8 +113,8 @@ def _tenant(tenant: Tenant) -> Json:
         name=tenant.name,
         kind=tenant.kind,
         count=tenant.count,
-        request=tenant.request_bytes,
-        limit=tenant.limit_bytes,
+        request=_size(tenant.request_bytes),
+        limit=_size(tenant.limit_bytes),
         history=None if tenant.history is None else _history(tenant.history),
     )
 
@@ -103,11 +130,11 @@ def _database(instance: DatabaseInstance) -> Json:
         version=instance.version,
         settings=dict(instance.settings),
         page_size=instance.page_bytes,
-        pod_hugepages_limit=instance.pod_hugepages_limit_bytes,
-        pod_memory_request=instance.pod_memory_request_bytes,
-        pod_memory_limit=instance.pod_memory_limit_bytes,
-        stateful_set=instance.stateful_set,
-        container=instance.container,
-        operator_object=None if instance.operator_object is None else _known(**asdict(instance.operator_object)),
+        pod_hugepages_limit=_size(instance.pod_hugepages_limit_bytes),
+        pod_memory_request=_size(instance.pod_memory_request_bytes),
+        pod_memory_limit=_size(instance.pod_memory_limit_bytes),
+        stateful_set=_object(instance.stateful_set),
+        container=_object(instance.container),
+        operator_object=None if instance.operator_object is None else _operator_object(instance.operator_object),
         unread_settings=list(instance.unread_settings) or None,
     )

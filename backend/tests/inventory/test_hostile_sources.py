@@ -222,6 +222,22 @@ ODD_PODS: dict[str, list[Any]] = {
     ],
     "a long name": [pod("web", "a" * 253, [container("c"), container("d", "nginx")])],
     "long names that begin alike": [pod(f"{'n' * 60}{number}", "a" * 253, [container("c")]) for number in range(2)],
+    "an owner that is no name": [
+        pod(
+            "t",
+            "p",
+            [container("c")],
+            ownerReferences=[
+                {"apiVersion": f"{group}/v1", "kind": kind, "name": "a" * 300 + "\n", "uid": "u", "controller": True}
+            ],
+        )
+        for group, kind in (("apps", "StatefulSet"), ("a.example", "Odd Kind"))
+    ],
+    "a long name with pages": [pod("t", "a" * 240, [container("c", "nginx", **HUGE)])],
+    "a limit beyond all": [pod("t", "p", [container("c", "nginx", resources={"limits": {"memory": str(2**63 - 1)}})])],
+    "more databases than a plan takes": [
+        pod("t", f"p{number}", [container(f"c{index}") for index in range(60)]) for number in range(5)
+    ],
     "settings of digits": [
         pod("t", f"p{prefix}", [container("c", args=["-c", f"{setting}={prefix}{'7' * 5_000}"])])
         for prefix in ("0x", "0", "1", "-")
@@ -232,8 +248,9 @@ ODD_PODS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("what", ODD_PODS)
 def test_one_odd_pod_leaves_its_nodes_plan_and_scenario(what: str) -> None:
-    found = read_kubernetes(objects(pod("shop", "db-0", [container("postgres")]), *ODD_PODS[what]))
+    found = read_kubernetes(objects(*ODD_PODS[what], pod("shop", "db-0", [container("postgres")])))
     (planned,) = answer(found).nodes
+    assert "db-0" in {one.instance.name for one in found.nodes[0].databases}
     assert planned.not_planned_because is None
     assert request_of(Question(scenario_document(found.nodes[0]))).databases
 
@@ -288,6 +305,9 @@ def test_a_host_is_called_what_the_operator_calls_it(tmp_path: Path) -> None:
         facts = {"ansible_facts": {"ansible_memtotal_mb": memory, "ansible_nodename": "db-1"}}
         (tmp_path / host).write_text(json.dumps(facts))
     assert [node.facts.name for node in read_ansible(tmp_path).nodes] == ["db-1", "web-9"]
+    (tmp_path / "db-1.test").write_text((tmp_path / "db-1").read_text())
+    (tmp_path / "db-1").rename(tmp_path / "db-1.prod")
+    assert [node.facts.name for node in read_ansible(tmp_path).nodes] == ["db-1.prod", "db-1.test", "web-9"]
 
 
 OBJECTS: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import Objects, PodView, Recognised, recognise
 
 MAX_NOTES = 50
+#: Databases of a node in one plan, as many as a scenario has.
+MAX_DATABASES = 256
 #: More workloads than these on a node are put together by request and limit.
 NAMED_TENANTS = 15
 
@@ -414,6 +417,8 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
     unknown = list(doubts)
     if parts.without_request:
         unknown.append(f"memory of {parts.without_request:,} pods without a memory request")
+    if others := _within_most(parts):
+        unknown.append(f"{others:,} more databases: a plan takes {MAX_DATABASES}, so these count as workloads")
     if parts.large:
         unknown.append(f"databases of {parts.large:,} pods beyond their first {MAX_CONTAINERS} containers")
     return FoundNode(
@@ -433,6 +438,23 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
         sample=sample_of(node),
         unknown=tuple(unknown),
     )
+
+
+def _within_most(parts: _NodeParts) -> int:
+    """Leave the databases that a plan takes, namespaces in turn; the others count as workloads. How many others."""
+    turns: Counter[str] = Counter()
+    ordered = []
+    for found in parts.databases:
+        turns[found.namespace] += 1
+        ordered.append((turns[found.namespace], found))
+    others = [found for _, found in sorted(ordered, key=lambda one: one[0])[MAX_DATABASES:]]
+    left = {id(found) for found in others}
+    parts.databases = [found for found in parts.databases if id(found) not in left]
+    parts.unread = [one for one in parts.unread if id(one[0]) not in left]
+    for found in others:
+        key = (found.subject, found.memory_request_bytes, found.memory_limit_bytes)
+        parts.tenants[key] = parts.tenants.get(key, 0) + 1
+    return len(others)
 
 
 def _tenants(parts: _NodeParts, context: DemandContext) -> tuple[Tenant, ...]:

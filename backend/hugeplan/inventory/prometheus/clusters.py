@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from hugeplan.inventory.model import InventoryError
@@ -27,22 +27,35 @@ class Tables(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class _ByCluster:
+    """Answers of a server, each divided by the label once: any program that is asked may name a cluster of its own."""
+
+    tables: Tables
+    answers: dict[tuple[object, ...], dict[str, list[Series]]] = field(default_factory=dict)
+
+    def of(self, name: str, asked: tuple[object, ...], ask: Callable[[], Iterable[Series]]) -> list[Series]:
+        if asked not in self.answers:
+            parts = self.answers[asked] = {}
+            for one in ask():
+                parts.setdefault(one.labels.get(LABEL, ""), []).append(one)
+        return self.answers[asked].get(name, [])
+
+
+@dataclass(frozen=True, slots=True)
 class OfCluster:
     """The series of one cluster; ``name`` empty: those that name none."""
 
-    tables: Tables
+    all: _ByCluster
     name: str
 
     def query(self, expression: str) -> list[Series]:
         """The newest point of every series of the cluster."""
-        return self._own(self.tables.query(expression))
+        return self.all.of(self.name, (expression,), lambda: self.all.tables.query(expression))
 
     def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
         """Points of every series of the cluster."""
-        return self._own(self.tables.query_range(expression, start, end, step_seconds))
-
-    def _own(self, series: Iterable[Series]) -> list[Series]:
-        return [one for one in series if one.labels.get(LABEL, "") == self.name]
+        asked = (expression, start, end, step_seconds)
+        return self.all.of(self.name, asked, lambda: self.all.tables.query_range(*asked))
 
 
 def clusters_of(tables: Tables) -> list[tuple[str, Tables]]:
@@ -53,7 +66,8 @@ def clusters_of(tables: Tables) -> list[tuple[str, Tables]]:
     named = {one.labels.get(LABEL, "") for table in (queries.CAPACITY, queries.UNAME) for one in tables.query(table)}
     if len(named - {""}) < 2:
         return [("", tables)]
-    return [(name, OfCluster(tables, name)) for name in sorted(named, key=lambda name: (name == "", name))]
+    divided = _ByCluster(tables)
+    return [(name, OfCluster(divided, name)) for name in sorted(named, key=lambda name: (name == "", name))]
 
 
 def mixed_nodes(tables: Tables, shown: str, notes: list[str]) -> set[str]:
