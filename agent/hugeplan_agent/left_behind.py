@@ -49,10 +49,12 @@ def end_with_us(lifeline: int) -> None:
 
 
 def living(proc: str = "/proc") -> set[int]:
-    """The pids of children that were killed and live on, whoever left them."""
-    users = {0, os.getuid()}
+    """The pids of children that were killed and live on, whoever left them in this process's control group: the agent
+    before a restart, a command of the same session. Root of any container could make the like in its own."""
+    users, group = {0, os.getuid()}, _read(f"{proc}/self/cgroup")
     pids = {int(name) for name in os.listdir(proc) if name.isdecimal()}  # noqa: PTH208 - names are all that is wanted
-    return {pid for pid in pids if _read(f"{proc}/{pid}/comm") == f"{NAME}\n" and _is_left(proc, pid, users)}
+    named = [pid for pid in pids if _read(f"{proc}/{pid}/comm") == f"{NAME}\n"]
+    return {pid for pid in named if _is_left(proc, pid, users) and _read(f"{proc}/{pid}/cgroup") == group}
 
 
 def _is_left(proc: str, pid: int, users: set[int]) -> bool:

@@ -243,22 +243,26 @@ def test_of_those_that_did_not_answer_one_is_looked_at_at_a_time(host: Host, tmp
         ("State:\tZ (zombie)\nUid:\t0\t0\t0\t0\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n", False),
         ("State:\tD (disk sleep)\nUid:\t77\t0\t0\t0\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n", False),
         ("", False),
+        ("State:\tS (sleeping)\nUid:\t0\t0\t0\t0\nShdPnd:\t0000000000000100\n", None),
     ],
-    ids=["unkillable", "shared", "another signal", "ended", "another user", "gone"],
+    ids=["unkillable", "shared", "another signal", "ended", "another user", "gone", "another group"],
 )
 def test_children_that_others_left_behind_count_as_ones_own(
-    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, is_left: bool
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, is_left: bool | None
 ) -> None:
     host, pids = node_of(tmp_path / "node", [("system.slice/x.service", 26), (CRON, 1000)])
     os.mkfifo(tmp_path / "fifo")
     looks = {"look": waiting(tmp_path / "fifo", pids), "name": lambda _: Path("/proc/self/comm").read_text()}
     read_living = left_behind.living
     monkeypatch.setattr(apart, "living", lambda: read_living(str(tmp_path)))
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/cgroup").write_text("0::/ours\n")
     for count, tried in ((3, 2), (4, 1), (8, 0)) if is_left else ((8, 2),):
         for pid in range(1, count + 1):
             (tmp_path / f"{pid}").mkdir(exist_ok=True)
             (tmp_path / f"{pid}/comm").write_text(f"{left_behind.NAME}\n")
             (tmp_path / f"{pid}/status").write_text(status)
+            (tmp_path / f"{pid}/cgroup").write_text("0::/pod\n" if is_left is None else "0::/ours\n")
         with Apart(host.root, looks) as child:
             child.collect(host, {})
             if not tried:
