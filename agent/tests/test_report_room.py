@@ -89,11 +89,15 @@ def test_of_one_account_as_many_memberships_are_kept_as_cgroups(host: Host, monk
     assert membership(host, 40050, (40050, 7))[""] == f"{MANAGER}/40050", "of those that have ended nothing is kept"
 
 
-def test_small_processes_of_one_user_are_bounded_and_large_ones_stay(
+def test_small_processes_are_bounded_and_large_ones_and_those_of_others_stay(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_table, "MAX_SMALL_OF_USER", 100, raising=False)
+    pods = [f"/kubepods.slice/kubepods-pod{pod * 8}_0000_0000_0000_{pod * 12}.slice" for pod in "ab"]
+    for pid in range(50000, 50010):  # of the same user id; the last ones in the order of /proc
+        start(host, pid, pods[0])
+    host.begin()
     before = set(table_of(host).by_pid)
+    monkeypatch.setattr(process_table, "MAX_SMALL", 100, raising=False)
     for pid in range(40000, 40200):
         start(host, pid, MANAGER)
     large = host.path("proc/40199/stat")
@@ -101,10 +105,11 @@ def test_small_processes_of_one_user_are_bounded_and_large_ones_stay(
     host.begin()
     table = table_of(host)
     assert before | {40199} <= set(table.by_pid)
-    assert len(set(table.by_pid) - before) == 101
-    assert table.left_out == 99
+    small = [one for one in table.by_pid.values() if one.rss_bytes < process_table.MIN_INTERESTING_BYTES]
+    assert len(small) == 100
+    assert table.left_out == len(before) + 200 - len(table.by_pid)
     reason = next(one["reason"] for one in collect_all(host).results if one["name"] == "processes")
-    assert "99 small processes of users with more than" in reason
+    assert f"{table.left_out} small processes beyond" in reason
 
 
 TYPES: Mapping[str, Any] = SCHEMA["$defs"]

@@ -21,6 +21,7 @@ from hugeplan_agent.collectors.cpu import base_page_bytes
 from hugeplan_agent.collectors.foreign import TooMuchError
 from hugeplan_agent.collectors.keyvalue import KIB, parse_amounts
 from hugeplan_agent.collectors.pools import sizes_in_use
+from hugeplan_agent.collectors.unit_names import share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
@@ -34,8 +35,8 @@ STATUS_BYTES = 64 * 1024
 MAX_PROCESSES = 128
 """A database with a thousand backends is summed up in its own entry; the note counts what is left out."""
 
-MAX_SMALL_OF_USER = 16384
-"""Processes of one user id below MIN_INTERESTING_BYTES: each takes a kilobyte, and a service may have 96 MiB."""
+MAX_SMALL = 16384
+"""Processes below MIN_INTERESTING_BYTES: each takes a kilobyte, and a service may have 96 MiB."""
 
 ROLLUP_SHARE = 0.0002
 """Of the time since the observation before: with the rest this stays below 0.1 % of a core."""
@@ -89,7 +90,7 @@ class ProcessTable:
     children: dict[int, list[Process]] = field(default_factory=dict)
     late: int = 0
     left_out: int = 0
-    """Small ones beyond MAX_SMALL_OF_USER."""
+    """Small ones beyond MAX_SMALL."""
     unreadable: int = 0
 
     def trees(self, roots: list[Process]) -> list[list[Process]]:
@@ -158,14 +159,16 @@ def scan(host: Host) -> ProcessTable:
     pids = [name for name in host.names("proc") if name.isdecimal()]
     if not pids:
         raise NoData(f"{host.path('proc')} holds no process")
-    table, small, is_many = ProcessTable({}), Counter[int](), len(pids) > MAX_SMALL_OF_USER
+    table, small, is_many = ProcessTable({}), _Small(), len(pids) > MAX_SMALL
     for pid in pids:
         text = host.read_record(f"proc/{pid}/stat")
         process = parse_stat(text, page_bytes) if text else None
-        if process is not None and not (is_many and _is_one_too_many(host, process, small)):
+        if process is not None:
             table.by_pid[process.pid] = process
-            table.children.setdefault(process.parent_pid or 0, []).append(process)
-    table.left_out = sum(max(0, count - MAX_SMALL_OF_USER) for count in small.values())
+            if is_many and process.rss_bytes < MIN_INTERESTING_BYTES:
+                small.add(host, process, table)
+    for process in table.by_pid.values():
+        table.children.setdefault(process.parent_pid or 0, []).append(process)
     least = MIN_INTERESTING_BYTES if sizes_in_use(host) else 16 * MIN_INTERESTING_BYTES
     for process in table.by_pid.values():
         if _matters(process, table, least):
@@ -173,14 +176,29 @@ def scan(host: Host) -> ProcessTable:
     return table
 
 
-def _is_one_too_many(host: Host, process: Process, small: Counter[int]) -> bool:
-    """Whether a small process is beyond those of its user that are kept."""
-    if process.rss_bytes >= MIN_INTERESTING_BYTES:
-        return False
-    found = _STATUS_USER.search(host.read_record(f"proc/{process.pid}/status") or "")
-    user = int(found[1]) if found else -1
-    small[user] += 1
-    return small[user] > MAX_SMALL_OF_USER
+class _Small:
+    """Small processes by whom they run for: whoever has the most of them loses one where there are too many."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, list[int]] = {}
+        self._count = 0
+
+    def add(self, host: Host, process: Process, table: ProcessTable) -> None:
+        self._of.setdefault(_share(host, process), []).append(process.pid)
+        self._count += 1
+        if self._count > MAX_SMALL:
+            self._count -= 1
+            del table.by_pid[max(self._of.values(), key=len).pop()]
+            table.left_out += 1
+
+
+def _share(host: Host, process: Process) -> str:
+    """The share of its cgroups, whatever user ids a container or a user's namespace has in it; where cgroups say
+    nothing, its user."""
+    member = host.read_record(f"proc/{process.pid}/cgroup") or ""
+    shares = (share_of(":".join(line.split(":")[2:])) for line in member.split("\n"))
+    user = _STATUS_USER.search(host.read_record(f"proc/{process.pid}/status") or "")
+    return next(filter(None, shares), f"user {user[1] if user else None}")
 
 
 def _matters(process: Process, table: ProcessTable, least_virtual_bytes: int) -> bool:
