@@ -60,29 +60,53 @@ class Reparsed:
 async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _: None) -> Reparsed:
     """Make wins, hardware facts and geometry anew from every stored run, and read what was kept unread.
 
-    The planner's history (hours and days) is filled from the samples that are left. Each batch of nodes is one
-    transaction. It may be ended at any time and begun again: what was done stays done, and doing it twice changes
-    nothing. OperationalError where a lock or a time ended it.
+    The planner's history (hours and days) is filled from the samples that are left. What is held is held for one step of
+    one node: whoever waits for a node's lock keeps the reports of all others waiting. It may be ended at any time and
+    begun again: what was done stays done, and doing it twice changes nothing. OperationalError where a lock or a time
+    ended it.
     """
     done = Reparsed()
     after = UUID(int=0)
     while True:
-        async with database.write() as session:
+        async with database.read() as session:
             statement = select(NodeRow.id).where(NodeRow.id > after).order_by(NodeRow.id).limit(BATCH)
             ids = list((await session.scalars(statement)).all())
-            for node_id in ids:
-                with alone(f"node {node_id}", OperationalError) as tried:  # deadlocks and timeouts are no node's
-                    async with session.begin_nested():
-                        await _node(session, node_id, done)
-                done.unreadable += tried.why is not None
+        for node_id in ids:
+            with alone(f"node {node_id}", OperationalError) as tried:  # deadlocks and timeouts are no node's
+                await _node(database, node_id, done)
+            done.unreadable += tried.why is not None
         if not ids:
             return done
         after = ids[-1]
         say(done)
 
 
-async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
-    await _unread_reports(session, node_id, done)
+async def _node(database: Database, node_id: UUID, done: Reparsed) -> None:
+    await _unread_reports(database, node_id, done)
+    async with database.write() as session:
+        await _runs(session, node_id, done)
+    largest: dict[datetime, int] = {}
+
+    def take(_: UUID, numbers: list[Numbers]) -> None:
+        for one in numbers:
+            if one.anon_shmem_bytes is not None:
+                hour = one.taken_at.replace(minute=0, second=0, microsecond=0)
+                largest[hour] = max(largest.get(hour, 0), one.anon_shmem_bytes)
+
+    async with database.read() as session:
+        await read_back.sealed_numbers(session, {node_id: _LONG_AGO}, take, None)
+    values = {"node_id": node_id, "times": list(largest), "bytes": list(largest.values())}
+    async with database.write() as session:
+        await repository.lock_node(session, node_id)  # before its hours, as reports do
+        for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
+            history = _HISTORY.format(table=table, width=width, anon_shmem=repository.ANON_SHMEM)
+            await session.execute(text(history), values)
+    async with database.write() as session:
+        await service.measure_again(session, node_id)
+    done.nodes += 1
+
+
+async def _runs(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
     # One document at a time, however many there are.
     for run_id in (await session.scalars(select(RunRow.id).where(RunRow.node_id == node_id))).all():
         try:
@@ -96,23 +120,12 @@ async def _node(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
         if wins:
             await session.execute(insert(RunWinsRow), [msgspec.structs.asdict(found) for found in wins])
         done.runs += 1
-    await service.measure_again(session, node_id)
-    sealed: list[Numbers] = []
-    await read_back.sealed_numbers(session, {node_id: _LONG_AGO}, lambda _, numbers: sealed.extend(numbers), None)
-    values = {
-        "node_id": node_id,
-        "times": [one.taken_at for one in sealed],
-        "bytes": [one.anon_shmem_bytes for one in sealed],
-    }
-    for table, width in (("sample_hours", "hour"), ("sample_days", "day")):
-        await session.execute(text(_HISTORY.format(table=table, width=width, anon_shmem=repository.ANON_SHMEM)), values)
-    done.nodes += 1
 
 
-async def _unread_reports(session: WriteSession, node_id: UUID, done: Reparsed) -> None:
+async def _unread_reports(database: Database, node_id: UUID, done: Reparsed) -> None:
     """Store the reports that an earlier version kept unread, oldest first, as if they arrived at their time."""
     row = ReportDocumentRow
-    found = await session.execute(
+    unread = (
         select(row.received_at, row.report_id, NodeRow.machine_id)
         .join(ReportRow, (ReportRow.node_id == node_id) & (ReportRow.report_id == row.report_id))
         .join(NodeRow, NodeRow.id == node_id)
@@ -120,19 +133,22 @@ async def _unread_reports(session: WriteSession, node_id: UUID, done: Reparsed) 
         .where(ReportRow.state == "newer_schema", ReportRow.schema_version <= incoming.SCHEMA_VERSION)
         .order_by(row.received_at)
     )
-    for kept in found.all():
-        of_it = select(row.document).where(
-            row.node_id == node_id, row.received_at == kept.received_at, row.report_id == kept.report_id
-        )
-        raw = unpack((await session.execute(of_it)).scalar_one())
-        try:
-            read = incoming.read_report(raw, msgspec.json.decode(raw), token_id=UUID(int=0), now=kept.received_at)
-        except InvalidInputError:
-            done.unreadable += 1
-            continue
-        for table in (ReportRow, ReportDocumentRow):
-            await session.execute(delete(table).where(table.node_id == node_id, table.report_id == kept.report_id))
-        connection = (await (await session.connection()).get_raw_connection()).driver_connection
-        assert isinstance(connection, psycopg.AsyncConnection)
-        await store_kept(connection, replace(read, machine_id=kept.machine_id))
+    async with database.read() as reading:
+        found = (await reading.execute(unread)).all()
+    for kept in found:
+        async with database.write() as session:
+            of_it = select(row.document).where(
+                row.node_id == node_id, row.received_at == kept.received_at, row.report_id == kept.report_id
+            )
+            raw = unpack((await session.execute(of_it)).scalar_one())
+            try:
+                read = incoming.read_report(raw, msgspec.json.decode(raw), token_id=UUID(int=0), now=kept.received_at)
+            except InvalidInputError:
+                done.unreadable += 1
+                continue
+            for table in (ReportRow, ReportDocumentRow):
+                await session.execute(delete(table).where(table.node_id == node_id, table.report_id == kept.report_id))
+            connection = (await (await session.connection()).get_raw_connection()).driver_connection
+            assert isinstance(connection, psycopg.AsyncConnection)
+            await store_kept(connection, replace(read, machine_id=kept.machine_id))
         done.reports += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from hugeplan.db.alone import AWAY, INTERNAL, alone
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.errors import UnavailableError
-from hugeplan.fleet import sealing
+from hugeplan.fleet import read_back, sealing
 from hugeplan.fleet.reparse import reparse
 from hugeplan.fleet.selector import STALE_AFTER
 from hugeplan.fleet.watch import mark_stale
@@ -242,6 +243,21 @@ async def test_an_odd_run_keeps_no_other_node_from_being_parsed_again(service: S
     await change(service, "UPDATE runs SET document = '\\x1f8b00' WHERE node_id = :id", id=min(ids))
     done = await reparse(service.database)
     assert (done.unreadable, done.nodes) == (1, 1)
+
+
+async def test_no_node_is_locked_while_what_is_stored_is_parsed_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for a node's lock keeps the reports of all others waiting."""
+    await nodes(service, {"run": run()}, {"run": run()})
+    read = read_back.sealed_numbers
+
+    async def while_reports_come(*given: Any) -> None:
+        await asyncio.create_task(change(service, "SELECT FROM nodes FOR UPDATE NOWAIT"))
+        await read(*given)
+
+    monkeypatch.setattr(read_back, "sealed_numbers", while_reports_come)
+    assert (await reparse(service.database)).nodes == 2
 
 
 async def test_a_node_that_could_not_wait_is_not_passed_over(service: Service, settings: Settings) -> None:
