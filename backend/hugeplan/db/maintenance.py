@@ -26,6 +26,8 @@ from hugeplan.settings import Settings
 
 DAYS_AHEAD = 3
 DELETED_AT_A_TIME = 5000
+LOCKED_AT_A_TIME = 25
+"""Nodes: the reports of all others wait meanwhile."""
 MOVED_AT_MOST = 100_000
 """Rows that a new partition takes over: a second, for which all wait who use the table. With more it waits until they
 are sealed or past their retention (docs/adr/0057).
@@ -176,7 +178,8 @@ async def _delete(database: Database, settings: Settings, now: datetime, failed:
     today = now.astimezone(UTC).date()
     days = min(settings.document_retention_days, settings.sample_retention_days)
     with _apart("node_states", failed):
-        await _in_batches(database, retention.KEEP_NEWEST, {"before": _midnight(today - timedelta(days=days))})
+        values = {"before": _midnight(today - timedelta(days=days))}
+        await _in_batches(database, retention.KEEP_NEWEST, values, LOCKED_AT_A_TIME)
     kept = _NEWEST_IS_IN if "node_states" in failed else frozenset()
     for target in partitioned_tables(settings):
         if target.table not in kept:
@@ -216,12 +219,14 @@ async def _turn(database: Database) -> AsyncIterator[WriteSession]:
         yield session
 
 
-async def _in_batches(database: Database, statement: str, values: dict[str, Any]) -> None:
-    """Change at most DELETED_AT_A_TIME rows in a transaction of their own, so that nobody waits long for its locks."""
-    changed = DELETED_AT_A_TIME
-    while changed == DELETED_AT_A_TIME:
+async def _in_batches(
+    database: Database, statement: str, values: dict[str, Any], many: int = DELETED_AT_A_TIME
+) -> None:
+    """Change at most so many rows in a transaction of their own, so that nobody waits long for its locks."""
+    changed = many
+    while changed == many:
         async with _turn(database) as session:
-            found = await session.execute(text(statement), values | {"limit": DELETED_AT_A_TIME})
+            found = await session.execute(text(statement), values | {"limit": many})
             changed = int(found.rowcount)  # type: ignore[attr-defined]
 
 

@@ -60,8 +60,8 @@ class Reparsed:
 async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _: None) -> Reparsed:
     """Make wins, hardware facts and geometry anew from every stored run, and read what was kept unread.
 
-    The planner's history (hours and days) is filled from the samples that are left. What is held is held for one step of
-    one node: whoever waits for a node's lock keeps the reports of all others waiting. It may be ended at any time and
+    The planner's history (hours and days) is filled from the samples that are left. A lock is held for one step of one
+    node: whoever waits for a node's lock keeps the reports of all others waiting. It may be ended at any time and
     begun again: what was done stays done, and doing it twice changes nothing. OperationalError where a lock or a time
     ended it.
     """

@@ -32,6 +32,7 @@ from sqlalchemy.orm.attributes import set_committed_value
 from sqlalchemy.sql import ColumnElement
 
 from hugeplan.api.pagination import PAGE_BYTES
+from hugeplan.db.base import newest_first
 from hugeplan.db.models import (
     NodeFindingRow,
     NodeRow,
@@ -172,14 +173,20 @@ async def get_newest(session: ReadSession, node_id: UUID) -> Any | None:
     return (await session.execute(statement)).one_or_none()
 
 
+_NEWEST_RUNS: Final = 1000
+"""Good runs of a node among which the best are looked for: all reports wait meanwhile."""
+
+
 async def best_runs(session: ReadSession, node_id: UUID, without: Collection[UUID]) -> Sequence[RunRow]:
-    """Of the runs of a node that are neither marked as bad nor among ``without``: those that say most about each part,
-    and the newest. They come without their documents.
+    """Of the newest good runs of a node that are not among ``without``: those that say most about each part, and the
+    newest. They come without their documents.
     """
-    of_node = select(RunRow.id).where(RunRow.node_id == node_id, RunRow.bad.is_(False), RunRow.id.not_in(without))
-    newest = RunRow.ordered_at.desc(), RunRow.id.desc()
     ranks = RunRow.geometry_rank, RunRow.latency_rank, RunRow.pressure_rank
-    orders = [newest, *((rank.desc(), *newest) for rank in ranks)]
+    good = select(RunRow.id, RunRow.ordered_at, *ranks).where(RunRow.node_id == node_id, RunRow.bad.is_(False))
+    found = newest_first(good, RunRow.ordered_at, RunRow.id, limit=_NEWEST_RUNS).cte()
+    newest = found.c.ordered_at.desc(), found.c.id.desc()
+    orders = [newest, *((found.c[rank.key].desc(), *newest) for rank in ranks)]
+    of_node = select(found.c.id).where(found.c.id.not_in(without))
     chosen = [RunRow.id == of_node.order_by(*order).limit(1).scalar_subquery() for order in orders]
     narrow = load_only(RunRow.id, RunRow.ordered_at, *ranks, raiseload=True)
     statement = select(RunRow).options(narrow).where(RunRow.node_id == node_id, or_(*chosen))

@@ -367,11 +367,14 @@ async def report_document(session: ReadSession, node_id: UUID, report_id: UUID |
     return document
 
 
+_MOST_UNREADABLE: Final = 20
+
+
 async def measure_again(session: WriteSession, node_id: UUID) -> None:
     """Conclude anew from the good runs of a node: after one was deleted or marked, or parsers have changed.
 
     A run that today's parser refuses, or that retention deletes meanwhile (it waits for no node), is passed over; the
-    next best one takes its place.
+    next best one takes its place, up to the first twenty: all reports wait meanwhile.
     """
     await repository.lock_node(session, node_id)
     documents: dict[UUID, TlbbenchDocument] = {}
@@ -385,6 +388,9 @@ async def measure_again(session: WriteSession, node_id: UUID) -> None:
         if wanted <= documents.keys():
             break
         passed_over |= wanted - documents.keys()
+        if len(passed_over) >= _MOST_UNREADABLE:
+            runs = [one for one in runs if one.id in documents]
+            break
     measured = rebuilt(runs, documents)
     await repository.set_measured(session, node_id, msgspec.to_builtins(packed(measured)))
     latest = measured.latest.run_id if measured.latest else None

@@ -7,7 +7,8 @@ so they are left alone.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 from sqlalchemy import text
@@ -22,11 +23,12 @@ from hugeplan.fleet.selector import STALE_AFTER
 CODE: Final = "node_stale"
 """Has the node stopped reporting?"""
 LOOK_SECONDS: Final = 60.0
-_BATCH: Final = 500
+_BATCH: Final = 25
+"""Nodes that are locked at once: the reports of all others wait meanwhile."""
 
 _SILENT: Final = """
 SELECT n.id, n.name, n.last_report_at FROM nodes n
-WHERE n.last_report_at < :before AND NOT n.synthetic
+WHERE n.last_report_at < :before AND NOT n.synthetic AND n.id > :after
     AND NOT EXISTS (SELECT FROM node_findings f WHERE f.node_id = n.id AND f.code = :code)
 ORDER BY n.id LIMIT :limit FOR UPDATE OF n SKIP LOCKED
 """
@@ -39,11 +41,20 @@ _OPEN: Final = (
 
 
 async def mark_stale(database: Database, now: datetime) -> int:
-    """Open the finding of nodes that became silent. How many; at most one batch, in one transaction."""
+    """Open the finding of every node that became silent. How many; few nodes are one transaction."""
+    values = {"before": now - STALE_AFTER, "code": CODE, "limit": _BATCH, "after": UUID(int=0)}
+    opened, many = 0, _BATCH
+    while many == _BATCH:
+        found, many = await _mark(database, now, values)
+        opened += found
+    return opened
+
+
+async def _mark(database: Database, now: datetime, values: dict[str, Any]) -> tuple[int, int]:
+    """How many of the next batch became silent, and how many were looked at. ``values`` go on to the one after it."""
     async with database.write() as session:
-        values = {"before": now - STALE_AFTER, "code": CODE, "limit": _BATCH}
         rows = (await session.execute(text(_SILENT), values)).all()
-        events = []
+        events: list[Event] = []
         for node_id, name, last_report_at in rows:
             found = attention(
                 CODE,
@@ -67,10 +78,11 @@ async def mark_stale(database: Database, now: datetime) -> int:
                           state=kept.state, text=kept.title)
                 )  # fmt: skip
         await write_events(session, events)
-    return len(events)
+    if rows:
+        values["after"] = rows[-1][0]
+    return len(events), len(rows)
 
 
 async def watch(database: Database) -> None:
     """Open the finding of every node that became silent."""
-    while await mark_stale(database, datetime.now(UTC)) == _BATCH:
-        pass
+    await mark_stale(database, datetime.now(UTC))

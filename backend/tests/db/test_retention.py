@@ -234,7 +234,7 @@ async def test_each_silent_node_keeps_its_newest_report_however_many_are_of_one_
     for node in range(3):
         for second in range(3):
             await store(fresh, NOW + timedelta(seconds=second), NOW, node)
-    monkeypatch.setattr(maintenance, "DELETED_AT_A_TIME", 2)
+    monkeypatch.setattr(maintenance, "LOCKED_AT_A_TIME", 2)
     everything = settings.model_copy(update={"retention_max_share": 1.0, "silent_node_retention_days": 0})
     assert await maintenance.maintain(database, everything, NOW + timedelta(days=40)) is None
     async with database.read() as session:

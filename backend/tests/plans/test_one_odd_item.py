@@ -6,6 +6,7 @@ import asyncio
 import pickle
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -20,8 +21,10 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.errors import UnavailableError
 from hugeplan.fleet import read_back, sealing
+from hugeplan.fleet import repository as fleet_rows_of_runs
 from hugeplan.fleet.reparse import reparse
 from hugeplan.fleet.selector import STALE_AFTER
+from hugeplan.fleet.service import measure_again
 from hugeplan.fleet.watch import mark_stale
 from hugeplan.planner import other_node
 from hugeplan.planner.errors import PlannerError
@@ -214,9 +217,12 @@ async def test_who_proposes_many_plans_keeps_no_others_from_being_looked_at(
             assert (len(ids), plans_of[3] in ids[:2]) == (found, True)
 
 
-async def test_an_odd_node_keeps_no_other_from_being_called_silent(service: Service) -> None:
+async def test_an_odd_node_keeps_no_other_from_being_called_silent(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = await nodes(service, {}, {})
-    await change(service, "UPDATE nodes SET findings_attention = 9223372036854775807 WHERE id = :id", id=ids[0])
+    await change(service, "UPDATE nodes SET findings_attention = 9223372036854775807 WHERE id = :id", id=min(ids))
+    monkeypatch.setattr("hugeplan.fleet.watch._BATCH", 1)
     later = datetime.now(UTC) + STALE_AFTER + timedelta(minutes=1)
     assert [await mark_stale(service.database, later) for _ in range(2)] == [1, 0]
 
@@ -243,6 +249,30 @@ async def test_an_odd_run_keeps_no_other_node_from_being_parsed_again(service: S
     await change(service, "UPDATE runs SET document = '\\x1f8b00' WHERE node_id = :id", id=min(ids))
     done = await reparse(service.database)
     assert (done.unreadable, done.nodes) == (1, 1)
+
+
+async def test_runs_that_cannot_be_read_are_looked_at_twenty_times(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each was looked for anew among all runs of the node, while it was locked."""
+    (node_id,) = await nodes(service, {"run": run()})
+    copied = "jsonb_populate_record(r, jsonb_build_object('id', gen_random_uuid(), 'document', '\\x31'))"
+    await change(service, f"INSERT INTO runs SELECT ({copied}).* FROM runs r, generate_series(1, 40)")
+    read, asked = fleet_rows_of_runs.run_documents, []
+
+    async def counted(*given: Any) -> Any:
+        asked.append(given)
+        return await read(*given)
+
+    monkeypatch.setattr(fleet_rows_of_runs, "run_documents", counted)
+    async with service.database.write() as session:
+        await measure_again(session, UUID(node_id))
+    assert 1 < len(asked) <= 20
+    monkeypatch.setattr(fleet_rows_of_runs, "_NEWEST_RUNS", 3)
+    async with service.database.write() as session:
+        asked.clear()
+        await measure_again(session, UUID(node_id))
+    assert len(asked) <= 4
 
 
 async def test_no_node_is_locked_while_what_is_stored_is_parsed_again(
