@@ -93,8 +93,8 @@ async def _node(database: Database, node_id: UUID, done: Reparsed) -> None:
                 hour = one.taken_at.replace(minute=0, second=0, microsecond=0)
                 largest[hour] = max(largest.get(hour, 0), one.anon_shmem_bytes)
 
-    async with database.read() as session:
-        await read_back.sealed_numbers(session, {node_id: _LONG_AGO}, take, None)
+    async with database.read() as reading:
+        await read_back.sealed_numbers(reading, {node_id: _LONG_AGO}, take, None)
     values = {"node_id": node_id, "times": list(largest), "bytes": list(largest.values())}
     async with database.write() as session:
         await repository.lock_node(session, node_id)  # before its hours, as reports do
