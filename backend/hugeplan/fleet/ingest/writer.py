@@ -26,7 +26,7 @@ from hugeplan.settings import Settings
 
 WRITERS = 2
 MAX_BATCH = 32
-ENOUGH = 8
+ENOUGH = 4
 """Reports that make a batch while another one is under way. What a batch costs by itself, here and in
 PostgreSQL, is as much as three of them."""
 PATIENCE_SECONDS = 0.01
