@@ -1,4 +1,4 @@
-"""A child that may be left behind: what it gives up when it begins, and which ones of the node live on.
+"""A child that may be left behind: what it gives up when it begins, and which ones of our control group live on.
 
 The agent and each command leave their own behind. They are counted together, by what the kernel shows of them.
 """
