@@ -285,7 +285,11 @@ class Settings(BaseSettings):
         int, Field(ge=0, le=3660, description="Days after its last report that a node is removed; 0: never.")
     ] = 0
     token_retention_days: Annotated[
-        Days, Field(description="How long revoked and expired tokens are listed before they are removed.")
+        Days,
+        Field(
+            description="How long revoked and expired tokens are listed before they are removed. Enrolment tokens, and"
+            " people whose access was revoked, stay: they would come back."
+        ),
     ] = 90
     retention_max_share: Annotated[
         float,

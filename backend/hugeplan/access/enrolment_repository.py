@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import and_, delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import Select, and_, delete, exists, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import aliased
 
@@ -94,7 +94,7 @@ async def keep(session: WriteSession, row: EnrolmentRequestRow) -> None:
     is_known = exists().where(of_machine, EnrolmentRequestRow.claim_sha256.is_not_distinct_from(row.claim_sha256))
     count = select(func.count()).select_from(EnrolmentRequestRow).where(of_machine)
     if (await session.scalar(count) or 0) >= MAX_REQUESTS_PER_MACHINE and not await session.scalar(select(is_known)):
-        return
+        await session.execute(delete(EnrolmentRequestRow).where(EnrolmentRequestRow.id.in_(_gives_way(row))))
     names = [column.name for column in EnrolmentRequestRow.__table__.columns]
     statement = insert(EnrolmentRequestRow).values({name: getattr(row, name) for name in names})
     newer = {
@@ -106,6 +106,17 @@ async def keep(session: WriteSession, row: EnrolmentRequestRow) -> None:
             set_=newer | {"attempts": EnrolmentRequestRow.attempts + 1},
         )
     )
+
+
+def _gives_way(row: EnrolmentRequestRow) -> Select[UUID]:
+    """The request of this machine whose place a new one gets: of the address that has asked with the most claims, the
+    one that was silent the longest. So nobody keeps another's request out. An approved one keeps its place.
+    """
+    asked = EnrolmentRequestRow
+    from_there = func.count().over(partition_by=asked.address)
+    others = asked.decision.is_distinct_from("approved")
+    of_machine = select(asked.id).where(asked.node_machine_id == row.node_machine_id, others)
+    return of_machine.order_by(from_there.desc(), asked.last_asked_at).limit(1)
 
 
 async def pending(

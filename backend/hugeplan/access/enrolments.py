@@ -146,7 +146,9 @@ async def _how_known(session: WriteSession, attempt: _Attempt, machine: Machine 
         if secret is not None and await asking.is_own(session, hash_secret(secret), node_machine_id):
             return how
     earlier = await asking.earlier(session, node_machine_id, _claim_of(body))
-    decided_at = earlier.decided_at if earlier is not None and earlier.decision == APPROVED else None
+    # Whoever sends no claim shares one request with all who send none: an approval of it would be for anybody.
+    is_approved = earlier is not None and earlier.decision == APPROVED and earlier.claim_sha256 is not None
+    decided_at = earlier.decided_at if earlier is not None and is_approved else None
     if decided_at is not None and decided_at + APPROVAL_HOLDS > now:
         return "approval"
     if await repository.use_approval(session, body.machine_id, now):
@@ -230,10 +232,17 @@ async def list_pending(session: ReadSession, *, limit: int, cursor: str | None) 
 
 
 async def decide(session: WriteSession, name: str, request_id: UUID, decision: EnrolmentDecision) -> PendingEnrolment:
-    """An administrator's word on a request. An approval lets exactly its asker in, for a day. NotFoundError."""
+    """An administrator's word on a request. An approval lets exactly its asker in, for a day. NotFoundError,
+    ConflictError.
+    """
     row = await asking.decide(session, request_id, decision.decision, name, datetime.now(UTC))
     if row is None:
         raise NotFoundError(f"There is no enrolment request {request_id}. See: hugeplan enrolment list")
+    if row.decision == APPROVED and row.claim_sha256 is None:
+        raise ConflictError(
+            "Who asked sent no claim, and cannot be told from others who send none. To let the next one with this"
+            f" machine id in: POST /api/v1/enrolments/approvals with machine_id {row.machine_id}"
+        )
     return PendingEnrolment.model_validate(row)
 
 

@@ -50,8 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
             _restore(settings, given)
     except OSError as error:
         raise InputError(f"{arguments.file} cannot be read: {error.strerror}") from error
+    with postgres_programs.connect(settings) as connection:
+        replacement.end_logins(connection)
     bring_along(settings)
-    print("Restored, and brought to the newest migration.")
+    print("Restored, and brought to the newest migration. Browsers log in again. Tokens are those of the backup,")
+    print("without what was revoked since in the database that it replaced: hugeplan token list")
     return 0
 
 

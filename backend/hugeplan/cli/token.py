@@ -22,7 +22,7 @@ from hugeplan.cli.service_settings import load_settings
 from hugeplan.db.alone import is_unavailable
 from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database, WriteSession
-from hugeplan.errors import ForbiddenError, NotFoundError
+from hugeplan.errors import ConflictError, ForbiddenError, NotFoundError
 from hugeplan.settings import Settings
 
 Action = Callable[[WriteSession, argparse.Namespace, Settings], Awaitable[str]]
@@ -157,7 +157,7 @@ def print_from_database(action: Action, arguments: argparse.Namespace) -> int:
 
     try:
         print(asyncio.run(act()))
-    except (NotFoundError, ForbiddenError) as error:
+    except (NotFoundError, ForbiddenError, ConflictError) as error:
         raise InputError(str(error)) from error
     except (SQLAlchemyError, OSError) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]

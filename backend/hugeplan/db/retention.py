@@ -114,8 +114,11 @@ def old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, str, dict
 
 
 # A clone's last token says that the one that was copied to it is not its own: without it, that one would be again.
+# A row that says no outlives what it forbids: a person of a provider would get a new row at the next login, and an
+# enrolment token that the environment names at the next start.
 _OLD_TOKENS: Final = """
-(revoked_at < :before OR expires_at < :before) AND (coalesce(machine_id, '') NOT LIKE '%~%' OR EXISTS (
+(revoked_at < :before OR expires_at < :before) AND role <> 'enrolment'
+AND (oidc_subject IS NULL OR revoked_at IS NULL) AND (coalesce(machine_id, '') NOT LIKE '%~%' OR EXISTS (
     SELECT FROM tokens n
     WHERE n.machine_id = tokens.machine_id AND (n.created_at, n.id) > (tokens.created_at, tokens.id)
 ))"""

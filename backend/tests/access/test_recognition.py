@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -11,10 +12,11 @@ from sqlalchemy import text
 from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem
 
+from hugeplan.access import enrolment_repository
 from hugeplan.access.machines import Hints
 from hugeplan.access.recognition import Asked, Remembered, judge
 from hugeplan.access.schemas import Role
-from hugeplan.db.models import Machine
+from hugeplan.db.models import EnrolmentRequestRow, Machine
 
 API = "/api/v1"
 ENROL = f"{API}/enrolments"
@@ -195,6 +197,38 @@ class TestTheAdministratorsWord:
             body = asking(node_name="x", claim=f"{number:043}")
             assert (await enroller.post(ENROL, json=body)).status_code == 409
         assert len(await requests(admin)) == 20
+
+    async def test_many_made_up_requests_keep_no_other_out_of_the_list(
+        self, service: Service, admin: httpx.AsyncClient
+    ) -> None:
+        async def ask(address: str, number: int, decision: str | None = None) -> None:
+            now = datetime.now(UTC)
+            row = EnrolmentRequestRow(
+                id=uuid4(), node_machine_id=MACHINE_ID, machine_id=MACHINE_ID, claim_sha256=number.to_bytes(32),
+                node_name="db-7", reason="r", address=address, token_name=address, attempts=1, first_asked_at=now,
+                last_asked_at=now, decision=decision,
+            )  # fmt: skip
+            async with service.database.write() as session:
+                await enrolment_repository.keep(session, row)
+
+        await ask("192.0.2.1", 1, "approved")
+        await ask("192.0.2.2", 2)
+        for number in range(3, 60):
+            await ask("192.0.2.3", number, "refused")
+        await ask("192.0.2.1", 60)
+        asked = [(item["address"], item["decision"]) for item in await requests(admin)]
+        assert len(asked) == 20
+        assert {("192.0.2.1", "approved"), ("192.0.2.2", None), ("192.0.2.1", None)} < set(asked)
+
+    async def test_on_who_sends_no_claim_lets_nobody_in(
+        self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient
+    ) -> None:
+        body = asking(node_name="renamed", boot_id=None, clone_hints=None)
+        assert (await enroller.post(ENROL, json=body)).status_code == 409
+        (asked,) = await requests(admin)
+        word = await admin.post(f"{ENROL}/requests/{asked['id']}/decision", json={"decision": "approved"})
+        assert "enrolments/approvals" in assert_problem(word, 409, "conflict")["detail"]
+        assert (await enroller.post(ENROL, json=body | {"node_name": "whoever"})).status_code == 409
 
 
 class TestAnEnrolmentToken:

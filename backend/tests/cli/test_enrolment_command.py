@@ -12,6 +12,7 @@ from hugeplan.cli import main
 from hugeplan.settings import Settings
 
 BODY = {"machine_id": "a" * 32, "node_name": "db-7"}
+ASKER = BODY | {"claim": "c" * 43}
 
 
 async def _call(settings: Settings, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -27,7 +28,7 @@ async def test_lists_approves_and_lets_the_asker_in(
     assert await _call(settings, monkeypatch, "list") == 0
     assert capsys.readouterr().out == "No machine waits for a decision.\n"
     assert (await enroller.post("/api/v1/enrolments", json=BODY)).status_code == 201
-    assert (await enroller.post("/api/v1/enrolments", json=BODY)).status_code == 409
+    assert (await enroller.post("/api/v1/enrolments", json=ASKER)).status_code == 409
 
     assert await _call(settings, monkeypatch, "list") == 0
     said = capsys.readouterr().out
@@ -35,9 +36,9 @@ async def test_lists_approves_and_lets_the_asker_in(
     assert "neither its boot id nor its hardware addresses" in said
     asked = said.split()[0]
     assert await _call(settings, monkeypatch, "refuse", asked) == 0
-    assert (await enroller.post("/api/v1/enrolments", json=BODY)).status_code == 403
+    assert (await enroller.post("/api/v1/enrolments", json=ASKER)).status_code == 403
     assert await _call(settings, monkeypatch, "approve", asked) == 0
-    assert (await enroller.post("/api/v1/enrolments", json=BODY)).status_code == 201
+    assert (await enroller.post("/api/v1/enrolments", json=ASKER)).status_code == 201
 
 
 async def test_an_unknown_id_is_one_sentence(

@@ -84,6 +84,30 @@ class TestBackup:
             assert done.returncode == 0, done.stderr
             wait_for_row(database_url, known)
 
+    def test_a_restore_brings_no_revoked_credential_back(
+        self, hugeplan: Command, database_url: str, tmp_path: Path
+    ) -> None:
+        """Neither one that the backup has as good, nor one that it does not know, nor a browser's login."""
+        file = str(tmp_path / "before")
+        good, leaked = (token(hugeplan, database_url, "admin", name) for name in ("good", "leaked"))
+        with psycopg.connect(database_url) as connection:
+            connection.execute(
+                "INSERT INTO browser_sessions (id, secret_sha256, token_id, created_at, expires_at)"
+                " SELECT gen_random_uuid(), sha256('x'), id, now(), now() + interval '14 days' FROM tokens LIMIT 1"
+            )
+        assert hugeplan("backup", file, HUGEPLAN_DATABASE_URL=database_url).returncode == 0
+        token(hugeplan, database_url, "enrolment", "later")
+        with psycopg.connect(database_url) as connection:
+            connection.execute("UPDATE tokens SET revoked_at = now() WHERE name IN ('leaked', 'later')")
+        assert good != leaked
+        for _ in range(2):
+            done = hugeplan("restore", "--replace", file, HUGEPLAN_DATABASE_URL=database_url)
+            assert done.returncode == 0, done.stderr
+            with psycopg.connect(database_url) as connection:
+                usable = connection.execute("SELECT name, revoked_at IS NULL FROM tokens ORDER BY 1").fetchall()
+                assert usable == [("good", True), ("later", False), ("leaked", False)]
+                assert connection.execute("SELECT count(*) FROM browser_sessions").fetchone() == (0,)
+
     def test_a_service_that_was_just_stopped_is_waited_for_and_others_do_not_count(
         self, hugeplan: Command, database_url: str, own_database_url: str, tmp_path: Path
     ) -> None:
@@ -283,6 +307,29 @@ class TestServerRelease:
 
 
 PROCESSES = [{"pid": pid, "start_time_ticks": 5, "name": f"postgres: worker {pid}"} for pid in range(1, 101)]
+
+
+def test_export_holds_few_rows_at_a_time(database_url: str, tmp_path: Path) -> None:
+    """It runs in the service's container: 300 versions of 900 kB are no 300 MB of its memory."""
+    with psycopg.connect(database_url) as connection:
+        made = connection.execute(
+            "INSERT INTO scenarios (id, name, version, document, created_at, updated_at)"
+            " VALUES (gen_random_uuid(), 's', 300, '{}', now(), now()) RETURNING id"
+        ).fetchone()
+        assert made is not None
+        connection.execute(
+            "INSERT INTO scenario_versions (scenario_id, version, name, document, saved_at, saved_by)"
+            " SELECT %s, n, 's', jsonb_build_object('x', repeat('y', 900000)), now(), 'p'"
+            " FROM generate_series(1, 300) n",
+            made,
+        )
+    words = (sys.executable, "-m", "hugeplan.cli", "export", "--table", "scenario_versions")
+    with (tmp_path / "out").open("wb") as out:
+        child = subprocess.Popen(words, stdout=out, env=os.environ | {"HUGEPLAN_DATABASE_URL": database_url})
+        _, child.returncode, used = os.wait4(child.pid, 0)
+    assert child.returncode == 0
+    assert (tmp_path / "out").stat().st_size > 300 * 900_000
+    assert used.ru_maxrss < 300 * 1024, "KiB"
 
 
 def test_export_is_json_lines_without_secrets(hugeplan: Command, database_url: str) -> None:

@@ -144,6 +144,21 @@ async def test_a_clones_last_token_is_kept_so_that_the_copied_one_stays_refused(
         assert kept == ["m~a", "m~b"]
 
 
+async def test_a_row_that_says_no_outlives_what_it_forbids(fresh: Any) -> None:
+    """A revoked person gets no new row at the next login, nor does a restart bring a revoked enrolment token back."""
+    database, settings = fresh
+    async with database.write() as session:
+        for name, role in (("person", Role.ADMIN), ("left", Role.ADMIN), ("t", Role.ADMIN), ("e", Role.ENROLMENT)):
+            await access.mint(session, name=name, role=role)
+        old = f"now() - interval '{settings.token_retention_days + 1} days'"
+        await session.execute(text(f"UPDATE tokens SET revoked_at = {old} WHERE name <> 'left'"))
+        await session.execute(text("UPDATE tokens SET oidc_subject = name WHERE name IN ('person', 'left')"))
+        await session.execute(text(f"UPDATE tokens SET expires_at = {old} WHERE name = 'left'"))
+    assert await maintenance.maintain(database, settings, datetime.now(UTC)) is None
+    async with database.read() as session:
+        assert set((await session.scalars(text("SELECT name FROM tokens"))).all()) == {"person", "e"}
+
+
 async def test_reports_of_another_day_are_heard(fresh: Any) -> None:
     """Server and database are 40 days ahead, and the fleet goes on reporting: its own times say what day it is."""
     database, settings = fresh
