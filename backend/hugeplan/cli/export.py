@@ -30,7 +30,8 @@ TABLES: Final = {
 }
 """Tables without secrets and without bulk, with the order of their rows. The bulk is in a backup."""
 
-_ROWS = 500
+_ROWS = 16
+"""Rows of one fetch: a planner's scenario has up to 1 MB, and the command runs in the service's container."""
 
 
 def _in_full(record: Any) -> dict[str, Any]:

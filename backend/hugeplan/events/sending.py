@@ -30,11 +30,13 @@ MOST_INTERIM: Final = 8
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Addresses that clouds answer their machines' credentials on, beside link-local 169.254.169.254.
-_METADATA: Final = frozenset(map(ipaddress.ip_address, (
-    "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "100.100.100.200", "168.63.129.16", "192.0.0.192",
+#: Where clouds answer their machines' credentials, beside link-local 169.254.169.254.
+_METADATA: Final = tuple(map(ipaddress.ip_network, (
+    "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "fd00:42::/32", "100.100.100.200", "168.63.129.16", "192.0.0.192",
 )))  # fmt: skip
-_NAT64: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+#: Where the IPv4 address stands in one of these depends on the length of the network's own prefix (RFC 6052, 8215).
+_LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
 
 
 class RefusedError(ValueError):
@@ -65,7 +67,8 @@ def why_refused(address: Address, allowed: Sequence[Network] = ()) -> str | None
     named = (
         ("loopback", plain.is_loopback),
         ("link-local", plain.is_link_local),
-        ("a cloud's metadata", plain in _METADATA),
+        ("a cloud's metadata", any(plain in network for network in _METADATA)),
+        ("translated by the local network", address in _LOCAL_NAT64),
         ("unspecified", plain.is_unspecified or (plain.version == 4 and plain.packed[0] == 0)),
         ("multicast", plain.is_multicast),
         ("reserved", plain.is_reserved or getattr(plain, "is_site_local", False)),
@@ -81,7 +84,7 @@ def _plain(address: Address) -> Address:
     if not isinstance(address, ipaddress.IPv6Address):
         return address
     inner = address.ipv4_mapped or address.sixtofour
-    if inner is None and (any(address in network for network in _NAT64) or int(address) >> 32 == 0):
+    if inner is None and (address in _NAT64 or int(address) >> 32 == 0):
         inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
         return address if int(address) in {0, 1} else inner
     return inner or address

@@ -379,6 +379,7 @@ async def test_a_receiver_that_is_away_is_asked_with_one_event_at_a_time(
 
 ADDRESSES = {
     "127.0.0.1": False, "127.8.8.8": False, "::1": False, "::": False, "169.254.169.254": False,
+    "fd00:ec2::23": False, "fd00:42::42": False, "64:ff9b:1:a9fe:a9:fe00:808:808": False,
     "fe80::1": False, "fd00:ec2::254": False, "fd20:ce::254": False, "fd00:c1::a9fe:a9fe": False,
     "100.100.100.200": False, "168.63.129.16": False, "224.0.0.1": False,
     "ff02::1": False, "255.255.255.255": False, "::ffff:127.0.0.1": False, "::ffff:169.254.169.254": False,

@@ -12,6 +12,7 @@ socket=/var/run/postgresql
 apply() {
   # A password is in no log of statements, also where one fails.
   psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --host "$socket" --username "$1" --dbname hugeplan <<'SQL'
+SET search_path = pg_catalog; -- the owner of the tables writes the schema public, and this is the superuser
 SET log_statement = 'none';
 SET log_min_error_statement = 'panic';
 SET log_min_duration_statement = -1;
