@@ -8,13 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, time
 
+from hugeplan_agent.collectors.pools import global_pools
 from hugeplan_agent.collectors.pressure import read as read_pressure
+from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
 MAX_LOAD_PER_CPU = 0.25
 MAX_PRESSURE_PERCENT = {"cpu": 5.0, "memory": 1.0, "io": 5.0}
 MAX_STEAL_FRACTION = 0.02
 SAMPLE_SECONDS = 2.0
+BOOTING_SECONDS = 900
+"""As OnBootSec of hugeplan-agent-measure.timer."""
 WINDOW = re.compile(r"(\d{2}):(\d{2})-(\d{2}):(\d{2})")
 
 
@@ -53,11 +57,28 @@ def parse_cpu_ticks(stat: str) -> tuple[int, int] | None:
     return ticks[7], sum(ticks)
 
 
+def why_booting(host: Host) -> str | None:
+    """Why a benchmark waits on a node that has booted lately and has huge pages: in that minute databases start, and
+    those that a benchmark maps are missing to them. None where nothing speaks against it.
+    """
+    uptime = (host.read_optional("proc/uptime") or "").split(" ")[0]
+    try:
+        is_early = float(uptime) < BOOTING_SECONDS
+        has_pages = any(pool["nr_hugepages"] for pool in global_pools(host))
+    except (ValueError, NoData):
+        return None
+    return f"the node booted {uptime} s ago, and databases may still start" if is_early and has_pages else None
+
+
 def why_busy(host: Host, wait: Callable[[float], object], cpus: int | None = None) -> str | None:
     """The first reason why the node is not idle, in words; None when it is.
 
     Load and pressure are the kernel's averages; steal is observed for two seconds through ``wait``.
     """
+    return why_booting(host) or _why_loaded(host, wait, cpus)
+
+
+def _why_loaded(host: Host, wait: Callable[[float], object], cpus: int | None) -> str | None:
     load = (host.read_optional("proc/loadavg") or "").split(" ")[0]
     count = cpus or os.cpu_count() or 1
     try:

@@ -30,7 +30,7 @@ from hugeplan_agent.enrolment import (
 )
 from hugeplan_agent.errors import AgentError, ConfigurationError, MeasureError, SpoolError
 from hugeplan_agent.host import Host
-from hugeplan_agent.idle import why_busy
+from hugeplan_agent.idle import why_booting, why_busy
 from hugeplan_agent.notify import notify, watchdog_seconds
 from hugeplan_agent.printable import printable
 from hugeplan_agent.sender import Answer, Outcome, Sender
@@ -229,7 +229,7 @@ class Agent:
         window = self.config.measure_window
         if window is not None and not window.holds(datetime.now()):  # noqa: DTZ005 - an operator's local time of day
             return False
-        reason = None if self.config.measure_busy else why_busy(self.host, self.stop.wait)
+        reason = why_booting(self.host) if self.config.measure_busy else why_busy(self.host, self.stop.wait)
         if reason is not None:
             self.log.line(f"the benchmark waits for an idle node: {reason}")
         return reason is None

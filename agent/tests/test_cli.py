@@ -156,6 +156,14 @@ class TestOnce:
         (root / "proc/loadavg").write_text("900.00 1 1 1/2 3\n")
         assert "nothing was done: the load is 900.00" in node.call(*words)[2]
         (root / "proc/loadavg").write_text("0.01 1 1 1/2 3\n")
+        pool = root / "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+        pool.parent.mkdir(parents=True, exist_ok=True)
+        before = pool.read_text() if pool.exists() else "0\n"
+        pool.write_text("512\n")
+        (root / "proc/uptime").write_text("61.20 100.00\n")
+        assert "databases may still start" in node.call(*words)[2]
+        pool.write_text(before)
+        (root / "proc/uptime").write_text("901.20 100.00\n")
         with ticking(root / "proc/stat"):
             assert node.call(*words)[0] == 0
             assert "no benchmark is due" in node.call(*words)[2]

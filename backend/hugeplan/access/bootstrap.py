@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from sqlalchemy import text
 
@@ -79,6 +80,9 @@ class TokenMemory:
         self._since = begun - timedelta(minutes=5)  # replicas' clocks differ
 
 
+BOOTSTRAP_NAME: Final = "bootstrap enrolment"
+
+
 async def register_enrolment_token(database: Database, settings: Settings) -> None:
     """Store the configured enrolment token unless it is there: a restored database may know another one."""
     if settings.bootstrap_enrolment_token is None:
@@ -92,4 +96,6 @@ async def register_enrolment_token(database: Database, settings: Settings) -> No
         await _lock(session)
         # A revoked one stays revoked: the administrator's word is newer than the environment's.
         if not await repository.is_known(session, digest):
-            await service.mint(session, name="bootstrap enrolment", role=Role.ENROLMENT, secret=secret)
+            # Who changes a secret in the environment does not want the one before to be good any longer.
+            await repository.revoke_named(session, BOOTSTRAP_NAME, Role.ENROLMENT.value, datetime.now(UTC))
+            await service.mint(session, name=BOOTSTRAP_NAME, role=Role.ENROLMENT, secret=secret)

@@ -65,6 +65,11 @@ async def remembered(session: ReadSession, machine: Machine) -> Remembered:
         .limit(1)
     )
     node = await session.scalar(select(NodeRow).where(NodeRow.machine_id == machine.node_machine_id))
+    refused = exists().where(
+        EnrolmentRequestRow.node_machine_id == machine.node_machine_id,
+        EnrolmentRequestRow.decision == "refused",
+        *([EnrolmentRequestRow.decided_at > newest.created_at] if newest is not None else []),
+    )
     moments = [newest.created_at] if newest is not None else []
     if node is not None:
         moments.append(node.last_report_at)
@@ -75,6 +80,7 @@ async def remembered(session: ReadSession, machine: Machine) -> Remembered:
         mem_total_bytes=node.mem_total_bytes if node else None,
         heard_at=max(moments) if moments else None,
         has_usable_token=newest is not None and newest.revoked_at is None,
+        was_one_refused=bool(await session.scalar(select(refused))),
     )
 
 
@@ -110,13 +116,14 @@ async def keep(session: WriteSession, row: EnrolmentRequestRow) -> None:
 
 def _gives_way(row: EnrolmentRequestRow) -> Select[UUID]:
     """The request of this machine whose place a new one gets: of the address that has asked with the most claims, the
-    one that was silent the longest. So nobody keeps another's request out. An approved one keeps its place.
+    one that was silent the longest, and a refused one last. So nobody keeps another's request out, nor rids itself of a
+    refusal. An approved one keeps its place.
     """
     asked = EnrolmentRequestRow
     from_there = func.count().over(partition_by=asked.address)
     others = asked.decision.is_distinct_from("approved")
     of_machine = select(asked.id).where(asked.node_machine_id == row.node_machine_id, others)
-    return of_machine.order_by(from_there.desc(), asked.last_asked_at).limit(1)
+    return of_machine.order_by(from_there.desc(), asked.decision.is_not(None), asked.last_asked_at).limit(1)
 
 
 async def pending(
@@ -144,5 +151,7 @@ async def decide(
 
 
 async def forget(session: WriteSession, node_machine_id: str) -> None:
-    """Remove the requests of a machine that was let in."""
-    await session.execute(delete(EnrolmentRequestRow).where(EnrolmentRequestRow.node_machine_id == node_machine_id))
+    """Remove the requests of a machine that was let in, but for those that an administrator refused."""
+    asked = EnrolmentRequestRow
+    is_refused = asked.decision.is_not_distinct_from("refused")
+    await session.execute(delete(asked).where(asked.node_machine_id == node_machine_id, ~is_refused))

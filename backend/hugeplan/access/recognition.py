@@ -30,7 +30,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What is known of the machine. ``heard_at`` is when its agent was last heard, or got its token."""
+    """What is known of the machine. ``heard_at`` is when its agent was last heard, or got its token.
+
+    ``was_one_refused``: since then an administrator turned away somebody who says to be it, and who may come with
+    another claim.
+    """
 
     machine: Machine
     node_name: str | None
@@ -38,6 +42,7 @@ class Remembered:
     mem_total_bytes: int | None
     heard_at: datetime | None
     has_usable_token: bool
+    was_one_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,8 @@ def judge(asked: Asked, known: Remembered, now: datetime, silence: timedelta) ->
         doubts.append("two machines have reported under this machine id")
     if not known.has_usable_token:
         doubts.append("an administrator revoked the token of this machine")
+    if known.was_one_refused:
+        doubts.append("an administrator refused a machine that says it is this one")
     if known.node_name is not None and known.node_name != asked.node_name:
         doubts.append(f"its name is {asked.node_name!r}, and was {known.node_name!r}")
     if _differ(known.cpu_brand, asked.cpu_brand):

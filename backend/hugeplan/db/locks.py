@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from enum import IntEnum, unique
+from typing import Final
 
+from psycopg.errors import LockNotAvailable
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from hugeplan.db.session import WriteSession
 
@@ -40,6 +44,26 @@ async def lock_one(session: WriteSession, lock: LockOfOne, whose: object) -> Non
     """Wait for the transaction of whoever holds this lock, and hold it until one's own ends."""
     statement = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, :seed))")
     await session.execute(statement, {"whose": str(whose), "seed": int(lock)})
+
+
+TABLE_TRIES: Final = 20
+LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '50ms'"
+"""All others queue behind whoever waits for a whole table, and a backup holds each of them to its end."""
+
+
+async def lock_table(session: WriteSession, table: str) -> None:
+    """Hold a table alone: several short waits, between which others go on. DBAPIError where it stays held."""
+    for left in range(TABLE_TRIES - 1, -1, -1):
+        try:
+            async with session.begin_nested():
+                await session.execute(text(LOCK_TIMEOUT))
+                await session.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
+        except DBAPIError as error:
+            if not left or not isinstance(error.orig, LockNotAvailable):
+                raise
+            await asyncio.sleep(0.2)
+        else:
+            return
 
 
 async def keep_within(

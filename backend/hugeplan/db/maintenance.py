@@ -20,7 +20,7 @@ from typing import Any, Final
 from sqlalchemy import text
 
 from hugeplan.db import retention
-from hugeplan.db.locks import AdvisoryLock
+from hugeplan.db.locks import AdvisoryLock, lock_table
 from hugeplan.db.session import Database, ReadSession, WriteSession
 from hugeplan.settings import Settings
 
@@ -92,8 +92,7 @@ async def _lock(session: WriteSession, target: Partitioned) -> None:
 
     That is only true while a transaction changes the partitions of one table, so each step has its own.
     """
-    await session.execute(text("SET LOCAL lock_timeout = '5s'"))
-    await session.execute(text(f"LOCK TABLE {target.table} IN ACCESS EXCLUSIVE MODE"))
+    await lock_table(session, target.table)
 
 
 async def create_partition(session: WriteSession, target: Partitioned, day: date) -> None:

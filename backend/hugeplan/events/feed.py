@@ -84,7 +84,9 @@ class EventFeed:
         self._somebody.set()
         try:
             async with self._database.read() as session:
-                position = await repository.last_event_id(session) if after is None else after
+                newest_stored = await repository.last_event_id(session)
+                # After a restore the ids go on below those that a client remembers.
+                position = newest_stored if after is None else min(after, newest_stored)
             while True:
                 newest = self._last_id or 0
                 async for event in self._stored(position, line_id):

@@ -24,7 +24,7 @@ import msgspec
 from sqlalchemy import ARRAY, DateTime, Row, Select, Uuid, cast, delete, func, select, text, update
 
 from hugeplan.db.alone import alone
-from hugeplan.db.locks import AdvisoryLock
+from hugeplan.db.locks import LOCK_TIMEOUT, AdvisoryLock
 from hugeplan.db.models import (
     NodeRow,
     NodeStateRow,
@@ -133,7 +133,7 @@ async def give_space_back(database: Database, now: datetime) -> list[str]:
             suffix = str(name).rpartition("_")[2]
             if not suffix.isdecimal() or _start_of(suffix) + timedelta(days=1) + EMPTIED_AFTER > now:
                 continue
-            await session.execute(text("SET LOCAL lock_timeout = '5s'"))
+            await session.execute(text(LOCK_TIMEOUT))
             given = {"table": parent, "day": _start_of(suffix).date()}
             if await session.scalar(text("SELECT give_space_back(:table, :day)"), given):
                 emptied.append(str(name))

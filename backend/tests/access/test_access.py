@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import text
 from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem, fields_of
@@ -378,3 +379,13 @@ class TestBootstrap:
             await bootstrap.register_enrolment_token(service.database, configured)
         body = {"machine_id": MACHINE_ID, "node_name": "db-7"}
         assert (await service.client(secret).post("/api/v1/enrolments", json=body)).status_code == 201
+        other = "enrol-" + "y" * 40
+        changed = configured.model_copy(update={"bootstrap_enrolment_token": SecretStr(other)})
+        await bootstrap.register_enrolment_token(service.database, changed)
+        # A replica that still has the former one starts.
+        await bootstrap.register_enrolment_token(service.database, configured)
+        answers = [
+            await service.client(each).post("/api/v1/enrolments", json=body | {"machine_id": "f" * 32})
+            for each in (secret, other)
+        ]
+        assert [answer.status_code for answer in answers] == [401, 201]

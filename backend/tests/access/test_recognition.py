@@ -220,6 +220,19 @@ class TestTheAdministratorsWord:
         assert len(asked) == 20
         assert {("192.0.2.1", "approved"), ("192.0.2.2", None), ("192.0.2.1", None)} < set(asked)
 
+    async def test_turns_an_asker_away_whatever_claim_it_makes_up(
+        self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient
+    ) -> None:
+        """Recognition lets nobody in, who is right about the hardware or not, and the refusal stays."""
+        stranger = asking(claim="x" * 43, boot_id=None, clone_hints=None)
+        assert (await enroller.post(ENROL, json=stranger)).status_code == 409
+        (asked,) = await requests(admin)
+        word = await admin.post(f"{ENROL}/requests/{asked['id']}/decision", json={"decision": "refused"})
+        assert word.status_code == 200
+        answer = await enroller.post(ENROL, json=asking(claim="y" * 43))
+        assert "refused a machine that says" in assert_problem(answer, 409, "conflict")["detail"]
+        assert {item["decision"] for item in await requests(admin)} == {"refused", None}
+
     async def test_on_who_sends_no_claim_lets_nobody_in(
         self, enroller: httpx.AsyncClient, admin: httpx.AsyncClient
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -193,6 +194,25 @@ async def test_reports_are_stored_while_partitions_are_made(fresh: tuple[Databas
 
     await asyncio.gather(keep_storing(), keep_maintaining())
     assert sum((await placed(database)).values()) == 20
+
+
+async def test_a_backup_under_way_makes_no_report_wait_for_maintenance(fresh: tuple[Database, Settings]) -> None:
+    """pg_dump reads every table to its end: who waits for a whole table then holds up all that come after."""
+    database, settings = fresh
+    await maintenance.maintain(database, settings, NOW)
+    async with database.read() as dump:
+        for table in ("samples", "report_documents"):
+            await dump.execute(text(f"LOCK TABLE {table} IN ACCESS SHARE MODE"))
+        round_ = asyncio.create_task(maintenance.maintain(database, settings, NOW + timedelta(days=1)))
+        slowest = 0.0
+        minute = 0
+        while not round_.done():
+            began, minute = time.monotonic(), minute + 1
+            await store(database, settings, NOW - timedelta(seconds=minute))
+            slowest = max(slowest, time.monotonic() - began)
+        assert isinstance(await asyncio.gather(round_, return_exceptions=True), list)
+    assert minute > 5
+    assert slowest < 1, "seconds"
 
 
 async def test_samples_of_a_node_in_a_range_read_only_its_days(fresh: tuple[Database, Settings]) -> None:

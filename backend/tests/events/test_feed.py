@@ -76,6 +76,21 @@ async def test_the_past_comes_whole_and_in_order(service: Service, monkeypatch: 
     assert ids == sorted(set(ids))
 
 
+async def test_who_remembers_an_id_from_before_a_restore_hears_what_comes(service: Service) -> None:
+    await add(service, "run_added")
+    heard = EventFeed(service.database)
+    watching = asyncio.create_task(heard.run_forever())
+    try:
+        async with asyncio.timeout(20), aclosing(heard.listen(1_000_000, uuid4())) as events:
+            waits = asyncio.create_task(anext(events))
+            while heard._last_id is None:
+                await asyncio.sleep(0.01)
+            await add(service, "run_added")
+            assert (await waits).id < 1_000_000
+    finally:
+        watching.cancel()
+
+
 async def test_the_past_of_others_holds_nobody_up_who_listens_from_now_on(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
