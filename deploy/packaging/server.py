@@ -54,7 +54,7 @@ serve|migrate|token|enrolment|doctor|export|reparse|backup|restore)
   fi ;;
 esac
 case "$(id -u):${1:-}" in
-0:serve|0:migrate|0:token|0:enrolment|0:doctor|0:export|0:reparse)
+0:serve|0:migrate|0:token|0:enrolment|0:doctor|0:export|0:reparse|0:wait)
   # libpq looks for certificates in the home folder, and may not look into root's.
   HOME=/var/lib/hugeplan-server
   export HOME

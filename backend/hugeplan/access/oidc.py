@@ -25,6 +25,8 @@ from hugeplan.errors import ForbiddenError, NotFoundError, UnauthenticatedError,
 from hugeplan.settings import Settings, is_loopback
 
 if TYPE_CHECKING:
+    import ssl
+
     from joserfc.jwk import KeySet
 
 STATE_COOKIE = "hugeplan_oidc"
@@ -64,6 +66,7 @@ class Provider:
         self._metadata: dict[str, Any] | None = None
         self._keys: KeySet | None = None
         self._until = 0.0
+        self._tls: ssl.SSLContext | None = None
         # Only a service with a provider has them, from its start on: a login would hold up others while it reads them.
         for library in ("httpx", "authlib.oidc.core") if self.is_configured else ():
             import_module(library)
@@ -202,7 +205,8 @@ class Provider:
             raise UnavailableError("The OpenID provider has an address without TLS.")
         try:
             # A proxy of the environment leads out of the machine, never back into it.
-            async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=not is_near) as client:
+            self._tls = self._tls or httpx.create_ssl_context()  # the system's certificates are read once
+            async with httpx.AsyncClient(verify=self._tls, timeout=TIMEOUT_SECONDS, trust_env=not is_near) as client:
                 answer = await client.request(method, url, **rest)
         except httpx.HTTPError as error:
             raise UnavailableError("The OpenID provider cannot be reached. Try again later.") from error

@@ -110,11 +110,12 @@ def body_of(row: Row[tuple[object, ...]]) -> bytes:
     """What is sent: the event as JSON, or its text as Slack's incoming webhooks take it.
 
     Slack's three control characters are escaped as its manual says (Formatting text for app surfaces): a node's name is
-    no mention and no link.
+    no mention and no link. A word joiner (U+2060) keeps an address in it from becoming one; asterisks stay asterisks.
     """
     if row.format == "slack":
         who = f"{row.node_name}: " if row.node_name else ""
-        return msgspec.json.encode({"text": html.escape(f"{who}{row.text}", quote=False)})
+        text = html.escape(f"{who}{row.text}", quote=False).replace("://", ":\u2060//")
+        return msgspec.json.encode({"text": text, "mrkdwn": False})
     names = ("at", "kind", "node_id", "node_name", "code", "subject", "state", "previous_state", "text")
     return msgspec.json.encode({"id": row.event_id, **{name: getattr(row, name) for name in names}})
 

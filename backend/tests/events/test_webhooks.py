@@ -117,13 +117,13 @@ async def test_slack_gets_text(service: Service, admin: httpx.AsyncClient, recei
     for _ in range(2):
         await deliver(service, now=True)
     ((_, sent),) = receiver.kept
-    assert json.loads(sent) == {"text": "db-7: Reported for the first time."}
+    assert json.loads(sent) == {"text": "db-7: Reported for the first time.", "mrkdwn": False}
 
 
 def test_slack_gets_no_mention_and_no_link_from_a_name() -> None:
     row: Any = SimpleNamespace(format="slack", node_name="<!channel>", text="&lt; <https://evil.example|Approve>")
-    told = "&lt;!channel&gt;: &amp;lt; &lt;https://evil.example|Approve&gt;"
-    assert json.loads(body_of(row)) == {"text": told}
+    told = "&lt;!channel&gt;: &amp;lt; &lt;https:\u2060//evil.example|Approve&gt;"
+    assert json.loads(body_of(row)) == {"text": told, "mrkdwn": False}
 
 
 async def test_what_was_read_of_an_answer_is_not_parsed_anew() -> None:
