@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Text, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import defer
 
-from hugeplan.db.base import JsonObject, newest_first
+from hugeplan.db.base import newest_first
 from hugeplan.db.models import NodeRow, TrialRow
 from hugeplan.db.models.trials import IS_PREDICTED
 from hugeplan.db.session import ReadSession, WriteSession
@@ -68,13 +68,12 @@ async def newest_summaries(session: ReadSession, node_id: UUID, *, limit: int) -
     ]
 
 
-async def predictions(
-    session: ReadSession, node_id: UUID | None, *, most: int
-) -> Sequence[tuple[str, str, JsonObject]]:
-    """Machine type, machine and predictions of trials of each machine type: of each machine its newest, then of each
-    the one before; only of the type of a node where one is given. A machine with its clones (~) is one: who holds its
-    token speaks for all. A processor without a name is no type, and what a synthetic node says was not measured.
+async def predictions(session: ReadSession, node_ids: Collection[UUID], *, most: int) -> Sequence[tuple[str, str, str]]:
+    """Machine type, machine and predictions (JSON) of trials of each machine type of some nodes: of each machine its
+    newest, then of each the one before. A machine with its clones (~) is one: who holds its token speaks for all. A
+    processor without a name is no type, and what a synthetic node says was not measured.
     """
+    types = select(NodeRow.machine_type).where(NodeRow.id.in_(node_ids), NodeRow.cpu_brand.is_not(None))
     own = select(TrialRow.id, TrialRow.ordered_at).where(TrialRow.node_id == NodeRow.id, IS_PREDICTED)
     trial = newest_first(own, *_KEY, limit=most).correlate(NodeRow).lateral().c
     machine = func.split_part(NodeRow.machine_id, "~", 1).collate("C")
@@ -84,15 +83,13 @@ async def predictions(
         select(NodeRow.machine_type, machine.label("machine"), turn.label("turn"))
         .add_columns(NodeRow.id.label("node_id"), trial.ordered_at, trial.id)
         .where(NodeRow.cpu_brand.is_not(None), NodeRow.synthetic.is_(False), NodeRow.id.in_(select(TrialRow.node_id)))
+        .where(NodeRow.machine_type.in_(types.correlate(None)))
     )
-    if node_id is not None:
-        of_node = select(NodeRow.machine_type).where(NodeRow.id == node_id).scalar_subquery()
-        known = known.where(NodeRow.machine_type == of_node)
     of = known.subquery().c
     number = func.row_number().over(partition_by=of.machine_type, order_by=(of.turn, of.ordered_at.desc(), of.id))
     found = select(of.machine_type, of.machine, of.node_id, of.id, number.label("number")).subquery().c
     statement = (  # of those that are taken alone is the summary opened
-        select(found.machine_type, found.machine, TrialRow.summary["predicted"])
+        select(found.machine_type, found.machine, TrialRow.summary["predicted"].cast(Text))
         .join(TrialRow, (TrialRow.node_id == found.node_id) & (TrialRow.id == found.id))
         .where(found.number <= most)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -49,6 +49,7 @@ PREDICTED: Final = "predicted"
 _ROWS_AT_ONCE: Final = 50
 """A summary has at most about 50 kB of a sender's text."""
 
+_PREDICTIONS: Final = msgspec.json.Decoder(dict[str, TrialPrediction])
 _PAGES: Final = {**POOL_PAGES, "thp": 2 * MIB}
 
 
@@ -158,14 +159,14 @@ async def get_document(session: ReadSession, trial_id: UUID) -> bytes:
 async def with_trials(session: ReadSession, node_id: UUID, facts: NodeFacts) -> NodeFacts:
     """The facts with what trials say of the node: for a plan to take in place of its prediction where engine, page size
     and shape match, and to narrow the range of what was not tried."""
-    by_type = await _differences(session, node_id)
+    by_type = await _differences(session, [node_id])
     return replace(facts, trials=await _measured_on(session, node_id), type_trials=next(iter(by_type.values()), ()))
 
 
 async def with_trials_of_each(session: ReadSession, nodes: Sequence[StoredNode]) -> list[StoredNode]:
     """``with_trials`` of many nodes."""
-    by_type = await _differences(session, None)
-    tried = await repository.nodes_with_trials(session, [node.id for node in nodes])
+    node_ids = [node.id for node in nodes]
+    by_type, tried = await _differences(session, node_ids), await repository.nodes_with_trials(session, node_ids)
     measured = {node_id: await _measured_on(session, node_id) for node_id in sorted(tried)}
     return [
         replace(node, trials=measured.get(node.id, ()), type_trials=by_type.get(node.machine_type or "", ()))
@@ -184,14 +185,14 @@ async def _measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTri
     return tuple(found)
 
 
-async def _differences(session: ReadSession, node_id: UUID | None) -> dict[str, tuple[TrialDifference, ...]]:
-    """By machine type, how far predictions were off; of a given node's machine type alone. Of the trials of one node
-    that measured the same, the newest counts: a node is one witness, however often it is asked."""
+async def _differences(session: ReadSession, nodes: Collection[UUID]) -> dict[str, tuple[TrialDifference, ...]]:
+    """By machine type of these nodes, how far predictions were off. Of the trials of one node that measured the same,
+    the newest counts: a node is one witness, however often it is asked."""
     found: dict[str, dict[tuple[object, ...], TrialDifference]] = {}
-    for machine_type, node, kept in await repository.predictions(session, node_id, most=MOST_OF_A_TYPE):
+    for machine_type, node, kept in await repository.predictions(session, nodes, most=MOST_OF_A_TYPE):
         read: dict[str, TrialPrediction] = {}
         with alone(f"a trial of {node}"):
-            read = msgspec.convert(kept, dict[str, TrialPrediction])
+            read = _PREDICTIONS.decode(kept)
         for made in read.values():
             one = made.off_by
             if one is not None and made.model == MODEL:

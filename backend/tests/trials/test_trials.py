@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,9 @@ from hugeplan.cli import InputError
 from hugeplan.cli.service_client import post
 from hugeplan.documents.trial import TrialDocument
 from hugeplan.embedded import EmbeddedPostgres
+from hugeplan.fleet.stored import read_nodes_by_id
 from hugeplan.trials import repository
+from hugeplan.trials.service import with_trials_of_each
 
 API = "/api/v1"
 EXAMPLE = json.loads((REPOSITORY / "docs" / "report.example.json").read_text(encoding="utf-8"))
@@ -333,12 +336,12 @@ async def test_many_trials_of_one_machine_crowd_out_no_other(service: Service) -
     for _ in range(3):
         assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
     async with service.database.write() as session:
-        found = await repository.predictions(session, uuid.UUID(node_id), most=2)
+        found = await repository.predictions(session, [uuid.UUID(node_id)], most=2)
         assert [of for _, of, _ in found] == [machine, other]
         # A clone of a machine is no other machine.
         clone = {"id": f"{machine}~a", "other": other}
         await session.execute(text("UPDATE nodes SET machine_id = :id WHERE machine_id = :other"), clone)
-        assert {of for _, of, _ in await repository.predictions(session, None, most=9)} == {machine}
+        assert {of for _, of, _ in await repository.predictions(session, [uuid.UUID(node_id)], most=9)} == {machine}
 
 
 async def test_an_odd_trial_is_left_out_of_what_others_read(
@@ -373,10 +376,38 @@ async def test_no_summary_is_opened_of_a_trial_that_does_not_count(service: Serv
     async with service.database.write() as session:
         await session.execute(text(copies))
     async with service.database.read() as session:
-        assert len(await repository.predictions(session, uuid.UUID(node_id), most=2)) == 2
+        assert len(await repository.predictions(session, [uuid.UUID(node_id)], most=2)) == 2
         few = (await session.execute(opened)).scalar_one()
-        assert len(await repository.predictions(session, None, most=200)) == 200
+        assert len(await repository.predictions(session, [uuid.UUID(node_id)], most=200)) == 200
         assert 0 < 20 * few < (await session.execute(opened)).scalar_one()
+
+
+async def test_trials_of_other_machine_types_cost_a_plan_nothing(service: Service) -> None:
+    """A decision about rows of a fleet plan asks again and again; of 100 types it had read 20,000 trials each time."""
+    node_id, machine, agent = await a_node(service, 1, run=run_with_curves())
+    assert (await agent.post(f"{API}/trials", json=predictable(machine))).status_code == 201
+    nodes = (
+        "INSERT INTO nodes SELECT (jsonb_populate_record(n, jsonb_build_object('id', gen_random_uuid(),"
+        " 'name', 'o' || i, 'machine_id', 'o' || i, 'machine_type', 'type ' || i))).* FROM nodes n,"
+        " generate_series(1, 100) i"
+    )
+    copies = (
+        "INSERT INTO trials (node_id, id, started_at, ordered_at, stored_at, content_sha256, summary, document)"
+        " SELECT n.id, gen_random_uuid(), started_at, ordered_at - i * interval '1 s', stored_at, content_sha256,"
+        " summary, document FROM trials, nodes n, generate_series(1, 200) i"
+    )
+    async with service.database.write() as session:
+        for statement in (nodes, copies, "ANALYZE nodes", "ANALYZE trials"):
+            await session.execute(text(statement))
+    async with service.database.read() as session:
+        nodes_read = await read_nodes_by_id(session, [uuid.UUID(node_id)])
+        await with_trials_of_each(session, nodes_read)
+        begun = time.thread_time()
+        (node,) = await with_trials_of_each(session, nodes_read)
+        spent = time.thread_time() - begun
+        types = {kind for kind, _, _ in await repository.predictions(session, [uuid.UUID(node_id)], most=200)}
+    assert (len(node.type_trials), types) == (1, {node.machine_type})
+    assert spent < 0.1, f"{spent:.3f} s"
 
 
 async def test_a_fleet_plan_counts_with_the_machine_type_as_the_nodes_own_plan_does(
