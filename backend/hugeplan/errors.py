@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from hugeplan.planner.errors import PlannerError
 
 MAX_SHOWN_ERRORS = 50
+MOST_ERRORS: Final = 2000
+"""Of one body that are looked at: pydantic makes an object of each, and 49,000 of them took a quarter of a second."""
 MAX_SHOWN_VALUE = 120
 RETRY_AFTER_SECONDS = 5
 
@@ -147,6 +149,14 @@ def _in_our_words(message: str) -> str:
     return message
 
 
+def errors_of(error: ValidationError) -> list[Any]:
+    """Pydantic's errors; where they are too many to be looked at, one that says how many."""
+    if (many := error.error_count()) <= MOST_ERRORS:
+        return error.errors(include_url=False)
+    expected = f"at most {MOST_ERRORS} wrong fields, of which {MAX_SHOWN_ERRORS} are named"
+    return [{"type": "too_many", "loc": (), "msg": expected, "input": many}]
+
+
 def field_problems(errors: Sequence[Any], *, skip_first: bool = False) -> list[FieldProblem]:
     """Pydantic's errors as field, value, expected. ``skip_first`` drops the leading "body" or "query"."""
     problems = []
@@ -176,16 +186,17 @@ def field_path(location: Sequence[object]) -> str:
     return path or "body"
 
 
-def invalid_input(errors: Sequence[FieldProblem]) -> InvalidInputError:
-    """An InvalidInputError whose detail is one sentence about the first wrong field."""
+def invalid_input(errors: Sequence[FieldProblem], many: int = 0) -> InvalidInputError:
+    """An InvalidInputError whose detail is one sentence about the first wrong field; ``many`` are wrong, or these."""
     if not errors:
         return InvalidInputError("The request is not valid.")
     first = errors[0]
     got = "" if first.value is None else f", got {first.value or 'nothing'}"
-    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    more = f" ({max(many, len(errors)) - 1} more)" if len(errors) > 1 else ""
     return InvalidInputError(f"{first.field}: expected {first.expected}{got}{more}.", errors)
 
 
-def from_validation(error: ValidationError) -> InvalidInputError:
-    """A pydantic error of a hand-parsed document as a problem."""
-    return invalid_input(field_problems(error.errors(include_url=False, include_context=False)))
+def from_validation(error: ValidationError, *within: str) -> InvalidInputError:
+    """A pydantic error of a hand-parsed document, which stood within others, as a problem."""
+    errors = errors_of(error)
+    return invalid_input(field_problems([{**one, "loc": (*within, *one["loc"])} for one in errors]), len(errors))

@@ -153,7 +153,7 @@ def response_for(request: Request, error: Exception) -> Response:
 
 def _response_for(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
-        error = invalid_input(field_problems(error.errors(), skip_first=True))
+        error = invalid_input(field_problems(error.errors(), skip_first=True), len(error.errors()))
     if isinstance(error, PlannerError):
         error = InvalidInputError.of_planner(error)
     if isinstance(error, ProblemError):

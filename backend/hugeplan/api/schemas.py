@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from hugeplan.documents.bounds import (
     MAX_BYTES,
@@ -26,6 +26,7 @@ from hugeplan.documents.bounds import (
     Text,
     Word,
 )
+from hugeplan.errors import MOST_ERRORS, from_validation
 
 __all__ = [
     "MAX_BYTES",
@@ -59,6 +60,17 @@ class RequestModel(BaseModel):
     """What a client sends: unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _few_errors(cls, value: object, check: ModelWrapValidatorHandler[Self]) -> Self:
+        """InvalidInputError for more errors than are looked at: FastAPI would make two objects of each."""
+        try:
+            return check(value)
+        except ValidationError as error:
+            if error.error_count() > MOST_ERRORS:
+                raise from_validation(error) from None
+            raise
 
 
 class ResponseModel(BaseModel):

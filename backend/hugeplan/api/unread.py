@@ -13,7 +13,7 @@ import msgspec
 from pydantic import BaseModel, TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from hugeplan.api.json_body import JsonLimits, parse_json
-from hugeplan.errors import field_problems, invalid_input
+from hugeplan.errors import from_validation
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -31,7 +31,7 @@ class Unread(Generic[M]):
         try:
             return model.model_validate(document)
         except ValidationError as error:
-            raise invalid_input(field_problems(error.errors())) from error
+            raise from_validation(error) from error
 
     def glance(self, name: str, kind: TypeAdapter[Any]) -> Any:
         """One member, found without building the others; None where it is absent or wrong, which ``read`` refuses."""

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from hugeplan.errors import errors_of
 from hugeplan.planner.errors import PlannerError
 from hugeplan.scenario_file.documents import ScenarioDocument
 from hugeplan.scenario_file.errors import FieldProblem, ScenarioFileError
@@ -55,13 +56,13 @@ def load(text: str, path: str = "scenario") -> ScenarioDocument:
     try:
         return ScenarioDocument.model_validate(value)
     except ValidationError as error:
-        problems = tuple(_problem(details, lines) for details in error.errors())
+        problems = tuple(_problem(details, lines) for details in errors_of(error))
         raise ScenarioFileError(path, problems) from error
 
 
 def problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
     """The problems of a document that did not come from a file (the API's bodies)."""
-    return tuple(_problem(details, {}) for details in error.errors())
+    return tuple(_problem(details, {}) for details in errors_of(error))
 
 
 def line_of(field: str, text: str) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
-from hugeplan.errors import field_problems, invalid_input
+from hugeplan.errors import from_validation
 from hugeplan.scenario_file.documents import ScenarioDocument
 
 
@@ -26,5 +26,4 @@ def checked(scenario: Any) -> ScenarioDocument:
     try:
         return ScenarioDocument.model_validate(scenario)
     except ValidationError as error:
-        problems = field_problems([{**each, "loc": ("scenario", *each["loc"])} for each in error.errors()])
-        raise invalid_input(problems) from error
+        raise from_validation(error, "scenario") from error

@@ -25,7 +25,7 @@ from hugeplan.artifacts import refused, render, withheld
 from hugeplan.db.alone import alone
 from hugeplan.documents.bounds import Name, adapter
 from hugeplan.documents.plans import dump_plan, require_small
-from hugeplan.errors import FieldProblem, field_problems, invalid_input, shown
+from hugeplan.errors import FieldProblem, from_validation, invalid_input, shown
 from hugeplan.hardware.catalogue import complete
 from hugeplan.planner.check import require_bounded
 from hugeplan.planner.memory.kubernetes import observed_reservations
@@ -127,7 +127,7 @@ def _why_not(name: str, scenario: Any) -> str | None:
         try:
             adapter(Name).validate_python(name)
         except ValidationError as error:
-            raise invalid_input(field_problems([{**each, "loc": ("name",)} for each in error.errors()])) from error
+            raise from_validation(error, "name") from error
         request_of(Question(scenario))
     return tried.why
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -14,6 +17,7 @@ from support.service import PROBLEMS, Service, assert_problem, fields_of
 from hugeplan.access.schemas import Role
 from hugeplan.api import problems
 
+MANY = {f"k{number}": 1 for number in range(49_000)}
 JSON = {"Content-Type": "application/json"}
 
 
@@ -74,6 +78,43 @@ class TestBodies:
     @pytest.mark.parametrize("body", [b"[]", b"1", b"null", b'"text"'])
     async def test_body_that_is_no_object(self, viewer: httpx.AsyncClient, body: bytes) -> None:
         assert_problem(await viewer.post(self.URL, content=body, headers=JSON), 422, "invalid-input")
+
+    @pytest.mark.parametrize(
+        ("method", "path", "body"),
+        [
+            ("POST", "/scenarios", MANY),
+            ("POST", "/plans", MANY),
+            ("POST", "/plans/preview", MANY),
+            ("POST", "/lint", MANY),
+            ("POST", "/fleet/plan", MANY),
+            ("POST", "/fleet/plan", {"selector": MANY}),
+            ("POST", "/imports/scenarios", MANY),
+            ("POST", "/imports/scenarios", {"source": "a", "scenarios": [dict.fromkeys(list(MANY)[:99], 1)] * 490}),
+            ("POST", "/trials", MANY),
+            ("POST", "/trials", {"page_sizes": [{"blocks": [{"pairs": [{}] * 200}] * 100}]}),
+            ("PUT", f"/nodes/{UUID(int=1)}/labels", {"labels": MANY}),
+            ("PUT", f"/nodes/{UUID(int=1)}/plan-in-force", MANY),
+            ("POST", "/reports", report() | {"labels": MANY}),
+        ],
+    )
+    async def test_a_body_of_wrong_fields_costs_little(
+        self, planner: httpx.AsyncClient, agent: httpx.AsyncClient, method: str, path: str, body: Any
+    ) -> None:
+        client = agent if path == "/reports" else planner
+        content = json.dumps(body)
+        begun = time.thread_time()
+        answer = await client.request(method, f"/api/v1{path}", content=content, headers=JSON)
+        spent = time.thread_time() - begun
+        detail = assert_problem(answer, 422, "invalid-input")["detail"]
+        assert detail.startswith("body: expected at most 2000 wrong fields, of which 50 are named, got 4")
+        assert spent < 0.25, f"{spent:.3f} s"
+
+    async def test_a_body_of_few_wrong_fields_says_how_many(self, planner: httpx.AsyncClient) -> None:
+        body = {"source": "a", "scenarios": [{"name": 1}] * 100}
+        problem = assert_problem(await planner.post("/api/v1/imports/scenarios", json=body), 422, "invalid-input")
+        assert fields_of(problem)[:2] == ["scenarios[0].name", "scenarios[0].scenario"]
+        assert len(problem["errors"]) == 50
+        assert "(199 more)" in problem["detail"]
 
     async def test_too_deep(self, viewer: httpx.AsyncClient) -> None:
         body = b'{"scenario":' * 40 + b"1" + b"}" * 40
