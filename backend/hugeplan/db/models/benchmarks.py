@@ -21,7 +21,7 @@ class RunRow(Base):
     """
 
     __tablename__ = "runs"
-    __table_args__ = (Index(None, "id"), Index(None, "node_id", "ordered_at", "id"))
+    __table_args__ = (Index(None, "id"), Index(None, "node_id", "ordered_at", "id"), Index(None, "ordered_at", "id"))
 
     node_id: Mapped[UUID] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -25,6 +25,7 @@ class TrialRow(Base):
     __tablename__ = "trials"
     __table_args__ = (
         Index(None, "id"),
+        Index(None, "ordered_at", "id"),
         Index(None, "node_id", "ordered_at", "id"),
         Index("ix_trials_predicted", "node_id", "ordered_at", "id", postgresql_where=IS_PREDICTED),
     )
