@@ -196,6 +196,14 @@ class Settings(BaseSettings):
     max_trials_per_node: Annotated[
         Count, Field(description="Trials that are kept of one node; another is answered 409.")
     ] = 500
+    max_runs_per_node: Annotated[
+        int,
+        Field(
+            ge=1000,
+            le=10**7,
+            description="Runs that are kept of one node; past it the oldest go but those that its facts come from.",
+        ),
+    ] = 20_000
     logins_per_minute: Annotated[
         int,
         Field(

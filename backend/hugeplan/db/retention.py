@@ -101,7 +101,8 @@ def old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, str, dict
     yield "report_references", f"{FORGET_REFERENCES} AND r.made_at < :before LIMIT :limit)", documents
     yield "webhook_deliveries", batch("webhook_deliveries", "finished_at < :before"), events
     yield "events", batch("events", "at < :before"), events
-    yield "runs", _DELETE_RUNS, before(settings.run_retention_days)
+    yield "runs", _OLD_RUNS, before(settings.run_retention_days)
+    yield "runs", _RUNS_PAST_BOUND, {"most": settings.max_runs_per_node}
     if settings.silent_node_retention_days:
         yield "nodes", _DELETE_SILENT_NODES, before(settings.silent_node_retention_days) | {"now": now}
     for table in ("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"):
@@ -176,15 +177,24 @@ UPDATE node_states s SET newest_document = due.document FROM due WHERE s.node_id
 
 
 # What was measured on a node is kept beside it, so a run that is still the source of it stays.
-_DELETE_RUNS = """
+_DELETE_RUNS: Final = """
 DELETE FROM runs WHERE (node_id, id) IN (
-    SELECT r.node_id, r.id FROM runs r JOIN node_states s ON s.node_id = r.node_id
-    WHERE r.stored_at < :before AND NOT EXISTS (
-        SELECT FROM jsonb_each(coalesce(s.measured -> 'parts', '{}')) p WHERE CAST(p.value ->> 'run_id' AS uuid) = r.id
+    SELECT r.node_id, r.id FROM node_states s {joined}
+    WHERE {condition} AND NOT EXISTS (
+        SELECT FROM jsonb_each(coalesce(s.measured -> 'parts', '{{}}')) p
+        WHERE CAST(p.value ->> 'run_id' AS uuid) = r.id
     ) AND r.id IS DISTINCT FROM CAST(s.measured -> 'latest' ->> 'run_id' AS uuid)
     LIMIT :limit
 )
 """
+_OLD_RUNS: Final = _DELETE_RUNS.format(joined="JOIN runs r ON r.node_id = s.node_id", condition="r.stored_at < :before")
+_RUNS_PAST_BOUND: Final = _DELETE_RUNS.format(
+    joined="""CROSS JOIN LATERAL (
+        SELECT n.ordered_at, n.id FROM runs n WHERE n.node_id = s.node_id
+        ORDER BY n.ordered_at DESC, n.id DESC OFFSET :most LIMIT 1
+    ) past JOIN runs r ON r.node_id = s.node_id""",
+    condition="(r.ordered_at, r.id) <= (past.ordered_at, past.id)",
+)
 
 
 # Nobody asked for this deletion, so the audit log says why the node is gone.

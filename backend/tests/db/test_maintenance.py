@@ -135,6 +135,44 @@ async def test_runs_past_their_age_go_but_the_source_of_a_nodes_facts_stays(fres
     assert await rows(database, "SELECT id FROM runs") == [source]
 
 
+async def test_of_a_node_its_newest_runs_are_kept_and_the_sources_of_its_facts(
+    fresh: tuple[Database, Settings],
+) -> None:
+    """In two steps, as 5,501 are past the bound; another node's run stays."""
+    database, given = fresh
+    settings = given.model_copy(update={"max_runs_per_node": 1000, "retention_max_share": 1.0})
+    await store(database, settings, NOW, ran=run(started_at="2026-11-20T12:00:00Z"))
+    copy = (
+        "INSERT INTO runs SELECT (jsonb_populate_record(r, jsonb_build_object('id', gen_random_uuid(), {}))).* FROM"
+        " runs r, generate_series(1, {}) i"
+    )
+    async with database.write() as session:
+        other = (
+            "INSERT INTO nodes SELECT (jsonb_populate_record(n, jsonb_build_object('id', gen_random_uuid(),"
+            " 'name', 'o', 'machine_id', 'o'))).* FROM nodes n"
+        )
+        await session.execute(text(other))
+        elsewhere = (
+            "'node_id', (SELECT id FROM nodes WHERE name = 'o'), 'ordered_at', r.ordered_at - i * interval '1 h'"
+        )
+        await session.execute(text(copy.format("'ordered_at', r.ordered_at + i * interval '1 h'", 6500)))
+        await session.execute(
+            text(copy.format(elsewhere, 1) + " WHERE r.id = (SELECT latest_run_id FROM nodes LIMIT 1)")
+        )
+        state = "jsonb_populate_record(s, jsonb_build_object('node_id', (SELECT id FROM nodes WHERE name = 'o')))"
+        await session.execute(text(f"INSERT INTO node_states SELECT ({state}).* FROM node_states s"))
+    newest = "SELECT id FROM runs WHERE node_id <> :other ORDER BY ordered_at DESC LIMIT 1000"
+    ((other_id,),) = await rows(database, "SELECT id FROM nodes WHERE name = 'o'")
+    async with database.read() as session:
+        kept = set((await session.scalars(text(newest), {"other": other_id})).all())
+    assert await maintenance.maintain(database, settings, NOW) is None
+    left = {(node == other_id, one) for node, one in await rows(database, "SELECT node_id, id FROM runs")}
+    ((source,),) = await rows(database, "SELECT latest_run_id FROM nodes WHERE name <> 'o'")
+    assert source not in kept
+    assert {one for is_other, one in left if not is_other} == {*kept, source}
+    assert sum(is_other for is_other, _ in left) == 1
+
+
 async def test_a_node_that_is_silent_for_long_goes_and_the_audit_log_says_so(fresh: tuple[Database, Settings]) -> None:
     database, settings = fresh
     await store(database, settings, NOW)
