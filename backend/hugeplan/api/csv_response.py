@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import re
 import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -86,6 +87,12 @@ async def _csv_answer(request: Request) -> CsvAnswer | None:
 AsCsv = Annotated[CsvAnswer | None, Depends(_csv_answer)]
 # A spreadsheet takes a cell that begins with one of these for a formula, also with the typographic minus sign.
 _FORMULA = "=+-@\N{MINUS SIGN}"
+# One that separates by another character than the comma begins a new cell behind it, whatever is quoted. Looked for in
+# one pass: the signs with their full-width and other forms, behind blanks, quotes and what is no text.
+_BEHIND_SEPARATOR = re.compile(
+    "[;,|\t-\r](?=[^\\w;,|\t-\r!#-/:-@\\[-`{-~]*[-=+@\u2212\uff0b\uff0d\uff1d\uff20\ufb29\ufe62\ufe63\ufe66\ufe6b"
+    "\u207a-\u207c\u208a-\u208c\u2a75\u2a76])"
+)
 
 
 def csv_response(
@@ -113,19 +120,20 @@ def _lines(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def cell(value: Any) -> Any:
-    """Null is an empty cell; a list is joined; text that would be a formula is quoted."""
+    """Null is an empty cell; a list is joined; text that would be a formula, or a part of it, gets an apostrophe."""
     if value is None:
         return ""
     if isinstance(value, list):
         return cell("; ".join(str(cell(part)) for part in value))
     if isinstance(value, dict):
         return cell("; ".join(f"{key}={cell(part)}" for key, part in value.items()))
-    if isinstance(value, str) and (not value[:1].isprintable() or _is_formula(value)):
-        return "'" + value
-    return value
+    if not isinstance(value, str):
+        return value
+    text = _BEHIND_SEPARATOR.sub(lambda found: f"{found[0]}'", value)
+    return f"'{text}" if not value[:1].isprintable() or _is_formula(value) else text
 
 
 def _is_formula(text: str) -> bool:
     """Whether the first that is seen of a text begins a formula, also as a full-width or small form of the sign."""
-    first = next((character for character in text if character.isprintable() and character != " "), "")
+    first = next((character for character in text if character.isprintable() and character not in ' "'), "")
     return unicodedata.normalize("NFKC", first)[:1] in _FORMULA if first else False
