@@ -13,8 +13,10 @@ from sqlalchemy import (
     Select,
     Text,
     TextClause,
+    Uuid,
     bindparam,
     cast,
+    column,
     delete,
     exists,
     func,
@@ -23,9 +25,11 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
     tuple_,
     update,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import InstrumentedAttribute, load_only
 from sqlalchemy.orm.attributes import set_committed_value
@@ -175,15 +179,19 @@ async def get_newest(session: ReadSession, node_id: UUID) -> Any | None:
 
 _NEWEST_RUNS: Final = 1000
 """Good runs of a node among which the best are looked for: all reports wait meanwhile."""
+_PART: Final = func.jsonb_each(NodeStateRow.measured["parts"]).table_valued("key", column("value", JSONB)).lateral()
+_SOURCES: Final = select(cast(_PART.c.value["run_id"].astext, Uuid)).select_from(NodeStateRow).join(_PART, true())
+"""The runs that the facts of nodes come from, at most three of each."""
 
 
 async def best_runs(session: ReadSession, node_id: UUID, without: Collection[UUID]) -> Sequence[RunRow]:
-    """Of the newest good runs of a node that are not among ``without``: those that say most about each part, and the
-    newest. They come without their documents.
+    """Of the newest good runs of a node, and of those that its facts come from, however old, that are not among
+    ``without``: those that say most about each part, and the newest. They come without their documents.
     """
     ranks = RunRow.geometry_rank, RunRow.latency_rank, RunRow.pressure_rank
     good = select(RunRow.id, RunRow.ordered_at, *ranks).where(RunRow.node_id == node_id, RunRow.bad.is_(False))
-    found = newest_first(good, RunRow.ordered_at, RunRow.id, limit=_NEWEST_RUNS).cte()
+    newest_good = newest_first(good, RunRow.ordered_at, RunRow.id, limit=_NEWEST_RUNS).subquery()
+    found = select(newest_good).union(good.where(RunRow.id.in_(_SOURCES.where(NodeStateRow.node_id == node_id)))).cte()
     newest = found.c.ordered_at.desc(), found.c.id.desc()
     orders = [newest, *((found.c[rank.key].desc(), *newest) for rank in ranks)]
     of_node = select(found.c.id).where(found.c.id.not_in(without))

@@ -291,6 +291,32 @@ class TestRuns:
         detail = (await viewer.get(f"{NODES}/{first['node_id']}")).json()
         assert detail["effective_granule_bytes"] == 4096
 
+    async def test_the_sources_of_a_nodes_facts_are_looked_at_however_old(
+        self, service: Service, planner: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of others the newest 1,000: a mark on any run had lost what was measured before them."""
+        monkeypatch.setattr(repository, "_NEWEST_RUNS", 3)
+        start = datetime.now(UTC) - timedelta(days=1)
+        whole = await post(service, 1, run=run(started_at=start.isoformat()))
+        later = [
+            await post(
+                service,
+                1,
+                run=run(started_at=(start + timedelta(hours=hour)).isoformat(), geometry=None, latency=None),
+            )
+            for hour in range(1, 6)
+        ]
+        url = f"{NODES}/{whole['node_id']}"
+        before = (await viewer.get(url)).json()
+        assert before["geometry"]["run_id"] == whole["run_id"]
+        await planner.put(f"/api/v1/runs/{later[2]['run_id']}/mark", json={"bad": True})
+        after = (await viewer.get(url)).json()
+        assert after["geometry"] == before["geometry"]
+        assert after["facts"]["hardware"] == before["facts"]["hardware"]
+        assert after["latest_run_id"] == later[-1]["run_id"]
+        await planner.put(f"/api/v1/runs/{whole['run_id']}/mark", json={"bad": True})
+        assert (await viewer.get(url)).json()["geometry"] is None, "a bad run is no source"
+
     async def test_what_is_measured_again_does_not_read_all_runs(
         self, service: Service, planner: httpx.AsyncClient
     ) -> None:
