@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, delete, func, select, tuple_, update
 from sqlalchemy.orm import defer
 
 from hugeplan.db.base import newest_first
@@ -15,23 +15,28 @@ from hugeplan.db.session import ReadSession, WriteSession
 
 #: A run with its node's name and whether the node is synthetic.
 NamedRun = tuple[RunRow, str, bool]
+#: What a list is ordered by, and the node.
+RunKey = tuple[datetime, UUID, UUID]
 
 
-async def list_runs(
-    session: ReadSession,
-    where: Sequence[ColumnElement[bool]],
-    *,
-    after: tuple[datetime, UUID] | None,
-    limit: int,
-) -> Sequence[NamedRun]:
-    """Runs of the nodes that meet the conditions, newest first, without their documents."""
+async def list_keys(
+    session: ReadSession, where: Sequence[ColumnElement[bool]], *, after: tuple[datetime, UUID] | None, limit: int
+) -> list[RunKey]:
+    """Runs of the nodes that meet the conditions, newest first."""
+    statement = select(RunRow.ordered_at, RunRow.id, RunRow.node_id).join(NodeRow, NodeRow.id == RunRow.node_id)
+    statement = newest_first(statement.where(*where), RunRow.ordered_at, RunRow.id, after=after, limit=limit)
+    return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
+
+
+async def list_runs(session: ReadSession, keys: Sequence[RunKey]) -> Sequence[NamedRun]:
+    """Some runs, newest first, without their documents."""
     statement = (
         select(RunRow, NodeRow.name, NodeRow.synthetic)
         .join(NodeRow, NodeRow.id == RunRow.node_id)
         .options(defer(RunRow.document, raiseload=True))
-        .where(*where)
+        .where(tuple_(RunRow.ordered_at, RunRow.id, RunRow.node_id).in_(keys), RunRow.id.in_([key[1] for key in keys]))
+        .order_by(RunRow.ordered_at.desc(), RunRow.id.desc())
     )
-    statement = newest_first(statement, RunRow.ordered_at, RunRow.id, after=after, limit=limit)
     return [(row[0], row[1], row[2]) for row in await session.execute(statement)]
 
 

@@ -92,10 +92,23 @@ async def list_runs(session: ReadSession, node_id: UUID, *, limit: int, cursor: 
 async def list_fleet_runs(
     session: ReadSession, *, where: Sequence[ColumnElement[bool]], limit: int, cursor: str | None
 ) -> Page[Run]:
-    """The runs of the nodes that meet the conditions, newest first."""
+    """The runs of the nodes that meet the conditions, newest first. Looking for them may pass many of other nodes, so
+    it is done once for a page, and again only where items of it could not be made."""
+    keys: list[repository.RunKey] = []
+    is_end = False
 
     async def read(after: str | None, rows: int) -> Sequence[repository.NamedRun]:
-        return await repository.list_runs(session, where, after=decode_time_cursor(after), limit=rows)
+        nonlocal keys, is_end
+        last = decode_time_cursor(after)
+        keys = [key for key in keys if last is None or key[:2] < last]
+        while True:
+            if len(keys) < rows and not is_end:
+                keys = await repository.list_keys(session, where, after=last, limit=limit + 1)
+                is_end = len(keys) <= limit
+            found = await repository.list_runs(session, keys[:rows])
+            if len(found) == len(keys[:rows]):
+                return found
+            keys, is_end = [], False  # some were deleted meanwhile: fewer rows than there are would end the list
 
     items, next_cursor = await page_within(
         read,

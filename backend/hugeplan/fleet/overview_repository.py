@@ -7,8 +7,23 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Row, Text, Uuid, cast, column, func, literal_column, select, tuple_
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Row,
+    Select,
+    Text,
+    Uuid,
+    cast,
+    column,
+    func,
+    literal_column,
+    select,
+    true,
+    tuple_,
+)
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.orm import aliased
 
 from hugeplan.db.models import NodeFindingRow, NodeRow, NodeStateRow, PlanInForceRow, RunRow, RunWinsRow
 from hugeplan.db.session import ReadSession
@@ -17,6 +32,8 @@ from hugeplan.fleet.selector import NodeSelector, conditions
 from hugeplan.planner.model import MIB
 
 MAX_PARTS = 200
+MOST_RUNS = 5_000
+"""Of which wins are added up, each node's share the same and at least one."""
 
 
 def _bytes(value: Any) -> Any:
@@ -192,52 +209,40 @@ async def wins(
     session: ReadSession, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]
 ) -> Sequence[Any]:
     """The sums of wins by machine type and backing, over the good runs of the selected nodes, or over ``runs``."""
-    row = RunWinsRow
-    statement = _good_runs(
-        select(
-            NodeRow.machine_type,
-            row.backing,
-            _bytes(row.cases).label("cases"),
-            _bytes(row.wins).label("wins"),
-            _bytes(row.lowest).label("lowest"),
-            _bytes(row.log_sum).label("log_sum"),
-            _bytes(row.log_count).label("log_count"),
-        ).group_by(NodeRow.machine_type, row.backing),
-        selector,
-        latest_only=latest_only,
-        runs=runs,
-    )
-    return (await session.execute(statement)).all()
+    row, joined = _good_runs(selector, latest_only=latest_only, runs=runs)
+    sums = [_bytes(getattr(row, name)).label(name) for name in ("cases", "wins", "lowest", "log_sum", "log_count")]
+    statement = joined.add_columns(NodeRow.machine_type, row.backing, *sums)
+    return (await session.execute(statement.group_by(NodeRow.machine_type, row.backing))).all()
 
 
 async def wins_counts(
     session: ReadSession, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]
 ) -> Sequence[Any]:
     """Machine type, nodes and runs that have cases."""
-    statement = _good_runs(
-        select(
-            NodeRow.machine_type,
-            func.count(NodeRow.id.distinct()).label("nodes"),
-            func.count(RunRow.id.distinct()).label("runs"),
-        ).group_by(NodeRow.machine_type),
-        selector,
-        latest_only=latest_only,
-        runs=runs,
-    )
+    row, joined = _good_runs(selector, latest_only=latest_only, runs=runs)
+    nodes, many = func.count(row.node_id.distinct()).label("nodes"), func.count(row.run_id.distinct()).label("runs")
+    statement = joined.add_columns(NodeRow.machine_type, nodes, many).group_by(NodeRow.machine_type)
     return (await session.execute(statement)).all()
 
 
-def _good_runs(statement: Any, selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]) -> Any:
-    row = RunWinsRow
-    joined = (
-        statement.select_from(row)
-        .join(NodeRow, NodeRow.id == row.node_id)
-        .join(RunRow, (RunRow.node_id == row.node_id) & (RunRow.id == row.run_id))
-        .where(RunRow.bad.is_(False), *conditions(selector))
-    )
-    if runs:
-        return joined.where(row.run_id.in_(runs))
-    return joined.where(NodeRow.latest_run_id == row.run_id) if latest_only else joined
+def _good_runs(selector: NodeSelector, *, latest_only: bool, runs: Sequence[UUID]) -> tuple[Any, Select[Any]]:
+    """Wins, and a statement without columns that joins nodes and those of their good runs that count: the newest of
+    each node, ``runs``, or else of each node its share of MOST_RUNS. No more are read, whatever one node has."""
+    chosen, run = conditions(selector), RunRow
+    if runs or latest_only:
+        wins = RunWinsRow
+        statement = select().select_from(wins).join(NodeRow, NodeRow.id == wins.node_id)
+        statement = statement.join(run, (run.node_id == wins.node_id) & (run.id == wins.run_id))
+        which = wins.run_id.in_(runs) if runs else NodeRow.latest_run_id == wins.run_id
+        return wins, statement.where(run.bad.is_(False), which, *chosen)
+    nodes = select(func.count(NodeRow.latest_run_id).label("nodes")).where(*chosen).subquery()
+    share = select(func.greatest(MOST_RUNS / func.greatest(nodes.c.nodes, 1), 1)).scalar_subquery()
+    good = select(run.id).where(run.node_id == NodeRow.id, run.bad.is_(False)).correlate(NodeRow)
+    newest = good.order_by(run.ordered_at.desc(), run.id.desc()).limit(share).lateral("newest")
+    # Offset 0: PostgreSQL would read the wins of all runs of a node, and choose among them.
+    of_run = (RunWinsRow.node_id == NodeRow.id) & (RunWinsRow.run_id == newest.c.id)
+    read = aliased(RunWinsRow, select(RunWinsRow).where(of_run).correlate(NodeRow, newest).offset(0).lateral("read"))
+    return read, select().select_from(NodeRow).join(newest, true()).join(read, true()).where(*chosen)
 
 
 async def groups(

@@ -80,7 +80,10 @@ async def fleet_page_size_wins_get(
         list[UUID], Query(max_length=100, description="Only these runs of the selected nodes, new or old")
     ] = [],  # noqa: B006 - FastAPI copies it
 ) -> PageSizeWins:
-    """How often each page size is best over the measured nodes, and by how much, by machine type."""
+    """How often each page size is best over the measured nodes, and by how much, by machine type.
+
+    With ``latest_only`` false, over each node's newest runs: as many of each, and 5,000 in all.
+    """
     return await overview.page_size_wins(session, selector, latest_only=latest_only, runs=run)
 
 

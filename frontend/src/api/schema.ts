@@ -406,6 +406,8 @@ export interface paths {
         /**
          * Fleet Page Size Wins Get
          * @description How often each page size is best over the measured nodes, and by how much, by machine type.
+         *
+         *     With ``latest_only`` false, over each node's newest runs: as many of each, and 5,000 in all.
          */
         get: operations["fleet_page_size_wins_get"];
         put?: never;
