@@ -23,7 +23,7 @@ def storable(value: Any) -> Any:
         return UNSTORABLE.sub("\ufffd", value)
     if isinstance(value, dict):
         return {storable(name): storable(member) for name, member in value.items()}
-    return [storable(member) for member in value] if isinstance(value, list | tuple) else value
+    return [storable(member) for member in value] if isinstance(value, (list, tuple)) else value
 
 
 def _escaped(character: str) -> str:
