@@ -23,6 +23,7 @@ from hugeplan_agent.collectors.engines.base import PART_BYTES
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
+from hugeplan_agent.printable import storable
 from hugeplan_agent.spool import Bounds, Spool
 
 MIB = 1024**2
@@ -648,6 +649,47 @@ def test_a_kubelet_with_another_root_is_not_the_nodes_and_a_node_may_be_a_contai
     host.path(f"proc/{before}/root").symlink_to(host.path("proc/1/root"))
     host.begin()
     assert collect_all(host).sample["kubelet"]["pid"] == before
+
+
+ODD = [
+    b"\xff" * 255, b"\xff\xfe.service", rb"a\012b", b"a (deleted)", b"a:b", b" ", b"..a", b"\xed\xa0\x80", b"\x1b\x85",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("tree", ["kubernetes-v2", "kubernetes-v1"])
+def test_an_odd_name_of_a_cgroup_costs_nobody_anything(machine: Machine, tree: str, name: bytes) -> None:
+    """Whoever has a cgroup gives any name to those below it, of 255 bytes but for a slash and a new line."""
+    host = machine(tree)
+    before = collect_all(host)
+    top = os.fsencode(host.path("sys/fs/cgroup" if tree == "kubernetes-v2" else "sys/fs/cgroup/memory"))
+    for above in (b"db.service", b"made"):
+        for last in (name, name[1:] + b"\xfd"):
+            folder = Path(os.fsdecode(top + b"/system.slice/" + above + b"/" + last))
+            folder.mkdir(parents=True)
+            (folder / "memory.stat").write_text(f"anon {900 * MIB}\nshmem 0\nfile 0\n")
+        model, pid = next(host.path("proc").glob("[0-9]*")), 26001 + len(above)
+        place = host.path(f"proc/{pid}")
+        place.mkdir()
+        (place / "stat").write_text((model / "stat").read_text().replace(f"{model.name} (", f"{pid} (", 1))
+        (place / "status").write_text("Name:\tmariadbd\nUid:\t27\t27\t27\t27\nVmRSS:\t900000 kB\n")
+        path = b"/system.slice/" + above + b"/" + name
+        (place / "cgroup").write_bytes(b"0::" + path + b"\n4:memory:" + path + b"\n1:name=systemd:" + path + b"\n")
+    host.begin()
+    seen = storable(collect_all(host).sample)
+    assert [result["status"] for result in collect_all(host).results] == [one["status"] for one in before.results]
+    keys = [unit["key"] for unit in seen["units"]]
+    assert len(set(keys)) == len(keys)
+    assert {unit["key"] for unit in before.sample["units"]} <= set(keys)
+    assert not any(key.startswith("processes:mariadb") for key in keys), "each process is found in its cgroup"
+    service = next(unit for unit in seen["units"] if unit["key"] == "systemd:db.service")
+    assert (service["process_count"], service["memory"]["source"]) == (1, f"cgroup_v{tree[-1]}")
+
+
+def test_a_cgroup_may_really_be_called_deleted() -> None:
+    index = PathIndex(["/a", "/a (deleted)", "/b"])
+    found = [index.resolve(path) for path in ("/a", "/a (deleted)", "/b (deleted)", "/c (deleted)")]
+    assert found == ["/a", "/a (deleted)", "/b", None]
 
 
 def test_users_of_one_service_are_told_apart_where_root_made_their_cgroups(host: Host) -> None:

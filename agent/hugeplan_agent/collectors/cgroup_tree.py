@@ -6,6 +6,7 @@ They are matched by their end with the tree under /sys/fs/cgroup, which is the n
 
 from __future__ import annotations
 
+import os
 import sys
 from bisect import bisect_left
 from collections import Counter
@@ -119,7 +120,7 @@ def parse_membership(text: str) -> dict[str, str]:
     """Controller -> path from /proc/PID/cgroup; version 2 and systemd's own tree are ``""`` and ``name=systemd``."""
     found = {}
     same: dict[str, str] = {}
-    for line in text.split("\n"):  # of all that separates lines the kernel writes only this one otherwise in a name
+    for line in text.split("\n"):  # of all that separates lines the kernel allows only this one in no name
         _, _, rest = line.partition(":")
         controllers, colon, path = rest.partition(":")
         path = shortened(path)
@@ -148,8 +149,11 @@ class _Memberships:
 
     def of(self, pid: int, key: object) -> dict[str, str]:
         if key not in self._of_process:
-            text = self._host.read_optional(f"proc/{pid}/cgroup") or ""
-            self._of_process[key] = self._once(parse_membership(text))
+            try:
+                data = self._host.read_bytes(f"proc/{pid}/cgroup")
+            except (NoData, OSError):
+                data = b""
+            self._of_process[key] = self._once(parse_membership(os.fsdecode(data)))  # as folders' names are
         found: dict[str, str] = self._of_process[key]
         return found
 
@@ -187,7 +191,8 @@ class PathIndex:
 
     def resolve(self, path: str) -> str | None:
         """``path`` itself where the tree has it; else the one path of the tree that ends with what follows the dots."""
-        path = path.removesuffix(" (deleted)")
+        if path not in self._paths:  # a cgroup may really be called so
+            path = path.removesuffix(" (deleted)")
         if path == "/" or path in self._paths:
             return path
         parts = [part for part in path.split("/") if part not in ("", "..")]

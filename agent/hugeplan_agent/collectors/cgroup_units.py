@@ -21,6 +21,7 @@ from hugeplan_agent.collectors.process_table import Process, table_of
 from hugeplan_agent.collectors.unit_names import MAX_KEY, UnitName, name_of, share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
+from hugeplan_agent.printable import storable
 
 
 @dataclass
@@ -72,6 +73,7 @@ def find_cgroup_units(tree_paths: Iterable[str], has_processes: Callable[[str], 
 def distinct(units: Iterable[Unit], taken: set[str]) -> None:
     """Keys that are each once: whoever has a cgroup gives any name to one below it. The first keeps its own."""
     for unit in units:
+        unit.name = replace(unit.name, key=storable(unit.key))  # or two would be alike in the report
         if unit.key in taken:
             mark = hashlib.sha256((unit.path or "").encode("utf-8", "surrogatepass")).hexdigest()[:12]
             unit.name = replace(unit.name, key=f"{unit.key[: MAX_KEY - 13]}#{mark}")
@@ -155,9 +157,11 @@ def account_in(host: Host, process: Process, member: dict[str, str]) -> Account:
 
 def _is_roots(host: Host, tree: Hierarchy | None, path: str) -> bool:
     """Whether a cgroup is there and root's: below its service, only root puts a user's processes into it."""
-    if tree is None or not host.path(f"{tree.root}/{path}").is_dir():
+    try:
+        is_there = tree is not None and host.path(f"{tree.root}/{path}").is_dir()
+    except OSError:  # no tree has so long a name, or this user may not look
         return False
-    return not is_given_away(host, tree, path)
+    return tree is not None and is_there and not is_given_away(host, tree, path)
 
 
 def owner_of(host: Host) -> Callable[[Process], Account]:
