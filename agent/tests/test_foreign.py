@@ -615,6 +615,50 @@ def test_a_containers_kubelet_is_not_the_nodes(host: Host, cgroup: str, below: s
     assert ("1 processes called kubelet are not the node's" in (reason or "")) is not is_the_nodes
 
 
+@pytest.mark.parametrize(
+    ("exe", "login", "cgroup", "is_the_nodes"),
+    [
+        ("/usr/bin/kubelet", "4294967295", "/system.slice/kubelet.service", True),
+        ("/usr/bin/kubelet (deleted)", None, "/system.slice/kubelet.service", True),
+        ("/opt/kubelet-v1.34.2", "4294967295", "/kubelet", True),
+        ("/usr/bin/hyperkube", "4294967295", "/podruntime.slice/kubelet.service", True),
+        (None, "4294967295", "/system.slice/kubelet.service", True),
+        ("/usr/bin/sudo", "4294967295", "/system.slice/apache2.service", False),
+        ("/usr/bin/su", None, "/system.slice/cron.service", False),
+        ("/usr/bin/pkexec (deleted)", None, "/", False),
+        (None, "1001", "/system.slice/cron.service", False),
+        (None, None, "/user.slice/user-1001.slice/session-3.scope", False),
+        (None, None, "/../../user.slice/user-1001.slice/session-3.scope", False),
+        ("/usr/bin/kubelet", "1001", "/system.slice/kubelet.service", False),
+        ("/usr/bin/kubelet", "0", "/user.slice/user-0.slice/session-3.scope", False),
+    ],
+)
+def test_a_program_that_a_person_runs_as_root_is_not_the_nodes_kubelet(
+    host: Host, exe: str | None, login: str | None, cgroup: str, is_the_nodes: bool
+) -> None:
+    """sudo, run through a link called kubelet, is root's while it waits for a password. Some agents see no exe."""
+    before = collect_all(host).sample["kubelet"]
+    place = server(host, 41, 0, program="kubelet", cgroup=cgroup, arguments="--kube-reserved=memory=900Gi")
+    if exe is not None:
+        (place / "exe").symlink_to(exe)
+    if login is not None:
+        (place / "loginuid").write_text(login)
+    host.begin()
+    found = collect_all(host).sample["kubelet"]
+    assert (found["pid"] == 41) is is_the_nodes
+    assert (found == before) is not is_the_nodes
+
+
+def test_the_kubelet_of_a_node_that_a_person_runs_in_a_container_is_the_nodes(host: Host) -> None:
+    for pid in ("1", "1033"):
+        host.path(f"proc/{pid}/loginuid").write_text("1001")
+        host.path(f"proc/{pid}/cgroup").write_text("0::/user.slice/user-1001.slice/user@1001.service/node.scope\n")
+    assert collect_all(host).sample["kubelet"]["pid"] == 1033
+    host.path("proc/1/loginuid").write_text("1002")
+    host.begin()
+    assert collect_all(host).sample["kubelet"] is None
+
+
 @pytest.mark.parametrize("is_the_nodes", [True, False], ids=["the node's folder", "its own"])
 def test_a_kubelet_in_a_container_is_the_nodes_where_it_keeps_the_nodes_pods(host: Host, is_the_nodes: bool) -> None:
     """RKE1's and Talos' run in containers, in the node's PID namespace, with the node's folder at its own place."""

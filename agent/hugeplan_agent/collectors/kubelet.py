@@ -12,7 +12,7 @@ from typing import Any
 
 from hugeplan_agent.collectors import kubernetes_node
 from hugeplan_agent.collectors.boot import boot_seconds, moment
-from hugeplan_agent.collectors.cgroup_tree import MAX_DEPTH, parse_membership
+from hugeplan_agent.collectors.cgroup_tree import MAX_DEPTH, main_path, parse_membership
 from hugeplan_agent.collectors.engines.base import MAX_FILES, option_pairs
 from hugeplan_agent.collectors.process_table import Process, clock_ticks_per_second, need_status, table_of
 from hugeplan_agent.collectors.servers import arguments_of
@@ -62,6 +62,10 @@ FLAGS = {
     "system-reserved": "systemReserved",
     "topology-manager-policy": "topologyManagerPolicy",
 }
+
+HOLD_A_KUBELET = frozenset({"hyperkube", "k0s", "k3s", "kubelite", "rke2"})
+NOBODY = str(2**32 - 1)
+"""The login of what the system started."""
 
 
 def read_config(text: str) -> dict[str, Any] | None:
@@ -120,7 +124,11 @@ def _is_the_nodes(host: Host, process: Process) -> bool:
 
     Those of RKE1 and Talos are in a container, with the node's folder of pods: who may mount that one owns the node.
     """
-    if process.user not in {0, None} or process.is_below:
+    if process.user not in {0, None} or process.is_below or _is_a_persons(host, process.pid):
+        return False
+    # sudo waits as root under the name of a link to it. Whoever may not look into others is not told what runs.
+    program = (host.read_link(f"proc/{process.pid}/exe") or "kubelet").removesuffix(" (deleted)").rpartition("/")[2]
+    if "kubelet" not in program and program not in HOLD_A_KUBELET:
         return False
     if not _containers_of(host, process.pid) <= _containers_of(host, 1):
         return host.is_same_inside(f"proc/{process.pid}/root", DEFAULT_FOLDER)
@@ -129,6 +137,22 @@ def _is_the_nodes(host: Host, process: Process) -> bool:
     except OSError:  # this user may not look
         return True
     return os.path.samestat(own, first)
+
+
+def _is_a_persons(host: Host, pid: int) -> bool:
+    """Whether somebody who logged in started a process, though not the node, which may be a container."""
+    who = [(_login_of(host, one), _is_in_session(host, one)) for one in (pid, 1)]
+    return who[0] != who[1] and who[0] != (NOBODY, False)
+
+
+def _login_of(host: Host, pid: int) -> str:
+    """The user id that logged in, which no change of users changes. A kernel without audit has none."""
+    return host.read_optional(f"proc/{pid}/loginuid") or NOBODY
+
+
+def _is_in_session(host: Host, pid: int) -> bool:
+    path = main_path(parse_membership(host.read_optional(f"proc/{pid}/cgroup") or ""))
+    return path.lstrip("/.").startswith("user.slice/")
 
 
 def _containers_of(host: Host, pid: int) -> set[str]:
