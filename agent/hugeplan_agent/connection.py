@@ -8,17 +8,23 @@ from __future__ import annotations
 import base64
 import http.client
 import ipaddress
+import math
 import socket
 import ssl
 import threading
+import time
 import urllib.parse
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+
+from hugeplan_agent.notify import watchdog_seconds
 
 MAX_ANSWER_BYTES = 256 * 1024
 WHOLE_ANSWER_TIMEOUTS = 3
 """A whole exchange may take so many times the timeout, which bounds each wait: a server may send a byte at a time."""
+CUT_AGAIN_SECONDS = 0.5
+"""A connection that is being opened, or in its TLS handshake, cannot be cut yet."""
 MAX_INTERIM_ANSWERS = 10
 
 IDLE_ERRORS = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ConnectionAbortedError)
@@ -92,20 +98,23 @@ class _Deadline:
 
     def __init__(self, connection: Connection, seconds: float) -> None:
         self.has_passed = False
-        self._connection = connection
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
+        self._connection, self._seconds = connection, seconds
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> _Deadline:
-        self._timer.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+        self._is_over.set()
+        self._thread.join()
 
-    def _end(self) -> None:
-        self.has_passed = True
-        self._connection.cut()
+    def _watch(self) -> None:
+        seconds = self._seconds
+        while not self._is_over.wait(seconds):
+            self.has_passed, seconds = True, CUT_AGAIN_SECONDS
+            self._connection.cut()
 
 
 class Connection:
@@ -117,10 +126,13 @@ class Connection:
         self._proxy = urllib.parse.urlsplit(proxy) if proxy else None
         self._context = ssl.create_default_context(cafile=ca_file) if self._parts.scheme == "https" or ca_file else None
         self._open: http.client.HTTPConnection | None = None
+        self._until = math.inf
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Response:
         """POST a body. Raises OSError or http.client.HTTPException when there is no answer."""
-        seconds = WHOLE_ANSWER_TIMEOUTS * self._timeout_seconds
+        # The service manager ends an agent that it does not hear from; some requests are sent twice.
+        seconds = min(WHOLE_ANSWER_TIMEOUTS * self._timeout_seconds, (watchdog_seconds() or math.inf) / 2)
+        self._until = time.monotonic() + seconds
         with _Deadline(self, seconds) as deadline:
             try:
                 return self._post_twice(path, body, headers, deadline)
@@ -195,7 +207,28 @@ class Connection:
         else:
             made = http.client.HTTPConnection(to_host, to_port, timeout=self._timeout_seconds)
         made.response_class = _Answer
+        made._create_connection = self._reach  # type: ignore[attr-defined]  # private, and the only place
         return made
+
+    def _reach(self, address: tuple[str, int], *_: object) -> socket.socket:
+        """As socket.create_connection, but for the exchange's time, which all addresses of a name have together."""
+        failed = OSError(f"{address[0]} has no address")
+        for family, kind, protocol, _name, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
+            left = self._until - time.monotonic()
+            if left <= 0:
+                break
+            with ExitStack() as on_error:
+                try:
+                    opened = on_error.enter_context(socket.socket(family, kind, protocol))
+                    opened.settimeout(min(left, self._timeout_seconds))
+                    opened.connect(place)
+                except OSError as error:
+                    failed = error
+                    continue
+                opened.settimeout(self._timeout_seconds)
+                on_error.pop_all()
+                return opened
+        raise failed
 
     def _proxy_headers(self) -> dict[str, str]:
         assert self._proxy is not None

@@ -40,6 +40,9 @@ from hugeplan_agent.walk_counters import WalkCounters
 RETRY_MEASURE_SECONDS = 3600.0
 """After a benchmark that gave no document: the reason may pass, but a loop of failures must not load the node."""
 
+LEAST_SENDING_SECONDS = 5.0
+"""A server that is slow, and takes what waits one by one, holds up the next sample no longer."""
+
 SAME_LINE_SECONDS = 600.0
 UNAUTHORIZED = 401
 NOT_ENROLLED = (
@@ -137,10 +140,15 @@ class Agent:
         self._remember_measurement(document, reason)
         return document, {"name": "tlbbench", "status": status, "duration_seconds": seconds, "reason": reason}
 
-    def send(self, sender: Sender) -> Pass:
-        """Send what waits, and say what became of it."""
+    def send(self, sender: Sender, until: float = math.inf) -> Pass:
+        """Send what waits, the last of it begun before the moment ``until``, and say what became of it."""
+
+        def should_stop() -> bool:
+            notify("WATCHDOG=1")
+            return self.stop.is_set() or time.monotonic() >= until
+
         try:
-            done = deliver(self.spool, sender.send_report, self.stop.is_set)
+            done = deliver(self.spool, sender.send_report, should_stop)
         finally:
             sender.close()  # ten thousand agents must not hold ten thousand idle connections
         for entry, answer in done.rejected:
@@ -177,7 +185,7 @@ class Agent:
             if time.monotonic() >= next_send and not self.stop.is_set() and self.spool.entries():
                 sender, blocked = self._connect()
                 if sender is not None:
-                    blocked = self.send(sender).stopped_by
+                    blocked = self.send(sender, max(next_sample, time.monotonic() + LEAST_SENDING_SECONDS)).stopped_by
                     self.say_when_clocks_differ(sender)
                     is_refused = blocked is not None and blocked.status == UNAUTHORIZED
                     self._refused_token = sender.token if is_refused else None

@@ -410,12 +410,13 @@ class TestRun:
             manager.settimeout(20)
             node.environment.update({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "400000"})
             process = node.start("daemon", "--interval", "1h")
-            heard = [manager.recv(500).decode() for _ in range(4)]
+            heard = [manager.recv(500).decode() for _ in range(5)]
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=20)
         assert heard[0] == "READY=1"
-        assert heard[1].startswith("WATCHDOG=1\nSTATUS=")
-        assert heard[2:] == ["WATCHDOG=1"] * 2
+        assert heard[1] == "WATCHDOG=1", "before a report is sent"
+        assert heard[2].startswith("WATCHDOG=1\nSTATUS=")
+        assert heard[3:] == ["WATCHDOG=1"] * 2
 
 
 class TestObserve:

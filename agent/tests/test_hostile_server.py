@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import signal
 import socket
+import ssl
 import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from hugeplan_agent.backoff import parse_retry_after
-from hugeplan_agent.connection import WHOLE_ANSWER_TIMEOUTS
+from hugeplan_agent.connection import WHOLE_ANSWER_TIMEOUTS, Connection
 from hugeplan_agent.delivery import deliver
 from hugeplan_agent.printable import printable
 from hugeplan_agent.sender import Outcome, Sender, clock_offset_seconds
@@ -25,6 +28,7 @@ from hugeplan_agent.spool import Spool, read_small_json
 from tests.factories import add, make_spool, waiting_ids
 from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
 from tests.test_cli import Node, node  # noqa: F401 - a fixture
+from tests.test_delivery import certificate  # noqa: F401 - a fixture
 
 NOW = 1_700_000_000_000
 TIMEOUT_SECONDS = 0.3
@@ -117,6 +121,71 @@ def test_an_answer_ends_within_its_time(tmp_path: Path, speak: Callable[[socket.
     assert done.stopped_by.outcome is Outcome.UNAVAILABLE
     assert done.stopped_by.detail.isprintable()
     assert len(waiting_ids(spool)) == 2
+
+
+def test_all_addresses_of_a_name_have_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody takes what connects to a socket whose queue is full. A name may have any number of addresses."""
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(full.getsockname())
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", full.getsockname())] * 60
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        started = time.monotonic()
+        with pytest.raises(OSError, match=r"timed out|no whole answer"):
+            Connection("http://many.example", TIMEOUT_SECONDS, None, None).post("/", b"", {})
+    assert time.monotonic() - started < WHOLE_ANSWER_TIMEOUTS * TIMEOUT_SECONDS + 5
+
+
+def test_a_time_that_ends_in_a_handshake_ends_what_comes_after_it(certificate: Path) -> None:  # noqa: F811
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def speak(opened: socket.socket) -> None:
+        for byte in b"HTTP/1.1 200 OK\r\n\r\n":
+            opened.sendall(bytes([byte]))
+            time.sleep(0.04)
+        time.sleep(0.2)
+        with context.wrap_socket(opened, server_side=True) as inside:
+            inside.recv(65536)
+            trickle(inside)
+
+    started = time.monotonic()
+    with raw_server(speak) as proxy, pytest.raises((OSError, http.client.HTTPException, ValueError)):
+        Connection("https://127.0.0.1:1", TIMEOUT_SECONDS, str(certificate), proxy).post("/", b"", {})
+    assert time.monotonic() - started < WHOLE_ANSWER_TIMEOUTS * TIMEOUT_SECONDS + 5.5
+
+
+def test_the_service_manager_waits_longer_than_any_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "2000000")
+    started = time.monotonic()
+    with raw_server(trickle) as url, pytest.raises(TimeoutError):
+        Connection(url, 600, None, None).post("/", b"", {})
+    assert time.monotonic() - started < 2 + 5
+
+
+def test_a_server_that_takes_reports_slowly_holds_up_no_sample(
+    node: Node,  # noqa: F811
+    server: MisbehavingServer,
+    tmp_path: Path,
+) -> None:
+    spool = make_spool(node.spool)
+    before = {add(spool, int(time.time() * 1000) - 1000 + number).report_id for number in range(300)}
+    server.on_arrival = lambda _: time.sleep(0.2)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(20)
+        node.environment.update({"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "60000000"})
+        process = node.start("daemon", "--interval", "1s")
+        while len([one for one in waiting_ids(spool) if one not in before]) < 2:
+            assert process.poll() is None
+            manager.recv(500)  # it is heard of at each report
+        assert len(server.attempts) > 2, "and goes on sending"
+        assert set(waiting_ids(spool)) & before, "while some still wait"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
 
 
 DEEP = {"brackets": b"[" * 200_000, "objects": b'{"a":' * 40_000, "in a problem": b'{"detail":' + b"[" * 100_000}
