@@ -73,12 +73,18 @@ class Spool:
         self._make_folders()
 
     def _make_folders(self) -> None:
-        """The folders, where they are not there: at the start, and when somebody removed them meanwhile. SpoolError."""
+        """The folders, where they are not there: at the start, and when somebody removed them meanwhile. SpoolError,
+        also where another user put a link, or in a place that all may write to a folder: they would lead root astray.
+        """
         try:
             for place in (self.folder, self.pending, self.rejected):
                 if not place.is_dir():
                     place.mkdir(mode=0o700, parents=True, exist_ok=True)
                     (adopt if place is self.folder else inherit)(place)
+                state = place.lstat()
+                is_anybodys = stat.S_ISLNK(state.st_mode) or place.parent.stat().st_mode & stat.S_IWOTH
+                if is_anybodys and state.st_uid not in {0, os.geteuid()}:
+                    raise PermissionError(errno.EACCES, f"user {state.st_uid} put {place} there")
             if not os.access(self.pending, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
@@ -87,8 +93,7 @@ class Spool:
     def entries(self) -> list[Entry]:
         """Waiting reports, the oldest first. Raises SpoolError."""
         found = []
-        if not (self.pending.is_dir() and self.rejected.is_dir()):
-            self._make_folders()
+        self._make_folders()
         for path in sorted(self.pending.iterdir()):
             match = NAME.fullmatch(path.name)
             if match is None:
@@ -113,6 +118,7 @@ class Spool:
         if "\\u0000" in text or "\\ud" in text:
             text = json.dumps(storable(report), separators=(",", ":"), allow_nan=False)
         data = text.encode()
+        self._make_folders()
         while True:
             try:
                 replace_file(self.pending / name, data)

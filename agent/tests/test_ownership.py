@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 
 from hugeplan_agent import ownership, privileges
 from hugeplan_agent.config import Config, resolve, unknown_variables, with_system_settings
+from hugeplan_agent.errors import SpoolError
 from hugeplan_agent.spool import Spool
-from tests.factories import make_spool
+from tests.factories import add, make_spool
 
 NOBODY = pwd.getpwnam("nobody")
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root can write into folders of other users")
@@ -32,6 +34,44 @@ def test_root_gives_what_it_makes_to_the_owner_of_the_folder(tmp_path: Path) -> 
     made = [folder, *folder.rglob("*")]
     assert len(made) >= 5
     assert {path.stat().st_uid for path in made} == {NOBODY.pw_uid}
+
+
+@AS_ROOT
+@pytest.mark.parametrize("name", ["", "pending", "rejected"])
+@pytest.mark.parametrize(
+    ("owner", "is_link", "mode", "is_taken"),
+    [
+        (NOBODY.pw_uid, True, 0o755, False),
+        (NOBODY.pw_uid, True, 0o1777, False),
+        (NOBODY.pw_uid, False, 0o1777, False),
+        (NOBODY.pw_uid, False, 0o755, True),
+        (0, True, 0o755, True),
+        (0, False, 0o1777, True),
+    ],
+)
+def test_root_writes_where_no_other_user_leads_it(
+    tmp_path: Path, *, name: str, owner: int, is_link: bool, mode: int, is_taken: bool
+) -> None:
+    """In place of the spool folder, or of one in it, before the agent starts or while it runs."""
+    folder, elsewhere = tmp_path / "spool", tmp_path / "elsewhere"
+    spool = make_spool(folder)
+    for one in (elsewhere, elsewhere / "pending", elsewhere / "rejected"):
+        one.mkdir()
+    place = folder / name
+    shutil.rmtree(place)
+    place.parent.chmod(mode)
+    if is_link:
+        place.symlink_to(elsewhere / name)
+    else:
+        shutil.copytree(elsewhere / name, place)
+    os.chown(place, owner, owner, follow_symlinks=False)
+    for act in (lambda: add(make_spool(folder), 1), lambda: add(spool, 2), spool.entries):
+        if is_taken:
+            act()
+        else:
+            with pytest.raises(SpoolError, match=rf"user {NOBODY.pw_uid} put .*{name} there"):
+                act()
+    assert any(path.is_file() for path in elsewhere.rglob("*")) is (is_taken and is_link and name != "rejected")
 
 
 @AS_ROOT
