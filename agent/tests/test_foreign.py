@@ -332,6 +332,29 @@ def test_a_cgroup_seen_from_inside_is_found_where_one_only_ends_so() -> None:
     ]  # fmt: skip
 
 
+def test_no_user_makes_a_service_unknown_or_their_own_by_a_cgroup_of_its_name() -> None:
+    service, copy = "/system.slice/db.service", "/user.slice/user-1000.slice/user@1000.service/system.slice/db.service"
+    both, alone = PathIndex([service, copy]), PathIndex([copy])
+    seen_from_inside = ("/../.." + service, "/../.." + copy)
+    assert [both.resolve(path) for path in (service, copy, *seen_from_inside)] == [service, copy] * 2
+    assert alone.resolve(service) is None, "it began after the tree was read, or is beyond a bound"
+
+
+def test_limits_of_one_container_leave_room_for_those_that_act_on_others(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is root in a container may have cgroups below it, each with limits."""
+    before = observe(host)[5001]["hugetlb_limits"]
+    assert before
+    monkeypatch.setattr("hugeplan_agent.collectors.hugetlb_cgroups.MAX_ENTRIES", 40)
+    for number in range(100):
+        folder = host.path(f"sys/fs/cgroup/docker/{'a' * 64}/{number:03}")
+        folder.mkdir(parents=True)
+        (folder / "hugetlb.2MB.current").write_text("0\n")
+        (folder / "hugetlb.2MB.max").write_text("0\n")
+    assert observe(host)[5001]["hugetlb_limits"] == before
+
+
 def test_bytes_that_are_no_text_make_no_report_that_is_refused(host: Host, tmp_path: Path) -> None:
     place = server(host, 26001, LOCAL, arguments="--defaults-file=/my.cnf")
     (place / "cwd").unlink()

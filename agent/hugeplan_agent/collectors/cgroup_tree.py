@@ -190,15 +190,19 @@ class PathIndex:
         self._backwards = sorted(_bytes(path)[::-1] for path in self._paths)
 
     def resolve(self, path: str) -> str | None:
-        """``path`` itself where the tree has it; else the one path of the tree that ends with what follows the dots."""
+        """``path`` itself where the tree has it; else the one path of the tree that ends with what follows the dots, or
+        is that: users make any name below what was given to them, and nothing at the top."""
         if path not in self._paths:  # a cgroup may really be called so
             path = path.removesuffix(" (deleted)")
         if path == "/" or path in self._paths:
             return path
         parts = [part for part in path.split("/") if part not in ("", "..")]
-        if not parts:
+        if not parts or not path.startswith("/.."):
             return None
-        end = _bytes("/" + "/".join(parts))[::-1]
+        inner = "/" + "/".join(parts)
+        if inner in self._paths:
+            return inner
+        end = _bytes(inner)[::-1]
         at = bisect_left(self._backwards, end)
         found = [path for path in self._backwards[at : at + 2] if path.startswith(end)]
         return found[0][::-1].decode("utf-8", "surrogatepass") if len(found) == 1 else None

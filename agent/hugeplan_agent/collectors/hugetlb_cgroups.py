@@ -15,7 +15,7 @@ from typing import Any
 from hugeplan_agent.collectors import cgroup_units
 from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, membership, path_in, paths
 from hugeplan_agent.collectors.keyvalue import MAX_DIGITS, parse_limit
-from hugeplan_agent.collectors.process_table import Process
+from hugeplan_agent.collectors.process_table import Process, in_turn
 from hugeplan_agent.collectors.unit_names import share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
@@ -170,6 +170,8 @@ def read_tree(host: Host) -> HugetlbTree | None:
         sizes = []
     alive = {f"{tree.root}{path}" for path in found}
     host.keep_only("hugetlb limits", [name for name in host.kept("hugetlb limits") if _folder(name) in alive])
+    if len(found) * len(sizes) > MAX_ENTRIES:  # whoever has the most loses first
+        found = in_turn(found, share_of, lambda path: path.count("/"))
     for path in found:
         for page_bytes in sizes:
             if len(made.entries) >= MAX_ENTRIES:
