@@ -14,6 +14,7 @@ from hugeplan_agent.host import Host
 
 MIB, GIB = 1024**2, 1024**3
 Machine = Callable[[str], Host]
+STATIC = "9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a"
 ID = "3c9f2f0d8b1f4a4f9c61b1a1f7f4ad3cf5c0b2d7e8f90112233445566778899a"
 
 
@@ -51,6 +52,12 @@ class TestVersion2:
         assert memory["page_tables_bytes"] == 20 * MIB
         assert memory["hugetlb_bytes"] == 200 * MIB
         assert units["mysql.service"]["memory"]["limited"] is False
+
+    def test_a_static_pod_has_the_name_of_its_folder_of_logs(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        host.path(f"var/log/pods/kube-system_etcd-n1_{STATIC}/etcd").mkdir(parents=True)
+        pod = by_name(host)["kube-system/etcd-n1"]
+        assert (pod["key"], pod["pod"]["namespace"], pod["pod"]["uid"]) == (f"pod:{STATIC}", "kube-system", STATIC)
 
     def test_a_pod_of_one_container_is_said_once_unless_a_database_runs_in_it(
         self, units: dict[str, dict[str, Any]]
@@ -112,6 +119,20 @@ class TestVersion1:
             "pod",
             "pod:6f0f6c1e-5a0e-4b5e-9a3e-0d5f3c7a9b11",
         ),
+        (f"/kubepods/burstable/pod{STATIC}", "pod", f"pod:{STATIC}"),
+        (f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{STATIC}.slice", "pod", f"pod:{STATIC}"),
+        (
+            "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+            f"kubelet-kubepods-burstable-pod{STATIC}.slice",
+            "pod",
+            f"pod:{STATIC}",
+        ),
+        (
+            "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod6f0f6c1e_5a0e_4b5e_9a3e_0d5f3c7a9b11.slice",
+            "pod",
+            "pod:6f0f6c1e-5a0e-4b5e-9a3e-0d5f3c7a9b11",
+        ),
+        (f"/kubelet/kubepods/pod{STATIC}", "pod", f"pod:{STATIC}"),
         (f"/kubepods/burstable/pod6f0f6c1e-5a0e-4b5e-9a3e-0d5f3c7a9b11/{ID}", "container", f"container:{ID}"),
         (f"/kubepods.slice/x.slice/crio-{ID}.scope", "container", f"container:{ID}"),
         (f"/system.slice/docker-{ID}.scope", "container", f"container:{ID}"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-POD = re.compile(r"(?:kubepods[\w-]*-)?pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?:\.slice)?")
+POD = re.compile(r"(?:[\w-]*kubepods[\w-]*-)?pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?:\.slice)?")
 CONTAINER_SCOPE = re.compile(r"(cri-containerd|crio|docker|libpod|nerdctl|containerd)-([0-9a-f]{64})\.scope")
 BARE_ID = re.compile(r"[0-9a-f]{64}")
 LXC = re.compile(r"lxc(?:\.payload)?[./](.+)")
@@ -41,7 +41,8 @@ class UnitName:
 def name_of(path: str) -> UnitName | None:
     """The unit in the cgroup at ``path``; None for folders that only hold others (slices, kubepods)."""
     *above, last = [part for part in path.split("/") if part] or [""]
-    in_kubernetes = any(part.startswith("kubepods") for part in [*above, last])
+    # A kubelet with a --cgroup-root (kind's has /kubelet) puts the root's name before it where systemd makes cgroups.
+    in_kubernetes = any(part.startswith("kubepods") or "-kubepods" in part for part in [*above, last])
     if in_kubernetes and (match := POD.fullmatch(last)):
         uid = match[1].replace("_", "-")  # systemd reads a hyphen as a step down
         return UnitName("pod", f"pod:{uid}", f"pod {uid}", pod_uid=uid, qos_class=_qos(path))
