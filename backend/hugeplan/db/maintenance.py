@@ -27,7 +27,7 @@ from hugeplan.settings import Settings
 DAYS_AHEAD = 3
 DELETED_AT_A_TIME = 5000
 LOCKED_AT_A_TIME = 25
-"""Nodes: the reports of all others wait meanwhile."""
+"""Nodes: their reports wait meanwhile."""
 MOVED_AT_MOST = 100_000
 """Rows that a new partition takes over: a second, for which all wait who use the table. With more it waits until they
 are sealed or past their retention (docs/adr/0057).

@@ -61,9 +61,8 @@ async def reparse(database: Database, say: Callable[[Reparsed], None] = lambda _
     """Make wins, hardware facts and geometry anew from every stored run, and read what was kept unread.
 
     The planner's history (hours and days) is filled from the samples that are left. A lock is held for one step of one
-    node: whoever waits for a node's lock keeps the reports of all others waiting. It may be ended at any time and
-    begun again: what was done stays done, and doing it twice changes nothing. OperationalError where a lock or a time
-    ended it.
+    node, as its reports wait. It may be ended at any time and begun again: what was done stays done, and doing it twice
+    changes nothing. OperationalError where a lock or a time ended it.
     """
     done = Reparsed()
     after = UUID(int=0)
@@ -137,6 +136,7 @@ async def _unread_reports(database: Database, node_id: UUID, done: Reparsed) -> 
         found = (await reading.execute(unread)).all()
     for kept in found:
         async with database.write() as session:
+            await repository.lock_node(session, node_id)  # the batch would not wait for it
             of_it = select(row.document).where(
                 row.node_id == node_id, row.received_at == kept.received_at, row.report_id == kept.report_id
             )

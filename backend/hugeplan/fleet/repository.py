@@ -178,7 +178,7 @@ async def get_newest(session: ReadSession, node_id: UUID) -> Any | None:
 
 
 _NEWEST_RUNS: Final = 1000
-"""Good runs of a node among which the best are looked for: all reports wait meanwhile."""
+"""Good runs of a node among which the best are looked for: its reports wait meanwhile."""
 _PART: Final = func.jsonb_each(NodeStateRow.measured["parts"]).table_valued("key", column("value", JSONB)).lateral()
 _SOURCES: Final = select(cast(_PART.c.value["run_id"].astext, Uuid)).select_from(NodeStateRow).join(_PART, true())
 """The runs that the facts of nodes come from, at most three of each."""

@@ -374,7 +374,7 @@ async def measure_again(session: WriteSession, node_id: UUID) -> None:
     """Conclude anew from the good runs of a node: after one was deleted or marked, or parsers have changed.
 
     A run that today's parser refuses, or that retention deletes meanwhile (it waits for no node), is passed over; the
-    next best one takes its place, up to the first twenty: all reports wait meanwhile.
+    next best one takes its place, up to the first twenty: its reports wait meanwhile.
     """
     await repository.lock_node(session, node_id)
     documents: dict[UUID, TlbbenchDocument] = {}

@@ -24,7 +24,7 @@ CODE: Final = "node_stale"
 """Has the node stopped reporting?"""
 LOOK_SECONDS: Final = 60.0
 _BATCH: Final = 25
-"""Nodes that are locked at once: the reports of all others wait meanwhile."""
+"""Nodes that are locked at once: their reports wait meanwhile."""
 
 _SILENT: Final = """
 SELECT n.id, n.name, n.last_report_at FROM nodes n

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from support.reports import report
 from support.service import Service, assert_problem
@@ -22,6 +23,7 @@ from hugeplan.errors import RateLimitedError, UnavailableError
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.ingest.writer import ReportWriter
 from hugeplan.fleet.schemas import ReportReceipt
+from hugeplan.settings import Settings
 
 URL = "/api/v1/reports"
 MIB = 1024**2
@@ -114,6 +116,23 @@ async def test_reports_of_one_credential_are_worked_on_a_few_at_a_time(
     assert most == REPORTS_OF_ONE
     intake: Intake = service.app.state.intake
     assert not intake.report_turns._rooms
+
+
+async def test_one_whose_node_is_locked_leaves_its_turn_to_others(
+    service: Service, agent: httpx.AsyncClient, settings: Settings
+) -> None:
+    other = await service.client_as(Role.AGENT)
+    assert (await agent.post(URL, json=large())).status_code == 201
+    writer: ReportWriter = service.app.state.report_writer
+    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+        await connection.execute("SELECT FROM nodes FOR UPDATE")
+        held = asyncio.create_task(agent.post(URL, json=large()))
+        async with asyncio.timeout(60):
+            while not any(writer._lines.values()):
+                await asyncio.sleep(0.01)
+        assert (await other.post(URL, json=large(1))).status_code == 201
+        assert not held.done()
+    assert (await held).status_code == 201
 
 
 async def test_a_body_counts_uncompressed(service: Service, agent: httpx.AsyncClient) -> None:

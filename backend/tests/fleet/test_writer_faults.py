@@ -25,12 +25,13 @@ from hugeplan.documents.report import Report
 from hugeplan.errors import UnavailableError
 from hugeplan.fleet.ingest import reader_process
 from hugeplan.fleet.ingest import writer as writer_module
-from hugeplan.fleet.ingest.batch import Batch
+from hugeplan.fleet.ingest.batch import Batch, NodeLockedError
 from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming, read_report
 from hugeplan.fleet.ingest.node_update import machine_type
 from hugeplan.fleet.ingest.reader_process import LENGTH
 from hugeplan.fleet.ingest.writer import ENOUGH, ReportWriter
+from hugeplan.fleet.schemas import ReportReceipt
 from hugeplan.settings import Settings
 
 #: Report id -> SQLSTATE with which a trigger of the test refuses its row.
@@ -69,6 +70,19 @@ async def token_of_agent(service: Service) -> UUID:
     return found
 
 
+async def agents(service: Service, count: int) -> list[tuple[UUID, str]]:
+    """Agents with tokens and machines of their own."""
+    machines = [f"{number:032x}" for number in range(1, count + 1)]
+    for machine_id in machines:
+        await service.token(Role.AGENT, machine_id=machine_id)
+    async with service.database.read() as session:
+        found = await session.execute(
+            text("SELECT id, machine_id FROM tokens WHERE machine_id = ANY(:machines) ORDER BY 2"),
+            {"machines": machines},
+        )
+    return [(row[0], row[1]) for row in found]
+
+
 def arrived(token_id: UUID, report_id: UUID | None = None, **changes: Any) -> Incoming:
     document = report(report_id=str(report_id or uuid.uuid4()), **changes)
     return read_report(json.dumps(document).encode(), document, token_id=token_id, now=datetime.now(UTC))
@@ -82,14 +96,6 @@ def writer_of(service: Service) -> ReportWriter:
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not condition():
-            await asyncio.sleep(0.01)
-
-
-async def blocked(one: psycopg.AsyncConnection[Any], other: psycopg.AsyncConnection[Any]) -> None:
-    """Wait until one connection waits for a lock, as another one sees it."""
-    waits = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {one.info.backend_pid} AND wait_event_type = 'Lock'"
-    async with asyncio.timeout(60):
-        while (await (await other.execute(waits)).fetchone()) != (1,):
             await asyncio.sleep(0.01)
 
 
@@ -131,7 +137,7 @@ async def test_one_whose_client_went_away_is_stored_and_the_others_are_answered(
     token_id, writer = await token_of_agent(service), writer_of(service)
     assert (await writer.store(arrived(token_id))).created
     async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
-        await connection.execute("SELECT id FROM nodes FOR UPDATE")
+        await connection.execute("LOCK TABLE reports IN SHARE MODE")
         batch = [arrived(token_id) for _ in range(6)]
         waiting = [asyncio.create_task(writer.store(one)) for one in batch]
         await until(lambda: writer._under_way >= 3)
@@ -144,44 +150,118 @@ async def test_one_whose_client_went_away_is_stored_and_the_others_are_answered(
     assert {one.report_id for one in batch} < await stored(service)
 
 
-async def test_a_batch_that_met_its_node_made_by_another_begins_again(service: Service, settings: Settings) -> None:
-    token_id = await token_of_agent(service)
-    connect = psycopg.AsyncConnection.connect
-    async with await connect(settings.psycopg_url()) as other, await connect(settings.psycopg_url()) as own:
-        await other.execute("SELECT 1")  # begins a transaction
-        first = Batch(other, [arrived(token_id)], SavedPlans(), prepared=None)
-        assert await first.write()
-        await own.set_autocommit(True)
-        late = Batch(own, [arrived(token_id), arrived(token_id, run=run())], SavedPlans(), prepared=None)
-        begun = asyncio.create_task(late.commit(lambda: None))
-        await blocked(own, other)
-        await other.commit()
-        assert not await begun
-        assert await late.commit(lambda: None)
-    assert first.answers[0].node_id == late.answers[0].node_id == late.answers[1].node_id  # type: ignore[union-attr]
-    assert len(await stored(service)) == 3
-
-
-async def test_a_batch_that_waited_for_another_goes_on_from_what_that_wrote(
+async def test_reports_of_a_node_that_another_makes_are_left_and_tried_again(
     service: Service, settings: Settings
 ) -> None:
-    """Else both tell the same, and the bound of a node's events is that of the later one alone."""
-    token_id = await token_of_agent(service)
-    await writer_of(service).store(arrived(token_id))
-    short = {"sample": {"memory": {"mem_total_bytes": 1 << 30, "mem_available_bytes": 1 << 20}}}
+    (token_id, machine_id), (other_token, other_machine), (third_token, third) = await agents(service, 3)
+    writer, made = writer_of(service), uuid.uuid4()
+    await writer.store(arrived(third_token, machine_id=third))
     connect = psycopg.AsyncConnection.connect
     async with await connect(settings.psycopg_url()) as other, await connect(settings.psycopg_url()) as own:
+        for table, columns in (("nodes", {"id": made, "machine_id": machine_id}), ("node_states", {"node_id": made})):
+            copied = f"INSERT INTO {table} SELECT (jsonb_populate_record(t, %s)).* FROM {table} t"
+            await other.execute(copied, [json.dumps(columns, default=str)])
+        await own.set_autocommit(True)
+        of_it = [arrived(token_id, machine_id=machine_id), arrived(token_id, machine_id=machine_id, run=run())]
+        late = Batch(own, of_it, SavedPlans(), prepared=None)
+        assert not await late.commit(lambda: None)
+        assert await late.commit(lambda: None)
+        assert [type(late.answers[index]) for index in range(2)] == [NodeLockedError] * 2
+        of_another = arrived(other_token, machine_id=other_machine)
+        waiting = [asyncio.create_task(writer.store(one)) for one in [*of_it, of_another]]
+        assert (await waiting[2]).created
+        await until(lambda: len(writer._lines.get(machine_id, ())) == 2)
+        await other.commit()
+        answers = await asyncio.gather(*waiting)
+    assert all(answer.created for answer in answers)
+    assert answers[0].node_id == answers[1].node_id == made
+    assert len(await stored(service)) == 4
+
+
+async def test_what_another_wrote_meanwhile_is_known_to_the_next_attempt(service: Service, settings: Settings) -> None:
+    """Else both tell the same, and the bound of a node's events is that of the later one alone."""
+    token_id, writer = await token_of_agent(service), writer_of(service)
+    await writer.store(arrived(token_id))
+    short = {"sample": {"memory": {"mem_total_bytes": 1 << 30, "mem_available_bytes": 1 << 20}}}
+    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as other:
         await other.execute("SELECT 1")  # begins a transaction
         assert await Batch(other, [arrived(token_id, **short)], SavedPlans(), prepared=None).write()
-        await own.set_autocommit(True)
-        late = Batch(own, [arrived(token_id, **short)], SavedPlans(), prepared=None)
-        begun = asyncio.create_task(late.commit(lambda: None))
-        await blocked(own, other)
+        late = asyncio.create_task(writer.store(arrived(token_id, **short)))
+        await until(lambda: bool(writer._lines.get(MACHINE_ID)))
         await other.commit()
-        assert await begun
+        assert (await late).created
     async with service.database.read() as session:
         told = (await session.scalars(text("SELECT kind FROM events WHERE code = 'memory_low'"))).all()
     assert told == ["finding_opened"]
+
+
+async def test_a_locked_node_holds_up_its_own_reports_alone_and_in_order(service: Service, settings: Settings) -> None:
+    """Nobody else waits for a decision, a reparse or an operator who went to lunch."""
+    sent_by, writer = await agents(service, 21), writer_of(service)
+    await asyncio.gather(*(writer.store(arrived(token_id, machine_id=machine)) for token_id, machine in sent_by))
+    (token_id, machine), *others = sent_by
+    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+        await connection.execute("SELECT id FROM nodes WHERE machine_id = %s FOR UPDATE", [machine])
+        large = arrived(token_id, machine_id=machine, run=run(), unknown=["x" * 1000] * 1100)
+        of_it = [large, *(arrived(token_id, machine_id=machine) for _ in range(3))]
+        held = [asyncio.create_task(writer.store(one)) for one in of_it]
+        for _ in range(3):
+            new = [arrived(token_id, machine_id=machine) for token_id, machine in others]
+            async with asyncio.timeout(60):
+                answers = await asyncio.gather(*map(writer.store, new))
+            assert all(answer.created for answer in answers)
+        await until(lambda: len(writer._lines.get(machine, ())) == 4)
+        assert not any(task.done() for task in held)
+        assert not {one.report_id for one in of_it} & await stored(service)
+        await connection.rollback()
+    assert all(answer.created for answer in await asyncio.gather(*held))
+    async with service.database.read() as session:
+        order = "SELECT report_id FROM report_documents WHERE report_id = ANY(:ids) ORDER BY received_at"
+        ids = [one.report_id for one in of_it]
+        assert (await session.scalars(text(order), {"ids": ids})).all() == ids
+    assert not writer._lines
+
+
+async def test_a_node_that_stays_locked_is_not_waited_for_without_end(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    def counted(connection: Any, incoming: Sequence[Incoming], *given: Any, **more: Any) -> Batch:
+        tries.append(len(incoming))
+        return Batch(connection, incoming, *given, **more)
+
+    token_id, writer = await token_of_agent(service), writer_of(service)
+    await writer.store(arrived(token_id))
+    monkeypatch.setattr(writer_module, "Batch", counted)
+    monkeypatch.setattr(writer_module, "LOCKED_SECONDS", 1.0)
+    refused = [arrived(token_id) for _ in range(2)]
+    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+        await connection.execute("SELECT id FROM nodes FOR UPDATE")
+        answers = await asyncio.gather(*map(writer.store, refused), return_exceptions=True)
+        for answer in answers:
+            assert isinstance(answer, UnavailableError)
+            assert answer.headers["Retry-After"]
+            assert "Nothing was stored" in str(answer)
+        assert 2 <= len(tries) <= 25, "it is tried again, and not without a pause"
+        monkeypatch.setattr(writer_module, "MOST_HELD", 0)
+        with pytest.raises(UnavailableError, match="Other work holds"):
+            await writer.store(refused[0])
+    assert not writer._lines
+    assert len(await stored(service)) == 1
+    assert [answer.created for answer in [await writer.store(one) for one in refused + refused]] == [True] * 2 + [
+        False
+    ] * 2
+
+
+async def test_what_is_stored_is_known_while_its_node_is_locked(service: Service, settings: Settings) -> None:
+    token_id, writer = await token_of_agent(service), writer_of(service)
+    known = arrived(token_id)
+    await writer.store(known)
+    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+        await connection.execute("SELECT id FROM nodes FOR UPDATE")
+        async with asyncio.timeout(60):
+            assert not (await writer.store(known)).created
 
 
 async def test_few_reports_wait_for_the_batch_that_is_under_way_and_many_do_not(
@@ -195,15 +275,20 @@ async def test_few_reports_wait_for_the_batch_that_is_under_way_and_many_do_not(
 
     monkeypatch.setattr(writer_module, "Batch", counted)
     monkeypatch.setattr(writer_module, "PATIENCE_SECONDS", 60.0)
-    token_id, own = await token_of_agent(service), writer_of(service)
-    await own.store(arrived(token_id))
+    sent_by, own = await agents(service, ENOUGH + 2), writer_of(service)
+
+    def send() -> asyncio.Task[ReportReceipt]:
+        token_id, machine_id = sent_by.pop()
+        return asyncio.create_task(own.store(arrived(token_id, machine_id=machine_id)))
+
+    await send()
     async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as other:
         await other.execute("LOCK TABLE reports IN SHARE MODE")
-        sent = [asyncio.create_task(own.store(arrived(token_id)))]
+        sent = [send()]
         await until(lambda: sizes == [1, 1])
-        sent += [asyncio.create_task(own.store(arrived(token_id))) for _ in range(ENOUGH - 1)]
+        sent += [send() for _ in range(ENOUGH - 1)]
         await until(lambda: len(own._waiting) == ENOUGH - 1)
-        sent.append(asyncio.create_task(own.store(arrived(token_id))))
+        sent.append(send())
         await until(lambda: len(sizes) == 3)
     assert [receipt.created for receipt in await asyncio.gather(*sent)] == [True] * (1 + ENOUGH)
     assert sizes == [1, 1, ENOUGH]

@@ -278,7 +278,7 @@ async def test_runs_that_cannot_be_read_are_looked_at_twenty_times(
 async def test_no_node_is_locked_while_what_is_stored_is_parsed_again(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits for a node's lock keeps the reports of all others waiting."""
+    """A node's reports wait for its lock."""
     await nodes(service, {"run": run()}, {"run": run()})
     read = read_back.sealed_numbers
 

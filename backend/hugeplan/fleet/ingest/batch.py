@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+import psycopg
 from psycopg import AsyncConnection
 
 from hugeplan.access.machines import CLONE_MARK
@@ -60,6 +61,10 @@ class SentAgainError(Exception):
         self.receipt, self.content_sha256, self.block_start_at = receipt, stored.content_sha256, stored.block_start_at
 
 
+class NodeLockedError(Exception):
+    """A report whose node is locked, or made, by somebody else at this moment. Nothing of it is written."""
+
+
 class Batch:
     """One batch in one transaction. ``checked``: machines by token where the tokens were checked before.
 
@@ -81,6 +86,9 @@ class Batch:
         self._saved = plans
         self._plans: Plans = {}
         self._incoming = incoming
+        # Machines whose reports are left to another batch, and whether new nodes are made one after the other.
+        self._held: set[str] = set()
+        self._is_one_by_one = False
         self._start()
 
     def _start(self) -> None:
@@ -126,7 +134,7 @@ class Batch:
         return writes_of(self._judged, nodes) if self._judged.stored else []
 
     async def _read(self, before: list[Call]) -> tuple[dict[UUID, str | None], dict[tuple[str, UUID], _Seen]]:
-        """The tokens, the nodes (locked), and the reports that are stored already."""
+        """The tokens, the nodes that could be locked, and the reports that are stored already."""
         machines = texts(sorted({incoming.machine_id for incoming in self._incoming}))
         ids = uuids(incoming.token_id for incoming in self._incoming)
         reports = uuids(incoming.report_id for incoming in self._incoming)
@@ -142,8 +150,9 @@ class Batch:
         if with_runs:
             calls.append((statements.MEASURED, [texts(with_runs)]))
         locked, found, nodes, *measured = (await self._exchange.run(calls))[len(before) :]
-        # One that was made since the lock is met when this batch begins again.
+        # One that is locked by somebody else, or was made since the lock, is left to another batch.
         self._nodes = dict(_node(row) for row in nodes if (row[0],) in locked)
+        self._held |= {_text(row[1]) for row in nodes if (row[0],) not in locked}
         for of_machine, state in measured[0] if measured else ():
             if state is not None and (node := self._nodes.get(_text(of_machine))) is not None:
                 node.measured = _measured.decode(state)
@@ -202,6 +211,8 @@ class Batch:
         key = (incoming.machine_id, incoming.report_id)
         if key in seen:
             return _answer_seen(incoming, seen[key])
+        if incoming.machine_id in self._held:
+            return NodeLockedError(f"the node of machine {incoming.machine_id} is locked")
         node = self._nodes.get(incoming.machine_id)
         run = None
         if node is None:
@@ -261,9 +272,16 @@ class Batch:
             {"id": node.id, "machine_id": machines[node.id], "first_report_at": first[node.id], **node.columns}
             for node in new
         ]
-        (inserted,) = await self._exchange.run([(statements.INSERT_NODES, [to_json(rows)])])
-        if len(inserted) != len(new):
-            return False
+        for some in [[row] for row in rows] if self._is_one_by_one else [rows]:
+            calls: list[Call] = [(statements.WAIT_BRIEFLY, []), (statements.INSERT_NODES, [to_json(some)])]
+            try:
+                _, inserted, _ = await self._exchange.run([*calls, (statements.WAIT, [])])
+            except psycopg.errors.LockNotAvailable:  # somebody makes one of them, and has not ended
+                self._held |= {row["machine_id"] for row in some} if len(some) == 1 else set()
+                self._is_one_by_one = True
+                return False
+            if len(inserted) != len(some):
+                return False
         states = [{"node_id": node.id, "findings": [], **node.state} for node in new]
         await self._exchange.run([(statements.INSERT_STATES, [to_json(states)])])
         return True

@@ -49,8 +49,12 @@ async def answer_report(request: Request) -> Response:
         raw = await read_body(request, intake.limits, body.add)
         if not raw:
             raise no_body()
-        async with intake.report_turns.turn(known.line_id), body.turn():
-            return await _store(request, await _read(request.app.state, raw, known), known.line_id)
+        async with intake.report_turns.turn(known.line_id):
+            async with body.turn():
+                incoming = await _read(request.app.state, raw, known)
+            del raw
+            # Its turn ends before, as its node may be locked for seconds.
+            return await _store(request, incoming, known.line_id)
 
 
 async def _read(state: State, raw: bytes, known: Admitted) -> Incoming:

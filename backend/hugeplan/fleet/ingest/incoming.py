@@ -101,7 +101,8 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
     report = _checked(raw, document)
     kept, run = _kept(raw, report, now)
     sha256, small = hashlib.sha256(raw).digest(), len(raw) <= LARGEST_BYTES
-    return _incoming(report, document, kept, sha256, run, is_small=small, raw=raw, token_id=token_id, now=now)
+    at_hand = raw if small else b""  # it may wait for seconds, and others beside it
+    return _incoming(report, document, kept, sha256, run, is_small=small, raw=at_hand, token_id=token_id, now=now)
 
 
 def read_with_run(raw: bytes, document: Any, now: datetime) -> ReadReport | None:

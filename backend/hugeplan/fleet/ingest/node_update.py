@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from hugeplan.benchmarks.records import RunRecord
-from hugeplan.documents.against import LARGEST_BYTES, SMALLEST_BYTES, against
+from hugeplan.documents.against import SMALLEST_BYTES, against
 from hugeplan.documents.decoding import changed
 from hugeplan.documents.kept import pack, unpack
 from hugeplan.documents.report import Inventory, Report, Sample, SampleMemory
@@ -113,10 +113,10 @@ class Node:
     def keep(self, incoming: Incoming) -> tuple[bytes, bool]:
         """The bytes to keep of a report, and whether it becomes the reference of those that follow."""
         # Where there is a run, nearly all of a report is the run.
-        if incoming.parsed is None or incoming.run is not None:
+        if incoming.parsed is None or incoming.run is not None or not incoming.is_small:
             return incoming.document, False
         document = incoming.raw or unpack(incoming.document)
-        if not SMALLEST_BYTES <= len(document) <= LARGEST_BYTES or self.compared_bytes > COMPARED_BYTES:
+        if len(document) < SMALLEST_BYTES or self.compared_bytes > COMPARED_BYTES:
             return incoming.document, False
         self.compared_bytes += len(document)
         # A reference that is damaged stops no report: the next one is made.

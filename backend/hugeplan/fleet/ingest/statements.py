@@ -60,9 +60,13 @@ def _update(table: str, key: str, columns: dict[str, str]) -> str:
 
 BIND_TOKEN: Final = Statement("UPDATE tokens SET machine_id = $1 WHERE id = $2 AND machine_id IS NULL")
 
-LOCK_NODES: Final = Statement("SELECT id FROM nodes WHERE machine_id = ANY($1) ORDER BY machine_id FOR UPDATE")
-"""The lock puts concurrent reports of one machine in a row; the order keeps two batches from waiting for each other.
-It reads nothing else: what is joined to a row that was waited for is as it was before the wait."""
+LOCK_NODES: Final = Statement("SELECT id FROM nodes WHERE machine_id = ANY($1) FOR UPDATE SKIP LOCKED")
+"""The lock puts concurrent reports of one machine in a row. A node that somebody else has locked holds up its own
+reports alone: they are tried again. So no order is needed, as nobody is waited for."""
+
+WAIT_BRIEFLY: Final = Statement("SET LOCAL lock_timeout = '20ms'")
+WAIT: Final = Statement("SET LOCAL lock_timeout TO DEFAULT")
+"""Around INSERT_NODES: it waits for whoever makes the same node, which no lock can be asked of before."""
 
 NODES: Final = Statement("""
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,7 +20,7 @@ from hugeplan.api.background import Supervisor
 from hugeplan.db.alone import AWAY
 from hugeplan.db.exchange import Prepared
 from hugeplan.errors import RETRY_AFTER_SECONDS, UnavailableError
-from hugeplan.fleet.ingest.batch import Batch
+from hugeplan.fleet.ingest.batch import Batch, NodeLockedError
 from hugeplan.fleet.ingest.in_force import SavedPlans
 from hugeplan.fleet.ingest.incoming import Incoming
 from hugeplan.fleet.schemas import ReportReceipt
@@ -32,10 +34,17 @@ PostgreSQL, is as much as three of them."""
 PATIENCE_SECONDS = 0.01
 """How long fewer wait for the batch that is under way, or to be as many as in the last one: an agent that was answered
 sends its next one."""
+LOCKED_SECONDS = 10.0
+"""How long a report is tried again while somebody else has locked its node; then its agent is to send it again."""
+AGAIN_SECONDS = 0.05
+"""Before the next attempt, or an eighth of the time since the first; longer where many nodes are locked."""
+MOST_HELD = 256
+"""Reports of locked nodes that are kept in memory. Of more the agents are told to send them again."""
 RECONNECT_SECONDS = 1.0
 """How long one attempt to connect is repeated. The pool waits twice as long after each failure and counts an attempt as
 a connection, so a long attempt would keep a database that is back unused for as long as it was away. The next batch
 makes a new attempt."""
+LOCKED = "Other work holds this report's node. Nothing was stored; try again later."
 BY_INDEX = " ".join(
     f"-c {setting}"
     for setting in (
@@ -52,8 +61,11 @@ tables were small read all of them, and went on to until they were next analysed
 
 @dataclass(slots=True)
 class _Waiting:
+    """``locked_at``: when its node was first found locked, by the monotonic clock."""
+
     incoming: Incoming
     answer: asyncio.Future[ReportReceipt]
+    locked_at: float | None = None
 
 
 class _Turn:
@@ -75,6 +87,8 @@ class ReportWriter:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._waiting: deque[_Waiting] = deque()
+        # Machines whose reports are under way or whose node is locked, with what waits behind: none is in _waiting.
+        self._lines: dict[str, deque[_Waiting]] = {}
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
         self._under_way = self._before = 0
@@ -106,10 +120,9 @@ class ReportWriter:
 
     async def close(self) -> None:
         """Stop, once the supervisor has ended the work. Reports that wait are refused: their agents send them again."""
-        for waiting in self._waiting:
-            if not waiting.answer.done():
-                waiting.answer.set_exception(_unavailable())
+        _answer_all([*self._waiting, *chain(*self._lines.values())], _unavailable())
         self._waiting.clear()
+        self._lines.clear()
         if self._pool is not None:
             await self._pool.close()
 
@@ -119,7 +132,7 @@ class ReportWriter:
         ConflictError for another report with its id, ForbiddenError for another machine's token.
         """
         waiting = _Waiting(incoming, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
+        self._lines.get(incoming.machine_id, self._waiting).append(waiting)
         self._arrived.set()
         return await waiting.answer
 
@@ -129,22 +142,52 @@ class ReportWriter:
             await self._reading.acquire()
             turn = _Turn(self._reading)
             batch: list[_Waiting] = []
+            held: list[_Waiting] = []
             try:
                 await self._gather()
                 # Half of what is here and there: the other half is read while this one is written.
                 half = (len(self._waiting) + self._under_way + 1) // 2
                 most = min(MAX_BATCH, len(self._waiting), max(half, self._enough()))
-                batch = [self._waiting.popleft() for _ in range(most)]
+                batch = self._take(most)
                 self._before = len(batch)
                 self._under_way += len(batch)
-                await self._write(batch, turn)
+                held = await self._write(batch, turn)
             except asyncio.CancelledError:
                 _answer_all(batch, _unavailable())
                 raise
             finally:
                 self._under_way -= len(batch)
-                self._arrived.set()
+                self._let_go(batch, held)
                 turn.pass_on()
+
+    def _take(self, most: int) -> list[_Waiting]:
+        """The next batch. What else its nodes have sent waits in line, so that each node's reports stay in order."""
+        batch = [self._waiting.popleft() for _ in range(most)]
+        lines: dict[str, deque[_Waiting]] = {waiting.incoming.machine_id: deque() for waiting in batch}
+        others: deque[_Waiting] = deque()
+        for waiting in self._waiting:
+            lines.get(waiting.incoming.machine_id, others).append(waiting)
+        self._waiting, self._lines = others, self._lines | lines
+        return batch
+
+    def _let_go(self, batch: Sequence[_Waiting], held: Sequence[_Waiting]) -> None:
+        """What waits behind a batch is next; behind a locked node in a while, its reports of the batch first."""
+        locked: dict[str, float] = {}
+        for waiting in reversed(held):
+            self._lines[waiting.incoming.machine_id].appendleft(waiting)
+            locked[waiting.incoming.machine_id] = time.monotonic() - (waiting.locked_at or 0)
+        for machine_id in dict.fromkeys(waiting.incoming.machine_id for waiting in batch):
+            if machine_id not in locked:
+                self._release(machine_id)
+                continue
+            age = locked[machine_id]
+            pause = max(AGAIN_SECONDS * (1 + len(self._lines) // MAX_BATCH), age / 8)
+            asyncio.get_running_loop().call_later(min(pause, LOCKED_SECONDS - age), self._release, machine_id)
+        self._arrived.set()
+
+    def _release(self, machine_id: str) -> None:
+        self._waiting.extend(self._lines.pop(machine_id, ()))
+        self._arrived.set()
 
     async def _gather(self) -> None:
         """Wait for a report, and then for others while these are few."""
@@ -166,30 +209,39 @@ class ReportWriter:
         """Of runs half: reading one takes longer than to store it, so that more would come one after the other."""
         return ENOUGH if self._waiting[0].incoming.run is None else ENOUGH // 2
 
-    async def _write(self, batch: list[_Waiting], turn: _Turn) -> None:
-        """Write a batch. Where it fails for one report's sake, each is tried alone, so that only that one fails."""
+    async def _write(self, batch: list[_Waiting], turn: _Turn) -> list[_Waiting]:
+        """Write a batch; the reports that are to be tried again, as their nodes are locked. Where it fails for one
+        report's sake, each is tried alone, so that only that one fails.
+        """
         try:
             answers = await self._commit_again([waiting.incoming for waiting in batch], turn)
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, OSError) as error:
-            if _may_pass(error) and len(batch) > 1:
-                for waiting in batch:
-                    await self._write([waiting], turn)
-                return
-            _answer_all(batch, _unavailable())
+            if not _may_pass(error) or len(batch) == 1:
+                _answer_all(batch, _unavailable())
+                return []
         except Exception as error:
             if len(batch) == 1:
                 _answer_all(batch, error)
-                return
-            for waiting in batch:
-                await self._write([waiting], turn)
+                return []
         else:
-            for waiting, answer in zip(batch, answers, strict=True):
-                if waiting.answer.done():
-                    continue  # its client went away
-                if isinstance(answer, Exception):
-                    waiting.answer.set_exception(answer)
-                else:
-                    waiting.answer.set_result(answer)
+            return [one for one, answer in zip(batch, answers, strict=True) if not self._answer(one, answer)]
+        return [one for waiting in batch for one in await self._write([waiting], turn)]
+
+    def _answer(self, waiting: _Waiting, answer: ReportReceipt | Exception) -> bool:
+        """Answer a report. False: its node is locked, and it is tried again."""
+        if isinstance(answer, NodeLockedError):
+            now = time.monotonic()
+            waiting.locked_at = waiting.locked_at or now
+            if now - waiting.locked_at < LOCKED_SECONDS and sum(map(len, self._lines.values())) < MOST_HELD:
+                return False
+            answer = _unavailable(LOCKED)
+        if waiting.answer.done():
+            pass  # its client went away
+        elif isinstance(answer, Exception):
+            waiting.answer.set_exception(answer)
+        else:
+            waiting.answer.set_result(answer)
+        return True
 
     async def _commit_again(self, batch: Sequence[Incoming], turn: _Turn) -> list[ReportReceipt | Exception]:
         """Commit; on another connection when PostgreSQL has closed this one, as it does when it restarts.
@@ -220,8 +272,8 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
 
 
-def _unavailable() -> UnavailableError:
-    return UnavailableError(AWAY, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+def _unavailable(why: str = AWAY) -> UnavailableError:
+    return UnavailableError(why, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
 def _answer_all(batch: Sequence[_Waiting], error: Exception) -> None:
