@@ -156,7 +156,8 @@ DELETE FROM report_references WHERE ctid IN (
 """References to which no document refers any more. Conditions and a bracket follow."""
 
 
-# Who reports meanwhile holds its node's lock, and has a newer one. Each node has one row, as :limit counts nodes.
+# A node that is locked ends the round for the tables with newest reports (NOWAIT): passed over, it would lose its own.
+# Each node has one row, as :limit counts nodes.
 KEEP_NEWEST: Final = """
 WITH due AS MATERIALIZED (
     SELECT n.id, newest.document FROM nodes n
@@ -169,7 +170,7 @@ WITH due AS MATERIALIZED (
         WHERE a.node_id = n.id AND a.taken_at = n.sampled_at AND a.taken_at < :before
         ORDER BY r.received_at DESC LIMIT 1
     ) newest
-    WHERE n.sampled_at < :before LIMIT :limit FOR UPDATE OF n SKIP LOCKED
+    WHERE n.sampled_at < :before LIMIT :limit FOR UPDATE OF n NOWAIT
 )
 UPDATE node_states s SET newest_document = due.document FROM due WHERE s.node_id = due.id
 """

@@ -255,3 +255,23 @@ async def test_each_silent_node_keeps_its_newest_report_however_many_are_of_one_
     async with database.read() as session:
         kept = "SELECT count(*), count(newest_document), (SELECT count(*) FROM report_documents) FROM node_states"
         assert (await session.execute(text(kept))).one() == (3, 3, 0)
+
+
+async def test_the_newest_report_of_a_node_that_is_locked_stays_until_it_is_kept(
+    fresh: tuple[Database, Settings],
+) -> None:
+    """It was passed over, and its newest report went with its partition."""
+    database, settings = fresh
+    for node in range(3):
+        await store(fresh, NOW, NOW, node)
+    everything = settings.model_copy(update={"retention_max_share": 1.0, "silent_node_retention_days": 0})
+    kept = text("SELECT count(newest_document), (SELECT count(*) FROM report_documents) FROM node_states")
+    async with database.write() as session:
+        await session.execute(text("SELECT FROM nodes WHERE name = 'db-1' FOR UPDATE"))
+        failed: list[str] = []
+        assert await maintenance.maintain(database, everything, NOW + timedelta(days=40), failed) is None
+        assert failed == ["node_states"]
+        assert (await session.execute(kept)).one()[1] == 3
+    assert await maintenance.maintain(database, everything, NOW + timedelta(days=40)) is None
+    async with database.read() as session:
+        assert (await session.execute(kept)).one() == (3, 0)
