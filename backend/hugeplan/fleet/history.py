@@ -15,7 +15,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from hugeplan.db.session import ReadSession
-from hugeplan.documents.sealed import DamagedBlockError
+from hugeplan.documents.sealed import DamagedBlockError, cost_of
 from hugeplan.errors import DamagedError, FieldProblem, invalid_input
 from hugeplan.fleet.schemas import HistoryGap, HistoryPoint, NodeHistory
 from hugeplan.fleet.sealed_samples import Numbers, microseconds, read_numbers
@@ -30,7 +30,7 @@ _DEFAULT_SPAN = timedelta(days=1)
 _LONGEST = timedelta(days=3660)
 _MOST_BLOCKS: Final = 100
 """Blocks of 360 samples that are read for one history: ten days at two samples per minute. Of more the hours are.
-Samples that are not sealed yet count as the blocks that they will be.
+A block counts by its cost; samples that are not sealed yet count as the blocks that they will be.
 """
 _GAP_WIDTHS = 3
 """A gap is a time without samples of this many widths, and of five minutes at least."""
@@ -66,9 +66,10 @@ _SAMPLES: Final = (
     " WHERE node_id = :node_id AND start_at < :end AND end_at >= :start"
 )
 _BLOCKS: Final = text(
-    "SELECT count(*) + (SELECT (count(*) + 359) / 360 FROM (SELECT FROM samples"
-    " WHERE node_id = :node_id AND taken_at >= :start AND taken_at < :end LIMIT 360 * CAST(:most AS bigint) + 1) s)"
-    " FROM sealed_samples WHERE node_id = :node_id AND start_at < :end AND end_at >= :start"
+    "SELECT (SELECT (count(*) + 359) / 360 FROM (SELECT FROM samples"
+    " WHERE node_id = :node_id AND taken_at >= :start AND taken_at < :end LIMIT 360 * CAST(:most AS bigint) + 1) s),"
+    " ARRAY(SELECT numbers FROM sealed_samples WHERE node_id = :node_id AND start_at < :end AND end_at >= :start"
+    " LIMIT CAST(:most AS bigint) + 1)"
 )
 _STATEMENTS: Final = {"samples": _SAMPLES} | {
     source: "SELECT date_bin(make_interval(secs => :width), start_at, TIMESTAMPTZ '2001-01-01 00:00:00+00') AS at,"  # noqa: S608
@@ -100,8 +101,10 @@ async def get_history(
         )
     width = width_for(until - since, points)
     values = {"node_id": node_id, "start": since, "end": until}
-    if width < HOUR and (await session.scalar(_BLOCKS, values | {"most": _MOST_BLOCKS}) or 0) > _MOST_BLOCKS:
-        width = HOUR
+    if width < HOUR:
+        unsealed, blocks = (await session.execute(_BLOCKS, values | {"most": _MOST_BLOCKS})).one()
+        costs = itertools.accumulate(map(cost_of, blocks), initial=unsealed)
+        width = HOUR if any(cost > _MOST_BLOCKS for cost in costs) else width
     source = _source(width)
     found = await _points(session, source, node_id, start=since, end=until, width=width)
     return NodeHistory(

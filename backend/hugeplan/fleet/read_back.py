@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,7 +25,7 @@ from sqlalchemy.orm import aliased
 from hugeplan.db.models import ReportReferenceRow, ReportRow, SampleRow, SealedDocumentsRow
 from hugeplan.db.session import ReadSession
 from hugeplan.documents.against import REFERENCE_ID, restored
-from hugeplan.documents.sealed import DamagedBlockError, unseal
+from hugeplan.documents.sealed import DamagedBlockError, cost_of, unseal
 from hugeplan.fleet.newest import DOCUMENT, IS_DOCUMENT_OF_REPORT, IS_REPORT_OF_SAMPLE
 from hugeplan.fleet.sealed_samples import (
     Numbers,
@@ -183,14 +184,18 @@ async def sealed_numbers(
     session: ReadSession, starts: Mapping[UUID, datetime], take: Callable[[UUID, list[Numbers]], None], most: int | None
 ) -> None:
     """Give ``take`` what histories read of the sealed samples since each node's start, block by block: the newest
-    ``most`` of each node, None: all. It is called in another thread. A damaged block is logged and left out.
+    of each node that cost ``most``, None: all. It is called in another thread. A damaged block is logged and left out.
     """
     values = {"ids": list(starts), "starts": list(starts.values()), "most": most}
     values["earliest"] = min(starts.values()) - timedelta(days=1)
     rows = (await session.execute(_NEWEST_NUMBERS, values)).all()
 
     def read() -> None:
+        spent: Counter[UUID] = Counter()
         for node_id, start_at, block in rows:
+            if most is not None and spent[node_id] >= most:
+                continue
+            spent[node_id] += cost_of(block)
             try:
                 take(node_id, read_numbers([block], starts[node_id]))
             except DamagedBlockError as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from heapq import nlargest
+from itertools import accumulate
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from sqlalchemy import LargeBinary, case, func, select, tuple_
 from hugeplan.api.pagination import READ_BYTES
 from hugeplan.db.models import SampleRow, SealedDocumentsRow, SealedSamplesRow
 from hugeplan.db.session import ReadSession
+from hugeplan.documents.sealed import cost_of
 from hugeplan.errors import FieldProblem, invalid_input
 from hugeplan.fleet.read_back import SAMPLES, beside, block_of, said_of
 from hugeplan.fleet.sealed_samples import (
@@ -39,13 +41,17 @@ from hugeplan.fleet.sealed_samples import (
 _MOST_COST: Final = 400
 """Of the blocks whose keys one page looks at."""
 _COST: Final = 5
-"""Of a block; 1 where all its samples have one time, so that its numbers need not be read."""
+"""Of a block that costs one; 1 where all its samples have one time, so that its numbers need not be read."""
 _AT_ONCE: Final = 32
 """Blocks whose keys are read in one statement."""
 _BLOCK_BYTES: Final = 1 << 16
 """What each block counts for beside its documents."""
 _DETAILS_BYTES: Final = READ_BYTES // 3
 """What a block of samples that say everything themselves counts for."""
+_COST_BYTES: Final = 1 << 13
+"""What each block counts for by its cost, where that is more."""
+_MOST_KEYS: Final = 1 << 15
+"""Samples that are read of a block, times its cost."""
 
 _ids = partial(func.array_send, type_=LargeBinary)
 _OF_BLOCK: Final = (
@@ -108,15 +114,18 @@ class SampleList:
         bound = None if after is None else sort_key(after)
         many = 1
         while True:
-            blocks = await self._blocks(after, since, last, many)
+            found = await self._blocks(after, since, last, many)
+            each = (_COST * cost_of(one.numbers) if one.numbers else 1 for one in found)
+            costs = list(accumulate(each, initial=cost))
+            blocks = found[: sum(before <= _MOST_COST for before in costs[:-1])]
             within = self._start, self._end, bound
             # By their key, so that a sample that is sealed between the statements is there once. Beside the loop.
             keys |= await asyncio.to_thread(_keys_within, blocks, *within)
             keys = {key: keys[key] for key in nlargest(self._limit, keys)}
-            self._is_all = len(blocks) < many
+            self._is_all = len(blocks) == len(found) < many
             last = blocks[-1] if blocks else None
             safe = [key for key in keys if self._is_all or last is None or moment_of(key) > last.end_at]
-            cost += sum(_COST if one.numbers else 1 for one in blocks)
+            cost = costs[len(blocks)]
             if len(safe) == self._limit or self._is_all or cost > _MOST_COST:
                 break
             many = min(2 * many, _AT_ONCE)
@@ -191,8 +200,7 @@ class SampleList:
                 self._is_spent = 0 < self._read_bytes > READ_BYTES - cost
                 if self._is_spent:
                     break
-                self._read_bytes += cost
-                await self._unseal(block)
+                self._read_bytes += max(cost, _COST_BYTES * await self._unseal(block))
             if key not in (rows if block is None else self._said):
                 break
             keys.append(key)
@@ -210,8 +218,8 @@ class SampleList:
         )
         return await asyncio.to_thread(_listed, (await self._session.execute(statement)).all())
 
-    async def _unseal(self, block: Block) -> None:
-        """Keep what the planned samples of a block say."""
+    async def _unseal(self, block: Block) -> int:
+        """Keep what the planned samples of a block say, or the next of them where it costs much. Its cost."""
         keys = [key for key, of_key in self._planned or () if of_key is block]
         if block.documents is None:
             row = SealedSamplesRow
@@ -219,8 +227,11 @@ class SampleList:
             kept = await self._session.scalar(select(row.details).where(its))
         else:
             kept = await block_of(self._session, block.documents)
-        if kept is not None:  # deleted meanwhile
-            self._said |= await beside(said_in, block, kept, keys)
+        if kept is None:
+            return 0  # deleted meanwhile
+        cost = cost_of(kept)
+        self._said |= await beside(said_in, block, kept, keys[: max(1, _MOST_KEYS // cost)])
+        return cost
 
 
 def _keys_within(

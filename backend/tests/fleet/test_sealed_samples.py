@@ -8,32 +8,37 @@ import os
 import random
 import signal
 import sys
+import time
 import tracemalloc
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
+import zstandard
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from support.reports import GIB, report
 from support.service import Service, assert_problem
 
 from hugeplan.db.maintenance import maintain
-from hugeplan.db.models import SampleRow
+from hugeplan.db.models import SampleRow, SealedSamplesRow
 from hugeplan.documents import against, numbers
-from hugeplan.documents.sealed import unseal_all
-from hugeplan.fleet import sealed_samples
+from hugeplan.documents.sealed import cost_of, seal, unseal_all
+from hugeplan.fleet import sample_list, sealed_samples
 from hugeplan.fleet.reparse import reparse
 from hugeplan.fleet.sample_list import SampleList
-from hugeplan.fleet.sealed_samples import SampleKey
+from hugeplan.fleet.sealed_samples import Numbers, SampleKey, microseconds, read_numbers
 from hugeplan.fleet.sealing import BATCH_BYTES, seal_and_give_back, seal_round
 from hugeplan.fleet.stored import read_histories
 from hugeplan.settings import Settings
 
 HOUR = 3600.0
+HALF_A_DAY = 12 * 3600 * 10**6
+LONG_AGO = datetime(1980, 1, 1, tzinfo=UTC)
 MOST_POOLS = 4096
 NODES = "/api/v1/nodes"
 
@@ -453,6 +458,113 @@ async def test_a_time_of_which_too_many_blocks_have_samples_is_named(
     assert (problem["errors"][0]["field"], problem["errors"][0]["value"]) == ("to", newest.isoformat())
     before = await viewer.get(url, params={"to": (newest - timedelta(hours=1)).isoformat()})
     assert before.json() == {"items": [], "next_cursor": None}
+
+
+def numbers_of(number: int, forms: int) -> Numbers:
+    """A sample's numbers, unknown or of 19 digits in so many ways."""
+    which, said = number % forms, []
+    for _ in range(5):
+        said.append((None, 10**18 + number, number * 4096)[which % 3])
+        which //= 3
+    return Numbers(microseconds(datetime.now(UTC)) - HALF_A_DAY - number * 10**6, 2**39, *said, GIB + number)
+
+
+def cheapest(work: Callable[[], Any]) -> float:
+    """Seconds of processor time: the least of some."""
+    taken = []
+    for _ in range(7):
+        began = time.process_time()
+        work()
+        taken.append(time.process_time() - began)
+    return min(taken)
+
+
+@pytest.mark.parametrize("forms", [1, 6, 20, 64, 150, 360])
+def test_a_block_costs_no_less_than_reading_it_takes(forms: int) -> None:
+    def block(forms: int) -> bytes:
+        return seal([msgspec.json.encode(numbers_of(number, forms)) for number in range(360)])
+
+    ordinary, odd = block(1), block(forms)
+    assert cost_of(ordinary) == 1
+    assert (cost_of(odd) == 1) == (forms <= 6)
+    times = [cheapest(lambda one=one: read_numbers([one], LONG_AGO)) for one in (ordinary, odd)]  # type: ignore[misc]
+    assert times[1] < 2 * cost_of(odd) * times[0]
+    assert (cost_of(b""), cost_of(odd[:30]), cost_of(b"\x02" + odd[1:]), cost_of(b"{}")) == (1, 1, 1, 1)
+
+
+def test_an_earlier_versions_block_costs_by_its_size() -> None:
+    compress = zstandard.ZstdCompressor().compress
+    for size, cost in ((10_000, 1), (80_000, 3)):
+        assert cost_of(b"\x02" + compress(bytes(size))) == cost_of(compress(bytes(size))) == cost
+
+
+async def costly_blocks(service: Service, agent: httpx.AsyncClient, blocks: int, forms: int, details: int) -> str:
+    """A node with blocks of 360 samples whose numbers and details have so many forms; the node."""
+    node = await stored(agent, 1, newest=datetime.now(UTC), every=timedelta(0))
+    said = [numbers_of(number, forms) for number in range(359, -1, -1)]
+    pool = {"numa_node": 0, "page_bytes": 2 << 20, "nr_hugepages": 1}
+    pools = [[pool | {"x" * (p + 1): n} for p in range(details) if (n >> p % 8) & 1] for n in range(360)]
+    in_full = [{"memory": {"mem_total_bytes": n + 1}, "pools": of_it} for n, of_it in enumerate(pools)]
+    kept = {
+        "node_id": uuid.UUID(node), "start_at": said[0].taken_at, "end_at": said[-1].taken_at,
+        "numbers": seal([msgspec.json.encode(one) for one in said]),
+        "details": seal([msgspec.json.encode(one) for one in in_full]),
+    }  # fmt: skip
+    async with service.database.write() as session:
+        for _ in range(blocks):
+            ids = [uuid.uuid4() for _ in said]
+            session.add(SealedSamplesRow(**kept, first_report_id=ids[0], report_ids=ids))
+    return node
+
+
+@pytest.mark.parametrize("forms", [1, 64])
+async def test_a_history_reads_as_many_blocks_as_their_cost_allows(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, forms: int
+) -> None:
+    read = 40 if forms == 1 else 0
+    node = await costly_blocks(service, agent, 40, forms, 1)
+    unsealed: list[int] = []
+    unseal = sealed_samples.unseal_all
+
+    def counted(*given: Any) -> list[bytes]:
+        unsealed.append(1)
+        return unseal(*given)
+
+    monkeypatch.setattr(sealed_samples, "unseal_all", counted)
+    found = (await viewer.get(f"{NODES}/{node}/history")).json()
+    assert (found["source"], len(unsealed)) == ("samples" if read else "hours", read)
+    unsealed.clear()
+    async with service.database.read() as session:
+        await read_histories(session, {uuid.UUID(node): datetime.now(UTC) - timedelta(hours=12)})
+    assert len(unsealed) == (24 if read else 3)
+
+
+async def test_a_page_reads_as_many_keys_as_their_cost_allows(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = await costly_blocks(service, agent, 30, 64, 1)
+    looked_at: list[int] = []
+    keys_of = sample_list.keys_of
+
+    def counted(block: sealed_samples.Block) -> list[sealed_samples.SortKey]:
+        looked_at.append(1)
+        return keys_of(block)
+
+    monkeypatch.setattr(sample_list, "keys_of", counted)
+    await viewer.get(f"{NODES}/{node}/samples", params={"limit": 200})
+    assert 1 <= len(looked_at) <= 12
+
+
+async def test_a_page_of_costly_details_ends_early_and_all_are_listed_once(
+    service: Service, agent: httpx.AsyncClient, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = await costly_blocks(service, agent, 1, 1, 30)
+    whole = await all_samples(viewer, node, limit=200)
+    assert len(whole) == 361
+    monkeypatch.setattr(sample_list, "_MOST_KEYS", 200)
+    page = (await viewer.get(f"{NODES}/{node}/samples", params={"limit": 200})).json()
+    assert 0 < len(page["items"]) < 100
+    assert await all_samples(viewer, node, limit=200) == whole
 
 
 async def test_what_is_sealed_while_a_page_is_read_is_listed_once(service: Service, agent: httpx.AsyncClient) -> None:
