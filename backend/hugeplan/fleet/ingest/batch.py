@@ -62,7 +62,7 @@ class SentAgainError(Exception):
 
 
 class NodeLockedError(Exception):
-    """A report whose node is locked, or made, by somebody else at this moment. Nothing of it is written."""
+    """Of a report whose node is locked, or made, by somebody else at this moment."""
 
 
 class Batch:
@@ -212,7 +212,7 @@ class Batch:
         if key in seen:
             return _answer_seen(incoming, seen[key])
         if incoming.machine_id in self._held:
-            return NodeLockedError(f"the node of machine {incoming.machine_id} is locked")
+            return NodeLockedError(incoming.machine_id)
         node = self._nodes.get(incoming.machine_id)
         run = None
         if node is None:
@@ -277,9 +277,8 @@ class Batch:
             try:
                 _, inserted, _ = await self._exchange.run([*calls, (statements.WAIT, [])])
             except psycopg.errors.LockNotAvailable:  # somebody makes one of them, and has not ended
-                self._held |= {row["machine_id"] for row in some} if len(some) == 1 else set()
-                self._is_one_by_one = True
-                return False
+                self._held |= {row["machine_id"] for row in some if self._is_one_by_one}
+                self._is_one_by_one, inserted = True, []
             if len(inserted) != len(some):
                 return False
         states = [{"node_id": node.id, "findings": [], **node.state} for node in new]

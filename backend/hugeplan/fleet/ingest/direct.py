@@ -52,8 +52,7 @@ async def answer_report(request: Request) -> Response:
         async with intake.report_turns.turn(known.line_id):
             async with body.turn():
                 incoming = await _read(request.app.state, raw, known)
-            del raw
-            # Its turn ends before, as its node may be locked for seconds.
+            del raw  # its node may be locked for seconds: neither its bytes nor its turn are kept
             return await _store(request, incoming, known.line_id)
 
 

@@ -29,7 +29,7 @@ class Incoming:
 
     ``parsed`` is None for a report of a newer schema, which is kept and marked. ``document`` is all of the report as
     it is kept; ``parsed`` and ``content``, the parsed JSON, may come without the run, which is read into ``run``.
-    ``is_small``: it can be read again at any time, and costs little. ``raw``: as it came, where that is at hand.
+    ``is_small``: it can be read again at any time, and costs little. ``raw``: as it came, if so and at hand.
     ``taken_at`` is when the sample was taken, but not later than the arrival: which of two clocks is wrong is not known
     here, and a report that was refused would be put aside by its agent for good.
     """
@@ -101,8 +101,7 @@ def read_report(raw: bytes, document: Any, *, token_id: UUID, now: datetime) -> 
     report = _checked(raw, document)
     kept, run = _kept(raw, report, now)
     sha256, small = hashlib.sha256(raw).digest(), len(raw) <= LARGEST_BYTES
-    at_hand = raw if small else b""  # it may wait for seconds, and others beside it
-    return _incoming(report, document, kept, sha256, run, is_small=small, raw=at_hand, token_id=token_id, now=now)
+    return _incoming(report, document, kept, sha256, run, is_small=small, raw=raw * small, token_id=token_id, now=now)
 
 
 def read_with_run(raw: bytes, document: Any, now: datetime) -> ReadReport | None:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -44,7 +44,6 @@ RECONNECT_SECONDS = 1.0
 """How long one attempt to connect is repeated. The pool waits twice as long after each failure and counts an attempt as
 a connection, so a long attempt would keep a database that is back unused for as long as it was away. The next batch
 makes a new attempt."""
-LOCKED = "Other work holds this report's node. Nothing was stored; try again later."
 BY_INDEX = " ".join(
     f"-c {setting}"
     for setting in (
@@ -66,19 +65,6 @@ class _Waiting:
     incoming: Incoming
     answer: asyncio.Future[ReportReceipt]
     locked_at: float | None = None
-
-
-class _Turn:
-    """The turn to read and judge, which a writer passes on once its statements are sent."""
-
-    def __init__(self, lock: asyncio.Lock) -> None:
-        self._lock: asyncio.Lock | None = lock
-
-    def pass_on(self) -> None:
-        """Let the next writer read. Nothing the second time."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
 
 
 class ReportWriter:
@@ -140,9 +126,9 @@ class ReportWriter:
         """Write batch after batch. One writer reads and judges while the other's statements are under way."""
         while True:
             await self._reading.acquire()
-            turn = _Turn(self._reading)
-            batch: list[_Waiting] = []
-            held: list[_Waiting] = []
+            turn = ExitStack()  # to read and judge: a writer closes it once its statements are sent
+            turn.callback(self._reading.release)
+            batch, held = list[_Waiting](), list[_Waiting]()
             try:
                 await self._gather()
                 # Half of what is here and there: the other half is read while this one is written.
@@ -158,7 +144,7 @@ class ReportWriter:
             finally:
                 self._under_way -= len(batch)
                 self._let_go(batch, held)
-                turn.pass_on()
+                turn.close()
 
     def _take(self, most: int) -> list[_Waiting]:
         """The next batch. What else its nodes have sent waits in line, so that each node's reports stay in order."""
@@ -172,17 +158,15 @@ class ReportWriter:
 
     def _let_go(self, batch: Sequence[_Waiting], held: Sequence[_Waiting]) -> None:
         """What waits behind a batch is next; behind a locked node in a while, its reports of the batch first."""
-        locked: dict[str, float] = {}
+        now, since = time.monotonic(), dict[str, float]()
         for waiting in reversed(held):
             self._lines[waiting.incoming.machine_id].appendleft(waiting)
-            locked[waiting.incoming.machine_id] = time.monotonic() - (waiting.locked_at or 0)
-        for machine_id in dict.fromkeys(waiting.incoming.machine_id for waiting in batch):
-            if machine_id not in locked:
-                self._release(machine_id)
-                continue
-            age = locked[machine_id]
-            pause = max(AGAIN_SECONDS * (1 + len(self._lines) // MAX_BATCH), age / 8)
-            asyncio.get_running_loop().call_later(min(pause, LOCKED_SECONDS - age), self._release, machine_id)
+            since[waiting.incoming.machine_id] = waiting.locked_at or now
+        least = AGAIN_SECONDS * (1 + len(self._lines) // MAX_BATCH)
+        for machine_id in {waiting.incoming.machine_id for waiting in batch}:
+            age = now - since.get(machine_id, now)
+            pause = min(max(least, age / 8), LOCKED_SECONDS - age) if machine_id in since else 0
+            asyncio.get_running_loop().call_later(pause, self._release, machine_id)
         self._arrived.set()
 
     def _release(self, machine_id: str) -> None:
@@ -209,7 +193,7 @@ class ReportWriter:
         """Of runs half: reading one takes longer than to store it, so that more would come one after the other."""
         return ENOUGH if self._waiting[0].incoming.run is None else ENOUGH // 2
 
-    async def _write(self, batch: list[_Waiting], turn: _Turn) -> list[_Waiting]:
+    async def _write(self, batch: list[_Waiting], turn: ExitStack) -> list[_Waiting]:
         """Write a batch; the reports that are to be tried again, as their nodes are locked. Where it fails for one
         report's sake, each is tried alone, so that only that one fails.
         """
@@ -234,16 +218,14 @@ class ReportWriter:
             waiting.locked_at = waiting.locked_at or now
             if now - waiting.locked_at < LOCKED_SECONDS and sum(map(len, self._lines.values())) < MOST_HELD:
                 return False
-            answer = _unavailable(LOCKED)
-        if waiting.answer.done():
-            pass  # its client went away
-        elif isinstance(answer, Exception):
-            waiting.answer.set_exception(answer)
-        else:
+            answer = _unavailable()
+        if isinstance(answer, Exception):
+            _answer_all([waiting], answer)
+        elif not waiting.answer.done():  # else its client went away
             waiting.answer.set_result(answer)
         return True
 
-    async def _commit_again(self, batch: Sequence[Incoming], turn: _Turn) -> list[ReportReceipt | Exception]:
+    async def _commit_again(self, batch: Sequence[Incoming], turn: ExitStack) -> list[ReportReceipt | Exception]:
         """Commit; on another connection when PostgreSQL has closed this one, as it does when it restarts.
 
         A report is stored once however often it is written, so nothing is lost or doubled by writing it again.
@@ -256,13 +238,13 @@ class ReportWriter:
                     raise
         return await self._commit(batch, turn)
 
-    async def _commit(self, batch: Sequence[Incoming], turn: _Turn) -> list[ReportReceipt | Exception]:
+    async def _commit(self, batch: Sequence[Incoming], turn: ExitStack) -> list[ReportReceipt | Exception]:
         assert self._pool is not None
         async with self._pool.connection() as connection:
             prepared = self._prepared.setdefault(connection, Prepared())
             work = Batch(connection, batch, self._plans, prepared=prepared)
             # The next batch is read while this one is committed.
-            while not await work.commit(turn.pass_on):
+            while not await work.commit(turn.close):
                 pass  # Another process made one of the nodes in this moment: begin again, now it is there.
             return [work.answers[index] for index in range(len(batch))]
 
@@ -272,8 +254,8 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
 
 
-def _unavailable(why: str = AWAY) -> UnavailableError:
-    return UnavailableError(why, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
+def _unavailable() -> UnavailableError:
+    return UnavailableError(AWAY, headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
 def _answer_all(batch: Sequence[_Waiting], error: Exception) -> None:
