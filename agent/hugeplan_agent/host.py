@@ -160,8 +160,12 @@ class Host:
         """The same for a file that the kernel prints in one piece, such as /proc/PID/stat: one read, without a second
         that finds the end. It is called for every process."""
         try:
-            with self.look(name), _closing(os.open(f"{self._prefix}/{name}", _KERNELS_FILE)) as descriptor:
-                return os.read(descriptor, most_bytes).decode("utf-8", errors="replace").rstrip("\n")
+            with self.look(name):
+                descriptor = os.open(f"{self._prefix}/{name}", _KERNELS_FILE)
+                try:
+                    return os.read(descriptor, most_bytes).decode("utf-8", errors="replace").rstrip("\n")
+                finally:
+                    os.close(descriptor)
         except OSError:
             return None
 

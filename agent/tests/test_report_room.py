@@ -89,27 +89,53 @@ def test_of_one_account_as_many_memberships_are_kept_as_cgroups(host: Host, monk
     assert membership(host, 40050, (40050, 7))[""] == f"{MANAGER}/40050", "of those that have ended nothing is kept"
 
 
-def test_small_processes_are_bounded_and_large_ones_and_those_of_others_stay(
-    host: Host, monkeypatch: pytest.MonkeyPatch
+CRON = "/system.slice/cron.service"
+
+
+@pytest.mark.parametrize("pages", [100, 5000])
+def test_processes_of_any_size_are_bounded_and_those_of_others_stay(
+    host: Host, monkeypatch: pytest.MonkeyPatch, pages: int
 ) -> None:
     pods = [f"/kubepods.slice/kubepods-pod{pod * 8}_0000_0000_0000_{pod * 12}.slice" for pod in "ab"]
     for pid in range(50000, 50010):  # of the same user id; the last ones in the order of /proc
         start(host, pid, pods[0])
+    for pid in range(50010, 50013):  # a job of root's, beside those of users in the same service
+        status = start(host, pid, CRON) / "status"
+        status.write_text(status.read_text().replace("1000", "0"))
     host.begin()
     before = set(table_of(host).by_pid)
-    monkeypatch.setattr(process_table, "MAX_SMALL", 100, raising=False)
-    for pid in range(40000, 40200):
-        start(host, pid, MANAGER)
-    large = host.path("proc/40199/stat")
-    large.write_text(large.read_text().replace(" 2097152 100 ", " 2097152 999999 "))
+    monkeypatch.setattr(process_table, "MAX_KEPT", 100, raising=False)
+    monkeypatch.setattr(process_table, "CUT_EVERY", 30, raising=False)
+    resident = "2097152 100 ", f"2097152 {pages} "
+    for pid in range(40000, 40400):
+        stat = start(host, pid, MANAGER if pid % 2 else CRON) / "stat"
+        stat.write_text(stat.read_text().replace(*resident))
+    large = host.path("proc/40399/stat")
+    large.write_text(large.read_text().replace(f" {pages} ", " 999999 ").replace(" 7 ", " 6 "))
     host.begin()
     table = table_of(host)
-    assert before | {40199} <= set(table.by_pid)
-    small = [one for one in table.by_pid.values() if one.rss_bytes < process_table.MIN_INTERESTING_BYTES]
-    assert len(small) == 100
-    assert table.left_out == len(before) + 200 - len(table.by_pid)
+    assert before | {40399} <= set(table.by_pid)
+    assert list(table.by_pid) == sorted(table.by_pid)
+    assert len(table.by_pid) == 100
+    assert table.left_out == len(before) + 400 - 100
+    of_manager = sum(pid % 2 for pid in table.by_pid if 40000 <= pid < 40400)
+    assert abs(2 * of_manager - (100 - len(before))) <= 6, "both accounts have as many, root's counted with the service"
     reason = next(one["reason"] for one in collect_all(host).results if one["name"] == "processes")
-    assert f"{table.left_out} small processes beyond" in reason
+    assert f"{table.left_out} processes beyond" in reason
+
+
+def test_of_one_account_what_matters_stays_and_the_oldest(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    for pid in range(40000, 40300):
+        stat = start(host, pid, MANAGER) / "stat"
+        stat.write_text(stat.read_text().replace(" 7 2097152 100 ", f" {pid % 100} 2097152 {5000 * (pid >= 40200)} "))
+    monkeypatch.setattr(process_table, "MAX_KEPT", 170, raising=False)
+    monkeypatch.setattr(process_table, "CUT_EVERY", 10, raising=False)
+    host.begin()
+    kept = {pid for pid in table_of(host).by_pid if 40000 <= pid < 40300}
+    assert set(range(40200, 40300)) <= kept, "the last ones, and large"
+    small = {pid for pid in kept if pid < 40200}
+    assert small
+    assert {pid % 100 for pid in small} == set(range((len(small) + 1) // 2))
 
 
 TYPES: Mapping[str, Any] = SCHEMA["$defs"]

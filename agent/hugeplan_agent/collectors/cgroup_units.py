@@ -17,7 +17,7 @@ from hugeplan_agent.collectors.cgroup_tree import (
     paths,
 )
 from hugeplan_agent.collectors.foreign import Account
-from hugeplan_agent.collectors.process_table import Process, table_of
+from hugeplan_agent.collectors.process_table import FIRST_SUBORDINATE, Process, table_of
 from hugeplan_agent.collectors.unit_names import MAX_KEY, UnitName, name_of, share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
@@ -130,8 +130,8 @@ def _read(host: Host) -> Placement:
     return Placement(units, unit_of_pid, tree, len(cut))
 
 
-FIRST_SUBORDINATE, OVERFLOW = 65536, 65534
-"""User ids from here on may be one account's, and what the kernel shows for those that a namespace does not know."""
+OVERFLOW = 65534
+"""What the kernel shows for user ids that a namespace does not know."""
 
 
 def account_of(host: Host, process: Process) -> Account:

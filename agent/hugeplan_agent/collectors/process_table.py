@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Optional, TypeVar
 
 from hugeplan_agent.collectors import walks
@@ -35,8 +36,12 @@ STATUS_BYTES = 64 * 1024
 MAX_PROCESSES = 128
 """A database with a thousand backends is summed up in its own entry; the note counts what is left out."""
 
-MAX_SMALL = 16384
-"""Processes below MIN_INTERESTING_BYTES: each takes a kilobyte, and a service may have 96 MiB."""
+MAX_KEPT = 16384
+"""Of an observation: a process takes a kilobyte and more, and a service may have 96 MiB."""
+CUT_EVERY = 8192
+"""Processes above MAX_KEPT that are held at most, so that they need not be put in order for each one."""
+FIRST_SUBORDINATE = 65536
+"""User ids from here on may be one account's."""
 
 ROLLUP_SHARE = 0.0002
 """Of the time since the observation before: with the rest this stays below 0.1 % of a core."""
@@ -69,7 +74,7 @@ class Process:
     user: int | None = None
     """Its real user id, where the status was read."""
     account: Any = None
-    """Of a server: whom it counts for where something is shared."""
+    """Of a server: whom it counts for where something is shared. Before that: whose it is where there are too many."""
     is_below: bool = False
     """Whether its PID namespace is one below ours, as a container's."""
 
@@ -90,7 +95,7 @@ class ProcessTable:
     children: dict[int, list[Process]] = field(default_factory=dict)
     late: int = 0
     left_out: int = 0
-    """Small ones beyond MAX_SMALL."""
+    """Beyond MAX_KEPT."""
     unreadable: int = 0
 
     def trees(self, roots: list[Process]) -> list[list[Process]]:
@@ -156,59 +161,66 @@ def add_status(process: Process, text: str) -> None:
 def scan(host: Host) -> ProcessTable:
     """All processes with memory of their own. Raises NoData when /proc shows none."""
     page_bytes = base_page_bytes(host)
-    pids = [name for name in host.names("proc") if name.isdecimal()]
+    pids = sorted(int(name) for name in host.names("proc") if name.isdecimal())
     if not pids:
         raise NoData(f"{host.path('proc')} holds no process")
-    table, small, is_many = ProcessTable({}), _Small(), len(pids) > MAX_SMALL
+    table, least = ProcessTable({}), MIN_INTERESTING_BYTES if sizes_in_use(host) else 16 * MIN_INTERESTING_BYTES
     for pid in pids:
         text = host.read_record(f"proc/{pid}/stat")
         process = parse_stat(text, page_bytes) if text else None
         if process is not None:
             table.by_pid[process.pid] = process
-            if is_many and process.rss_bytes < MIN_INTERESTING_BYTES:
-                small.add(host, process, table)
+            if len(pids) > MAX_KEPT:
+                process.account = _whose(host, pid)
+                if len(table.by_pid) == MAX_KEPT + CUT_EVERY:
+                    _cut(table, least)
+    _cut(table, least)
     for process in table.by_pid.values():
         table.children.setdefault(process.parent_pid or 0, []).append(process)
-    least = MIN_INTERESTING_BYTES if sizes_in_use(host) else 16 * MIN_INTERESTING_BYTES
     for process in table.by_pid.values():
-        if _matters(process, table, least):
+        if process.rss_bytes >= MIN_INTERESTING_BYTES or (len(table.by_pid) < 4096 and _matters(process, least)):
             need_status(host, process)
     return table
 
 
-class _Small:
-    """Small processes by whom they run for: whoever has the most of them loses one where there are too many."""
+def _cut(table: ProcessTable, least_virtual_bytes: int) -> None:
+    """Keep MAX_KEPT processes: in turn of shares and, in each, of users; of one user those that matter, and the oldest,
+    so that a server stays before its sessions. What is cut off would be so too once more have come."""
+    if len(table.by_pid) <= MAX_KEPT:
+        return
 
-    def __init__(self) -> None:
-        self._of: dict[str, list[int]] = {}
-        self._count = 0
+    def order(one: Process) -> tuple[bool, int, int]:
+        return not _matters(one, least_virtual_bytes), one.start_time_ticks or 0, one.pid
 
-    def add(self, host: Host, process: Process, table: ProcessTable) -> None:
-        self._of.setdefault(_share(host, process), []).append(process.pid)
-        self._count += 1
-        if self._count > MAX_SMALL:
-            self._count -= 1
-            del table.by_pid[max(self._of.values(), key=len).pop()]
-            table.left_out += 1
-
-
-def _share(host: Host, process: Process) -> str:
-    """The share of its cgroups, whatever user ids a container or a user's namespace has in it; where cgroups say
-    nothing, its user."""
-    member = host.read_record(f"proc/{process.pid}/cgroup") or ""
-    shares = (share_of(":".join(line.split(":")[2:])) for line in member.split("\n"))
-    user = _STATUS_USER.search(host.read_record(f"proc/{process.pid}/status") or "")
-    return next(filter(None, shares), f"user {user[1] if user else None}")
+    of_users = in_turn(table.by_pid.values(), lambda one: one.account, order)
+    kept = in_turn(of_users, lambda one: one.account[0], lambda _: 0)[:MAX_KEPT]
+    table.left_out += len(table.by_pid) - len(kept)
+    table.by_pid = {one.pid: one for one in sorted(kept, key=lambda one: one.pid)}
 
 
-def _matters(process: Process, table: ProcessTable, least_virtual_bytes: int) -> bool:
+def _whose(host: Host, pid: int) -> tuple[str, int | None]:
+    """The share of its cgroups, whatever user ids a container or a user's namespace has in it; and the user where that
+    share, or a machine without cgroups, has several."""
+    share, is_of_many = _share(host.read_record(f"proc/{pid}/cgroup") or "")
+    user = _STATUS_USER.search(host.read_record(f"proc/{pid}/status") or "") if is_of_many else None
+    return share, min(int(user[1]), FIRST_SUBORDINATE) if user else None
+
+
+@lru_cache(256)
+def _share(member: str) -> tuple[str, bool]:
+    """Of /proc/PID/cgroup, and whether it is the process's own cgroup: those in one below are all of one account."""
+    paths = (":".join(line.split(":")[2:]).strip("/.") for line in member.split("\n"))
+    return next(((share, share == path) for path in paths if (share := share_of(path))), ("", True))
+
+
+def _matters(process: Process, least_virtual_bytes: int) -> bool:
     """Large ones, and those that may map much without touching it as ordinary memory.
 
     Huge pages are no part of what stat calls resident, so where a pool has pages even a small program may hold them.
     """
     if process.rss_bytes >= MIN_INTERESTING_BYTES or process.virtual_bytes is None:
         return True
-    return process.virtual_bytes >= least_virtual_bytes and len(table.by_pid) < 4096
+    return process.virtual_bytes >= least_virtual_bytes
 
 
 def need_status(host: Host, process: Process) -> Process:

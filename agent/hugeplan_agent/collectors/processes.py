@@ -11,7 +11,7 @@ from hugeplan_agent.collectors import servers, units
 from hugeplan_agent.collectors.cgroup_units import owner_of
 from hugeplan_agent.collectors.limits import memlock
 from hugeplan_agent.collectors.pools import sizes_in_use
-from hugeplan_agent.collectors.process_table import MAX_SMALL, Process, chosen, table_of
+from hugeplan_agent.collectors.process_table import MAX_KEPT, Process, chosen, table_of
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from hugeplan_agent.schema import (
@@ -96,7 +96,7 @@ def collect(host: Host) -> Fragment:
     ]
     notes = [
         f"{left_out} smaller processes are left out" if left_out else "",
-        f"{table.left_out} small processes beyond {MAX_SMALL}, of those who run the most, are not looked at"
+        f"{table.left_out} processes beyond {MAX_KEPT}, of those who run the most, are not looked at"
         if table.left_out
         else "",
         f"{table.late} processes were not read: the time for it is used up" if table.late else "",
