@@ -14,13 +14,15 @@ from hugeplan_agent.schema import Schema
 class Fragment:
     """Entries for the report's ``inventory`` and ``sample``, and a note when something was left out.
 
-    ``owners`` says of a list whose each of its entries is, where accounts share the room for it.
+    ``owners`` says of a list whose each of its entries is, where accounts share the room for it, and ``stays`` which of
+    them are left out last.
     """
 
     inventory: Mapping[str, Any] = field(default_factory=dict)
     sample: Mapping[str, Any] = field(default_factory=dict)
     note: str | None = None
     owners: Mapping[str, Sequence[Hashable]] = field(default_factory=dict)
+    stays: Mapping[str, Sequence[bool]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hugeplan_agent.collectors import cgroup_tree, collect_all, foreign, process_table, servers
+from hugeplan_agent.collectors import cgroup_tree, collect_all, fitting, foreign, process_table, servers
 from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, is_given_away, paths
 from hugeplan_agent.collectors.engines.base import PART_BYTES
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
@@ -575,7 +575,7 @@ def test_large_processes_of_one_account_hide_no_other_ones(host: Host) -> None:
 
 
 def test_units_of_one_account_hide_no_other_ones(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hugeplan_agent.collectors.units.MAX_UNITS", 12)
+    monkeypatch.setitem(fitting.SHARES, "units", 12 * 1024)
     wanted = {unit["key"] for unit in collect_all(host).sample["units"] if unit["parent"] is None}
     for number in range(40):
         place = host.path(f"sys/fs/cgroup/user.slice/user-1001.slice/session-{number}.scope")

@@ -276,8 +276,49 @@ def test_a_setting_is_one_line_of_ascii(value: str, is_one: bool) -> None:
 
 
 def test_of_many_bytes_each_owner_keeps_as_many() -> None:
-    entries = [("x" * 1000, "eve")] * 50 + [("y" * 100, "db")] * 5 + [("z" * 3000, "web")]
+    entries = [("x" * 1000, "eve", False)] * 50 + [("y" * 100, "db", None)] * 5 + [("z" * 3000, "web", None)]
     kept = fitting.within(entries, 10_000)
     assert [kept.count(text) for text in ("x" * 1000, "y" * 100, "z" * 3000)] == [6, 5, 1]
-    assert fitting.within(entries, 1 << 20) == [entry for entry, _ in entries]
+    assert fitting.within(entries, 1 << 20) == [entry for entry, *_ in entries]
     assert fitting.refusal(MAX_SMALL + 1, TYPES["number"], TYPES) is not None
+
+
+def test_what_stays_is_left_out_last_but_is_no_way_to_hide_others() -> None:
+    web = [(f"web{number} {'x' * 500}", f"web{number}", False) for number in range(20)]
+    db = [(f"db{number} {'y' * 500}", f"web{number}", True) for number in range(12)]
+    kept = fitting.within(web + db, 12 * 520)
+    assert [text[:2] for text in kept] == ["db"] * 12
+    eve = [(f"eve{number} {'z' * 500}", "eve", True) for number in range(100)]
+    kept = fitting.within(eve + web + db[:2], 16 * 520)
+    assert [sum(text.startswith(whose) for text in kept) for whose in ("eve", "web", "db")] == [1, 13, 2]
+
+
+@pytest.mark.parametrize("what", ["a database", "huge pages", "a limit of huge pages"])
+def test_of_many_pods_those_that_hold_a_database_or_huge_pages_stay(host: Host, what: str) -> None:
+    wanted = set()
+    for number in range(250):
+        uid = f"{number:08x}-0000-4000-8000-000000000000"
+        pod = f"/kubepods.slice/kubepods-pod{uid.replace('-', '_')}.slice"
+        for container in range(3):
+            folder = host.path(f"sys/fs/cgroup{pod}/cri-containerd-{number:032x}{container:032x}.scope")
+            folder.mkdir(parents=True)
+            (folder / "memory.stat").write_text(f"anon {9000000 + 10000000 * (number < 200)}\nshmem 0\n")
+            start(host, 40000 + 3 * number + container, f"{pod}/{folder.name}")
+        (host.path(f"sys/fs/cgroup{pod}") / "memory.stat").write_text(
+            f"anon {90000000 if number < 200 else 40000000}\nshmem 0\n"
+        )
+        if number >= 200:  # the smallest
+            if what == "a database":
+                server(host, 30000 + number, 999, program="postgres", cgroup=f"{pod}/{folder.name}")
+            else:
+                (folder / "hugetlb.2MB.current").write_text(f"{0 if 'limit' in what else 4194304}\n")
+                (folder / "hugetlb.2MB.max").write_text("4194304\n" if "limit" in what else "max\n")
+            wanted |= {pod, f"{pod}/{folder.name}"}
+    if what != "a database":
+        host.path("sys/fs/cgroup/cgroup.controllers").write_text("cpu memory hugetlb\n")
+    host.begin()
+    seen = collect_all(host)
+    assert "left out for want of room" in next(one["reason"] for one in seen.results if one["name"] == "units")
+    kept = {unit["cgroup_path"] for unit in seen.sample["units"]}
+    assert wanted <= kept
+    assert len(json.dumps(seen.sample["units"], separators=(",", ":"))) <= fitting.SHARES["units"]

@@ -127,7 +127,7 @@ def _fitting(
     for name, value in found.sample.items():
         part, schema = bounded(value), collector.sample.get(name)
         if schema is not None:
-            part, note = room.fit(name, part, schema, types, found.owners.get(name, ()))
+            part, note = room.fit(name, part, schema, types, found)
             notes.append(note)
         if part is not None or value is None:
             sample[name] = part

@@ -12,8 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Optional
 
+from hugeplan_agent.fragment import Fragment
 from hugeplan_agent.schema import Schema
 
 KIB = 1024
@@ -31,6 +33,9 @@ ALL_BYTES = 1856 * KIB
 MARK_BYTES = 16
 """Together the sections have no more than 123,000 of the 150,000."""
 
+STAYING_PART = 16
+"""Of the room: what one owner's entries that stay may take of it before those of others that do not."""
+
 Types = Mapping[str, Schema]
 Refusal = Optional[str]
 
@@ -41,21 +46,24 @@ class Room:
 
     left: int = ALL_BYTES
 
-    def fit(self, name: str, value: Any, schema: Schema, types: Types, owners: Sequence[Hashable]) -> tuple[Any, str]:
+    def fit(self, name: str, value: Any, schema: Schema, types: Types, found: Fragment) -> tuple[Any, str]:
         """A section as far as a service takes it, None for nothing, and what was left out in words.
 
-        Of a list each entry stands for itself, and whose are the most bytes loses first; ``owners`` are in its order.
+        Of a list each entry stands for itself, and whose are the most bytes loses first; ``owners`` and ``stays`` of
+        the fragment are in its order.
         """
         if not isinstance(value, list) or "items" not in schema:
             reason = refusal(value, schema, types)
             if reason is None and _size(value) > SHARES.get(name, ALL_BYTES):
                 reason = "it is too large"
             return (value, "") if reason is None else (None, f"{name} is left out: {reason}")
-        whose = list(zip(value, owners)) if len(owners) == len(value) else [(entry, None) for entry in value]
+        owners = found.owners.get(name, ())
+        whose = zip_longest(value, owners if len(owners) == len(value) else (), found.stays.get(name, ()))
         reasons = [refusal(entry, schema["items"], types) for entry in value]
         notes = [f"{len(why)} {name} are left out: {why[0]}" for why in [list(filter(None, reasons))] if why]
-        good = [pair for pair, reason in zip(whose, reasons) if reason is None][: schema["maxItems"]]
-        kept = within(good, min(SHARES[name], self.left)) if name in SHARES else [entry for entry, _ in good]
+        good = [one for one, reason in zip(whose, reasons) if reason is None]
+        kept = within(good, min(SHARES[name], self.left)) if name in SHARES else [entry for entry, *_ in good]
+        kept = kept[: schema["maxItems"]]
         if name in SHARES:
             self.left -= sum(map(_size, kept))
         if len(kept) < len(good):
@@ -63,20 +71,22 @@ class Room:
         return kept, "; ".join(notes)
 
 
-def within(entries: Sequence[tuple[Any, Hashable]], room_bytes: int) -> list[Any]:
-    """The entries that fit, in their order. Each owner's come in the order of the bytes that it has used up by then."""
-    sizes = [_size(entry) for entry, _ in entries]
+def within(entries: Sequence[tuple[Any, Hashable, bool | None]], room_bytes: int) -> list[Any]:
+    """The entries that fit, in their order. Those that stay come first, as far as their owner's are a small part of
+    the room; then each owner's come in the order of the bytes that it has used up by then."""
+    sizes = [_size(entry) for entry, *_ in entries]
     used: Counter[Hashable] = Counter()
     ranked = []
-    for at, (_, owner) in enumerate(entries):
+    for at in sorted(range(len(entries)), key=lambda at: not entries[at][2]):
+        _, owner, stays = entries[at]
         used[owner] += sizes[at]
-        ranked.append((used[owner], at))
+        ranked.append((not stays or used[owner] > room_bytes // STAYING_PART, used[owner], at))
     kept = set()
-    for _, at in sorted(ranked):
+    for *_, at in sorted(ranked):
         if sizes[at] <= room_bytes:
             room_bytes -= sizes[at]
             kept.add(at)
-    return [entry for at, (entry, _) in enumerate(entries) if at in kept]
+    return [entry for at, (entry, *_) in enumerate(entries) if at in kept]
 
 
 def _size(value: Any) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from hugeplan_agent.collectors.cgroup_memory import UnitMemory, read_memory
 from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, MAX_OF_SHARE, Hierarchy, membership
 from hugeplan_agent.collectors.cgroup_units import Placement, Unit, distinct, owner_of
 from hugeplan_agent.collectors.keyvalue import largest, total
-from hugeplan_agent.collectors.process_table import Process, chosen, in_turn, need_status, read_rollups, table_of
+from hugeplan_agent.collectors.process_table import Process, chosen, need_status, read_rollups, table_of
 from hugeplan_agent.collectors.unit_names import UnitName, name_of, share_of
 from hugeplan_agent.collectors.unit_schema import UNIT, UNIT_KEY, UNIT_MEMORY
 from hugeplan_agent.errors import NoData
@@ -26,7 +26,6 @@ from hugeplan_agent.host import Host
 from hugeplan_agent.schema import array, ref
 
 MIN_UNIT_BYTES = 4 * 1024 * 1024
-MAX_UNITS = 1024
 LOGS = "var/log/containers"
 LOG_NAME = re.compile(r"(?P<pod>[^_]+)_(?P<namespace>[^_]+)_(?P<container>.+)-(?P<id>[0-9a-f]{64})\.log")
 POD_LOGS = "var/log/pods"
@@ -174,12 +173,16 @@ def _sum(values: Iterable[int | None]) -> int:
 
 def hugetlb_bytes(host: Host, unit: Unit) -> int | None:
     """Huge pages that the unit uses: the controller's count, else what its processes touched."""
-    tree = hugetlb_cgroups.tree_of(host)
-    if tree is not None and unit.path is not None:
-        entries = tree.by_path.get(unit.path)
-        if entries:
-            return sum(int(entry["usage_bytes"]) for entry in entries)
+    entries = hugetlb_entries(host, unit)
+    if entries:
+        return sum(int(entry["usage_bytes"]) for entry in entries)
     return largest(process.hugetlb_bytes for process in unit.processes)
+
+
+def hugetlb_entries(host: Host, unit: Unit) -> list[dict[str, Any]]:
+    """What the hugetlb controller says of the unit's cgroup, per page size."""
+    tree = hugetlb_cgroups.tree_of(host)
+    return [] if tree is None or unit.path is None else tree.by_path.get(unit.path, [])
 
 
 def collect(host: Host) -> Fragment:
@@ -196,7 +199,8 @@ def collect(host: Host) -> Fragment:
         if unit.parent is not None and unit.processes:
             siblings[unit.parent.key] = siblings.get(unit.parent.key, 0) + 1
     entries, small = [], 0
-    owners: dict[str, object] = {}
+    owners: dict[str, Hashable] = {}
+    stays: set[str] = set()
     for unit in placed.units:
         keys = sorted({belongs[process.pid] for process in unit.processes if process.pid in belongs})
         if unit.parent is not None and not keys and siblings.get(unit.parent.key, 0) <= 2:
@@ -211,20 +215,23 @@ def collect(host: Host) -> Fragment:
         entries.append({**describe(unit, names), "memory": memory, "databases": keys})
         path = (unit.parent or unit).path
         owners[unit.key] = owner_of(host)(unit.processes[0]) if path is None else share_of(path)
-    kept = in_turn(entries, lambda entry: owners[entry["key"]], _tops_and_largest_first)[:MAX_UNITS]
-    left_out = len(entries) - len(kept)
+        if keys or huge or any(one["limit_bytes"] or one["rsvd_limit_bytes"] for one in hugetlb_entries(host, unit)):
+            stays |= {unit.key, (unit.parent or unit).key}
+    entries.sort(key=_tops_and_largest_first)
     notes = [
         f"{small} units below {MIN_UNIT_BYTES >> 20} MiB are left out" if small else "",
-        f"{left_out} smaller units are left out" if left_out else "",
         f"below {placed.cut} cgroups not all are read: at most {MAX_CGROUPS}, {MAX_OF_SHARE} of one account"
         if placed.cut
         else "",
         "no memory controller: units are groups of processes" if placed.tree is None else "",
         told or "",
     ]
-    kept.sort(key=_tops_and_largest_first)
-    whose = {"units": [owners[entry["key"]] for entry in kept]}
-    return Fragment(sample={"units": kept}, note="; ".join(filter(None, notes)) or None, owners=whose)
+    return Fragment(
+        sample={"units": entries},
+        note="; ".join(filter(None, notes)) or None,
+        owners={"units": [owners[entry["key"]] for entry in entries]},
+        stays={"units": [entry["key"] in stays for entry in entries]},
+    )
 
 
 def _tops_and_largest_first(entry: dict[str, Any]) -> tuple[bool, int, str]:
