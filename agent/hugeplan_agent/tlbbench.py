@@ -66,14 +66,15 @@ def measure(
 def run(program: str, arguments: tuple[str, ...], limit_seconds: float, should_stop: Callable[[], bool]) -> Measurement:
     """Run the benchmark with these arguments. Its progress goes straight to our terminal.
 
-    On the limit or a stop it gets SIGTERM, upon which it writes what it has. Raises MeasureError without a document.
+    On the limit or a stop it gets SIGTERM, upon which it writes what it has; when this thread ends, the kernel sends it
+    the same. Raises MeasureError without a document.
     """
-    command = [program, *arguments]
+    command, environment = [program, *arguments], {**os.environ, "TLBBENCH_PARENT": str(os.getpid())}
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         stderr = None if sys.stderr.isatty() else errors
         try:
             process = subprocess.Popen(  # noqa: S603 - the operator names the program, and no shell is involved
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=stderr
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=stderr, env=environment
             )
         except OSError as error:
             raise MeasureError(f"{program} cannot be started: {error.strerror}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -20,6 +21,7 @@ from jsonschema import Draft202012Validator
 
 from hugeplan_agent import health
 from hugeplan_agent.host import Host
+from hugeplan_agent.tlbbench import find
 from hugeplan_agent.whole_files import hold_file
 from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
 from tests.test_report import SCHEMA
@@ -250,6 +252,22 @@ class TestOnce:
         process.communicate()
         assert node.call("once")[0] == 0
         assert len(server.stored) == 1
+
+    def test_a_kill_while_measuring_ends_the_benchmark(self, node: Node) -> None:
+        tlbbench = node.stand_in(f'echo $$ > {node.folder}/measuring; exec {find(None)} "$@"')
+        process = node.start("once", "--measure", "full", "--tlbbench", tlbbench)
+        measuring = node.folder / "measuring"
+        until(lambda: measuring.exists() and measuring.read_text().endswith("\n"))
+        place = Path(f"/proc/{int(measuring.read_text())}")
+        catches = re.compile(r"^SigCgt:\s[0-9a-f]*[4-7c-f][0-9a-f]{3}$", re.MULTILINE)  # SIGTERM
+        until(lambda: catches.search((place / "status").read_text()) is not None)
+        process.kill()
+        process.communicate()
+        try:
+            until(lambda: not place.exists() or "State:\tZ" in (place / "status").read_text())
+        except BaseException:
+            os.kill(int(place.name), signal.SIGKILL)
+            raise
 
     def test_a_signal_while_measuring_keeps_what_was_measured(self, node: Node, server: MisbehavingServer) -> None:
         script = (

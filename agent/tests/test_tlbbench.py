@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -124,3 +125,18 @@ def test_it_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = program(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert tlbbench.find(None) == found
+
+
+def test_the_real_program_runs_through_a_wrapper_and_stops_for_one_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("geometry", "--json", "--page-sizes", "4K", "--max-memory", "32M", "--time-limit", "5")
+    wrapper = program(tmp_path, f'{tlbbench.find(None)} "$@"; exit $?')
+    stopped = [("geometry", "stopped")]
+    document = tlbbench.run(wrapper, words, 60, lambda: False).document
+    assert [(one["name"], one["status"]) for one in document["sections"]] != stopped
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    monkeypatch.setattr(os, "getpid", lambda: ended.pid)
+    document = tlbbench.run(wrapper, words, 60, lambda: False).document
+    assert [(one["name"], one["status"]) for one in document["sections"]] == stopped

@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 static volatile sig_atomic_t stop_signal;
 
@@ -43,6 +44,12 @@ int signals_install(void)
         return -1;
     action.sa_sigaction = handle_bus;
     action.sa_flags = (int)SA_NODEFER | SA_SIGINFO;
+    const char *parent = getenv("TLBBENCH_PARENT");
+
+    /* What ended before this line sends no signal any more. It may have started us through another program. */
+    if (parent != NULL && prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && kill((int)strtol(parent, NULL, 10), 0) != 0 &&
+        errno == ESRCH)
+        stop_signal = SIGTERM;
     return sigaction(SIGBUS, &action, NULL);
 }
 

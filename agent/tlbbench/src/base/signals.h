@@ -8,7 +8,8 @@
 
 #include "base/std.h"
 
-/* Installs the handlers. Call first in main, before anything that must be undone. Returns 0 or -1 (errno). */
+/* Installs the handlers. Call first in main, before anything that must be undone. Where TLBBENCH_PARENT is the number
+ * of the process that started this one, its end is a SIGTERM. Returns 0 or -1 (errno). */
 int signals_install(void);
 
 /* True once a stop was requested; measuring loops look at it between batches. */
