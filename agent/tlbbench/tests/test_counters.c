@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counting page walks on a processor that is simulated beneath perf_event_open: what is opened, how counts are scaled
  * and joined, and what is said where something is missing. */
+#include "base/clock.h"
 #include "counters/counters.h"
 #include "counters/events.h"
 #include "harness.h"
@@ -483,6 +484,38 @@ static void walks_of_the_calling_thread(struct harness *h)
     CHECK(verdict.status == STATUS_NOT_PERMITTED);
 }
 
+enum { MANY = 60000, FIRST_PID = 1000 };
+
+static unsigned marked(struct count_parent *all, int pid)
+{
+    unsigned found = 0;
+
+    targets_mark(all, MANY, pid);
+    for (int i = 0; i < MANY; i++)
+        found += all[i].is_wanted;
+    return found;
+}
+
+/* Trees that any user makes; the processor time of the worst is that of sorting. */
+static void descendants_of_many_processes(struct harness *h)
+{
+    static struct count_parent all[MANY];
+    uint64_t begun_ns = clock_thread_cpu_ns();
+
+    for (int i = 0; i < MANY; i++) /* each the parent of the one before it */
+        all[i] = (struct count_parent){.pid = FIRST_PID + i, .parent = FIRST_PID + i + 1};
+    CHECK_U64(marked(all, FIRST_PID + MANY - 1), MANY);
+    CHECK_U64(marked(all, FIRST_PID + 9), 10);
+    for (int i = 0; i < MANY; i++) /* all of one, and two of the last of them */
+        all[i] =
+            (struct count_parent){.pid = FIRST_PID + i, .parent = i == 0 || i > 2 ? FIRST_PID : FIRST_PID + MANY - 1};
+    CHECK_U64(marked(all, FIRST_PID), MANY); /* its own parent: the list was read while processes ended */
+    CHECK_U64(marked(all, FIRST_PID + MANY - 1), 3);
+    CHECK_U64(marked(all, FIRST_PID + 1), 1);
+    CHECK_U64(marked(all, FIRST_PID - 1), 0);
+    CHECK(clock_thread_cpu_ns() - begun_ns < UINT64_C(2000000000)); /* 0.05 s; in pairs it is 3 s for each, and more */
+}
+
 static const struct harness_case cases[] = {
     {"encodings are the published ones", encodings_are_the_published_ones},
     {"shares and scaling", shares_and_scaling},
@@ -495,5 +528,6 @@ static const struct harness_case cases[] = {
     {"differences, and processors without walk cycles", differences_and_processors_without_walk_cycles},
     {"nobody there", nobody_there},
     {"walks of the calling thread", walks_of_the_calling_thread},
+    {"descendants of many processes", descendants_of_many_processes},
 };
 HARNESS_MAIN("counters", cases)

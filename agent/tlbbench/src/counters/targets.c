@@ -10,14 +10,9 @@
 
 enum { STAT_BYTES = 1024, PATH_BYTES = 4096 };
 
-struct parent {
-    int pid, parent;
-    bool is_wanted;
-};
-
 struct reading {
     struct count_targets *targets;
-    struct parent *parents;
+    struct count_parent *parents;
     size_t parent_count;
     bool out_of_memory;
 };
@@ -37,7 +32,7 @@ static bool add(struct count_targets *targets, int pid, int cpu)
 static void add_parent(const char *name, void *context)
 {
     struct reading *reading = context;
-    struct parent found = {0};
+    struct count_parent found = {0};
     char path[64];
     char text[STAT_BYTES];
 
@@ -49,7 +44,7 @@ static void add_parent(const char *name, void *context)
     if (end == NULL || strlen(end) < 4)
         return;
     found.parent = (int)strtol(end + 4, NULL, 10);
-    struct parent *parents = realloc(reading->parents, (reading->parent_count + 1) * sizeof(*parents));
+    struct count_parent *parents = realloc(reading->parents, (reading->parent_count + 1) * sizeof(*parents));
 
     if (parents == NULL) {
         reading->out_of_memory = true;
@@ -68,19 +63,33 @@ static void add_thread(const char *name, void *context)
         reading->out_of_memory = true;
 }
 
-/* Marks the children of what is marked until none is new. */
-static void mark_descendants(struct reading *reading, int pid)
+static int by_parent(const void *one, const void *other)
 {
-    bool is_new = true;
+    int a = ((const struct count_parent *)one)->parent, b = ((const struct count_parent *)other)->parent;
 
-    for (size_t i = 0; i < reading->parent_count; i++)
-        reading->parents[i].is_wanted = reading->parents[i].pid == pid;
-    while (is_new) {
-        is_new = false;
-        for (size_t i = 0; i < reading->parent_count; i++) {
-            for (size_t j = 0; j < reading->parent_count && !reading->parents[i].is_wanted; j++)
-                if (reading->parents[j].is_wanted && reading->parents[j].pid == reading->parents[i].parent)
-                    reading->parents[i].is_wanted = is_new = true;
+    return (a > b) - (a < b);
+}
+
+void targets_mark(struct count_parent *all, size_t count, int pid)
+{
+    size_t queued = 0;
+
+    qsort(all, count, sizeof(*all), by_parent);
+    for (size_t i = 0; i < count; i++) {
+        all[i].is_wanted = all[i].pid == pid;
+        if (all[i].is_wanted)
+            all[queued++].queued = pid;
+    }
+    for (size_t done = 0; done < queued; done++) {
+        struct count_parent wanted = {.parent = all[done].queued};
+        struct count_parent *child = bsearch(&wanted, all, count, sizeof(*all), by_parent);
+
+        while (child != NULL && child > all && child[-1].parent == wanted.parent)
+            child--;
+        for (; child != NULL && child < all + count && child->parent == wanted.parent; child++) {
+            if (!child->is_wanted)
+                all[queued++].queued = child->pid;
+            child->is_wanted = true;
         }
     }
 }
@@ -92,7 +101,8 @@ static void read_threads(int pid, struct count_targets *targets, struct verdict 
     struct reading reading = {.targets = targets};
 
     (void)tree_list("", "/proc", add_parent, &reading);
-    mark_descendants(&reading, pid);
+    if (reading.parent_count > 0)
+        targets_mark(reading.parents, reading.parent_count, pid);
     for (size_t i = 0; i < reading.parent_count; i++) {
         char path[64];
 

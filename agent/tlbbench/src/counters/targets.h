@@ -21,6 +21,15 @@ struct count_targets {
     int cgroup_fd; /* -1 = threads */
 };
 
+struct count_parent {
+    int pid, parent;
+    bool is_wanted;
+    int queued; /* of targets_mark() alone */
+};
+
+/* Marks a process and its descendants, and puts all in order of their parents: n log n for any tree. */
+void targets_mark(struct count_parent *all, size_t count, int pid);
+
 /* Fills in `targets`, which targets_free() gives back; without any, `verdict` says why. */
 void targets_read(const struct counters_request *request, struct count_targets *targets, struct verdict *verdict);
 void targets_free(struct count_targets *targets);
