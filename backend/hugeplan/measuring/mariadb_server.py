@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import pwd
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hugeplan.measuring.workplace import apart, created, text_of, version_said
+from hugeplan.measuring.workplace import apart, as_user, created, give, is_copied, text_of, version_said
 
 LAUNCHER: Final = Path(__file__).with_name("launch.py")
 PROGRAM_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",)}
@@ -99,9 +98,7 @@ class MariadbServer:
 
     def command(self, *words: str) -> list[str]:
         """A command line as the server's user."""
-        group = str(pwd.getpwnam(self.user).pw_gid) if self.user else ""
-        as_user = ["setpriv", "--reuid", self.user, "--regid", group, "--clear-groups"] if self.user else []
-        return [*as_user, *words]
+        return [*as_user(self.user), *words]
 
     def _server(self, *options: str) -> list[str]:
         return [
@@ -123,12 +120,9 @@ class MariadbServer:
 
     def load(self) -> None:
         """Make the data folder and fill the table, by the server's own bootstrap."""
-        (self.folder / "data").mkdir(parents=True)
-        self.folder.chmod(0o700)  # whoever reaches the socket is its root, and reads what the server's user may
-        if self.user:
-            group = pwd.getpwnam(self.user).pw_gid
-            for path in (self.folder / "data", self.folder):  # the outer one last: its owner may change what it holds
-                shutil.chown(path, self.user, group)
+        # Whoever reaches the socket is its root. The outer one last: its owner may change what it holds.
+        for path in (self.folder / "data", self.folder):
+            give(path, self.user)
         path = self.folder / "load.sql"
         start = ["--initialize-insecure", f"--init-file={path}"] if self.engine == "mysql" else ["--bootstrap"]
         with created(path) as file:
@@ -158,8 +152,7 @@ class MariadbServer:
 
     def copy_of(self, other: MariadbServer) -> None:
         """The same data as another server's that is stopped."""
-        copy = ["cp", "-a", "--reflink=auto", str(other.folder), str(self.folder)]
-        if subprocess.run(copy, check=False).returncode != 0:  # noqa: S603 - our own command line
+        if not is_copied(other.folder, self.folder, self.user):
             raise MariadbError(f"{other.folder} could not be copied to {self.folder}")
 
     def data_bytes(self) -> int:
@@ -176,11 +169,15 @@ class MariadbServer:
             "--thread-cache-size=0",
             f"--large-pages={int(large_pages)}",
         )
-        words = self.command(sys.executable, "-I", "-S", str(LAUNCHER), "on" if thp else "off", *self._server(*own))
+        launch = [sys.executable, "-I", "-S", str(LAUNCHER), "on" if thp else "off"]
         log = self.folder / "log"
         with created(log) as output:
             process = subprocess.Popen(  # noqa: S603 - our own command line
-                words, stdout=output, stderr=output, cwd=self.folder, **apart()
+                [*launch, *self.command(*self._server(*own))],
+                stdout=output,
+                stderr=output,
+                cwd=self.folder,
+                **apart(),
             )
         self.pid = process.pid
         try:

@@ -227,7 +227,9 @@ class Pgbench:
 
     def _backends_of(self, cpu: int) -> list[int]:
         query = "select pid from pg_stat_activity where application_name = %s"
-        return [int(str(row[0])) for row in self.control.execute(query, (_application(cpu),)).fetchall()]
+        return [
+            self.server.own(int(str(row[0]))) for row in self.control.execute(query, (_application(cpu),)).fetchall()
+        ]
 
     def _script(self) -> str:
         return (
@@ -240,7 +242,7 @@ class Pgbench:
 
     def _wait_for_all(self) -> list[int]:
         """Process ids of the clients' backends, once every one of them waits at the gate."""
-        return [pid for pid, _ in self._waiting()]
+        return [self.server.own(pid) for pid, _ in self._waiting()]
 
     def _waiting(self) -> list[tuple[int, float]]:
         """Every client's backend and the moment it came to the gate, in seconds of the server's clock."""
@@ -329,7 +331,7 @@ class DriverClients:
 
     def __enter__(self) -> Self:
         self.connections = [self.server.connect() for _ in range(self.case.clients)]
-        self.pids = [connection.info.backend_pid for connection in self.connections]
+        self.pids = [self.server.own(connection.info.backend_pid) for connection in self.connections]
         for connection in self.connections:
             connection.prepare_threshold = 0
             connection.execute(_warm_sql(self.server, BLOCK_BYTES // 2))
@@ -374,7 +376,7 @@ class NestedLoop:
         for name in ("memoize", "hashjoin", "mergejoin"):
             self.connection.execute(f"set enable_{name} = off")
         self.connection.execute("set max_parallel_workers_per_gather = 0")
-        self.pid = self.connection.info.backend_pid
+        self.pid = self.server.own(self.connection.info.backend_pid)
         self.pids = [self.pid]
         self.connection.execute(_warm_sql(self.server, BLOCK_BYTES // 2))
         _pin([self.pid], self.case.cpus, exclusive=self.case.exclusive)

@@ -7,15 +7,17 @@ import pwd
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import psycopg
 
-from hugeplan.measuring.workplace import apart, created, text_of, version_said
+from hugeplan.measuring.workplace import apart, as_user, created, give, is_copied, text_of, version_said
 
 GIB = 1 << 30
 BLOCK_BYTES = 8192
@@ -38,6 +40,10 @@ _WITH_INDEXES = (
     "select c.oid::regclass::text from pg_class r join pg_class c on c.oid in (r.oid, r.reltoastrelid) or c.oid in "  # noqa: S608 - our constant
     f"(select indexrelid from pg_index where indrelid in (r.oid, r.reltoastrelid)) where {_OWN_TABLES}"
 )
+
+
+_CONNECTING: Final = threading.Lock()
+"""Held while the environment is without what libpq reads there."""
 
 
 class ServerError(Exception):
@@ -109,11 +115,7 @@ class Server:
 
     def command(self, *words: str) -> list[str]:
         """The command line of one of PostgreSQL's programs, with the wanted priority and user."""
-        as_user = ["setpriv", "--reuid", self.user, "--regid", str(self._gid()), "--clear-groups"] if self.user else []
-        return [*self._nice, *as_user, str(self.programs / words[0]), *words[1:]]
-
-    def _gid(self) -> int:
-        return pwd.getpwnam(self.user).pw_gid if self.user else os.getgid()
+        return [*self._nice, *as_user(self.user), str(self.programs / words[0]), *words[1:]]
 
     def _run(self, *words: str) -> str:
         done = subprocess.run(  # noqa: S603 - our own command line
@@ -133,9 +135,7 @@ class Server:
         if (self.folder / "loaded").exists():
             return
         shutil.rmtree(self.data, ignore_errors=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self.user:
-            shutil.chown(self.folder, self.user, self._gid())
+        give(self.folder, self.user)
         # initdb's trial servers would take pages that were reserved for another; older ones have no such option.
         without = ("--set=huge_pages=off",) if self.version >= 16 else ()
         self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "-N", *without)
@@ -152,8 +152,7 @@ class Server:
         if (self.folder / "loaded").exists():
             return
         shutil.rmtree(self.folder, ignore_errors=True)
-        copy = ["cp", "-a", "--reflink=auto", str(other.folder), str(self.folder)]
-        if subprocess.run(copy, check=False).returncode != 0:  # noqa: S603 - our own command line
+        if not is_copied(other.folder, self.folder, self.user):
             raise ServerError(f"{other.folder} could not be copied to {self.folder}")
 
     def _load(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
@@ -220,8 +219,32 @@ class Server:
             self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "600", "-m", "fast", "stop")
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
-        """A control connection in autocommit mode."""
-        return psycopg.connect(host=str(self.folder), user="postgres", dbname="postgres", autocommit=True)
+        """A control connection in autocommit mode.
+
+        What answers may be anybody's program: it is told no password of ours, and no PGHOSTADDR leads to another.
+        """
+        with _CONNECTING:
+            ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PG")}
+            try:
+                who = "user=postgres dbname=postgres password=none"  # which is then not looked up in ~/.pgpass
+                return psycopg.connect(who, host=str(self.folder), autocommit=True)
+            finally:
+                os.environ.update(ours)
+
+    def own(self, pid: int) -> int:
+        """A process id that the server names, which root then reads and pins. ServerError where it is no process of it.
+
+        Its processes have its user alone and work in its data folder, which that user may have replaced by a link.
+        """
+        expected = {pwd.getpwnam(self.user).pw_uid if self.user else os.getuid()}
+        try:
+            status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+            users = {int(word) for word in status.partition("\nUid:")[2].partition("\n")[0].split()}
+            if users == expected and os.path.samestat(Path(f"/proc/{pid}/cwd").stat(), self.data.lstat()):
+                return pid
+        except OSError:
+            pass
+        raise ServerError(f"process {pid}, which the server names, is none of its own")
 
     def prewarm(self) -> None:
         """Read the table and its index into the buffer pool, in file order."""

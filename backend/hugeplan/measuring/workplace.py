@@ -31,6 +31,7 @@ from hugeplan_agent.host import Host
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
 from hugeplan.signals import handled, ignore
+from hugeplan.unprivileged import words_before
 
 DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
 VARIABLE: Final = "HUGEPLAN_TRIAL"
@@ -85,6 +86,28 @@ def apart() -> Apart:
     """
     env = {name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith("LC_")}
     return {"stdin": subprocess.DEVNULL, "env": env, "start_new_session": True}
+
+
+def as_user(user: str) -> list[str]:
+    """What makes a command line one of a server's user ("" is ourselves)."""
+    account = pwd.getpwnam(user) if user else None
+    return words_before(account.pw_uid, account.pw_gid) if account else []
+
+
+def give(folder: Path, user: str) -> None:
+    """A folder for a server's user alone; the one above it must be ours."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    if user:
+        shutil.chown(folder, user, pwd.getpwnam(user).pw_gid)
+
+
+def is_copied(source: Path, target: Path, user: str) -> bool:
+    """Copy a server's folder, as its user: who owns it may put links there meanwhile, which root would follow."""
+    give(target, user)
+    copy = [*as_user(user), "cp", "-a", "--reflink=auto", f"{source}/.", str(target)]
+    done = subprocess.run(copy, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, **apart())  # noqa: S603 - ours
+    return done.returncode == 0
 
 
 def version_said(program: Path, user: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import re
 import stat
 import subprocess
 import sys
@@ -239,3 +241,27 @@ def test_huge_pages_are_proven(tmp_path: Path, engine: str) -> None:
         except ArmError as problem:
             pytest.skip(f"SKIP: {problem}")
         assert programs_of(folder) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root becomes somebody else")
+def test_a_server_has_no_right_of_root_and_its_user_copies_it(tmp_path: Path) -> None:
+    """That user owns the folder: root would follow the links that it puts there, to anybody's files."""
+    program = find_server(None)
+    with workplace(SHORT / tmp_path.name) as folder:
+        rows, pool = rows_of(MIB, 100), 64 * MIB
+        one, two, other = (
+            MariadbServer(program, folder / name, rows=rows, row_bytes=100, pool_bytes=pool, settings={})
+            for name in "abc"
+        )
+        one.load()
+        two.copy_of(one)
+        assert {path.lstat().st_uid for path in folder.glob("[ab]/**/*")} == {pwd.getpwnam(one.user).pw_uid}
+        (one.folder / "shadow").write_text("root's alone")
+        (one.folder / "shadow").chmod(0o600)
+        with pytest.raises(MariadbError, match="could not be copied"):
+            other.copy_of(one)
+        assert not (other.folder / "shadow").exists()
+        with two.running(large_pages=False, thp=False):
+            found = Path(f"/proc/{two.pid}/status").read_text()
+    assert set(re.findall(r"^Cap\w+:\s+(\w+)$", found, re.MULTILINE)) == {"0" * 16}
+    assert re.search(r"^NoNewPrivs:\s+1$", found, re.MULTILINE)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from hugeplan.cli import main
 from hugeplan.measuring import postgresql_clients
 from hugeplan.measuring.postgresql import Plan, PostgresqlSubject, check_shared_thp, largest_data_bytes
-from hugeplan.measuring.postgresql_clients import Case, DriverClients, Pgbench
+from hugeplan.measuring.postgresql_clients import Case, DriverClients, NestedLoop, Pgbench
 from hugeplan.measuring.postgresql_server import PROGRAMS, Server, ServerError, Shape, find_programs
 from hugeplan.measuring.room import check, headroom_bytes
 from hugeplan.measuring.trial import ArmError, TrialError
@@ -166,3 +171,122 @@ def test_a_script_that_fails_says_why(tmp_path: Path) -> None:
         subject = PostgresqlSubject(plan, folder, lambda _: None)
         with pytest.raises(TrialError, match=r"no_such_table|pgbench ended"):
             subject.prepare(())
+
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root becomes somebody else")
+
+
+def rights(pid: int) -> dict[str, str]:
+    """Users, groups and capabilities of a process, as the kernel shows them."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: " ".join(value.split()) for name, _, value in (line.partition(":") for line in lines)}
+
+
+@AS_ROOT
+def test_a_server_is_copied_by_its_own_user(tmp_path: Path) -> None:
+    """Who owns the folder puts links there while it is copied: root would follow them to anybody's files."""
+    with workplace(SHORT / tmp_path.name) as folder:
+        one, two, other = (Server(programs(), folder / name, Shape(MIB, 100, MIB), 0) for name in "abc")
+        one.prepare()
+        two.prepare_copy_of(one)
+        owner = pwd.getpwnam(one.user).pw_uid
+        assert {path.lstat().st_uid for path in (two.folder, *two.folder.rglob("*"))} == {owner}
+        (one.folder / "shadow").write_text("root's alone")
+        (one.folder / "shadow").chmod(0o600)
+        with pytest.raises(ServerError, match="could not be copied"):
+            other.prepare_copy_of(one)
+        assert not (other.folder / "shadow").exists()
+
+
+@AS_ROOT
+def test_a_servers_processes_have_no_right_of_root(tmp_path: Path) -> None:
+    with workplace(SHORT / tmp_path.name) as folder:
+        server = Server(programs(), folder / "a", Shape(MIB, 100, MIB), 0)
+        server.prepare()
+        with server.running("off"), server.connect() as connection:
+            found = rights(server.own(connection.info.backend_pid))
+    assert {name: int(value, 16) for name, value in found.items() if name.startswith("Cap")} == dict.fromkeys(
+        ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), 0
+    )
+    assert (found["NoNewPrivs"], found["Groups"]) == ("1", "")
+
+
+def test_a_socket_of_anybody_is_told_no_password_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "PGPASSWORD": "secret",
+        "PGHOSTADDR": "192.0.2.1",
+        "PGPORT": "1",
+        "PGOPTIONS": "-c x=y",
+    }.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "pass").write_text("*:*:*:*:secret\n")
+    (tmp_path / "pass").chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pass"))
+    server = Server(programs(), SHORT / f"hp-{os.getpid()}", Shape(MIB, 100, MIB), 0)
+    server.folder.mkdir()
+    heard: list[bytes] = []
+
+    def ask(listening: socket.socket) -> None:
+        with listening.accept()[0] as connection:
+            heard.append(connection.recv(4096))
+            connection.sendall(b"R" + struct.pack("!II", 8, 3))  # AuthenticationCleartextPassword
+            heard.append(connection.recv(4096))
+
+    path = server.folder / ".s.PGSQL.5432"
+    try:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+            listening.listen()
+            listening.settimeout(30)
+            asking = threading.Thread(target=ask, args=(listening,))
+            asking.start()
+            with pytest.raises(psycopg.OperationalError):
+                server.connect()
+            listening.close()
+            asking.join()
+    finally:
+        path.unlink()
+        server.folder.rmdir()
+    assert heard[1].startswith(b"p"), "it was asked for a password"
+    assert b"secret" not in b"".join(heard)
+    assert b"x=y" not in heard[0]
+    assert os.environ["PGPASSWORD"] == "secret", "a program of --base gets what it needs"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # connections of a trial that ends
+@pytest.mark.parametrize("clients", [Pgbench, DriverClients, NestedLoop])
+def test_no_process_that_a_server_names_is_pinned_or_read(
+    clients: type[Pgbench | DriverClients | NestedLoop], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpus = os.sched_getaffinity(0)
+    if len(cpus) < 2:
+        pytest.skip("SKIP: who is on the only CPU is on it")
+    words = ["/bin/sleep", "300"]
+    with workplace(SHORT / tmp_path.name) as folder, subprocess.Popen(words, cwd="/") as victim:
+        try:
+            server = Server(programs(), folder / "a", Shape(MIB, 100, 2 * MIB), 0)
+            server.prepare()
+            with server.running("off"):
+                with server.connect() as connection:
+                    assert server.own(connection.info.backend_pid) == connection.info.backend_pid
+                    connection.execute("alter database postgres set search_path = public, pg_catalog")
+                    for name in ("pg_locks", "pg_stat_activity"):
+                        connection.execute(f"create table said as select * from {name} limit 0")
+                        columns = ", ".join(
+                            str(victim.pid) + " as pid" if column == "pid" else f'"{column}"'
+                            for (column,) in connection.execute(
+                                "select attname from pg_attribute where attrelid = 'said'::regclass and attnum > 0"
+                            ).fetchall()
+                        )
+                        connection.execute("drop table said")
+                        only = "" if name == "pg_locks" else " where application_name like 'hugeplan validate%'"
+                        connection.execute(
+                            f"create view public.{name} as select {columns} from pg_catalog.{name}{only}"
+                        )
+                monkeypatch.setattr("psycopg.ConnectionInfo.backend_pid", victim.pid)
+                case = Case("one", 1, (max(cpus),))
+                with pytest.raises(ServerError, match=rf"process {victim.pid}, which the server names"):
+                    clients(server, case).__enter__()
+            assert os.sched_getaffinity(victim.pid) == cpus
+        finally:
+            victim.kill()

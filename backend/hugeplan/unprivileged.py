@@ -1,0 +1,60 @@
+"""Run a program as an ordinary user without any right of root's: ``python unprivileged.py UID GID SIGNAL PROGRAM ...``.
+
+UID and GID are those to become; without root they are our own. SIGNAL (0: none) comes to the program when the thread
+that started it ends, however that ends, so it must be one that stays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+import warnings  # noqa: F401 - execvp's, which the user may not be able to reach
+from collections.abc import Sequence
+from contextlib import suppress
+
+_PR_SET_PDEATHSIG = 1
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_CAPABILITY_VERSION_3 = 0x20080522
+_CAPABILITIES = 64
+
+
+def words_before(uid: int, gid: int, signal_of_end: int = 0) -> list[str]:
+    """What makes a command line one of that user's."""
+    # By its path, and without what is installed: the package would be loaded for each program.
+    return [sys.executable, "-I", "-S", __file__, str(uid), str(gid), str(signal_of_end)]
+
+
+def become(uid: int, gid: int, program: str) -> None:
+    """Give up root for good, for this process and the programs it becomes. OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    own: list[str] = []
+    with suppress(OSError):
+        own = os.listxattr(program)
+    # A program with capabilities of its own, as a MariaDB has, starts within that bound alone, and gets none of them.
+    for capability in range(0 if "security.capability" in own else _CAPABILITIES):
+        libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    header, none = struct.pack("Ii", _CAPABILITY_VERSION_3, 0), bytes(24)
+    if libc.capset(header, none) or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Become the user, then the program."""
+    uid, gid, number, program, *rest = arguments
+    try:
+        if int(uid) != os.geteuid():
+            become(int(uid), int(gid), program)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)  # after the user: changing it clears this
+        os.execvp(program, [program, *rest])  # noqa: S606 - no shell is wanted
+    except OSError as problem:
+        sys.exit(f"{program}: {problem.strerror}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
