@@ -51,7 +51,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         ),
         summary="Lets logins that start the server lock its segments.",
         install=f"install -D -m 0644 60-hugeplan-limits.conf {LIMITS_PATH}\n# log in again, then start the server",
-        verify=f'v=$(ulimit -l) && {{ test "$v" = unlimited || test "$v" -ge {kib}; }}  # as the server\'s user',
+        verify=f'(v=$(ulimit -l) && {{ test "$v" = unlimited || test "$v" -ge {kib}; }})  # as the server\'s user',
         rollback=f"rm -f {LIMITS_PATH}",
         restart=Restart.ENGINE,
         avoid_when="The server is started by systemd, which does not read limits.d: use the drop-in.",

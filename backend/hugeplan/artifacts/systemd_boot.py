@@ -17,10 +17,11 @@ _CMDLINE = "/etc/kernel/cmdline"
 _BEFORE = f"{_CMDLINE}.before-hugeplan"
 #: What a loader adds by itself, and the words whose order counts: all of them come from the plan.
 _REPLACED = "BOOT_IMAGE|initrd|default_hugepagesz|hugepagesz|hugepages|hugetlb_free_vmemmap|transparent_hugepage"
+#: The end of commands in a subshell: their variables are none of whoever pastes them.
 _ENTRIES = (
     'for image in "/usr/lib/modules/$(uname -r)/vmlinuz" "/boot/vmlinuz-$(uname -r)"; do\n'
     '  if test -e "$image"; then kernel-install add "$(uname -r)" "$image"; break; fi\n'
-    "done\nreboot"
+    "done\nreboot\n)"
 )
 
 
@@ -37,7 +38,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         content=f"{names}\n",
         summary="Reserves all pools at boot on nodes that start by systemd-boot or a unified kernel image.",
         install=(
-            f"now={_CMDLINE}\n"
+            f"(\nnow={_CMDLINE}\n"
             # An empty copy says that there was no such file.
             f"test -e {_BEFORE} || {{ test -e $now && cp $now {_BEFORE}; }} || : > {_BEFORE}\n"
             "test -e $now || now=/proc/cmdline\n"
@@ -46,7 +47,8 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             f'echo "$(cat {FILENAME}) $rest" > {_CMDLINE}\n{_ENTRIES}'
         ),
         verify=all_of([f"grep -qw -- {word} /proc/cmdline" for word in words] + pool_checks(plan)),
-        rollback=f"if test -s {_BEFORE}; then mv {_BEFORE} {_CMDLINE}; else rm -f {_CMDLINE} {_BEFORE}; fi\n{_ENTRIES}",
+        rollback=f"(\nif test -s {_BEFORE}; then mv {_BEFORE} {_CMDLINE}\n"
+        f"else rm -f {_CMDLINE} {_BEFORE}; fi\n{_ENTRIES}",
         restart=Restart.REBOOT,
         avoid_when="The node boots by GRUB.",
     )

@@ -204,8 +204,9 @@ def _commands(artifacts: Sequence[Artifact], which: str) -> list[str]:
 
 def _prompted(commands: str) -> list[str]:
     """Commands as a shell would show them: ``$`` before a command, ``>`` before a line that goes on with it."""
-    lines, goes_on = [], False
+    lines, goes_on, is_open = [], False, False
     for line in commands.splitlines():
         lines.append(f"{'>' if goes_on else '$'} {line}")
-        goes_on = line.endswith(("&&", "|", "\\"))
+        is_open = (is_open or line == "(") and line != ")"
+        goes_on = is_open or line.endswith(("&&", "|", "\\"))
     return lines

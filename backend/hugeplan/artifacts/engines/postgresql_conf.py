@@ -34,9 +34,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 @dataclass(frozen=True, slots=True)
 class _Commands:
-    """How the server is reached: ``exports`` first; ``folder`` and ``main_file`` are words for a shell."""
+    """How the server is reached: ``data``, ``folder`` and ``main_file`` are words for a shell."""
 
-    exports: str = ""
+    data: str = '"$PGDATA"'
     folder: str = '"$PGDATA/conf.d"'
     main_file: str = '"$PGDATA/postgresql.conf"'
     user: str = as_user("postgres")
@@ -50,8 +50,6 @@ class _Commands:
         place = None if server is None else server.place
         if server is None or place is None:
             return cls()
-        names = {"PGDATA": place.data_directory, "PGPORT": server.port, "PGHOST": place.socket_directory}
-        given = [f"{name}={shlex.quote(str(value))}" for name, value in names.items() if value is not None]
         user, programs = _as(place.user, place.uid), ""
         options = (("-p", server.port), ("-h", place.socket_directory))
         where = "".join(f" {name} {shlex.quote(str(value))}" for name, value in options if value is not None)
@@ -59,7 +57,7 @@ class _Commands:
             programs = f'env PATH={shlex.quote(place.programs_directory)}:"$PATH" '
         main = PurePosixPath(place.config_file or f"{place.data_directory}/postgresql.conf")
         return cls(
-            exports=f"export {' '.join(given)}\n",
+            data=shlex.quote(place.data_directory),
             folder=shlex.quote(str(main.parent / "conf.d")),
             main_file=shlex.quote(str(main)),
             user=user,
@@ -75,7 +73,7 @@ class _Commands:
         if self.service is not None:
             return f"systemctl restart {shlex.quote(self.service)}"
         # A postmaster keeps what it was started with: its own log.
-        return f'{self.user} {self.programs}pg_ctl -D "$PGDATA" -l "$PGDATA/startup.log" restart'
+        return f"{self.user} {self.programs}pg_ctl -D {self.data} -l {self.data}/startup.log restart"
 
 
 def _as(name: str | None, uid: int | None) -> str:
@@ -128,8 +126,7 @@ def _write(
     if wanted.get("huge_pages") == "on":
         # A server with huge_pages = on that answers has its pages; the status says so since PostgreSQL 17.
         checks.append(f'{{ test "$({psql} "SELECT current_setting(\'huge_pages_status\', true)")" != off; }}')
-    exports, conf = commands.exports, commands.main_file
-    path = f"{commands.folder}/{name}" if exports else f'"$PGDATA/conf.d/{name}"'
+    path = f"{commands.folder}/{name}"
     lines = [
         *commented(
             planned, advice, lambda i: f"{i.name} = {_quoted(i.value) if i.name in changed else one_line(i.value)}"
@@ -146,17 +143,16 @@ def _write(
         summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages."
         if planned.page_bytes is not None
         else f"Keeps {one_line(planned.name)} on base pages, as planned.",
-        install=exports
-        + "\n".join(
+        install="\n".join(
             [
                 f"{commands.user} {KEEP} {path} < {name}{commands.note}",
-                f"{commands.user} sh -c {_INCLUDE} sh {conf}",
+                f"{commands.user} sh -c {_INCLUDE} sh {commands.main_file}",
                 *resets,
                 commands.restart,
             ]
         ),
-        verify=exports + (all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'"),
-        rollback=f"{exports}{commands.user} rm -f {path}\n{commands.restart}",
+        verify=all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'",
+        rollback=f"{commands.user} rm -f {path}\n{commands.restart}",
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )

@@ -1,0 +1,88 @@
+"""Commands of files are pasted one after another into one shell of root's: none may leave anything of its own there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from artifacts.samples import EVERYTHING, instance, request_of
+
+from hugeplan.artifacts import KINDS, Artifact, Platform, render
+from hugeplan.cli.plan_answer import _prompted
+from hugeplan.planner.model import NodeSample, ObservedDatabase, PlanRequest, ServerPlace
+from hugeplan.planner.plan import plan
+
+SEEN = """seen() { declare -p; declare -f; alias; pwd; umask; set +o; shopt; trap; ulimit -a; }
+command_not_found_handle() { return $result; }
+"""
+#: What any command changes, and what the shell counts by itself.
+OF_THE_SHELL = re.compile(
+    r"declare -\S+ (_|BASH_\w+|COMP_WORDBREAKS|EPOCH\w+|FUNCNAME|LINENO|PIPESTATUS|RANDOM|SECONDS|SRANDOM)[=\s]"
+)
+SERVER = ObservedDatabase(
+    key="here", engine="postgresql", version="17", port=5433, settings={"shared_buffers": "1GB"},
+    sources={"huge_pages": "postgresql.auto.conf"},
+    place=ServerPlace(data_directory="/srv/pg data", user="eve", uid=1001, socket_directory="/run/pg"),
+)  # fmt: skip
+
+
+def observed() -> PlanRequest:
+    request = request_of("postgresql", reserve_at="runtime")
+    sample = NodeSample(databases=(SERVER,))
+    return replace(request, sample=sample, databases=(instance("postgresql", runs_as=SERVER.key),))
+
+
+def every_file() -> list[Artifact]:
+    found = [a for request in (observed(), *EVERYTHING) for a in render(plan(request), request)]
+    boot = request_of("postgresql")
+    return [*found, *render(plan(boot), boot, Platform.SYSTEMD_BOOT)]
+
+
+FILES = every_file()
+
+
+def left_by(text: str, folder: Path, result: int) -> list[str]:
+    """Lines of what a shell holds that are there before or after a paste alone. No program is found, so none runs."""
+    (folder / "own").mkdir(exist_ok=True)
+    own = re.sub(r"(?<![\w$\"}./])/(?=(etc|sys|proc|usr|var|boot|srv|run)\b)", f"{folder}/own/", text)
+    pasted = f"result={result}\n{SEEN}seen > {folder}/before\n{own}\nseen > {folder}/after\n"
+    subprocess.run(
+        ["/bin/bash", "--norc", "--noprofile"], input=pasted, text=True, cwd=folder, env={"PATH": "/nowhere"},
+        capture_output=True, check=False, timeout=30,
+    )  # fmt: skip
+    before, after = (
+        [line for line in (folder / name).read_text().splitlines() if not OF_THE_SHELL.match(line)]
+        for name in ("before", "after")
+    )
+    return sorted(set(before) ^ set(after))
+
+
+def test_every_kind_is_pasted() -> None:
+    kinds = {next(kind for kind in KINDS if a.kind == kind or a.kind.startswith(f"{kind}-")) for a in FILES}
+    assert kinds == set(KINDS)
+
+
+@pytest.mark.parametrize("command", ["install", "verify", "rollback"])
+@pytest.mark.parametrize("result", [0, 1])
+def test_a_paste_leaves_nothing_in_the_shell(tmp_path: Path, command: str, result: int) -> None:
+    left = {}
+    for text, kind in {getattr(a, command): a.kind for a in FILES}.items():
+        if found := left_by(text, tmp_path, result):
+            left[kind] = found
+    assert left == {}
+
+
+@pytest.mark.parametrize(
+    "paste", ["export A=b", "a=b", "cd /", "umask 077", "set -u", "f() { :; }", "shopt -s dotglob"]
+)
+def test_what_a_paste_leaves_is_seen(tmp_path: Path, paste: str) -> None:
+    assert left_by(paste, tmp_path, 0)
+    assert left_by(f"({paste}\n)", tmp_path, 0) == []
+
+
+def test_what_runs_apart_is_shown_as_one_command() -> None:
+    install = next(a.install for a in FILES if a.kind == "systemd_boot")
+    assert [line[0] for line in _prompted(f"{install}\nreboot")] == ["$", *">" * install.count("\n"), "$"]
