@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hugeplan.artifacts.base import Artifact, Renderer, Restart
 from hugeplan.artifacts.outside import refused
-from hugeplan.artifacts.registry import KINDS, PATHS, ROWS, Platform, platform_of, render, withheld
+from hugeplan.artifacts.registry import KINDS, PATHS, ROWS, Platform, files_key, platform_of, render, withheld
 
 __all__ = [
     "KINDS",
@@ -14,6 +14,7 @@ __all__ = [
     "Platform",
     "Renderer",
     "Restart",
+    "files_key",
     "platform_of",
     "refused",
     "render",

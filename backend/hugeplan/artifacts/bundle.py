@@ -239,7 +239,7 @@ def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:
     left_out = f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, whose names are no host's own: "
     return (
         "",
-        f"The files are for {len(group)} nodes that get the same pools; `nodes.txt` names them. They were made for"
+        f"The files are for {len(group)} nodes that get the same files; `nodes.txt` names them. They were made for"
         f" {markdown(node)},",
         "which has the least memory of them. Where a command names it, put each node's own name.",
         *(("", left_out + markdown(shown)) if others else ()),

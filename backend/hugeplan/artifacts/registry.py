@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from hashlib import sha256
 from typing import Final
 
 from hugeplan.artifacts import (
@@ -29,8 +30,9 @@ from hugeplan.artifacts import (
     thp,
     tuned_profile,
 )
-from hugeplan.artifacts.base import Artifact, Renderer, require_sound, with_warning
+from hugeplan.artifacts.base import Artifact, Renderer, planned_pools, require_sound, with_pool, with_warning
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
+from hugeplan.artifacts.engines.common import counted_settings, settings_to_write
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan, PlanRequest
 
@@ -73,6 +75,11 @@ ROWS: Final = (
     *(Row(render, (kind,)) for kind, render in operators.renderers().items()),
 )
 KINDS: Final = tuple(kind for row in ROWS for kind in row.kinds)
+#: The first kinds of rows whose files are documents, which take long to write: not rendered for :func:`files_key`.
+_DOCUMENTS: Final = {
+    "cloud_config", "ansible_playbook", "kubelet_configuration", "pod", "node_label", "performance_profile",
+    "eks_user_data", "aks_daemonset", "prometheus_rules", *operators.renderers(),
+}  # fmt: skip
 
 
 class Platform(StrEnum):
@@ -217,3 +224,25 @@ def _require_possible(platform: Platform, request: PlanRequest) -> None:
     }.get(platform)
     if wanted is not None and reservations.provider not in {None, wanted}:
         raise PlannerError("platform", platform.value, f"a platform of the node's provider {reservations.provider}")
+
+
+def files_key(plan: Plan, request: PlanRequest) -> str | None:
+    """Equal for nodes that get the same files but for their names; None where the plan does not fit, so has none.
+
+    Documents are not rendered: what they are made of, beside what the other files say, stands for them.
+    """
+    if plan.fits is False:
+        return None
+    plan, request = replace(plan, node="node"), replace(request, node=replace(request.node, name="node"))
+    node, given = request.node, request.reservations
+    read: list[object] = [file for row in ROWS if row.kinds[0] not in _DOCUMENTS for file in row.render(plan, request)]
+    read += [plan.fits, given.provider, given.kubernetes, request.policy.reserve_at, len(node.numa), node.thp_enabled]
+    read += [node.base_page_bytes, node.default_huge_page_bytes]
+    if given.kubernetes and planned_pools(plan):
+        read += kubelet_configuration.configuration(plan, request)
+        read += [
+            (one.name, one.engine, one.stateful_set, one.container, one.operator_object, one.pod_hugepages_limit_bytes,
+             pod.resources(plan, one, planned), settings_to_write(one, planned), counted_settings(one))
+            for one, planned in with_pool(plan, request)
+        ]  # fmt: skip
+    return sha256(repr(read).encode()).hexdigest()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from hugeplan.artifacts import files_key
 from hugeplan.documents.plans import require_small
 from hugeplan.fleet.facts import IncompleteReportError, SharedHardware
 from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
@@ -85,6 +86,7 @@ class GroupPlan:
     headline: str
     pools: list[dict[str, int]]
     plan: bytes
+    files_key: str | None
     figures: GroupFigures
 
 
@@ -141,11 +143,11 @@ class LinePlanner:
         today = tuple((size["page_bytes"], size["present_pages"]) for size in figures.sizes)
         # What was measured on a node is true of it alone: its plan stands for no other.
         measured = tuple(gain.measured_here.trial_id for gain in answer.plan.gains if gain.measured_here)
-        group = (node.machine_type, today, answer.group, measured)
+        group = (node.machine_type, today, answer.group, measured, files_key(answer.plan, request))
         before = plans.get(group)
         figures = figures if before is None else before.figures + figures
         if before is None or order < before.order:
-            plans[group] = _group_plan(order, node, answer.plan, answer.pools, figures)
+            plans[group] = _group_plan(order, answer, answer.plan, group, figures)
         else:
             plans[group] = replace(before, figures=figures)
         return row | {"group_number": group}
@@ -240,14 +242,15 @@ def _sizes(plan: Plan) -> list[dict[str, int | None]]:
 
 
 def _group_plan(
-    order: tuple[int, str], node: StoredNode, plan: Plan, pools: Sequence[tuple[int, int, int]], figures: GroupFigures
+    order: tuple[int, str], answer: NodePlan, plan: Plan, group: tuple[Any, ...], figures: GroupFigures
 ) -> GroupPlan:
     return GroupPlan(
         order=order,
-        machine_type=node.machine_type,
+        machine_type=group[0],
         headline=plan.headline,
-        pools=[{"numa_node": numa, "page_bytes": page_bytes, "pages": pages} for numa, page_bytes, pages in pools],
+        pools=[{"numa_node": numa, "page_bytes": size, "pages": pages} for numa, size, pages in answer.pools],
         plan=require_small(zlib.compress(require_small(msgspec.json.encode(plan)), 1), MOST_PLAN_BYTES),
+        files_key=group[-1],
         figures=figures,
     )
 

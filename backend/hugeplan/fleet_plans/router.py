@@ -98,7 +98,7 @@ async def fleet_plan_progress_stream(
 async def fleet_plan_groups_list(
     _: Viewer, session: Reads, job_id: UUID, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[FleetPlanGroup]:
-    """Groups of nodes of one machine type with the same pools now and in the plan, the largest first."""
+    """Groups of nodes of one machine type with the same pools now and planned, and the same files, largest first."""
     return await service.list_groups(session, job_id, limit=limit, cursor=cursor)
 
 

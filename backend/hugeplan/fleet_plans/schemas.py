@@ -102,8 +102,8 @@ class GroupFigures(ResponseModel):
 
 
 class FleetPlanGroup(ResponseModel):
-    """Nodes of one machine type with the same pools now and in the plan; the plan is that of the one with the least
-    memory. ``figures`` is null in fleet plans of earlier versions.
+    """Nodes of one machine type with the same pools now and in the plan, and the same files; the plan is of the one
+    with the least memory. ``figures`` is null in fleet plans of earlier versions.
     """
 
     number: int

@@ -145,7 +145,7 @@ def _group(row: FleetPlanGroupRow) -> FleetPlanGroup:
 
 
 async def list_groups(session: ReadSession, job_id: UUID, *, limit: int, cursor: str | None) -> Page[FleetPlanGroup]:
-    """Groups of nodes with the same pools, the largest first."""
+    """Groups of nodes with the same pools and files, the largest first."""
     await _stored(session, job_id)
 
     async def read(after: str | None, rows: int) -> Sequence[FleetPlanGroupRow]:
@@ -179,6 +179,14 @@ async def pools_of_groups(session: ReadSession, job_id: UUID, numbers: Collectio
     row = FleetPlanGroupRow
     statement = select(row.number, row.pools).where(row.fleet_plan_id == job_id, row.number.in_(numbers))
     return {row[0]: row[1] for row in await session.execute(statement)}
+
+
+async def files_key_of_group(session: ReadSession, job_id: UUID, number: int) -> str | None:
+    """What tells a group's files apart from those of others. None where its plan does not fit, and in older jobs."""
+    row = FleetPlanGroupRow
+    statement = select(row.files_key).where(row.fleet_plan_id == job_id, row.number == number)
+    found: str | None = await session.scalar(statement)
+    return found
 
 
 def _node(row: FleetPlanNodeRow) -> FleetPlanNode:

@@ -209,6 +209,7 @@ class Job:
                 "headline": plan.headline,
                 "pools": plan.pools,
                 "plan": plan.plan,
+                "files_key": plan.files_key,
                 "figures": plan.figures.as_stored(),
             }
             for number, plan in enumerate(self._plans)

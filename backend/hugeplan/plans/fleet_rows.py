@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,9 @@ from hugeplan.api.preconditions import etag
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts.base import object_name
 from hugeplan.db.alone import alone
-from hugeplan.db.models import FleetPlanNodeRow
+from hugeplan.db.models import FleetPlanNodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import ConflictError, NotFoundError
+from hugeplan.errors import ConflictError, NotFoundError, PlanFitUnknownError
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.stored import StoredNode, read_nodes_by_id
@@ -71,10 +72,18 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
         raise ConflictError(f"The plan of {row.name} does not fit, so there is no file to apply.")
     group = sorted(names) if len(names) > 1 else []
     kept = await repository.plan_of_row(session, job_id, row.node_id)
-    if kept is not None:
-        _, content = await saved_plans.zip_artifacts(session, kept.id, group=group)
+    if row.fits is None and group:  # somebody may have approved this node's all the same, and not the others'
+        raise PlanFitUnknownError(f"Whether the plan of {row.name} fits is not known, nor whether it fits the others.")
+    found: saved_plans.Computed | PlanRow
+    if kept is None:
+        found = await _computed(session, beside, job, row)
+        content = saved_plans.zip_computed(found, group=group)
     else:
-        content = saved_plans.zip_computed(await _computed(session, beside, job, row), group=group)
+        found = await saved_plans.stored_plan(session, kept.id)
+        _, content = await saved_plans.zip_artifacts(session, kept.id, group=group)
+    key = await fleet_plans.files_key_of_group(session, job_id, number)
+    if (group or key) and key != await asyncio.to_thread(saved_plans.files_key_of, found):
+        raise ConflictError(f"The files of {row.name} have changed since the fleet plan. Run the fleet plan again.")
     return f"hugeplan-group-{number + 1}-{object_name(job.name)}.zip", content
 
 

@@ -17,7 +17,7 @@ from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.api.schemas import JsonObject
-from hugeplan.artifacts import Artifact, Restart, outside, withheld
+from hugeplan.artifacts import Artifact, Restart, files_key, outside, withheld
 from hugeplan.artifacts.base import flaw, object_name
 from hugeplan.artifacts.bundle import Change, as_zip, bundle, changes
 from hugeplan.artifacts.provenance import Provenance, with_provenance
@@ -30,7 +30,7 @@ from hugeplan.errors import ConflictError, NotFoundError, PlanDoesNotFitError, P
 from hugeplan.fleet import edits
 from hugeplan.fleet import service as fleet
 from hugeplan.fleet.overview_schemas import PlanInForceWrite
-from hugeplan.planner.model import Finding, Plan
+from hugeplan.planner.model import Finding, Plan, PlanRequest
 from hugeplan.planner.verdict import Verdict
 from hugeplan.proof import verify
 from hugeplan.scenarios import plan_difference, repository, service, work
@@ -390,6 +390,12 @@ def _zip(
     if not artifacts:
         raise ConflictError("This plan changes nothing, so there is no file to apply.")
     return as_zip(bundle(node, headline, artifacts, provenance=provenance, group=group))
+
+
+def files_key_of(found: Computed | PlanRow) -> str | None:
+    """What tells the files of a plan of this version's form apart from those of other nodes."""
+    request = msgspec.convert(found.request, PlanRequest, str_keys=True)
+    return files_key(read_plan(found.plan, SCHEMA_VERSION), request)
 
 
 async def diff_artifacts(session: ReadSession, plan_id: UUID, against: UUID | None) -> ArtifactChanges:

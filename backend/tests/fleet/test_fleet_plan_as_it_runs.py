@@ -146,7 +146,7 @@ async def test_the_files_of_a_group_name_its_nodes(viewer: httpx.AsyncClient, jo
     assert len(read) == 1, "a group may have as many nodes as the fleet: of the others the names alone are read"
     archive = zipfile.ZipFile(io.BytesIO(answer.content))
     assert archive.read("nodes.txt").decode().split() == ["node-1", "node-2"]
-    assert "2 nodes that get the same pools" in archive.read("README.md").decode()
+    assert "2 nodes that get the same files" in archive.read("README.md").decode()
     folders = {name.split("/")[0] for name in archive.namelist() if "/" in name}
     assert "alternatives" in folders
     assert {name[0] for name in folders - {"alternatives"}} == {str(n + 1) for n in range(len(folders) - 1)}, (
@@ -155,3 +155,55 @@ async def test_the_files_of_a_group_name_its_nodes(viewer: httpx.AsyncClient, jo
     assert_problem(await viewer.get(f"{job['url']}/groups/99/files.zip"), 404, "not-found")
     for address in ("groups/{}", "groups/{}/files.zip"):
         assert_problem(await viewer.get(f"{job['url']}/{address.format(2**63)}"), 422, "invalid-input")
+
+
+def on_kubernetes(number: int, *, kube_reserved: str) -> dict[str, Any]:
+    document = database_node(number, pages=8000)
+    total = document["sample"]["memory"]["mem_total_bytes"]
+    document["sample"]["kubelet"] = {
+        "version": "v1.34.0",
+        "capacity": {"memory": total, "pods": 110},
+        "allocatable": {"memory": total - 3 * GIB},
+        "config": {"kubeReserved": {"memory": kube_reserved}, "evictionHard": {"memory.available": "500Mi"}},
+        "config_source": "api",
+    }
+    return document
+
+
+async def test_the_files_of_a_group_are_those_of_each_of_its_nodes(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    """Kubelets that set aside another amount get another file; a kubelet that changed since gets none."""
+    agents = {}
+    for number, kube_reserved in ((1, "1Gi"), (2, "1Gi"), (3, "2Gi")):
+        agent = agents[number] = await service.client_as(Role.AGENT, machine_id=f"{number:032x}")
+        sent = await agent.post(f"{API}/reports", json=on_kubernetes(number, kube_reserved=kube_reserved))
+        assert sent.status_code == 201, sent.text
+    scenario = {
+        "reservations": {"kubernetes": True},
+        "databases": [{"name": "a", "engine": "postgresql", "version": "17", "settings": {"shared_buffers": "1GB"}}],
+    }
+    begun = (await planner.post(f"{API}/fleet/plan", json={"name": "reserved", "scenario": scenario})).json()
+    job = {"url": f"{API}/fleet/plans/{begun['id']}"}
+    async with planner.stream("GET", f"{job['url']}/progress") as stream:
+        await stream.aread()
+    found = await groups(planner, job)
+    assert [group["nodes"] for group in found] == [2, 1]
+    for group, reserved in zip(found, ("1Gi", "2Gi"), strict=True):
+        answer = await planner.get(f"{job['url']}/groups/{group['number']}/files.zip")
+        assert answer.status_code == 200, answer.text
+        archive = zipfile.ZipFile(io.BytesIO(answer.content))
+        (name,) = (name for name in archive.namelist() if name.endswith("kubelet.conf"))
+        assert f"kubeReserved:\n  memory: {reserved}\n" in archive.read(name).decode()
+
+    rows = (await planner.get(f"{job['url']}/nodes", params={"group_number": found[1]["number"]})).json()["items"]
+    own = f"{job['url']}/nodes/{rows[0]['node_id']}/plan"
+    for number in (1, 3):
+        changed = on_kubernetes(number, kube_reserved="4Gi")
+        assert (await agents[number].post(f"{API}/reports", json=changed)).status_code == 201
+    assert (await planner.post(own)).status_code == 201  # the same pools; its own files are those of its newest report
+    for group in found:
+        problem = await planner.get(f"{job['url']}/groups/{group['number']}/files.zip")
+        assert_problem(problem, 409, "conflict")
+        assert "have changed since the fleet plan" in problem.json()["detail"]
+    await service.app.state.fleet_plan_runner.close()

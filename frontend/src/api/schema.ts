@@ -569,7 +569,7 @@ export interface paths {
         };
         /**
          * Fleet Plan Groups List
-         * @description Groups of nodes of one machine type with the same pools now and in the plan, the largest first.
+         * @description Groups of nodes of one machine type with the same pools now and planned, and the same files, largest first.
          */
         get: operations["fleet_plan_groups_list"];
         put?: never;
@@ -3160,8 +3160,8 @@ export interface components {
         };
         /**
          * FleetPlanGroup
-         * @description Nodes of one machine type with the same pools now and in the plan; the plan is that of the one with the least
-         *     memory. ``figures`` is null in fleet plans of earlier versions.
+         * @description Nodes of one machine type with the same pools now and in the plan, and the same files; the plan is of the one
+         *     with the least memory. ``figures`` is null in fleet plans of earlier versions.
          */
         FleetPlanGroup: {
             /** Number */

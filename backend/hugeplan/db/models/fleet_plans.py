@@ -46,7 +46,10 @@ class FleetPlanRow(Base):
 
 
 class FleetPlanGroupRow(Base):
-    """Nodes of one job that get the same pools, with the whole plan of the one with the least memory."""
+    """Nodes of one job that get the same pools and files, with the whole plan of the one with the least memory.
+
+    ``files_key`` tells the files of groups apart; null where the plan does not fit, and in jobs of earlier versions.
+    """
 
     __tablename__ = "fleet_plan_groups"
 
@@ -57,6 +60,7 @@ class FleetPlanGroupRow(Base):
     headline: Mapped[str]
     pools: Mapped[list[JsonObject]] = mapped_column(JSONB)
     plan: Mapped[JsonObject] = mapped_column(JSON)
+    files_key: Mapped[str | None]
     figures: Mapped[JsonObject | None] = mapped_column(JSONB(none_as_null=True))
 
 
