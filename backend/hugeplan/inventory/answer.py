@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, requests_after_plan
 from hugeplan.inventory.model import FoundNode, HugePageUser, Inventory
 from hugeplan.inventory.now import claims, node_now
-from hugeplan.planner.findings import findings_by, what_is_wrong
+from hugeplan.planner.findings import findings_by, once_it_fits, what_is_wrong
 from hugeplan.planner.findings.base import Facts
 from hugeplan.planner.fleet import plan_node
 from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
@@ -76,6 +76,11 @@ class FleetAnswer:
         """Nodes whose plan does not fit."""
         return tuple(node for node in self.nodes if node.fits is False)
 
+    @property
+    def fitting_bytes(self) -> int:
+        """What can be reserved: huge pages of the plans that are known to fit."""
+        return sum(sum(node.planned_bytes.values()) for node in self.nodes if node.fits)
+
 
 _WORST_FIRST = {State.WRONG: 0, State.ATTENTION: 1, State.UNKNOWN: 2, State.OK: 3}
 
@@ -119,8 +124,11 @@ def _room_bytes(node: NodeAnswer) -> int:
     """Free memory under the plan; of a node without one what its pods do not request."""
     if node.free_bytes is not None:
         return node.free_bytes
-    requested = sum((t.request_bytes or 0) * t.count for t in node.request.tenants)
-    return node.node.facts.mem_total_bytes - requested
+    return _unrequested_bytes(node.request)
+
+
+def _unrequested_bytes(request: PlanRequest) -> int:
+    return request.node.mem_total_bytes - sum((t.request_bytes or 0) * t.count for t in request.tenants)
 
 
 def request_of(node: FoundNode, policy: Policy) -> PlanRequest:
@@ -130,7 +138,8 @@ def request_of(node: FoundNode, policy: Policy) -> PlanRequest:
         for user in node.huge_page_users
         if not user.is_database
         for size, held in user.limit_bytes.items()
-        if held and size in node.facts.huge_page_sizes_bytes
+        # No pod can map more than there is, whatever it asks for.
+        if 0 < held <= node.facts.mem_total_bytes and size in node.facts.huge_page_sizes_bytes
     ]
     return PlanRequest(
         node=node.facts,
@@ -168,8 +177,12 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     found = None if answered is None else answered.plan
     by_size = {} if found is None else _reserved_by(found)
     taken = _taken_by_databases(node, found)
-    now = replace(node_now(node), planned_bytes=taken, pool_plan_bytes=by_size)
-    today = (*what_is_wrong(findings_by(Facts(claims=claims(now)))), *findings_of_node(now))
+    misfit = answered is not None and answered.fits is False
+    free = None if answered is None else answered.free_bytes
+    room = None if misfit else max(0, _unrequested_bytes(request) if free is None else free)
+    now = replace(node_now(node), planned_bytes=taken, pool_plan_bytes=by_size, room_bytes=room)
+    limits = what_is_wrong(findings_by(Facts(claims=claims(now))))
+    today = (*(once_it_fits(limits) if misfit else limits), *findings_of_node(now))
     present = node.hugetlb_pool_bytes
     if answered is None:
         return _without_plan(node, request, today, None)

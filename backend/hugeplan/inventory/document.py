@@ -11,11 +11,14 @@ from hugeplan.inventory.model import FoundDatabase
 
 
 def inventory_document(answer: FleetAnswer) -> dict[str, Any]:
-    """Totals, nodes, databases, findings, and what is unknown. Sizes in bytes, counts in pages."""
+    """Totals, nodes, databases, findings, and what is unknown. Sizes in bytes, counts in pages.
+
+    ``planned_bytes`` are those of nodes that fit.
+    """
     return {
         "source": answer.inventory.source,
         "pods": answer.inventory.pods,
-        "planned_bytes": sum(sum(node.planned_bytes.values()) for node in answer.nodes),
+        "planned_bytes": answer.fitting_bytes,
         "nodes_that_do_not_fit": [node.node.facts.name for node in answer.does_not_fit],
         "nodes": [_node(node) for node in answer.nodes],
         "not_scheduled": [_database(found) for found in answer.inventory.not_scheduled],

@@ -38,13 +38,15 @@ class NodeNow:
 
     ``planned_bytes`` is what the databases take under the node's own plan, by page size, and the limits of those that
     take none: the scheduler counts a limit whether its pages are used or not. ``pool_plan_bytes`` is what that plan
-    reserves, slack included: the one count that every finding of the node tells to reserve.
+    reserves, slack included: the one count that every finding of the node tells to reserve. ``room_bytes`` is free
+    beside it; None: it does not fit.
     """
 
     node: FoundNode
     databases: Sequence[DatabaseNow]
     planned_bytes: Mapping[int, int] = field(default_factory=dict)
     pool_plan_bytes: Mapping[int, int] = field(default_factory=dict)
+    room_bytes: int | None = None
 
     @property
     def name(self) -> str:
@@ -60,10 +62,18 @@ class NodeNow:
         """The sum of the pods' limits at a page size."""
         return sum(user.limit_bytes.get(page_bytes, 0) for user in self.node.huge_page_users)
 
-    def pages_to_reserve(self, page_bytes: int, enough_bytes: int) -> str:
-        """``Reserve 4,218 pages of 2M in all``: what is enough here, or the plan of the node where it reserves more."""
-        pages = max(enough_bytes, self.pool_plan_bytes.get(page_bytes, 0)) // page_bytes
-        return f"Reserve {pages:,} pages of {page_label(page_bytes)} in all"
+    def pages_to_reserve(self, page_bytes: int, enough_bytes: int) -> str | None:
+        """``Reserve 4,218 pages of 2M in all``: what is enough here, or the plan of the node where it reserves more.
+
+        None where the node has no room for them.
+        """
+        planned = self.pool_plan_bytes.get(page_bytes, 0)
+        if self.room_bytes is None or enough_bytes > planned + self.room_bytes:
+            return None
+        return f"Reserve {max(enough_bytes, planned) // page_bytes:,} pages of {page_label(page_bytes)} in all"
+
+
+NO_ROOM: Final = "Lower limits, make a buffer pool smaller or move pods: the node has no room for so many pages."
 
 
 def limits_stand(recognised: Recognised) -> str:
@@ -101,6 +111,7 @@ def pool_short(now: NodeNow) -> Iterable[Finding]:
         held, limited = now.node.hugetlb_pool_bytes.get(size, 0), now.limited_bytes(size)
         if limited <= held:
             continue
+        pages = now.pages_to_reserve(size, limited)
         users = ", ".join(user.subject for user in now.node.huge_page_users if user.limit_bytes.get(size))
         yield finding(
             "pool_below_limits",
@@ -109,7 +120,7 @@ def pool_short(now: NodeNow) -> Iterable[Finding]:
             f"Its pods have limits for {format_bytes(limited - held)} of {page_label(size)} pages too many",
             f"The limits of {users} sum to {format_bytes(limited)}, the node reports {format_bytes(held)}:"
             " the pool was made smaller after they were scheduled. What starts last finds too few pages.",
-            fix=f"{now.pages_to_reserve(size, limited)} and restart the kubelet.",
+            fix=f"{pages} and restart the kubelet." if pages else NO_ROOM,
             reserved=format_bytes(held),
             limits=format_bytes(limited),
         )
@@ -172,13 +183,14 @@ def fallback(now: NodeNow) -> Iterable[Finding]:
         if left >= database.needed_bytes:
             continue
         label = page_label(demand.page_bytes)
-        fix = _fix(now, database, demand.page_bytes, others)
+        told = _told(now, database, demand.page_bytes, others)
         shortage = f"It needs {demand.pages:,} pages of {label}; the node has {held // demand.page_bytes:,} reserved"
         shortage += f", of which other pods may use {format_bytes(others)}." if others else "."
         if database.refuses_start:
             title = "It will not start here"
             reason = f"{shortage} Its settings insist on huge pages."
-            yield finding("silent_fallback", State.WRONG, database.found.subject, title, reason, fix=f"{fix}.")
+            fix = f"{told}." if told else NO_ROOM
+            yield finding("silent_fallback", State.WRONG, database.found.subject, title, reason, fix=fix)
         else:
             yield finding(
                 "silent_fallback",
@@ -186,13 +198,16 @@ def fallback(now: NodeNow) -> Iterable[Finding]:
                 database.found.subject,
                 "It silently falls back to base pages",
                 f"{shortage} Its settings try huge pages and do without.",
-                fix=f"{fix}, then let the engine insist on them.",
+                fix=f"{told}, then let the engine insist on them." if told else NO_ROOM,
             )
 
 
-def _fix(now: NodeNow, database: DatabaseNow, page_bytes: int, others_bytes: int) -> str:
-    """The count that is enough for it and for all other pods, and the limit that it lacks."""
-    text = f"{now.pages_to_reserve(page_bytes, others_bytes + database.needed_bytes)} on {now.name}"
+def _told(now: NodeNow, database: DatabaseNow, page_bytes: int, others_bytes: int) -> str | None:
+    """The count that is enough for it and for all other pods, and the limit that it lacks. None: there is no room."""
+    text = now.pages_to_reserve(page_bytes, others_bytes + database.needed_bytes)
+    if text is None:
+        return None
+    text += f" on {now.name}"
     # Where pages are reserved already, a missing limit has a finding of its own.
     if database.found.huge_pages_limit_bytes == {} and not now.hugetlb_pool_bytes:
         amount = f"{kubernetes_resource_name(page_bytes)}: {format_kubernetes_bytes(database.needed_bytes)}"
@@ -238,7 +253,7 @@ def not_scheduled(found: FoundDatabase) -> Iterable[Finding]:
         found.subject,
         "It does not run for lack of huge pages" if huge else "It has no node yet",
         reason if reason.endswith(".") else f"{reason}.",
-        fix="Reserve its pages on the nodes that it may run on, and restart their kubelets." if huge else None,
+        fix="Reserve its pages on a node that has room for them, and restart its kubelet." if huge else None,
     )
 
 

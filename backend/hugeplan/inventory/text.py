@@ -45,15 +45,17 @@ def _count(number: int, noun: str) -> str:
 def _headline(answer: FleetAnswer) -> list[str]:
     """One sentence with what to do, one with what was read, one with what is wrong."""
     planned = [node for node in answer.nodes if node.planned_bytes]
-    total = sum(sum(node.planned_bytes.values()) for node in planned)
+    fitting = [node for node in planned if node.fits]
+    unknown = sum(node.fits is None for node in planned)
     databases = [found for node in answer.nodes for found in node.node.databases]
     engines = Counter(engine_named(found.instance.engine).title for found in databases)
     kinds = ", ".join(f"{name} {count:,}" for name, count in engines.most_common())
-    first = (
-        f"Reserve {format_bytes(total)} of huge pages on {_count(len(planned), 'node')} of {len(answer.nodes):,}."
-        if planned
-        else "No node needs huge pages: no database that would use them was found."
-    )
+    first = "No node needs huge pages: no database that would use them was found."
+    if planned:
+        what = f"{format_bytes(answer.fitting_bytes)} of huge pages" if fitting else "no huge pages yet"
+        first = f"Reserve {what} on {_count(len(fitting) or len(planned), 'node')} of {len(answer.nodes):,}."
+    if unknown:
+        first += f" Whether their plans fit is not known of {_count(unknown, 'node')}."
     misfits = answer.does_not_fit
     if misfits:
         names = ", ".join(node.node.facts.name for node in misfits[:_SUBJECTS])

@@ -20,7 +20,7 @@ from hugeplan.planner.choice.page_size_candidate import Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.difference import difference, segment_moves, starting_point
-from hugeplan.planner.findings import findings_of
+from hugeplan.planner.findings import findings_of, once_it_fits
 from hugeplan.planner.findings.base import FindingInputs
 from hugeplan.planner.findings.fit import fits
 from hugeplan.planner.memory.claims import Claims, reclaimable_claim
@@ -301,7 +301,7 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
         instances=instances,
         ledger=ledger,
         gains=gains,
-        findings=findings,
+        findings=once_it_fits(findings) if fit is False else findings,
         net_memory=net,
         risk=verdict,
         kubernetes=kubernetes,

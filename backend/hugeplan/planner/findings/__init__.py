@@ -155,6 +155,24 @@ def _without_sizes(finding: Finding, inputs: FindingInputs) -> Finding:
     )
 
 
+#: Rules whose fix carries the plan out, or sets something to its pages: beside too little memory it would do harm.
+_CARRY_OUT: Final = frozenset(
+    rule.CODE
+    for rule in (
+        pools_present, segment_mistaken, fallback, fragmentation, overcommit, default_size, hvo, pod_limit,
+        silent_fallback, phantom_eviction,
+    )
+)  # fmt: skip
+
+
+def once_it_fits(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """What is said beside a plan that does not fit: nobody is told to carry it out as it is."""
+    return tuple(
+        replace(one, fix=f"Once the plan fits: {one.fix}") if one.fix and one.code in _CARRY_OUT else one
+        for one in found
+    )
+
+
 def what_is_wrong(found: Iterable[Finding]) -> tuple[Finding, ...]:
     """Findings that ask for something to be done: a list of faults has no other."""
     return tuple(finding for finding in found if finding.state in {State.WRONG, State.ATTENTION})

@@ -1,0 +1,82 @@
+"""Nobody is told to reserve what a node has no room for, however the advice is spelled."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from support.kubernetes_objects import container, listing, node, pod, postgres
+
+from hugeplan.inventory.answer import FleetAnswer, answer
+from hugeplan.inventory.document import inventory_document
+from hugeplan.inventory.kubernetes import read_kubernetes
+from hugeplan.inventory.text import inventory_text
+from hugeplan.planner.units import format_bytes
+
+Json = dict[str, Any]
+SMALL, LARGE = {"shared_buffers": "1GB"}, {"shared_buffers": "99GB"}
+CARRIES_OUT = re.compile(r"(Reserve \d|Apply the plan|^Set hugepages-|Set evictionSoft|Reserve the planned)")
+
+
+def answered(*items: Json) -> FleetAnswer:
+    return answer(read_kubernetes(listing(*items).encode()))
+
+
+def fixes(found: FleetAnswer, name: str) -> list[str]:
+    (one,) = (each for each in found.nodes if each.node.facts.name == name)
+    return [finding.fix for finding in one.findings if finding.fix]
+
+
+def test_a_node_that_does_not_fit_is_told_to_reserve_nothing_and_not_counted() -> None:
+    found = answered(
+        node("a"), node("b", pools={"2Mi": "0"}), postgres("pg-0", "a", SMALL), postgres("pg-1", "b", LARGE)
+    )
+    assert any(fix.startswith("Reserve ") for fix in fixes(found, "a"))
+    assert [fix for fix in fixes(found, "b") if CARRIES_OUT.search(fix) and "Once the plan fits: " not in fix] == []
+    assert any("the node has no room" in fix for fix in fixes(found, "b"))
+    (fitting,) = (each for each in found.nodes if each.fits)
+    total = sum(fitting.planned_bytes.values())
+    first = inventory_text(found).splitlines()[0]
+    assert first == f"Reserve {format_bytes(total)} of huge pages on 1 node of 2. 1 node does not fit: b."
+    assert inventory_document(found)["planned_bytes"] == total
+
+
+def test_where_no_node_fits_nothing_is_reserved() -> None:
+    found = answered(node("b"), postgres("pg-1", "b", LARGE))
+    first = inventory_text(found).splitlines()[0]
+    assert first == "Reserve no huge pages yet on 1 node of 1. 1 node does not fit: b."
+    assert inventory_document(found)["planned_bytes"] == 0
+
+
+def test_what_is_not_known_to_fit_is_not_counted() -> None:
+    unread = pod("pg-0", "a", container("db", "postgres:16"), labels={"cnpg.io/cluster": "orders"})
+    found = answered(node("a"), unread, node("c"), postgres("pg-1", "c", SMALL))
+    by_name = {each.node.facts.name: each for each in found.nodes}
+    if by_name["a"].fits is not None or not by_name["a"].planned_bytes:
+        pytest.skip("this size was read")
+    assert "Whether their plans fit is not known of 1 node." in inventory_text(found).splitlines()[0]
+    assert found.fitting_bytes == sum(by_name["c"].planned_bytes.values())
+
+
+@pytest.mark.parametrize("size", ["8Pi", "65Gi"])
+def test_a_limit_larger_than_the_node_is_no_count_of_pages(size: str) -> None:
+    """No such pod can ever have its pages; one of 64 GiB on 65 is counted, and then the plan does not fit."""
+    limits = {"memory": "4Gi", "hugepages-2Mi": size}
+    app = pod("x", "a", container("c", "app", limits=limits))
+    found = answered(node("a", pools={"2Mi": "2Gi"}), postgres("pg-0", "a", SMALL, limits=limits), app)
+    (one,) = found.nodes
+    told = [int(n.replace(",", "")) for fix in fixes(found, "a") for n in re.findall(r"[Rr]eserve ([\d,]+)", fix)]
+    assert max(told, default=0) * 2**21 <= one.node.facts.mem_total_bytes
+    if size == "8Pi":
+        assert one.fits
+        assert sum(one.planned_bytes.values()) < 4 * 2**30
+        assert any(finding.code == "pool_below_limits" for finding in one.findings)
+    text = inventory_text(found)
+    assert not re.search(r"plan.*\d,\d{3},\d{3},\d{3}", text)
+
+
+def test_a_limit_that_fits_is_counted() -> None:
+    app = pod("x", "a", container("c", "app", limits={"memory": "1Gi", "hugepages-2Mi": "3Gi"}))
+    found = answered(node("a", pools={"2Mi": "2Gi"}), postgres("pg-0", "a", SMALL), app)
+    assert any(re.match(r"Reserve [\d,]+ pages of 2M in all", fix) for fix in fixes(found, "a"))
