@@ -268,8 +268,13 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
     """libyaml's where it is built in: a preview renders every file. Long text is not folded, see below."""
 
 
+#: Plain words that PyYAML writes and other readers take for a number or a boolean: YAML 1.2's, and Go's of YAML 1.1.
+_NO_TEXT: Final = re.compile(r"[-+]?([0-9.][0-9_.:]*(e[-+]?[0-9]+)?|0[box][0-9a-f_]+|\.inf)|[yn]", re.IGNORECASE)
+
+
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else "'" if _NO_TEXT.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 class Verbatim(str):

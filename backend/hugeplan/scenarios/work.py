@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
-import yaml
 from pydantic import ValidationError
 
 from hugeplan.api.unread import Unread
 from hugeplan.artifacts import refused, render, withheld
+from hugeplan.artifacts.base import yaml_text
 from hugeplan.db.alone import alone
 from hugeplan.documents.bounds import Name, adapter
 from hugeplan.documents.plans import dump_plan, require_small
@@ -155,10 +155,7 @@ def read_yaml(payload: bytes) -> bytes:
 
 def write_yaml(payload: bytes) -> bytes:
     """A scenario's document as YAML. Where half a megabyte is written, the service would answer nobody meanwhile."""
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    document = pickle.loads(payload)  # noqa: S301 - the service wrote it
-    text: str = yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
-    return text.encode()
+    return yaml_text((), pickle.loads(payload)).encode()  # noqa: S301 - the service wrote it
 
 
 def limits_of_rest(unfinished: bytes) -> Limits:
