@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0026_files_key"
-down_revision = "0024_trials_and_states"
+down_revision = "0025_lists_by_time"
 branch_labels = None
 depends_on = None
 
