@@ -5,7 +5,7 @@ Pure: text in, data out. It reads nothing from disk and knows neither web nor da
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from hugeplan.lint.detect import read_source
@@ -40,19 +40,22 @@ def _once(sources: Sequence[Source], context: Context) -> list[FileReport]:
     reports = []
     for source, (readings, unreadable), more in zip(sources, read, across, strict=True):
         if more and readings:
-            readings = tuple(_without_smaller_limits(reading, more) for reading in readings)  # noqa: PLW2901
+            missing = {(one.subject, one.position) for one in more if one.rule is MISSING}
+            readings = tuple(_without_smaller_limits(reading, missing) for reading in readings)  # noqa: PLW2901
             readings = (replace(readings[0], problems=(*readings[0].problems, *more)), *readings[1:])  # noqa: PLW2901
         reports.append(FileReport(source=source, readings=readings, unreadable=unreadable))
     return reports
 
 
-def _without_smaller_limits(reading: Reading, more: Sequence[Problem]) -> Reading:
-    """Without the fix that writes a request's size as its limit where an engine beside it needs a larger one."""
+def _without_smaller_limits(reading: Reading, missing: Collection[tuple[str, int]]) -> Reading:
+    """Without the fix that writes a request's size as its limit where an engine beside it needs a larger one.
+
+    ``missing``: name and place of the containers of which that is said.
+    """
     small = {
         position
         for fact in reading.facts
-        if isinstance(fact, LimitFact)
-        and any(one.rule is MISSING and one.subject == fact.name and one.position == fact.position for one in more)
+        if isinstance(fact, LimitFact) and (fact.name, fact.position) in missing
         for _, _, position in fact.only_requested
     }
     kept = (one for one in reading.problems if one.rule is not NO_LIMIT or one.position not in small)

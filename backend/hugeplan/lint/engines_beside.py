@@ -44,11 +44,9 @@ OTHER_SIZE: Final = wrong(
 )
 
 
-def check_engine(
-    file: int, fact: EngineFact, limits: Sequence[tuple[int, LimitFact]], found: list[Notes], context: Context
-) -> None:
+def check_engine(file: int, fact: EngineFact, limits: Limits, found: list[Notes], context: Context) -> None:
     """The engine of a file against the container that runs it."""
-    beside = container_of(fact, limits)
+    beside = limits.container_of(fact)
     if beside is None:
         return
     where, limit = beside
@@ -57,7 +55,7 @@ def check_engine(
         _unwanted(file, fact, beside, found)
         return
     size, demand = wants
-    granted = {size: count for size, count in limit.hugepages if count} or of_whole_pod(limit, limits)
+    granted = {size: count for size, count in limit.hugepages if count} or limits.of_whole_pod(limit)
     if size in granted:
         found[where].problems += _below(fact, limit, size, demand, granted[size])
         return
@@ -138,26 +136,43 @@ def _rule_of(finding: Finding) -> Rule:
     return Rule(finding.code.replace("_", "-"), severity, f"{finding.title}.", "hugeplan's checks of a plan")
 
 
-def of_whole_pod(limit: LimitFact, limits: Sequence[tuple[int, LimitFact]]) -> dict[int, int]:
-    """What a container without huge pages of its own shares: the limit of its pod (Kubernetes 1.34)."""
-    pod = limit.name.partition(",")[0]
-    shared = [other for _, other in limits if other.is_whole_pod and other.name.partition(",")[0] == pod]
-    return {size: count for other in shared for size, count in other.hugepages if count}
+class Limits:
+    """All limits, each with its file: what an engine or a container looks for is found without a look at each."""
 
+    def __init__(self, items: Sequence[tuple[int, LimitFact]]) -> None:
+        self.items = items
+        self._of_owner: dict[str, tuple[int, LimitFact]] = {}
+        self._shared: dict[str, dict[int, int]] = {}
+        for item in sorted(items, key=lambda item: sum(count for _, count in item[1].hugepages)):
+            for owner in (item[1].name, item[1].name.partition(",")[0]):
+                self._of_owner.setdefault(owner, item)
+        for _, limit in items:
+            if limit.is_whole_pod:
+                held = self._shared.setdefault(limit.name.partition(",")[0], {})
+                held |= {size: count for size, count in limit.hugepages if count}
+        self._of_engine: dict[str, tuple[int, LimitFact] | None] = {}
 
-def container_of(fact: EngineFact, limits: Sequence[tuple[int, LimitFact]]) -> tuple[int, LimitFact] | None:
-    """The container that runs the engine: its own object's, else the only one of that engine, else the only one."""
-    if fact.owner is not None:
-        own = [item for item in limits if item[1].name == fact.owner or item[1].name.startswith(fact.owner + ",")]
-        return min(own, key=lambda item: sum(count for _, count in item[1].hugepages), default=None)
-    same = [item for item in limits if item[1].engine == fact.engine]
-    if len(same) == 1:
-        return same[0]
-    unknown = [item for item in limits if item[1].engine is None and not item[1].is_whole_pod]
-    if not same and len(limits) == 1 and unknown:
-        return unknown[0]
-    with_pages = [item for item in same or unknown if item[1].hugepages]
-    return with_pages[0] if len(with_pages) == 1 else None
+    def of_whole_pod(self, limit: LimitFact) -> dict[int, int]:
+        """What a container without huge pages of its own shares: the limit of its pod (Kubernetes 1.34)."""
+        return self._shared.get(limit.name.partition(",")[0], {})
+
+    def container_of(self, fact: EngineFact) -> tuple[int, LimitFact] | None:
+        """The container that runs the engine: its own object's, else the only one of that engine, else the only one."""
+        if fact.owner is not None:
+            return self._of_owner.get(fact.owner)
+        if fact.engine not in self._of_engine:
+            self._of_engine[fact.engine] = self._only_one(fact.engine)
+        return self._of_engine[fact.engine]
+
+    def _only_one(self, engine: str) -> tuple[int, LimitFact] | None:
+        same = [item for item in self.items if item[1].engine == engine]
+        if len(same) == 1:
+            return same[0]
+        unknown = [item for item in self.items if item[1].engine is None and not item[1].is_whole_pod]
+        if not same and len(self.items) == 1 and unknown:
+            return unknown[0]
+        with_pages = [item for item in same or unknown if item[1].hugepages]
+        return with_pages[0] if len(with_pages) == 1 else None
 
 
 _SWITCHES: Final = {"postgresql": "huge_pages", "jvm": "uselargepages"}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from hugeplan.lint.engines_beside import CGROUP, MISSING, asks_for_pages, container_of, is_off, of_whole_pod, wanted
+from hugeplan.lint.engines_beside import CGROUP, MISSING, Limits, asks_for_pages, is_off, wanted
 from hugeplan.lint.kinds.sysctl import KIND as SYSCTL
 from hugeplan.lint.kinds.sysctl import SHRUNK
 from hugeplan.lint.kinds.sysctl import TWICE as TWICE_SET
@@ -148,22 +148,21 @@ def _asked_bytes(limits: Sequence[LimitFact]) -> dict[int, int]:
 
 
 def without_limit(
-    files: Sequence[Sequence[Reading]],
-    limits: Sequence[tuple[int, LimitFact]],
-    pools: Mapping[int, int],
-    found: list[Notes],
+    files: Sequence[Sequence[Reading]], limits: Limits, pools: Mapping[int, int], found: list[Notes]
 ) -> None:
     """PostgreSQL containers without a huge page limit beside a pool, where nothing was said of them yet."""
     if not any(pools.values()):
         return
     engines = [f for readings in files for r in readings for f in r.facts if isinstance(f, EngineFact)]
-    off = [f for f in engines if f.engine == "postgresql" and is_off(f)]
-    for file, limit in limits:
-        if not limit.tries_pages_first or limit.hugepages or of_whole_pod(limit, limits):
+    off = (limits.container_of(f) for f in engines if f.engine == "postgresql" and is_off(f))
+    switched_off = {id(beside[1]) for beside in off if beside is not None}
+    said = {(file, p.subject) for file, notes in enumerate(found) for p in notes.problems if p.rule is MISSING}
+    for file, limit in limits.items:
+        if not limit.tries_pages_first or limit.hugepages or limits.of_whole_pod(limit):
             continue
-        if any(p.rule is MISSING and p.subject == limit.name for p in found[file].problems):
+        if (file, limit.name) in said:
             continue
-        is_switched_off = any((beside := container_of(fact, limits)) is not None and beside[1] is limit for fact in off)
+        is_switched_off = id(limit) in switched_off
         then = (
             "; later starts use base pages, as huge_pages = off says."
             if is_switched_off

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hugeplan.lint.engines_beside import asks_for_pages, check_engine
+from hugeplan.lint.engines_beside import Limits, asks_for_pages, check_engine
 from hugeplan.lint.model import (
     Context,
     DefaultSizeFact,
@@ -61,54 +62,46 @@ def default_size(files: Sequence[Sequence[Reading]], context: Context) -> Contex
 def together(names: Sequence[str], files: Sequence[Sequence[Reading]], context: Context) -> list[tuple[Problem, ...]]:
     """Problems that only several parts show, one list per file. ``names`` are the files', in the same order."""
     found = [Notes() for _ in files]
-    limits = [
-        (i, fact)
-        for i, readings in enumerate(files)
-        for r in readings
-        for fact in r.facts
-        if isinstance(fact, LimitFact)
-    ]
+    facts = [(i, fact) for i, readings in enumerate(files) for r in readings for fact in r.facts]
+    limits = [(i, fact) for i, fact in facts if isinstance(fact, LimitFact)]
     pools = hugetlb_pool_bytes(files, overridden(names, files, found), context)
     if limits:
-        for i, readings in enumerate(files):
-            for reading in readings:
-                for fact in reading.facts:
-                    if isinstance(fact, EngineFact):
-                        check_engine(i, fact, limits, found, context)
+        beside = Limits(limits)
+        for i, fact in facts:
+            if isinstance(fact, EngineFact):
+                check_engine(i, fact, beside, found, context)
         limits_against_pools(limits, pools, found)
-        without_limit(files, limits, pools, found)
+        without_limit(files, beside, pools, found)
     else:
         engines_against_pools(files, pools, found, context)
-    engines = [f for readings in files for r in readings for f in r.facts if isinstance(f, EngineFact)]
-    for i, readings in enumerate(files):
-        for reading in readings:
-            for fact in reading.facts:
-                if isinstance(fact, MemlockFact):
-                    _memlock(i, fact, engines, found)
-                if isinstance(fact, KubeletFact):
-                    _kubelet(i, fact, sum(pools.values()), found)
+    buffers = _largest_buffers([fact for _, fact in facts if isinstance(fact, EngineFact)])
+    for i, fact in facts:
+        if isinstance(fact, MemlockFact):
+            _memlock(i, fact, buffers, found)
+        if isinstance(fact, KubeletFact):
+            _kubelet(i, fact, sum(pools.values()), found)
     return [tuple(notes.problems) for notes in found]
 
 
-def _memlock(file: int, fact: MemlockFact, engines: Sequence[EngineFact], found: list[Notes]) -> None:
-    """A limit of locked memory beside a my.cnf with large pages; of another user it says nothing."""
-    if fact.owner not in {"the service", "*", "mysql", "@mysql"}:
-        return
+def _largest_buffers(engines: Sequence[EngineFact]) -> int:
+    """Bytes of the largest buffer pool of a MySQL with large pages; 0 without one."""
+    largest = 0
     for engine in engines:
         if engine.engine != "mysql" or asks_for_pages(engine) is not True:
             continue
         pool = dict(engine.settings).get("innodb_buffer_pool_size", "128M")
-        try:
-            buffers = parse_mysql_bytes(pool, "innodb_buffer_pool_size")
-        except PlannerError:
-            continue  # the unit is a problem already
-        if fact.limit_bytes < buffers:
-            said = (
-                f"{fact.owner} may lock {format_bytes(fact.limit_bytes)}, below the buffer pool of "
-                f"{format_bytes(buffers)}."
-            )
-            fix = "Write LimitMEMLOCK=infinity, or memlock unlimited."
-            found[file].problem(MEMLOCK, fact.position, fact.owner, said, fix)
+        with suppress(PlannerError):  # the unit is a problem already
+            largest = max(largest, parse_mysql_bytes(pool, "innodb_buffer_pool_size"))
+    return largest
+
+
+def _memlock(file: int, fact: MemlockFact, buffers: int, found: list[Notes]) -> None:
+    """A limit of locked memory beside a my.cnf with large pages; of another user it says nothing."""
+    if fact.owner not in {"the service", "*", "mysql", "@mysql"} or fact.limit_bytes >= buffers:
+        return
+    said = f"{fact.owner} may lock {format_bytes(fact.limit_bytes)}, below the buffer pool of {format_bytes(buffers)}."
+    fix = "Write LimitMEMLOCK=infinity, or memlock unlimited."
+    found[file].problem(MEMLOCK, fact.position, fact.owner, said, fix)
 
 
 def _kubelet(file: int, fact: KubeletFact, pools_bytes: int, found: list[Notes]) -> None:

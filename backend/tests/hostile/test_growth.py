@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -77,3 +77,36 @@ def test_a_file_takes_time_in_proportion_to_its_text(path: Path) -> None:
 )
 def test_what_took_time_by_the_square_does_no_more(text: str, unit: str) -> None:
     assert seconds(text + unit * (64_000 // len(unit)), 3) < 1.0
+
+
+POOL = Source("90.conf", "vm.nr_hugepages = 100\n")
+
+
+def pods(many: int, words: str = "", image: str = "postgres:17") -> Source:
+    text = "kind: Pod\nmetadata: {{name: p{0}}}\nspec:\n  containers:\n  - {{name: c, image: {1}{2}}}\n---\n"
+    return Source("pods.yaml", "".join(text.format(number, image, words) for number in range(many)))
+
+
+def config_maps(many: int, name: str, text: str) -> Source:
+    one = f"kind: ConfigMap\nmetadata: {{name: m}}\ndata: {{{name}: {text!r}}}\n---\n".replace("'", '"')
+    return Source("maps.yaml", one * many)
+
+
+BESIDE: dict[str, Callable[[int], list[Source]]] = {
+    "pods and ConfigMaps": lambda many: [pods(many), config_maps(many, "postgresql.conf", "huge_pages = off"), POOL],
+    "pods with arguments": lambda many: [pods(many, ', args: ["-c", "huge_pages=off"]'), POOL],
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_objects_do_not_look_at_each_of_the_others(what: str) -> None:
+    taken = []
+    for many in (100, 400):
+        files = BESIDE[what](many)
+        best = float("inf")
+        for _ in range(2):
+            begun = time.process_time()
+            assert all(report.readings for report in lint(files))
+            best = min(best, time.process_time() - begun)
+        taken.append(best)
+    assert taken[1] < MOST_GROWTH * taken[0], taken
