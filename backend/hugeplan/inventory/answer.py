@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, requests_after_plan
-from hugeplan.inventory.model import FoundNode, HugePageUser, Inventory
+from hugeplan.inventory.instances import MAX_DATABASES, free_name
+from hugeplan.inventory.model import FoundNode, Inventory
 from hugeplan.inventory.now import claims, node_now
 from hugeplan.planner.findings import findings_by, once_it_fits, what_is_wrong
 from hugeplan.planner.findings.base import Facts
@@ -134,28 +135,36 @@ def _unrequested_bytes(request: PlanRequest) -> int:
 def request_of(node: FoundNode, policy: Policy) -> PlanRequest:
     """What the planner is asked for a node: its databases, and every other user of huge pages as a segment."""
     others = [
-        _as_instance(user, size)
+        (user.subject, size, held // size * size)
         for user in node.huge_page_users
         if not user.is_database
         for size, held in user.limit_bytes.items()
         # No pod can map more than there is, whatever it asks for.
-        if 0 < held <= node.facts.mem_total_bytes and size in node.facts.huge_page_sizes_bytes
+        if size <= held <= node.facts.mem_total_bytes and size in node.facts.huge_page_sizes_bytes
     ]
+    if len(node.databases) + len(others) > MAX_DATABASES:
+        sizes = sorted({size for _, size, _ in others})
+        first = max(0, MAX_DATABASES - len(node.databases) - len(sizes))
+        rest = [(size, [held for _, own, held in others[first:] if own == size]) for size in sizes]
+        others = [*others[:first], *((f"{len(held):,} more pods", size, sum(held)) for size, held in rest if held)]
+    names = {found.instance.name for found in node.databases}
     return PlanRequest(
         node=node.facts,
         reservations=node.reservations,
         tenants=node.tenants,
-        databases=(*(found.instance for found in node.databases), *others),
+        databases=(
+            *(found.instance for found in node.databases),
+            *(_as_instance(free_name(names, f"{one} ({page_label(size)})"), size, held) for one, size, held in others),
+        ),
         policy=policy,
         sample=node.sample,
     )
 
 
-def _as_instance(user: HugePageUser, page_bytes: int) -> DatabaseInstance:
+def _as_instance(name: str, page_bytes: int, limit: int) -> DatabaseInstance:
     """A pod of which only its limit is known: it may map as much, so its pages stay."""
-    limit = user.limit_bytes[page_bytes]
     return DatabaseInstance(
-        name=f"{user.subject} ({page_label(page_bytes)})",
+        name=name,
         engine="generic",
         settings={"segment_size": format_iec_bytes(limit)},
         page_bytes=page_bytes,

@@ -15,11 +15,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hugeplan.inventory.instances import database_instance
+from hugeplan.inventory.instances import database_instance, within_most
 from hugeplan.inventory.model import FoundDatabase, FoundNode, Inventory, InventoryError
 from hugeplan.planner.demand import DemandContext, Engine, demand_of, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import EVERYTHING_IN_USE, Confidence, NodeFacts, NumaNode, Pool, Reservations, Tenant
+from hugeplan.planner.model import EVERYTHING_IN_USE, Confidence, NodeFacts, NumaNode, Pool, Reservations, Tenant, named
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, kernel_page_sizes, usual_default_size
 from hugeplan.planner.units import (
     format_bytes,
@@ -75,7 +75,8 @@ def read_csv(text: str, name: str) -> Inventory:
             raise InventoryError(f"{name}: line {line}: {error}") from error
     if not nodes:
         raise InventoryError(f"{name}: no rows under the header")
-    found = tuple(_told_apart(replace(nodes[key], databases=tuple(databases[key].values()))) for key in sorted(nodes))
+    whole = (replace(nodes[key], databases=tuple(databases[key].values())) for key in sorted(nodes))
+    found = tuple(_told_apart(within_most(node)[0]) for node in whole)
     return Inventory(source=f"table {name}", nodes=found, unknown=_UNKNOWN)
 
 
@@ -109,7 +110,7 @@ def _told_apart(node: FoundNode) -> FoundNode:
         return node
     if any(database.instance.unread_settings for database in node.databases):
         return node
-    names = " and ".join(database.instance.name for database in node.databases)
+    names = named((database.instance.name for database in node.databases), " and ")
     rest = Tenant(name="everything else in use", kind="service", request_bytes=used - theirs)
     said = f"what {names} hold of the {format_bytes(used)} in use: {format_bytes(theirs)} by their settings is assumed"
     return replace(node, tenants=(rest,), unknown=(*node.unknown, said))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -9,20 +10,25 @@ from hashlib import sha256
 from itertools import chain, count
 from typing import Final
 
+from hugeplan.inventory.model import FoundDatabase, FoundNode
 from hugeplan.planner.demand import DemandContext, demand_of, engine_named, is_sized
 from hugeplan.planner.errors import PlannerError, UnknownVersionError
-from hugeplan.planner.model import MIB, DatabaseInstance, Tenant
+from hugeplan.planner.model import MIB, DatabaseInstance, NodeFacts, Tenant, named
+from hugeplan.planner.printable import printable
 from hugeplan.recognition import Recognised
 
 Settings = tuple[tuple[str, str], ...]
 _MAX_NAME: Final = 200
+MAX_DATABASES: Final = 256
+"""Of a node in one plan: as many as a scenario has."""
 
 
 def free_name(used: set[str], *names: str) -> str:
     """The first of the names that is not used yet, else the last one with a number; it is used from now on.
 
-    A scenario takes names of at most 200 characters, each once. A longer one is cut, and its digest tells it apart.
+    A scenario takes names of 1 to 200 characters, each once. A longer one is cut, and its digest tells it apart.
     """
+    names = tuple(printable(name, len(name)) or "without a name" for name in names)
     short = [
         name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 13]} {sha256(name.encode()).hexdigest()[:12]}"
         for name in names
@@ -31,6 +37,63 @@ def free_name(used: set[str], *names: str) -> str:
     found = next(name for name in chain(short, numbered) if name not in used)
     used.add(found)
     return found
+
+
+def within_most(node: FoundNode) -> tuple[FoundNode, tuple[FoundDatabase, ...]]:
+    """The node with the databases that a plan takes, namespaces in turn and pods whole, and those that are left out.
+
+    Huge pages of a pod that is left out stay its own. What no plan takes, and what is larger than all memory of the
+    node, is left out where there are databases of other namespaces.
+    """
+    several = len({found.namespace for found in node.databases}) > 1
+    odd = {id(found) for found in node.databases if several and _is_odd(found, node.facts)}
+    turns: Counter[str] = Counter()
+    pods: dict[str, list[FoundDatabase]] = {}
+    turn_of: dict[str, int] = {}
+    for found in node.databases:
+        if id(found) not in odd:
+            turns[found.namespace] += 1
+            turn_of[found.subject] = turns[found.namespace]
+            pods.setdefault(found.subject, []).append(found)
+    users = sum(len(user.limit_bytes) for user in node.huge_page_users)
+    # Beside too many other users, each page size has one instance for those that are put together.
+    are_too_many = users and users + len(node.databases) > MAX_DATABASES
+    room = MAX_DATABASES - (len(node.facts.huge_page_sizes_bytes) if are_too_many else 0)
+    kept: set[int] = set()
+    for subject in sorted(pods, key=lambda one: turn_of[one]):
+        if len(kept) + len(pods[subject]) <= room:
+            kept |= {id(found) for found in pods[subject]}
+    left = tuple(found for found in node.databases if id(found) not in kept)
+    if not left:
+        return node, ()
+    notes = [
+        f"databases {named(dict.fromkeys(found.subject for found in ones))}: {why}, so they count as workloads"
+        for ones, why in (
+            ([found for found in left if id(found) in odd], "larger than the node, or set as no plan takes it"),
+            ([found for found in left if id(found) not in odd], f"more than the {MAX_DATABASES} that a plan takes"),
+        )
+        if ones
+    ]
+    gone = {found.subject for found in left} - {found.subject for found in node.databases if id(found) in kept}
+    bounded = replace(
+        node,
+        databases=tuple(found for found in node.databases if id(found) in kept),
+        huge_page_users=tuple(
+            replace(user, is_database=False, hugetlbfs_mounts=tuple(user.limit_bytes)) if user.subject in gone else user
+            for user in node.huge_page_users
+        ),
+        unknown=(*node.unknown, *notes),
+    )
+    return bounded, left
+
+
+def _is_odd(found: FoundDatabase, facts: NodeFacts) -> bool:
+    """Whether no plan takes a database, or it is larger than all memory of the node."""
+    context = DemandContext.of_node(facts)
+    try:
+        return demand_of(found.instance, facts.base_page_bytes, context).segment_bytes > facts.mem_total_bytes
+    except PlannerError:
+        return True
 
 
 def database_instance(

@@ -21,6 +21,7 @@ from support.kubernetes_objects import node, postgres
 
 from hugeplan.inventory.ansible import read_ansible
 from hugeplan.inventory.answer import answer
+from hugeplan.inventory.answer import request_of as inventory_request
 from hugeplan.inventory.csv_table import read_csv
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
@@ -28,7 +29,7 @@ from hugeplan.inventory.prometheus import read_prometheus
 from hugeplan.inventory.scenario import scenario_document
 from hugeplan.inventory.text import inventory_text
 from hugeplan.planner.fleet import plan_node
-from hugeplan.planner.model import PlanRequest
+from hugeplan.planner.model import PlanRequest, Policy
 from hugeplan.scenarios.work import Question, request_of
 
 HEAD = "host,memory,used,engine,version,database,settings\n"
@@ -238,6 +239,24 @@ ODD_PODS: dict[str, list[Any]] = {
     "more databases than a plan takes": [
         pod("t", f"p{number}", [container(f"c{index}") for index in range(60)]) for number in range(5)
     ],
+    "a request beyond all": [pod("t", "p", [container("c", "nginx", resources={"requests": {"memory": "8Ei"}})])],
+    "pages beyond all": [pod("t", "p", [container("c", "nginx", resources={"limits": {"hugepages-2Mi": "8E"}})])],
+    "a part of a page": [pod("t", "p", [container("c", "nginx", resources={"limits": {"hugepages-2Mi": "1"}})])],
+    "no size": [pod("t", "p", [container("c", resources={"requests": {"memory": size}})]) for size in ("-1", "1e30")],
+    "a limit below the request": [
+        pod("t", f"p{number}", [container("c", resources={"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}})])
+        for number in range(300)
+    ],
+    "buffers beyond all": [pod("t", "p", [container("c", args=["-c", "shared_buffers=8000TB"])])],
+    "no name": [pod("t", "", [container("c")]), pod("t", "\x1b\n", [container("c")])],
+    "more pages than a plan has databases": [
+        pod(
+            "t",
+            f"p{number}",
+            [container("c", "nginx", resources={"limits": {"memory": "1Mi", "hugepages-2Mi": "2Mi"}})],
+        )
+        for number in range(400)
+    ],
     "settings of digits": [
         pod("t", f"p{prefix}", [container("c", args=["-c", f"{setting}={prefix}{'7' * 5_000}"])])
         for prefix in ("0x", "0", "1", "-")
@@ -252,7 +271,33 @@ def test_one_odd_pod_leaves_its_nodes_plan_and_scenario(what: str) -> None:
     (planned,) = answer(found).nodes
     assert "db-0" in {one.instance.name for one in found.nodes[0].databases}
     assert planned.not_planned_because is None
+    assert planned.fits is not False or len(ODD_PODS[what]) > 3
     assert request_of(Question(scenario_document(found.nodes[0]))).databases
+
+
+def test_pages_of_databases_that_are_left_out_stay_theirs() -> None:
+    own = {"resources": {"limits": {"memory": "1Mi", "hugepages-2Mi": "20Mi"}}}
+    pods = [pod("t", f"p{number}", [container("c", **own)]) for number in range(300)]
+    (found,) = read_kubernetes(objects(*pods)).nodes
+    request = inventory_request(found, Policy())
+    assert len(request.databases) <= 256
+    held = sum(one.pod_hugepages_limit_bytes or 0 for one in request.databases)
+    assert held == 300 * 20 * 2**20
+    (said,) = [text for text in found.unknown if text.startswith("databases ")]
+    assert said.startswith("databases t/p254, t/p255, t/p256, t/p257, t/p258 and 41 more: ")
+
+
+@pytest.mark.parametrize("source", ["kubernetes", "csv"])
+def test_of_a_node_as_many_databases_are_planned_as_a_plan_takes(source: str) -> None:
+    if source == "csv":
+        found = read_csv(TABLES["databases of one host"](4 * 600), "t")
+    else:
+        found = read_kubernetes(objects(*(pod("t", f"p{number}", [container("c")]) for number in range(600))))
+    assert len(found.nodes[0].databases) == 256
+    begun = time.process_time()
+    assert answer(found).nodes[0].plan is not None
+    assert time.process_time() - begun < 5
+    assert "and 339 more: more than the 256 that a plan takes" in " ".join(found.nodes[0].unknown)
 
 
 def test_what_nobody_foresaw_of_one_node_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from hugeplan.formats.quantities import parse_quantity
-from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread
+from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread, within_most
 from hugeplan.inventory.kubernetes.config_maps import ConfigMaps
 from hugeplan.inventory.kubernetes.documents import Read, read_documents
 from hugeplan.inventory.kubernetes.nodes import ALWAYS_UNKNOWN, node_facts, pools_of, resources, sample_of
@@ -28,23 +27,22 @@ from hugeplan.inventory.kubernetes.pods import (
     refused_for_pages,
     unreadable_quantities,
 )
-from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory
+from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, OperatorObject, Tenant
 from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import Objects, PodView, Recognised, recognise
 
 MAX_NOTES = 50
-#: Databases of a node in one plan, as many as a scenario has.
-MAX_DATABASES = 256
 #: More workloads than these on a node are put together by request and limit.
 NAMED_TENANTS = 15
 
 
 @dataclass(slots=True)
 class _NodeParts:
-    """What is gathered for a node while pods are walked."""
+    """What is gathered for a node while pods are walked. ``memory`` is all that it has; None: unknown."""
 
+    memory: int | None = None
     databases: list[FoundDatabase] = field(default_factory=list)
     tenants: dict[tuple[str, int | None, int | None], int] = field(default_factory=dict)
     measured: list[Tenant] = field(default_factory=list)
@@ -81,7 +79,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
     nodes = _unique_nodes(read.of("Node"), notes)
     pods = _unique_pods(read.of("Pod"), notes)
     given = _given(read)
-    parts: dict[str, _NodeParts] = {name: _NodeParts() for name in nodes}
+    parts = {name: _NodeParts(memory=_capacity(node).get("memory")) for name, node in nodes.items()}
     waiting: list[FoundDatabase] = []
     elsewhere: dict[str, int] = {}
     for pod in pods:
@@ -268,10 +266,9 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         pod_memory_request_bytes=own_request,
         pod_memory_limit_bytes=own_limit,
     )
-    unknown = (*recognised.unknown, *refused)
     return FoundDatabase(
         instance=instance,
-        recognised=_with_unknown(recognised, unknown),
+        recognised=replace(recognised, unknown=(*recognised.unknown, *refused)),
         namespace=view.namespace,
         workload=view.name,
         node=pod.spec.nodeName,
@@ -283,15 +280,6 @@ def _found_database(pod: Pod, view: PodView, recognised: Recognised, given: _Inp
         hugetlbfs_mounts=hugetlbfs_mounts(pod, recognised.container),
         volume_bytes=_volume_bytes(pod, view.namespace, given.claims),
         not_scheduled_because=not_scheduled_because(pod),
-    )
-
-
-def _with_unknown(recognised: Recognised, unknown: tuple[str, ...]) -> Recognised:
-    if unknown == recognised.unknown:
-        return recognised
-    return Recognised(
-        **{name: getattr(recognised, name) for name in Recognised.__dataclass_fields__ if name != "unknown"},
-        unknown=unknown,
     )
 
 
@@ -320,17 +308,28 @@ def _alone(pod: Pod, notes: list[str]) -> Iterator[None]:
     except Exception as error:
         if len(notes) < MAX_NOTES:
             name = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
-            notes.append(f"pod {name} is left out: internal error: {type(error).__name__}: {error}"[:500])
+            kind = "" if isinstance(error, InventoryError) else f"internal error: {type(error).__name__}: "
+            notes.append(f"pod {name} is left out: {kind}{error}"[:500])
+
+
+def _require_room(memory: PodMemory, held: int | None) -> None:
+    """InventoryError for a pod that no kubelet of a node with so much memory starts, so it holds none there."""
+    asked = (memory.request_bytes or 0) + sum(memory.huge_pages_bytes.values())
+    if held is not None and asked > held:
+        raise InventoryError(f"it asks for {format_bytes(asked)}, more than its node may have")
 
 
 def _add_pod(parts: _NodeParts, pod: Pod, given: _Input) -> None:
     plain = plain_pod(pod)
     if plain is not None:
+        _require_room(plain, parts.memory)
         _add_plain_pod(parts, pod, plain, given)
         return
     view = pod_view(pod, given.config_maps)
     databases = _databases(pod, view, given, parts.names)
     whole = pod_memory(pod)
+    # One that is a little too large for its node may be planned for another.
+    _require_room(whole, parts.memory and parts.memory * (2 if databases else 1))
     parts.pods += 1
     parts.large += len(pod.spec.containers or ()) > MAX_CONTAINERS
     parts.databases += databases
@@ -405,27 +404,28 @@ def _used_bytes(usage: PodMetrics | None, excluded: frozenset[str]) -> int | Non
     return sum(known) if known and len(known) == len(sizes) else None
 
 
+def _capacity(node: Node) -> dict[str, int]:
+    return resources(node.status.capacity if node.status is not None else None)
+
+
 def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
     facts = node_facts(node)
     if isinstance(facts, str):
         return facts
     base, reservations, doubts = facts
     status = node.status
-    capacity = resources(status.capacity if status is not None else None)
+    capacity = _capacity(node)
     allocatable = resources(status.allocatable if status is not None else None)
     info = status.nodeInfo if status is not None else None
     unknown = list(doubts)
     if parts.without_request:
         unknown.append(f"memory of {parts.without_request:,} pods without a memory request")
-    if others := _within_most(parts):
-        unknown.append(f"{others:,} more databases: a plan takes {MAX_DATABASES}, so these count as workloads")
     if parts.large:
         unknown.append(f"databases of {parts.large:,} pods beyond their first {MAX_CONTAINERS} containers")
-    return FoundNode(
+    found = FoundNode(
         facts=base,
         reservations=reservations,
         databases=tuple(parts.databases),
-        tenants=_tenants(parts, DemandContext.of_node(base)),
         huge_page_users=tuple(parts.users),
         pods=parts.pods,
         pods_without_memory_request=parts.without_request,
@@ -438,23 +438,14 @@ def _found_node(node: Node, parts: _NodeParts) -> FoundNode | str:
         sample=sample_of(node),
         unknown=tuple(unknown),
     )
-
-
-def _within_most(parts: _NodeParts) -> int:
-    """Leave the databases that a plan takes, namespaces in turn; the others count as workloads. How many others."""
-    turns: Counter[str] = Counter()
-    ordered = []
-    for found in parts.databases:
-        turns[found.namespace] += 1
-        ordered.append((turns[found.namespace], found))
-    others = [found for _, found in sorted(ordered, key=lambda one: one[0])[MAX_DATABASES:]]
-    left = {id(found) for found in others}
-    parts.databases = [found for found in parts.databases if id(found) not in left]
-    parts.unread = [one for one in parts.unread if id(one[0]) not in left]
-    for found in others:
-        key = (found.subject, found.memory_request_bytes, found.memory_limit_bytes)
+    found, left = within_most(found)
+    for one in left:
+        request, limit = one.memory_request_bytes, one.memory_limit_bytes
+        key = (one.subject, request, limit if limit is None or request is None else max(limit, request))
         parts.tenants[key] = parts.tenants.get(key, 0) + 1
-    return len(others)
+    gone = {id(one) for one in left}
+    parts.unread = [one for one in parts.unread if id(one[0]) not in gone]
+    return replace(found, tenants=_tenants(parts, DemandContext.of_node(base)))
 
 
 def _tenants(parts: _NodeParts, context: DemandContext) -> tuple[Tenant, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread
+from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread, within_most
 from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
 from hugeplan.inventory.kubernetes.pods import MAX_CONTAINERS
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError
@@ -15,7 +16,7 @@ from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import Tables, clusters_of, mixed_nodes
 from hugeplan.inventory.prometheus.hosts import Host, history_of, host_node, read_hosts
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant
+from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant, named
 from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
 
 HISTORY_DAYS: Final = 7.0
@@ -236,6 +237,8 @@ def _pods(tables: Tables) -> dict[PodKey, _Pod]:
             if pod is None:
                 continue
             container, resource = one.labels.get("container", ""), _resource(one.labels.get("resource", ""))
+            if one.value < 0:
+                continue
             if resource == "memory":
                 getattr(pod, field_name)[container] = int(one.value)
             for size in pools_of({resource: int(one.value)}):
@@ -284,13 +287,16 @@ def _with_pods(
     tenants: list[Tenant] = []
     users: list[HugePageUser] = []
     requested = without = 0
+    odd: dict[str, None] = {}
     for (namespace, name), pod in sorted(pods.items()):
-        found = _databases(node.facts.name, (namespace, name), pod, settings, names)
-        databases += found
-        huge: dict[int, int] = {}
+        huge: Counter[int] = Counter()
         for limits in pod.huge.values():
-            for size, held in limits.items():
-                huge[size] = huge.get(size, 0) + held
+            huge.update(limits)
+        found = _databases(node.facts.name, (namespace, name), pod, settings, names)
+        if sum(pod.requests.values()) + huge.total() > node.facts.mem_total_bytes * (2 if found else 1):
+            odd[f"{namespace}/{name}"] = None
+            continue
+        databases += found
         if huge:
             users.append(
                 HugePageUser(
@@ -300,16 +306,23 @@ def _with_pods(
             )  # fmt: skip
         requested += sum(pod.requests.values())
         without += not pod.requests.keys() >= pod.images.keys()
-        tenants += _tenants(node, f"{namespace}/{name}", pod, found, history.get((namespace, name)))
+    node = replace(node, databases=tuple(databases), huge_page_users=tuple(users))
+    node, _ = within_most(node)
+    planned: dict[PodKey, list[FoundDatabase]] = {}
+    for one in node.databases:
+        planned.setdefault((one.namespace, one.workload), []).append(one)
+    for key, pod in sorted(pods.items()):
+        if "/".join(key) not in odd:
+            tenants += _tenants(node, "/".join(key), pod, planned.get(key, []), history.get(key))
     unknown = list(node.unknown)
+    if odd:
+        unknown.append(f"pods {named(odd)}: they ask for more memory than the node has, so they are left out")
     measured = sum(tenant.history is not None for tenant in tenants)
     if tenants and measured < len(tenants):
         unknown.append(f"memory in use of {len(tenants) - measured:,} pods: no working set is recorded")
     return replace(
         node,
-        databases=tuple(databases),
         tenants=tuple(tenants),
-        huge_page_users=tuple(users),
         pods=len(pods),
         pods_without_memory_request=without,
         requested_bytes=requested,

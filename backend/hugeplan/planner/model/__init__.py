@@ -79,6 +79,7 @@ from hugeplan.planner.model.words import (
     Source,
     State,
     Term,
+    named,
     subject_words,
 )
 
@@ -155,5 +156,6 @@ __all__ = [
     "TrialDifference",
     "WalkShare",
     "Workload",
+    "named",
     "subject_words",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -19,6 +20,17 @@ _SERVER: Final = re.compile(
     r"(?P<engine>[^@]+)@(?:node|(?P<kind>cgroup|systemd|container|pod):(?P<unit>.+?))"
     r"(?::(?:(?P<port>\d{1,5})|(?P<tail>[0-9a-f]{12})))?(?:#(?P<own>[0-9a-f]{12}))?(?:#\d+)?"
 )
+
+
+#: Names in one sentence; more are a number.
+MOST_NAMES = 5
+
+
+def named(names: Iterable[str], between: str = ", ") -> str:
+    """Names in a sentence: the first five, and how many more there are."""
+    found = list(names)
+    more = f" and {len(found) - MOST_NAMES:,} more" if len(found) > MOST_NAMES else ""
+    return (", " if more else between).join(found[:MOST_NAMES]) + more
 
 
 def subject_words(subject: str) -> str:
