@@ -55,9 +55,9 @@ def within_most(node: FoundNode) -> tuple[FoundNode, tuple[FoundDatabase, ...]]:
             turns[found.namespace] += 1
             turn_of[found.subject] = turns[found.namespace]
             pods.setdefault(found.subject, []).append(found)
-    users = sum(len(user.limit_bytes) for user in node.huge_page_users)
+    others = sum(len(user.limit_bytes) for user in node.huge_page_users if not user.is_database)
     # Beside too many other users, each page size has one instance for those that are put together.
-    are_too_many = users and users + len(node.databases) > MAX_DATABASES
+    are_too_many = node.huge_page_users and others + len(node.databases) > MAX_DATABASES
     room = MAX_DATABASES - (len(node.facts.huge_page_sizes_bytes) if are_too_many else 0)
     kept: set[int] = set()
     for subject in sorted(pods, key=lambda one: turn_of[one]):

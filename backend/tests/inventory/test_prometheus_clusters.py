@@ -159,3 +159,60 @@ def test_a_scraped_program_says_nothing_of_another_namespaces_database(stranger_
     with serving(lines, []) as url:
         (found,) = read_prometheus(url).nodes[0].databases
     assert found.recognised.settings == {"shared_buffers": f"{8 * GIB}B"}
+
+
+def of_jobs(lines: Lines) -> Lines:
+    """As they are scraped in a cluster: the job and the address are the server's words."""
+    return [
+        (name, {"job": "kube-state-metrics" if name.startswith("kube_") else "node-exporter", **labels}, value)
+        for name, labels, value in lines
+    ]
+
+
+STRANGER = {"job": "t/program", "namespace": "t", "pod": "odd"}
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_scraped_program_says_nothing_of_a_node_that_its_exporters_tell_of(first: bool) -> None:
+    own = of_jobs([*cluster({}, address="10.0.0.1"), ("node_memory_SUnreclaim_bytes", {"instance": "10.0.0.1:9100"}, 5),
+                   ("node_memory_KernelStack_bytes", {"instance": "10.0.0.1:9100"}, 5)])  # fmt: skip
+    instance = {"instance": "10.9.9.9:8080", **STRANGER}
+    said: Lines = [
+        ("kube_node_info", {"node": "worker-1", "internal_ip": "10.6.6.6", **STRANGER}, 1),
+        ("kube_node_status_capacity", {"node": "worker-1", "resource": "memory", **STRANGER}, GIB),
+        ("kube_node_status_capacity", {"node": "worker-1", "resource": "hugepages_2Mi", **STRANGER}, GIB),
+        ("kube_pod_info", {**STRANGER, "pod": "shop-0", "namespace": "web", "node": "worker-2"}, 1),
+        ("node_uname_info", {**instance, "nodename": "ip-node", "machine": "s390x"}, 1),
+        ("node_uname_info", {**instance, "instance": "10.0.0.1:9100", "nodename": "ip-node", "machine": "s390x"}, 1),
+        *((f"node_memory_{entry}_bytes", {**instance, "nodename": "ip-node", "instance": at}, 7 * GIB)
+          for entry in ("MemTotal", "SUnreclaim", "KernelStack") for at in ("10.0.0.1:9100", "10.9.9.9:8080")),
+    ]  # fmt: skip
+    with serving([*said, *own] if first else [*own, *said], []) as url:
+        found = read_prometheus(url)
+    (node,) = [node for node in found.nodes if node.facts.name == "worker-1"]
+    assert (node.facts.mem_total_bytes, node.facts.arch, node.pods) == (64 * GIB, "x86_64", 1)
+    assert (node.facts.kernel_used_bytes, node.hugetlb_pool_bytes) == (10, None)
+    assert [node.facts.name for node in found.nodes] == ["10.9.9.9:8080", "worker-1"]
+
+
+def test_a_host_keeps_its_name_whoever_says_it_too() -> None:
+    at = {"instance": "db1:9100", "job": "node"}
+    own: Lines = [("node_uname_info", {**at, "nodename": "db1", "machine": "x86_64"}, 1),
+                  ("node_memory_MemTotal_bytes", at, 64 * GIB)]  # fmt: skip
+    odd: Lines = [(name, {**labels, "instance": "10.9.9.9:80", **STRANGER}, 1 * GIB) for name, labels, _ in own]
+    with serving([*own, *odd], []) as url:
+        found = read_prometheus(url)
+    assert {node.facts.name: node.facts.mem_total_bytes for node in found.nodes} == {
+        "db1": 64 * GIB, "10.9.9.9:80": GIB,
+    }  # fmt: skip
+
+
+def test_nodes_that_strangers_contradict_are_left_out_alone() -> None:
+    lines: Lines = [
+        ("kube_node_status_capacity", {"node": f"n{number}", "resource": "memory"}, 64 * GIB) for number in range(4)
+    ]
+    odd = [(name, {**labels, **STRANGER}, GIB) for name, labels, _ in lines[:3]]
+    with serving([*lines, *odd], []) as url:
+        found = read_prometheus(url)
+    assert [node.facts.name for node in found.nodes] == ["n3"]
+    assert [note for note in found.notes if "node n0 is left out" in note] != []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final
 
 from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread, within_most
@@ -13,7 +14,7 @@ from hugeplan.inventory.kubernetes.pods import MAX_CONTAINERS
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
-from hugeplan.inventory.prometheus.clusters import Tables, clusters_of, mixed_nodes
+from hugeplan.inventory.prometheus.clusters import OwnSeries, Tables, clusters_of, mixed_nodes
 from hugeplan.inventory.prometheus.hosts import Host, history_of, host_node, read_hosts
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant, named
@@ -52,7 +53,7 @@ def read_prometheus(
         notes: list[str] = []
         nodes: list[FoundNode] = []
         known: set[str] = set()
-        for cluster, tables in clusters_of(client):
+        for cluster, tables in clusters_of(OwnSeries(client)):
             twice = mixed_nodes(tables, client.shown, notes)
             found = [node for node in _nodes_of(tables, span, known, notes) if node.facts.name not in twice]
             known |= {node.facts.name for node in found} | twice | _addresses(tables)
@@ -95,8 +96,9 @@ def _nodes_of(tables: Tables, span: _Span, known: Collection[str], notes: list[s
     seen = {*known, *_addresses(tables), *(node.facts.name for node in nodes)}
     alone = [host for host in hosts if host.name not in seen and host.address not in seen]
     if alone:
-        use = {one.labels.get("instance"): one for one in span.of(tables, queries.HOST_USE)}
-        nodes += [host_node(host, use.get(host.instance)) for host in alone]
+        found = span.of(tables, queries.HOST_USE)
+        use = {(one.labels.get("instance"), one.labels.get("job", "")): one for one in found}
+        nodes += [host_node(host, use.get((host.instance, host.job))) for host in alone]
     return nodes
 
 
@@ -146,8 +148,9 @@ def _kubernetes_nodes(
     infos = {one.labels.get("node", ""): one.labels for one in tables.query(queries.NODE_INFO)}
     pods = _pods(tables)
     settings = _exported_settings(tables)
-    by_address = {host.address: host for host in hosts}
-    by_name = {host.name: host for host in hosts}
+    ordered = sorted(hosts, key=attrgetter("rank"), reverse=True)
+    by_address = {host.address: host for host in ordered}
+    by_name = {host.name: host for host in ordered if host.rank == ordered[-1].rank}
     by_node: dict[str, dict[PodKey, _Pod]] = {}
     for key, pod in pods.items():
         by_node.setdefault(pod.node, {})[key] = pod
@@ -155,7 +158,7 @@ def _kubernetes_nodes(
     for name, held in sorted(capacity.items()):
         info = infos.get(name, {})
         own = by_node.get(name, {})
-        host = by_name.get(name) or by_address.get(info.get("internal_ip", ""))
+        host = by_address.get(info.get("internal_ip", "")) or by_name.get(name)
         node = _kubernetes_node(name, held, allocatable.get(name, {}), info, host)
         if isinstance(node, str):
             notes.append(f"node {name} is left out: {node}")

@@ -14,6 +14,7 @@ LABEL: Final = "cluster"
 #: What a machine has one of, in ``kube_node_info``.
 _IDENTITY: Final = ("system_uuid", "provider_id", "internal_ip")
 _NOTED: Final = 20
+_EXPORTER: Final = "kube-state-metrics"
 
 
 class Tables(Protocol):
@@ -24,6 +25,36 @@ class Tables(Protocol):
 
     def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
         """Points of every series."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSeries:
+    """A server's series without what others say of a node or pod that kube-state-metrics has told of.
+
+    Any program that is scraped may say any series. The job that scrapes it is not its to say.
+    """
+
+    tables: Tables
+
+    def query(self, expression: str) -> list[Series]:
+        """The newest point of every series that is believed."""
+        found = self.tables.query(expression)
+        if not expression.startswith("kube_"):
+            return found
+        jobs = {one.labels["job"] for one in found if _EXPORTER in one.labels.get("job", "")}
+        jobs = {job for job in jobs if "/" not in job} or jobs  # of a pod's owner the job is namespace/name
+        about = (LABEL, "node") if expression.startswith("kube_node_") else (LABEL, "namespace", "pod")
+        subjects = [tuple(one.labels.get(label) for label in about) for one in found]
+        told = {subject for subject, one in zip(subjects, found, strict=True) if one.labels.get("job") in jobs}
+        return [
+            one
+            for subject, one in zip(subjects, found, strict=True)
+            if one.labels.get("job") in jobs or subject not in told
+        ]
+
+    def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
+        """Points of every series."""
+        return self.tables.query_range(expression, start, end, step_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +104,7 @@ def clusters_of(tables: Tables) -> list[tuple[str, Tables]]:
 def mixed_nodes(tables: Tables, shown: str, notes: list[str]) -> set[str]:
     """Names that two machines have, so that pods of one would be counted on the other; a note says so.
 
-    InventoryError where most nodes have such a name. A few may be what any program says that the server asks.
+    InventoryError where all nodes have such a name. Some may be what any program says that the server asks.
     """
     machines: dict[tuple[str, str], set[str]] = {}
     for one in tables.query(queries.NODE_INFO):
@@ -86,7 +117,7 @@ def mixed_nodes(tables: Tables, shown: str, notes: list[str]) -> set[str]:
             sizes.setdefault(one.labels.get("node", ""), set()).add(int(one.value))
     twice = {node for (node, _), found in machines.items() if len(found) > 1}
     twice |= {node for node, found in sizes.items() if len(found) > 1}
-    if 2 * len(twice) > len(sizes):
+    if twice and len(twice) == len(sizes):
         raise InventoryError(
             f"{shown}: {len(twice)} nodes are two machines under one name, {min(twice)} for one, so this server holds"
             f" several clusters; give their series the label {LABEL}, or ask each cluster's own server"

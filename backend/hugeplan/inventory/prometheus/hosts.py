@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from hugeplan.inventory.model import FoundNode
 from hugeplan.inventory.prometheus import queries
@@ -40,11 +41,17 @@ class Host:
 
     instance: str
     name: str
+    job: str = ""
     machine: str | None = None
     release: str | None = None
     cpus: int | None = None
     values: dict[str, int] = field(default_factory=dict)
     numa: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> tuple[bool, bool]:
+        """How well its job says that it is a node exporter, the best first: not by namespace and name, as of pods."""
+        return "node" not in self.job, "/" in self.job
 
     @property
     def address(self) -> str:
@@ -79,30 +86,34 @@ class Host:
 
 def read_hosts(tables: Tables) -> list[Host]:
     """Every host that node_exporter reports MemTotal of."""
-    hosts: dict[str, Host] = {}
+    found: dict[tuple[str, str], Host] = {}
     for one in tables.query(queries.UNAME):
-        instance = one.labels.get("instance", "")
+        instance, job = key = one.labels.get("instance", ""), one.labels.get("job", "")
         name = one.labels.get("nodename") or instance
-        hosts[instance] = Host(
-            instance=instance, name=name, machine=one.labels.get("machine"), release=one.labels.get("release")
-        )
+        machine, release = one.labels.get("machine"), one.labels.get("release")
+        found[key] = Host(instance=instance, name=name, job=job, machine=machine, release=release)
     for one in tables.query(queries.MEMINFO):
-        instance = one.labels.get("instance", "")
+        instance, job = key = one.labels.get("instance", ""), one.labels.get("job", "")
         entry = one.labels.get("__name__", "").removeprefix("node_memory_").removesuffix("_bytes")
         named = one.labels.get("node") or one.labels.get("nodename") or instance
-        hosts.setdefault(instance, Host(instance=instance, name=named)).values[entry] = int(one.value)
+        found.setdefault(key, Host(instance=instance, name=named, job=job)).values[entry] = int(one.value)
+    # Of several jobs that ask one address the exporter's own counts.
+    hosts = {
+        host.instance: host for host in sorted(found.values(), key=lambda host: (host.rank, host.job), reverse=True)
+    }
     for one in tables.query(queries.NUMA):
         node, entry = one.labels.get("node", ""), one.labels.get("__name__", "").removeprefix("node_memory_numa_")
         host = hosts.get(one.labels.get("instance", ""))
-        if host is not None and _NUMA_ID.fullmatch(node):
+        if host is not None and one.labels.get("job", host.job) == host.job and _NUMA_ID.fullmatch(node):
             host.numa.setdefault(int(node), {})[entry] = int(one.value)
     for one in tables.query(queries.CPUS):
         host = hosts.get(one.labels.get("instance", ""))
-        if host is not None:
+        if host is not None and one.labels.get("job", host.job) == host.job:
             host.cpus = int(one.value)
-    names = Counter(host.name for host in hosts.values())
+    names = Counter((host.name, host.rank) for host in hosts.values())
+    best = {host.name: host.rank for host in sorted(hosts.values(), key=attrgetter("rank"), reverse=True)}
     for host in hosts.values():
-        if names[host.name] > 1:  # a host says its name itself
+        if names[host.name, host.rank] > 1 or host.rank > best[host.name]:  # a host says its name itself
             host.name = host.instance
     return [host for host in hosts.values() if host.values.get("MemTotal")]
 
