@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hugeplan.artifacts.outside import folder_name
 from hugeplan.cli import EXIT_FAILED, InputError
@@ -18,6 +18,9 @@ from hugeplan.inventory.csv_table import COLUMNS, read_csv
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.scenario import scenario_document
+
+if TYPE_CHECKING:
+    from hugeplan.cli.service_client import ServiceClient
 
 EPILOG: Final = f"""\
 sources:
@@ -109,7 +112,7 @@ def _send(server: str, inventory: Inventory, scenarios: list[tuple[str, dict[str
 
     client = ServiceClient(server, option="--to")
     refused = []
-    items = []
+    items: list[tuple[str, str]] = []
     for name, document in scenarios:
         item = json.dumps({"name": f"{name} (imported)", "scenario": document})
         if len(item) > _MOST_BYTES or _values(item) > _MOST_VALUES:
@@ -118,28 +121,41 @@ def _send(server: str, inventory: Inventory, scenarios: list[tuple[str, dict[str
                 (name, f"{len(item)} bytes, {_values(item)} commas and opening brackets; expected {expected}")
             )
         else:
-            items.append(item)
+            items.append((name, item))
     for batch in _batches(items):
-        body = f'{{"source": {json.dumps(inventory.source[:500])}, "scenarios": [{",".join(batch)}]}}'
-        receipt = client.ask("imports/scenarios", body=body.encode()).json()
-        for kept in receipt["scenarios"]:
-            print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
-        refused += [(one["name"], one["reason"]) for one in receipt.get("refused", ())]
+        refused += _keep(client, inventory.source[:500], batch)
     for name, reason in refused:
         sys.stderr.write(f"hugeplan import: {name} is not kept: {reason}\n")
     return len(refused)
 
 
-def _batches(items: Iterable[str]) -> Iterator[list[str]]:
+def _keep(client: ServiceClient, source: str, batch: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Names and reasons of those that are refused. What is too much at a time for a service goes in halves."""
+    from hugeplan.cli.service_client import RefusedError  # noqa: PLC0415 - as above
+
+    body = f'{{"source": {json.dumps(source)}, "scenarios": [{",".join(item for _, item in batch)}]}}'
+    try:
+        receipt = client.ask("imports/scenarios", body=body.encode()).json()
+    except RefusedError as error:
+        half = len(batch) // 2
+        if not half:
+            return [(batch[0][0], str(error))]
+        return [*_keep(client, source, batch[:half]), *_keep(client, source, batch[half:])]
+    for kept in receipt["scenarios"]:
+        print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
+    return [(one["name"], one["reason"]) for one in receipt.get("refused", ())]
+
+
+def _batches(items: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
     """Scenarios as JSON, as many at a time as fit well into a body; one that is larger than that goes alone."""
-    batch: list[str] = []
+    batch: list[tuple[str, str]] = []
     size = values = 0
-    for item in items:
+    for name, item in items:
         size, values = size + len(item), values + _values(item)
         if batch and (len(batch) == _BATCH or size > _BATCH_BYTES or values > _BATCH_VALUES):
             yield batch
             batch, size, values = [], len(item), _values(item)
-        batch.append(item)
+        batch.append((name, item))
     if batch:
         yield batch
 

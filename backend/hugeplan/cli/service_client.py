@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +15,12 @@ from hugeplan.cli import InputError
 from hugeplan.documents.trial import TrialDocument
 
 SECONDS: Final = 120.0
+_TRIES: Final = 5
+_LONGEST_WAIT: Final = 60  # seconds
+
+
+class RefusedError(InputError):
+    """What was sent is too much at a time, or is not what the service takes."""
 
 
 class ServiceClient:
@@ -23,15 +31,23 @@ class ServiceClient:
         self._headers = {"authorization": f"Bearer {_token(option, token_file)}", "content-type": "application/json"}
 
     def ask(self, path: str, body: bytes | None = None, parameters: dict[str, str] | None = None) -> httpx.Response:
-        """The answer: to a POST where there is a body, else to a GET."""
+        """The answer: to a POST where there is a body, else to a GET. Where it says when to, it is asked again."""
         url, method = f"{self._url.rstrip('/')}/api/v1/{path}", "GET" if body is None else "POST"
-        try:
-            answer = httpx.request(method, url, content=body, params=parameters, headers=self._headers, timeout=SECONDS)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise InputError(f"{self._option} {self._url}: {error or type(error).__name__}") from error
+        for left in reversed(range(_TRIES)):
+            try:
+                answer = httpx.request(
+                    method, url, content=body, params=parameters, headers=self._headers, timeout=SECONDS
+                )
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise InputError(f"{self._option} {self._url}: {error or type(error).__name__}") from error
+            wait = answer.headers.get("retry-after", "") if answer.status_code in {429, 503} else ""
+            if not left or not re.fullmatch("[0-9]{1,4}", wait) or int(wait) > _LONGEST_WAIT:
+                break
+            time.sleep(int(wait))
         if answer.is_success and answer.headers.get("content-type", "").startswith("application/json"):
             return answer
-        raise InputError(f"{self._option} {self._url}: HTTP {answer.status_code}: {_detail(answer)}")
+        kind = RefusedError if answer.status_code in {413, 422} else InputError
+        raise kind(f"{self._option} {self._url}: HTTP {answer.status_code}: {_detail(answer)}")
 
     def items(self, path: str) -> Iterator[dict[str, Any]]:
         """What a list holds, from all of its pages."""

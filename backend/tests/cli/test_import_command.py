@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.http_server import answering
 from support.kubernetes_objects import listing, node
 from support.kubernetes_objects import postgres as postgres_pod
 from support.server import serving
@@ -204,3 +206,47 @@ class TestService:
                 assert capsys.readouterr().out.startswith(f"db-1 (imported): {word}, ")
         assert main(["import", "kubernetes", str(cluster), "--to", server.url]) == 2
         assert "Connection refused" in capsys.readouterr().err
+
+
+def service(taken: list[int], most: int, unready: int = 0) -> type[BaseHTTPRequestHandler]:
+    """One that takes ``most`` scenarios at a time, none of a node odd, and is not ready at first."""
+
+    class Service(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            names = [one["name"] for one in body["scenarios"]]
+            taken.append(len(names))
+            status = 503 if len(taken) <= unready else 413 if len(names) > most or "odd (imported)" in names else 200
+            kept = [{"name": name, "created": True, "id": "1"} for name in names]
+            answer = json.dumps({"title": "No", "scenarios": kept, "refused": []}).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(answer)))
+            self.send_header("retry-after", "0")
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    return Service
+
+
+@pytest.mark.parametrize(("unready", "status"), [(0, 1), (4, 1), (5, 2)])
+def test_what_is_too_much_at_a_time_goes_in_halves_and_a_service_that_is_not_ready_is_asked_again(
+    unready: int, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUGEPLAN_TOKEN", "hp_x")
+    names = [*(f"n{number}" for number in range(9)), "odd"]
+    (tmp_path / "h.csv").write_text("host,memory,engine\n" + "".join(f"{name},64Gi,redis\n" for name in names))
+    taken: list[int] = []
+    with answering(service(taken, most=3, unready=unready)) as at:
+        assert main(["import", "csv", str(tmp_path / "h.csv"), "--to", f"http://{at}"]) == status
+    said = capsys.readouterr()
+    if status == 1:
+        assert said.out.count("created") == 9
+        assert "odd is not kept: --to http" in said.err
+        assert taken[unready:] == [10, 5, 2, 3, 5, 2, 3, 1, 2, 1, 1]
+    else:
+        assert taken == [10] * 5
+        assert "HTTP 503: No" in said.err
