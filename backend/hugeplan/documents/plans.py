@@ -27,7 +27,7 @@ MAX_BYTES: Final = 4 * 1024**2
 def require_small(plan: bytes, most_bytes: int = MAX_BYTES) -> bytes:
     """A plan that the service answers or keeps, as JSON or compressed. PlannerError where it has more bytes."""
     if len(plan) > most_bytes:
-        most = f"a plan of at most {format_bytes(most_bytes)}{'' if most_bytes == MAX_BYTES else ' when compressed'}"
+        most = f"a plan of at most {format_bytes(most_bytes)}{'' if most_bytes >= MAX_BYTES else ' when compressed'}"
         expected = f"{most}: fewer NUMA nodes, workloads or databases, or shorter names"
         raise PlannerError("scenario", f"{len(plan)} bytes", expected)
     return plan

@@ -173,8 +173,8 @@ async def test_what_is_cancelled_before_its_turn_starts_no_process(
     ("numa_nodes", "servers", "sizes", "why"),
     [
         (512, 64, 1, f"{512 * 64} is not valid; expected NUMA nodes times workloads and databases of at most 2000"),
-        (1, 60, 16, f"{61 * 16} is not valid; expected page sizes times NUMA nodes and databases of at most 540"),
-        (60, 2, 16, f"{62 * 16} is not valid; expected page sizes times NUMA nodes and databases of at most 540"),
+        (1, 68, 16, f"{69 * 16} is not valid; expected page sizes times NUMA nodes and databases of at most 1080"),
+        (68, 2, 16, f"{70 * 16} is not valid; expected page sizes times NUMA nodes and databases of at most 1080"),
     ],
 )
 async def test_a_node_beyond_the_bound_of_a_preview_is_a_row_that_says_so_and_ends_nobody_elses_plan(
@@ -205,23 +205,37 @@ async def test_a_node_beyond_the_bound_of_a_preview_is_a_row_that_says_so_and_en
 
 
 @pytest.mark.parametrize(
-    ("letters", "most"), [("d", "4 MiB"), (string.ascii_letters + string.digits, "256 KiB when compressed")]
+    ("letters", "most"), [("d", "6 MiB"), (string.ascii_letters + string.digits, "384 KiB when compressed")]
 )
 async def test_a_plan_of_more_bytes_than_a_preview_is_a_row_that_says_so(
     agent: httpx.AsyncClient, planner: httpx.AsyncClient, letters: str, most: str
 ) -> None:
     """A job keeps the plan of each group until its end, and every node may be a group of its own."""
     numa = [{"id": one, "mem_total_bytes": 16 * GIB} for one in range(4)]
-    inventory = {"numa_nodes": numa, "huge_page_sizes_bytes": [2 * MIB]}
+    sizes = [2 * MIB, GIB] if len(letters) == 1 else [2 * MIB]
+    inventory = {"numa_nodes": numa, "huge_page_sizes_bytes": sizes}
     await agent.post("/api/v1/reports", json=report(inventory=inventory, sample={"numa": numa}))
     words = ("".join(random.Random(at).choices(letters, k=190)) for at in itertools.count())
-    of_each = 200 if len(letters) == 1 else 130
+    of_each = 249 if len(letters) == 1 else 195
     databases = [ONE | {"name": f"{at}{next(words)}", "settings": {"shared_buffers": "64MB"}} for at in range(of_each)]
     tenants = [{"name": f"{at}{next(words)}", "request": "1Mi"} for at in range(of_each)]
     rows = await rows_of(planner, await ended(planner, {"databases": databases, "tenants": tenants}))
     (why,) = rows["db-7"]["exceptions"]
     assert f"expected a plan of at most {most}: fewer NUMA nodes" in why
     assert rows["db-7"]["group_number"] is None
+
+
+async def test_256_databases_on_an_arm64_node_with_four_page_sizes_are_planned(
+    agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    sizes = [64 * 1024, 2 * MIB, 32 * MIB, GIB]
+    inventory = {"architecture": "aarch64", "huge_page_sizes_bytes": sizes}
+    sample = {"databases": [observed(number % 50) | {"key": f"postgresql@u{number}.service", "main_pid": number + 1}
+                            for number in range(256)]}  # fmt: skip
+    await agent.post("/api/v1/reports", json=report(inventory=inventory, sample=sample))
+    rows = await rows_of(planner, await ended(planner, None))
+    assert rows["db-7"]["group_number"] is not None, rows["db-7"]["exceptions"]
+    assert rows["db-7"]["locked_bytes"] is not None
 
 
 async def test_a_groups_plan_is_answered_as_it_is_kept(
