@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, one_line
-from hugeplan.planner.model import KIB, InstancePlan, Plan, PlanRequest
+from hugeplan.planner.model import KIB, InstancePlan, Plan, PlanRequest, named
 from hugeplan.planner.pages import ceil_pages
 from hugeplan.planner.units import format_bytes
 
@@ -35,7 +35,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if not locking:
         return
     kib = _kib(plan, request)
-    names = ", ".join(one_line(i.name) for i in locking)
+    names = named(one_line(i.name) for i in locking)
     yield Artifact(
         kind="limits_d",
         filename="60-hugeplan-limits.conf",

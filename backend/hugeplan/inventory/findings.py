@@ -8,7 +8,7 @@ from typing import Final
 
 from hugeplan.inventory.model import FoundDatabase, FoundNode, Inventory
 from hugeplan.planner.memory.kubernetes import pod_memory
-from hugeplan.planner.model import Demand, Finding, Plan, Source, State, Term
+from hugeplan.planner.model import Demand, Finding, Plan, Source, State, Term, named
 from hugeplan.planner.pages import kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 from hugeplan.recognition.base import Recognised
@@ -112,7 +112,7 @@ def pool_short(now: NodeNow) -> Iterable[Finding]:
         if limited <= held:
             continue
         pages = now.pages_to_reserve(size, limited)
-        users = ", ".join(user.subject for user in now.node.huge_page_users if user.limit_bytes.get(size))
+        users = named(user.subject for user in now.node.huge_page_users if user.limit_bytes.get(size))
         yield finding(
             "pool_below_limits",
             State.WRONG,

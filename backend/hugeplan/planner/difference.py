@@ -20,6 +20,7 @@ from hugeplan.planner.model import (
     PoolPlan,
     Source,
     StartingPoint,
+    named,
 )
 from hugeplan.planner.observation.pools import PoolKey, PoolState
 from hugeplan.planner.observation.start import Start
@@ -126,7 +127,7 @@ def _pool_moves(pools: Sequence[PoolPlan], states: Mapping[PoolKey, PoolState]) 
         if pool.held_pages:
             state = states.get((pool.numa_node, pool.page_bytes))
             why = "whether they are in use is not known" if state is not None and state.in_use is None else "in use"
-            who = f" by {', '.join(pool.held_by)}" if pool.held_by else " by what the scenario does not describe"
+            who = f" by {named(pool.held_by)}" if pool.held_by else " by what the scenario does not describe"
             found.append(f"{label}: {pool.held_pages:,} pages stay, {why}{who if why == 'in use' else ''}")
     return found
 

@@ -10,7 +10,7 @@ from hugeplan.planner.choice.candidates import InstanceCandidates
 from hugeplan.planner.choice.page_size_candidate import TIE_SCORE, Candidate
 from hugeplan.planner.choice.pool_sizes import SizedPool
 from hugeplan.planner.demand import engine_named, lacks_size
-from hugeplan.planner.model import InstancePlan, LedgerKind, NodeFacts, Plan, PoolPlan, Risk, Shortfall
+from hugeplan.planner.model import InstancePlan, LedgerKind, NodeFacts, Plan, PoolPlan, Risk, Shortfall, named
 from hugeplan.planner.observation.sizes_unread import Unread, not_read
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import exact_bytes, format_bytes, format_chance
@@ -50,7 +50,7 @@ def headline(
 def _unless(doubt: Doubt) -> str:
     if doubt.unread:
         return f", and {not_read(doubt.unread)}"
-    return f", unless what was observed there holds {' and '.join(doubt.perhaps_twice)} already"
+    return f", unless what was observed there holds {named(doubt.perhaps_twice, ' and ')} already"
 
 
 def _what_to_do(

@@ -49,7 +49,7 @@ from hugeplan.planner.findings import (
     walk_share,
 )
 from hugeplan.planner.findings.base import FACTS, Facts, FindingInputs, Rule, of_plan
-from hugeplan.planner.model import Finding, State
+from hugeplan.planner.model import Finding, State, named
 from hugeplan.planner.observation.sizes_unread import not_read, settings_of
 
 #: One row per rule. A rule runs in every place that knows the facts it needs.
@@ -149,7 +149,7 @@ def _without_sizes(finding: Finding, inputs: FindingInputs) -> Finding:
     return replace(
         finding,
         state=State.UNKNOWN,
-        title=f"Not known while the size of {' and '.join(of)} is not",
+        title=f"Not known while the size of {named(of, ' and ')} is not",
         reason=f"{not_read(of)}. At the size that stands in for it: {finding.title}.",
         fix=f"Set {settings_of(of)} to the size that the server is to have, or report the node with the agent.",
     )

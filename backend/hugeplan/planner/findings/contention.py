@@ -13,7 +13,7 @@ from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.demand.start_order import Contention, losing_orders
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
 from hugeplan.planner.findings.count_uncertain import pages_short
-from hugeplan.planner.model import Finding
+from hugeplan.planner.model import Finding, named
 from hugeplan.planner.pages import page_label
 
 CODE = "start_order"
@@ -46,7 +46,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             CODE,
             name,
             "An engine whose count is off may take another's pages",
-            f"The counts of {' and '.join(may_lack)} may be off by more than the slack: whoever starts last may find"
+            f"The counts of {named(may_lack, ' and ')} may be off by more than the slack: whoever starts last may find"
             " too few pages.",
             "Raise policy.slack_min_pages, or compare with the running servers' own counts.",
         )

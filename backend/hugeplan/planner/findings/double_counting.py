@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.findings.base import FindingInputs, attention, given, ok, unknown
-from hugeplan.planner.model import EVERYTHING_IN_USE, DatabaseInstance, Finding
+from hugeplan.planner.model import EVERYTHING_IN_USE, DatabaseInstance, Finding, named
 from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.remembered import remembered
 from hugeplan.planner.units import format_bytes
@@ -26,7 +26,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             title = "Whether databases are part of what is in use was not read"
             reason = (
                 f"{tenant.name} is all memory that the host has in use; what of it"
-                f" {' and '.join(d.name for d in databases)} hold today comes beside it once more."
+                f" {named((d.name for d in databases), ' and ')} hold today comes beside it once more."
             )
             fix = "Take what runs already out of that workload, or report the node with the agent."
             yield unknown(CODE, tenant.name, title, reason, fix, evidence=(given("workload", tenant.name),))
@@ -50,7 +50,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         yield attention(CODE, tenant.name, f"Memory of {twin} may be counted twice", reason, fix, evidence=evidence)
     twice = {} if found else perhaps_twice(inputs.request, inputs.instances, inputs.ledger)
     if twice:
-        who = " and ".join(twice)
+        who = named(twice, " and ")
         yield unknown(
             CODE,
             inputs.node.name,

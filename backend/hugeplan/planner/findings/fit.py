@@ -9,15 +9,13 @@ from hugeplan.planner.findings import provider_cap
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, unknown, wrong
 from hugeplan.planner.memory.connections import connection_memory
 from hugeplan.planner.memory.ledger import available_bytes, free_bytes_by_node
-from hugeplan.planner.model import Finding, State
+from hugeplan.planner.model import MOST_NAMES, Finding, State, named
 from hugeplan.planner.observation.sizes_unread import Unread, not_read, settings_of
 from hugeplan.planner.observation.told_apart import perhaps_twice
 from hugeplan.planner.risk.probability import tenant_bytes
 from hugeplan.planner.units import format_bytes
 
 CODE = "memory_fit"
-#: Workloads of unknown memory that are named.
-_NAMED = 3
 
 
 def check(inputs: FindingInputs) -> Iterable[Finding]:
@@ -39,7 +37,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                     CODE,
                     f"NUMA node {numa_id}",
                     "Whether the plan fits is not known: memory may be counted twice",
-                    f"{format_bytes(-free)} are missing if {' and '.join(twice)} come beside what runs there; it was"
+                    f"{format_bytes(-free)} are missing if {named(twice, ' and ')} come beside what runs there; it was"
                     f" not read whether up to {format_bytes(sum(twice.values()))} of the observed memory are theirs.",
                     "Report the node with the agent, or set runs_as and the settings that the server runs with.",
                 )
@@ -65,7 +63,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             evidence=(computed("free", format_bytes(total)),),
         )
     elif untold := [t.name for t in inputs.request.tenants if t.count and tenant_bytes(t, inputs.risk.policy) is None]:
-        names = " and ".join(untold[:_NAMED]) + (f" and {len(untold) - _NAMED} more" if len(untold) > _NAMED else "")
+        names = named(untold, " and ")
         yield attention(
             CODE,
             inputs.node.name,
@@ -76,7 +74,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             evidence=(computed("free", format_bytes(total)),),
         )
     elif (more := _if_all_work(inputs)) > total:
-        who = ", ".join(d.name for d in inputs.request.databases if d.workload.active_connections is not None)
+        who = named(d.name for d in inputs.request.databases if d.workload.active_connections is not None)
         yield attention(
             CODE,
             inputs.node.name,
@@ -124,13 +122,13 @@ def _rests_on_defaults(inputs: FindingInputs, unread: Mapping[str, Unread]) -> F
     sizes = {planned.name: planned.demand.pool_bytes for planned in inputs.instances if planned.name in unread}
     stand_ins = "".join(
         f"; {name} is counted at the default of {format_bytes(size)}"
-        for name, size in sizes.items()
+        for name, size in list(sizes.items())[:MOST_NAMES]
         if size is not None
     )
     return unknown(
         CODE,
         inputs.node.name,
-        f"Whether the plan fits is not known: the size of {' and '.join(unread)} is unknown",
+        f"Whether the plan fits is not known: the size of {named(unread, ' and ')} is unknown",
         f"{not_read(unread)}{stand_ins}. What was seen in use, or else is requested, is in the ledger.",
         f"Set {settings_of(unread)} to the size that the server is to have, or report the node with the agent.",
     )
@@ -144,9 +142,9 @@ def _allowed(inputs: FindingInputs) -> list[tuple[str, PossibleMemory]]:
 
 
 def _in_words(inputs: FindingInputs) -> str:
-    return " and ".join(
-        f"{name} may take {format_bytes(item.bytes)} more, up to its {item.setting}" for name, item in _allowed(inputs)
-    )
+    found = _allowed(inputs)
+    words = (f"{name} may take {format_bytes(one.bytes)} more, up to its {one.setting}" for name, one in found)
+    return named(words, " and ")
 
 
 def _if_all_work(inputs: FindingInputs) -> int:

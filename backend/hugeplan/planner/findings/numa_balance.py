@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, wrong
-from hugeplan.planner.model import Finding
+from hugeplan.planner.model import Finding, named
 from hugeplan.planner.pages import page_label
 
 CODE = "numa_imbalance"
@@ -42,7 +42,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
                 CODE,
                 label,
                 "Some pages will be used from another NUMA node",
-                f"{', '.join(unbound)} {who} not bound to a NUMA node: about {elsewhere} % of {whose} accesses go to"
+                f"{named(unbound)} {who} not bound to a NUMA node: about {elsewhere} % of {whose} accesses go to"
                 " another node.",
                 "Bind each database to one node where its memory fits, or interleave it on purpose.",
                 evidence=evidence,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, ok, unknown, wrong
 from hugeplan.planner.memory.kubernetes import regular_room_bytes
 from hugeplan.planner.memory.ledger import sum_bytes
-from hugeplan.planner.model import Finding, LedgerKind, Tenant
+from hugeplan.planner.model import Finding, LedgerKind, Tenant, named
 from hugeplan.planner.units import format_bytes
 
 CODE = "pod_memory"
@@ -28,7 +28,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     requested = _sum_requests(pods)
     allocatable = inputs.kubernetes.allocatable["memory"]
     if requested is None:
-        missing = ", ".join(pod.name for pod in pods if pod.request_bytes is None and pod.limit_bytes is None)
+        missing = named(pod.name for pod in pods if pod.request_bytes is None and pod.limit_bytes is None)
         yield unknown(
             CODE, name, "Whether the pods fit is not known", f"Neither request nor limit is known of {missing}."
         )

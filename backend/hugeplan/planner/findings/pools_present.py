@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from hugeplan.planner.demand import OnShortage
 from hugeplan.planner.findings.base import FindingInputs, attention, computed, measured, ok, unknown, wrong
-from hugeplan.planner.model import Finding, PoolPlan
+from hugeplan.planner.model import MOST_NAMES, Finding, PoolPlan
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_bytes
 
@@ -53,7 +53,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
             yield attention(CODE, subject, "The pool is not reserved yet", reason, fix, evidence=evidence)
         else:
             missing = pool.pages - pool.present_pages
-            consequences = "".join(f" {text}" for text in _consequences(inputs, pool.page_bytes))
+            texts = list(_consequences(inputs, pool.page_bytes))
+            more = [f"{len(texts) - MOST_NAMES:,} more databases lack pages."] if len(texts) > MOST_NAMES else []
+            consequences = "".join(f" {text}" for text in (*texts[:MOST_NAMES], *more))
             title = f"{missing:,} of {pool.pages:,} planned pages are missing"
             reason = f"{pool.present_pages:,} are reserved.{consequences}"
             yield wrong(CODE, subject, title, reason, WHERE_FEWER, evidence=evidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, computed, measured, ok, unknown, wrong
-from hugeplan.planner.model import Finding
+from hugeplan.planner.model import Finding, named
 from hugeplan.planner.pages import ceil_pages
 
 CODE = "buffer_pool_mistaken_for_segment"
@@ -20,7 +20,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         demand = sum(d.pages for d in own) + besides
         buffers = sum(ceil_pages(d.pool_bytes, page_bytes) for d in own if d.pool_bytes is not None)
         pools = [pool for pool in inputs.pools if pool.page_bytes == page_bytes]
-        subject = ", ".join(i.name for i, p in inputs.with_pool if p.demand.page_bytes == page_bytes)
+        subject = named(i.name for i, p in inputs.with_pool if p.demand.page_bytes == page_bytes)
         if any(pool.present_pages is None for pool in pools):
             title = "Whether the pool holds the whole segment is not known"
             yield unknown(CODE, subject, title, "What the node has reserved today is not known.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import FindingInputs, attention, measured, ok, unknown
-from hugeplan.planner.model import Finding, InstancePlan
+from hugeplan.planner.model import Finding, InstancePlan, named
 
 CODE = "thp_always"
 
@@ -24,7 +24,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
     others = [p.name for p in inputs.instances if "always" not in _advised(p)]
     evidence = (measured("enabled", mode),)
     if mode == "always" and others:
-        against = f" {', '.join(wants_always)} would rather have it always on." if wants_always else ""
+        against = f" {named(wants_always)} would rather have it always on." if wants_always else ""
         reason = (
             "THP is always on: private memory of connections grows by whole 2M pages, and compaction stalls appear."
             f"{against}"
@@ -32,7 +32,7 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         fix = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and transparent_hugepage=madvise at boot."
         yield attention(CODE, name, "THP is always on beside a database", reason, fix, evidence=evidence)
     elif mode != "always" and wants_always and not others:
-        reason = f"THP is {mode}. {', '.join(wants_always)}: the vendor advises always."
+        reason = f"THP is {mode}. {named(wants_always)}: the vendor advises always."
         fix = "echo always > /sys/kernel/mm/transparent_hugepage/enabled, and transparent_hugepage=always at boot."
         yield attention(CODE, name, "THP is not always on, as its engines advise", reason, fix, evidence=evidence)
     elif mode == "always":

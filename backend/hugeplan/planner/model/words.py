@@ -29,8 +29,9 @@ MOST_NAMES = 5
 def named(names: Iterable[str], between: str = ", ") -> str:
     """Names in a sentence: the first five, and how many more there are."""
     found = list(names)
-    more = f" and {len(found) - MOST_NAMES:,} more" if len(found) > MOST_NAMES else ""
-    return (", " if more else between).join(found[:MOST_NAMES]) + more
+    if len(found) <= MOST_NAMES:
+        return between.join(found)
+    return f"{', '.join(found[:MOST_NAMES])} and {len(found) - MOST_NAMES:,} more"
 
 
 def subject_words(subject: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from hugeplan.planner.demand import ENGINES, DemandContext, demand_of, engine_named, is_sized, lacks_size
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, Workload
+from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, Workload, named
 from hugeplan.planner.pages import ceil_pages
 from hugeplan.planner.units import format_bytes
 
@@ -62,7 +62,7 @@ def match_databases(
             continue
         database = left.pop(wanted, None)
         if database is None:
-            known = ", ".join(d.key for d in databases) or "none was recognised"
+            known = named(d.key for d in databases) or "none was recognised"
             raise PlannerError(f"databases[{index}].runs_as", wanted, f"a database of the sample, each once: {known}")
         if instance.name not in unsized:
             found[instance.name] = Match(instance=instance.name, database=database, why="named in the scenario")
@@ -78,10 +78,10 @@ def match_databases(
             del left[match.database.key]
         unclear = [i.name for i in described if i.name not in found]
         if unclear and any(d.key in left for d in running):
-            names = ", ".join(unclear)
+            names = named(unclear)
             notes.append(
                 f"{names}: counted beside the {engine} that runs; if one of them is it, say so with runs_as"
-                f" ({', '.join(f'{d.key}: {server_name(d)}' for d in running if d.key in left)})"
+                f" ({named(f'{d.key}: {server_name(d)}' for d in running if d.key in left)})"
             )
     return Matches(
         matched=tuple(found[i.name] for i in instances if i.name in found),

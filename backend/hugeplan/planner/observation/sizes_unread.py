@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from hugeplan.planner.demand import Engine, engine_named, is_sized
-from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest
+from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest, named
 
 
 class Unread(NamedTuple):
@@ -43,7 +43,7 @@ def not_read(unread: Mapping[str, Unread]) -> str:
     sentences = []
     for why in dict.fromkeys(found.why for found in unread.values()):
         some = {name: found for name, found in unread.items() if found.why == why}
-        sentences.append(f"{settings_of(some)} of {' and '.join(some)} {why}")
+        sentences.append(f"{settings_of(some)} of {named(some, ' and ')} {why}")
     return ", and ".join(sentences)
 
 

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hugeplan.planner.model import MemoryHistory, NumaRisk, Policy, Range, Risk, Tenant
+from hugeplan.planner.model import MemoryHistory, NumaRisk, Policy, Range, Risk, Tenant, named
 from hugeplan.planner.remembered import remembered
 from hugeplan.planner.risk.forecast import HORIZON_DAYS, trend
 from hugeplan.planner.units import format_bytes
@@ -238,7 +238,7 @@ def risk_of(
     """
     nodes = numa_risks(demand, room_by_node or {})
     if demand.unknown:
-        names = ", ".join(demand.unknown)
+        names = named(demand.unknown)
         return Risk(probability=None, policy=policy.risk, meets_policy=None, basis=f"nothing is known of {names}")
     if not demand.tenants and not known and room_bytes >= 0 and not nodes:
         return Risk(

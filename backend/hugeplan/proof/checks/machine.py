@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.planner.findings.base import attention, given, measured, ok, unknown, wrong
 from hugeplan.planner.memory.kernel_parameters import boot_pools
-from hugeplan.planner.model import Finding, Plan
+from hugeplan.planner.model import Finding, Plan, named
 from hugeplan.planner.pages import kubernetes_resource_name, page_label, usual_default_size
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
@@ -30,7 +30,7 @@ def check_default_size(plan: Plan, observed: Observation) -> Iterable[Finding]:
     if not wanted:
         return
     real = observed.inventory.get("default_huge_page_bytes")
-    names = ", ".join(i.name for i in plan.instances if i.engine in _DEFAULT_ONLY and i.page_bytes is not None)
+    names = named(i.name for i in plan.instances if i.engine in _DEFAULT_ONLY and i.page_bytes is not None)
     if real is None:
         yield unknown(DEFAULT, plan.node, "The default huge page size is not known", "It was not observed.")
     elif wanted != {real}:
