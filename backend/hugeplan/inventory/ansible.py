@@ -38,7 +38,10 @@ def read_ansible(path: Path) -> Inventory:
     except OSError as error:
         raise InventoryError(f"{path}: {error.strerror}") from error
     for host, document in documents:
-        found = _node(host, document)
+        try:
+            found = _node(host, document)
+        except Exception as error:  # what nobody foresaw of one host is no other's failure
+            found = f"internal error: {type(error).__name__}: {error}"
         if isinstance(found, str):
             notes.append(f"host {host} is left out: {found}")
         else:

@@ -7,6 +7,7 @@ their line. Every plan is widened by what the source cannot tell, because such f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, requests_after_plan
@@ -106,19 +107,15 @@ def _with_other_nodes(nodes: Sequence[NodeAnswer]) -> tuple[NodeAnswer, ...]:
         return tuple(nodes)
     open_nodes = (node for node in nodes if node.fits is not False and node.not_planned_because is None)
     candidates = sorted(open_nodes, key=_room_bytes, reverse=True)
-    return tuple(
-        node
-        if node.fits is not False or node.plan is None
-        else replace(
-            node,
-            plan=with_other_node(
-                node.plan,
-                node.request,
-                [other.request for other in candidates if other.node.facts.arch == node.node.facts.arch][:MOST_TRIED],
-            ),
-        )
-        for node in nodes
-    )
+    return tuple(_with_other_node(node, candidates) for node in nodes)
+
+
+def _with_other_node(node: NodeAnswer, candidates: Sequence[NodeAnswer]) -> NodeAnswer:
+    if node.fits is False and node.plan is not None:
+        others = [other.request for other in candidates if other.node.facts.arch == node.node.facts.arch][:MOST_TRIED]
+        with suppress(Exception):  # what nobody foresaw of one node is no other's failure
+            return replace(node, plan=with_other_node(node.plan, node.request, others))
+    return node
 
 
 def _room_bytes(node: NodeAnswer) -> int:
@@ -177,7 +174,10 @@ def _answer_alone(node: FoundNode, policy: Policy) -> NodeAnswer:
     try:
         return _node_answer(node, policy)
     except Exception as error:
-        return _without_plan(node, request_of(node, policy), (), f"internal error: {type(error).__name__}: {error}")
+        request = PlanRequest(
+            node=node.facts, reservations=node.reservations, tenants=node.tenants, databases=(), policy=policy
+        )
+        return _without_plan(node, request, (), f"internal error: {type(error).__name__}: {error}")
 
 
 def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:

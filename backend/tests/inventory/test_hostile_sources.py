@@ -439,3 +439,36 @@ def test_an_object_that_is_nested_without_end_takes_nothing_from_the_others(leve
     with suppress(InventoryError):
         read_kubernetes(('{"a":' * 1_500 + '\\"' * 200_000).encode())
     assert time.process_time() - began < 2.0
+
+
+def test_what_nobody_foresaw_of_moving_a_database_leaves_the_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> Any:
+        raise ValueError("odd")
+
+    monkeypatch.setattr("hugeplan.inventory.answer.with_other_node", fails)
+    found = read_csv(HEAD + "a,1Gi,,postgresql,17,,shared_buffers=8GB\nb,64Gi,,postgresql,17,,\n", "t")
+    assert [node.fits for node in answer(found).nodes] == [False, None]
+
+
+def test_a_node_of_which_not_even_the_question_is_known_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails_for_a(found: Any, *_: object) -> Any:
+        if found.facts.name == "a":
+            raise ValueError("odd")
+        return inventory_request(found, Policy())
+
+    monkeypatch.setattr("hugeplan.inventory.answer.request_of", fails_for_a)
+    first, second = answer(read_csv(HEAD + "a,64Gi,,redis,,,\nb,64Gi,,postgresql,17,,\n", "t")).nodes
+    assert first.not_planned_because == "internal error: ValueError: odd"
+    assert second.plan is not None
+
+
+def test_what_nobody_foresaw_of_one_host_leaves_out_that_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hugeplan.inventory import ansible  # noqa: PLC0415 - a private part of it fails
+
+    read = ansible._node
+    monkeypatch.setattr(ansible, "_node", lambda host, one: read(host, one) if host == "b" else {}[host])
+    for host in "ab":
+        (tmp_path / host).write_text('{"ansible_memtotal_mb": 1024}')
+    found = read_ansible(tmp_path)
+    assert [node.facts.name for node in found.nodes] == ["b"]
+    assert [note for note in found.notes if note.startswith("host a is left out: internal error: KeyError")] != []

@@ -216,3 +216,13 @@ def test_nodes_that_strangers_contradict_are_left_out_alone() -> None:
         found = read_prometheus(url)
     assert [node.facts.name for node in found.nodes] == ["n3"]
     assert [note for note in found.notes if "node n0 is left out" in note] != []
+
+
+def test_what_nobody_foresaw_of_one_pod_leaves_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr("hugeplan.inventory.prometheus.build.recognise", fails)
+    with serving(cluster({}, address="10.0.0.1"), []) as url:
+        (node,) = read_prometheus(url).nodes
+    assert (node.databases, node.pods, len(node.tenants)) == ((), 1, 1)
