@@ -87,16 +87,16 @@ async def list_webhooks(
 
 
 async def counts(session: ReadSession, webhook_ids: Sequence[UUID]) -> dict[UUID, WebhookCounts]:
-    """Pending and failed events of receivers, and the newest error."""
+    """Pending and failed events of receivers, and an error. Delivered ones are the most, and are not read."""
     row = WebhookDeliveryRow
     statement = (
         select(
             row.webhook_id,
             func.count().filter(row.finished_at.is_(None)),
-            func.count().filter(row.finished_at.is_not(None), row.delivered.is_(False)),
-            func.max(row.last_error).filter(row.delivered.is_(False)),
+            func.count().filter(row.finished_at.is_not(None)),
+            func.max(row.last_error),
         )
-        .where(row.webhook_id.in_(webhook_ids))
+        .where(row.webhook_id.in_(webhook_ids), row.delivered.is_(False))
         .group_by(row.webhook_id)
     )
     return {found[0]: WebhookCounts(found[1], found[2], found[3]) for found in await session.execute(statement)}

@@ -38,6 +38,7 @@ class WebhookDeliveryRow(Base):
     __table_args__ = (
         Index(None, "next_attempt_at", postgresql_where=text("finished_at IS NULL")),
         Index(None, "finished_at"),
+        Index(None, "webhook_id", postgresql_where=text("NOT delivered")),
     )
 
     webhook_id: Mapped[UUID] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"), primary_key=True)
