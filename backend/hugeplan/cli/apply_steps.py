@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -119,10 +119,14 @@ def _grow(files: PoolFiles, change: Change, now: int) -> int:
 
 
 def restore(root: Path, journal: Journal) -> list[str]:
-    """The counts before, in the opposite order; what could not be restored, one line each. Ends the journal."""
+    """The counts before, in the opposite order; what could not be restored, one line each. Ends the journal.
+
+    The counts come before the journal: on a full disk they go back all the same, and the next run does so once more.
+    """
     files = PoolFiles(root)
-    journal = with_state(root, journal, "restoring")
     failed = []
+    with suppress(PoolError):
+        journal = with_state(root, journal, "restoring")
     for change in reversed(order(journal.changes)):
         try:
             aim = _aim_back(files, change)
@@ -135,7 +139,8 @@ def restore(root: Path, journal: Journal) -> list[str]:
         except PoolError as error:
             failed.append(str(error))
     if not failed:
-        with_state(root, journal, "restored")
+        with suppress(PoolError):
+            with_state(root, journal, "restored")
     return failed
 
 

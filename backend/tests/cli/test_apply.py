@@ -11,12 +11,13 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from artifacts.samples import request_of
 
-from hugeplan.cli import main
+from hugeplan.cli import apply_journal, main
+from hugeplan.cli.pool_files import PoolError
 from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan
 from hugeplan.planner.plan import plan
 
@@ -300,6 +301,31 @@ def test_what_fails_after_the_change_hides_no_counts(
     assert tree.counts()[0, 2 * MIB] == 9
     assert apply(tree, "--roll-back") == 5
     assert "9 now" in capsys.readouterr().err
+
+
+def test_a_disk_that_fills_up_meanwhile_leaves_no_pool_grown(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Any user can fill /var: the counts go back before the journal says so, and the next run looks once more."""
+    real, written = apply_journal._replace, []
+
+    def fills_up(path: Path, document: dict[str, Any]) -> None:
+        written.append(path)
+        if len(written) > 1:
+            raise PoolError(f"{path}: No space left on device")
+        real(path, document)
+
+    for node in (0, 1):
+        tree.file(node, 2 * MIB, "free_hugepages").write_text("100000\n")
+    before = tree.counts()
+    path = write(tmp_path / "plan.json", plan_of({(0, 2 * MIB): 9, (1, 2 * MIB): 4}))
+    with monkeypatch.context() as full:
+        full.setattr(apply_journal, "_replace", fills_up)
+        assert apply(tree, str(path), "--yes") == 1
+    assert "No space left on device; the previous counts are back" in capsys.readouterr().err
+    assert tree.counts() == before
+    assert apply(tree, str(path), "--yes") == 0
+    assert tree.counts()[0, 2 * MIB] == 9
 
 
 def test_two_runs_at_once_are_refused(tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
