@@ -175,7 +175,10 @@ def _confirmed() -> bool:
     if not sys.stdin.isatty():
         sys.stderr.write("hugeplan apply: there is no terminal to confirm on; give --yes\n")
         return False
-    return input("Write these counts? [y/N] ").strip().lower() in {"y", "yes"}
+    try:
+        return input("Write these counts? [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        return False
 
 
 def _said(reason: str, failed: list[str]) -> int:

@@ -43,18 +43,20 @@ def releasable(files: PoolFiles, change: Change) -> int:
 def check_node(root: Path, node: str) -> str | None:
     """Why a plan for ``node`` is not for this one; None where the names agree, or this one's is not known.
 
-    A domain behind either name does not count: a Kubernetes node is often named without the one its host has.
+    A domain behind one of them does not count: a Kubernetes node is often named without the one its host has. Where
+    both have one they differ by it, and the first part of an address is no name.
     """
     path = root / "proc/sys/kernel/hostname"
     own = path.read_text(encoding="utf-8").strip() if path.exists() else ""
-    if not own or own.partition(".")[0].lower() == node.partition(".")[0].lower():
+    short, long = sorted((own.lower(), node.lower()), key=len)
+    if not own or short == long or (long.partition(".")[0] == short and not short.isdecimal()):
         return None
     return f"the plan is for {node}, this node is {own}"
 
 
 def check_memory(root: Path, changes: tuple[Change, ...]) -> None:
-    """Refuse pools that are larger than the node's memory, or grow by more than is available: the kernel would reclaim
-    until nothing is left for what runs.
+    """Refuse pools that are larger than the node's memory, or grow by more than is available less 2 % of the memory:
+    the kernel would reclaim until nothing is left for what runs. A plan is often older than what runs.
     """
     path = root / "proc/meminfo"
     text = path.read_text(encoding="ascii") if path.exists() else ""
@@ -66,10 +68,12 @@ def check_memory(root: Path, changes: tuple[Change, ...]) -> None:
         raise PoolError(
             f"the plan's pools take {format_bytes(wanted)}, this node has {format_bytes(total)}; nothing was changed"
         )
-    if available is not None and more > available:
+    kept = (total or 0) // 50
+    if available is not None and more > available - kept:
         raise PoolError(
-            f"the pools grow by {format_bytes(more)}, and {format_bytes(available)} are available (MemAvailable);"
-            " stop what uses the memory, or apply the files and reboot; nothing was changed"
+            f"the pools grow by {format_bytes(more)}, and {format_bytes(available)} are available (MemAvailable), of"
+            f" which {format_bytes(kept)} stay for what runs (2 % of the memory); stop what uses the memory, or apply"
+            " the files and reboot; nothing was changed"
         )
 
 

@@ -80,10 +80,10 @@ def read_run(path: str) -> HardwareFacts:
 
 
 def to_write(path: Path) -> Path:
-    """A path in a folder that a user named. InputError where something else lies there (a FIFO waits for
-    who reads it), or nobody may look."""
+    """A path in a folder that a user named. InputError where something else lies there (a FIFO waits for who reads it,
+    and where a link leads is for whoever may write to the folder to say), or nobody may look."""
     try:
-        is_other = path.exists() and not path.is_file()
+        is_other = path.is_symlink() or (path.exists() and not path.is_file())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     if is_other:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from artifacts.samples import EVERYTHING, instance, request_of
-from artifacts.test_pasted import observed
+from artifacts.test_files_pasted import observed
 from support.any_scenario import Dice
 
 from hugeplan.artifacts import files_key, render

@@ -17,6 +17,7 @@ import pytest
 from artifacts.samples import request_of
 
 from hugeplan.cli import apply_journal, main
+from hugeplan.cli.apply_steps import check_node
 from hugeplan.cli.pool_files import PoolError
 from hugeplan.planner.model import GIB, MIB, Plan, PoolPlan
 from hugeplan.planner.plan import plan
@@ -149,7 +150,29 @@ def test_pools_that_grow_by_more_than_is_available_are_refused(
     (tree.root / "proc/meminfo").write_text("MemTotal:  81920 kB\nMemFree: 512 kB\nMemAvailable:  8192 kB\n")
     assert apply(tree, str(path), "--yes", "--force") == 1
     assert "grow by 10 MiB, and 8 MiB are available" in capsys.readouterr().err
+    (tree.root / "proc/meminfo").write_text("MemTotal:  81920 kB\nMemFree: 512 kB\nMemAvailable:  10240 kB\n")
+    assert apply(tree, str(path), "--yes", "--force") == 1
+    assert "of which 1.60 MiB stay for what runs (2 % of the memory)" in capsys.readouterr().err
     assert set(tree.counts().values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("own", "planned", "is_same"),
+    [
+        ("db1", "db1.prod.example", True),
+        ("db1.prod.example", "DB1", True),
+        ("db1.prod.example", "db1.prod.example", True),
+        ("db1.prod.example", "db1.test.example", False),
+        ("10.0.1.5", "10.0.1.6", False),
+        ("10", "10.0.1.6", False),
+        ("cn-hangzhou.10.0.0.1", "cn-hangzhou.10.0.0.2", False),
+    ],
+)
+def test_a_plan_is_for_the_node_of_its_name(tree: Tree, own: str, planned: str, *, is_same: bool) -> None:
+    path = tree.root / "proc/sys/kernel/hostname"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{own}\n")
+    assert (check_node(tree.root, planned) is None) == is_same
 
 
 def test_nobody_to_ask_changes_nothing(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
