@@ -84,28 +84,42 @@ class TestBackup:
             assert done.returncode == 0, done.stderr
             wait_for_row(database_url, known)
 
+    @pytest.mark.parametrize("knows_approvers", [True, False])
     def test_a_restore_brings_no_revoked_credential_back(
-        self, hugeplan: Command, database_url: str, tmp_path: Path
+        self, hugeplan: Command, database_url: str, tmp_path: Path, *, knows_approvers: bool
     ) -> None:
         """Neither one that the backup has as good, nor one that it does not know, nor a browser's login."""
         file = str(tmp_path / "before")
         good, leaked = (token(hugeplan, database_url, "admin", name) for name in ("good", "leaked"))
+        token(hugeplan, database_url, "agent", "agent")
         with psycopg.connect(database_url) as connection:
             connection.execute(
                 "INSERT INTO browser_sessions (id, secret_sha256, token_id, created_at, expires_at)"
                 " SELECT gen_random_uuid(), sha256('x'), id, now(), now() + interval '14 days' FROM tokens LIMIT 1"
             )
+        role_is = (
+            "ALTER TABLE tokens DROP CONSTRAINT IF EXISTS ck_tokens_role, ADD CONSTRAINT ck_tokens_role CHECK ({})"
+        )
+        if not knows_approvers:
+            with psycopg.connect(database_url) as connection:
+                connection.execute(role_is.format("role <> 'approver'"))
         assert hugeplan("backup", file, HUGEPLAN_DATABASE_URL=database_url).returncode == 0
-        token(hugeplan, database_url, "enrolment", "later")
         with psycopg.connect(database_url) as connection:
-            connection.execute("UPDATE tokens SET revoked_at = now() WHERE name IN ('leaked', 'later')")
+            connection.execute(role_is.format("TRUE"))
+        for role, name in (("enrolment", "later"), ("approver", "later approver"), ("agent", "agent again")):
+            token(hugeplan, database_url, role, name)
+        with psycopg.connect(database_url) as connection:
+            connection.execute("UPDATE tokens SET revoked_at = now() WHERE name IN ('leaked', 'later', 'agent')")
+            connection.execute("UPDATE tokens SET revoked_at = now() WHERE name = 'later approver'")
         assert good != leaked
         for _ in range(2):
             done = hugeplan("restore", "--replace", file, HUGEPLAN_DATABASE_URL=database_url)
             assert done.returncode == 0, done.stderr
             with psycopg.connect(database_url) as connection:
                 usable = connection.execute("SELECT name, revoked_at IS NULL FROM tokens ORDER BY 1").fetchall()
-                assert usable == [("good", True), ("later", False), ("leaked", False)]
+                approver = [("later approver", False)] if knows_approvers else []
+                agents = [("agent", False), ("agent again", True)]
+                assert usable == [*agents, ("good", True), ("later", False), *approver, ("leaked", False)]
                 assert connection.execute("SELECT count(*) FROM browser_sessions").fetchone() == (0,)
 
     def test_a_service_that_was_just_stopped_is_waited_for_and_others_do_not_count(
