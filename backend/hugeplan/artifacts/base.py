@@ -130,8 +130,10 @@ def with_pool(plan: Plan, request: PlanRequest) -> list[tuple[DatabaseInstance, 
 
 
 def is_kernel_setting(name: str) -> bool:
-    """Whether an engine's advice is a sysctl or a file of /sys (``kernel.shmmax``) and not a setting of its own."""
-    return name.startswith(("kernel.", "vm.", "transparent_hugepage/"))
+    """Whether an engine's advice is a sysctl, a file of /sys or a limit (``kernel.shmmax``, ``memlock``), and not a
+    setting of its own.
+    """
+    return name.startswith(("kernel.", "vm.", "transparent_hugepage/")) or name == "memlock"
 
 
 def one_line(text: str) -> str:

@@ -90,9 +90,14 @@ def configuration(plan: Plan, request: PlanRequest) -> tuple[dict[str, Any], lis
     return document, comments
 
 
+def is_ours(request: PlanRequest) -> bool:
+    """Whether an operator may write the kubelet's configuration: on GKE and AKS it is the provider's."""
+    return request.reservations.kubernetes and request.reservations.provider not in {"gke", "aks"}
+
+
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """The drop-in, on Kubernetes nodes whose plan changes pools."""
-    if not request.reservations.kubernetes or not planned_pools(plan):
+    if not is_ours(request) or not planned_pools(plan):
         return
     document, comments = configuration(plan, request)
     checked = [
@@ -114,5 +119,5 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         verify=all_of([*(f"{query} | grep -qF '{words}'" for words in checked), *node_checks(plan)]),
         rollback=f"rm -f {PATH} /var/lib/kubelet/memory_manager_state\nsystemctl restart kubelet",
         restart=Restart.KUBELET,
-        avoid_when="The provider owns the kubelet's configuration (GKE, AKS, OpenShift), or there is no --config-dir.",
+        avoid_when="The provider owns the kubelet's configuration (as on OpenShift), or there is no --config-dir.",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, one_line
-from hugeplan.planner.model import KIB, InstancePlan, Plan, PlanRequest, named
+from hugeplan.planner.model import GIB, KIB, InstancePlan, Plan, PlanRequest, named
 from hugeplan.planner.pages import ceil_pages
 from hugeplan.planner.units import format_bytes
 
@@ -24,9 +24,12 @@ def _locking(plan: Plan) -> list[InstancePlan]:
 
 
 def _kib(plan: Plan, request: PlanRequest) -> int:
-    """Oracle's preinstallation rule: 90 % of memory; at least all segments that are locked."""
+    """Oracle's preinstallation rule: 90 % of memory; at least all segments that are locked.
+
+    In whole GiB, as MemTotal differs by a few KiB between nodes of one kind, which are to get one file.
+    """
     segments = sum(i.demand.pages * i.demand.page_bytes for i in _locking(plan))
-    return ceil_pages(max(segments, request.node.mem_total_bytes * 9 // 10), KIB)
+    return ceil_pages(max(segments, request.node.mem_total_bytes * 9 // 10), GIB) * (GIB // KIB)
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:

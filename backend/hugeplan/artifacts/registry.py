@@ -239,7 +239,7 @@ def files_key(plan: Plan, request: PlanRequest) -> str | None:
     read += [plan.fits, given.provider, given.kubernetes, request.policy.reserve_at, len(node.numa), node.thp_enabled]
     read += [node.base_page_bytes, node.default_huge_page_bytes]
     if given.kubernetes and planned_pools(plan):
-        read += kubelet_configuration.configuration(plan, request)
+        read += kubelet_configuration.configuration(plan, request) if kubelet_configuration.is_ours(request) else ()
         read += [
             (one.name, one.engine, one.stateful_set, one.container, one.operator_object, one.pod_hugepages_limit_bytes,
              pod.resources(plan, one, planned), settings_to_write(one, planned), counted_settings(one))

@@ -105,3 +105,19 @@ def test_what_differs_in_a_file_differs_in_the_key(number: int) -> None:
         after = files_of(other)
         if after is not None and after[0] == before[0]:
             assert after[1] == before[1]
+
+
+@pytest.mark.parametrize("provider", [None, "gke", "aks", "eks"])
+@pytest.mark.parametrize("engine", ["oracle", "generic", "postgresql", "mysql", "mariadb", "jvm"])
+def test_nodes_of_one_kind_whose_memory_differs_by_some_kib_have_one_key(engine: str, provider: str | None) -> None:
+    """As kernels and firmware of one machine type make it differ."""
+    request = request_of(engine)
+    if provider is not None:
+        request = replace(request, reservations=replace(request.reservations, kubernetes=True, provider=provider))
+    keys = set()
+    for less in range(0, 12 * 4096, 4096):
+        first, *rest = request.node.numa
+        numa = (replace(first, mem_total_bytes=first.mem_total_bytes - 64 * MIB - less), *rest)
+        one = replace(request, node=replace(request.node, numa=numa))
+        keys.add(files_key(plan(one), one))
+    assert len(keys) == 1
