@@ -130,7 +130,7 @@ def test_it_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_real_program_runs_through_a_wrapper_and_stops_for_one_that_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("geometry", "--json", "--page-sizes", "4K", "--max-memory", "32M", "--time-limit", "5")
+    words = ("geometry", "--json", "--page-sizes", "4K", "--max-memory", "32M", "--time-limit", "50")
     wrapper = program(tmp_path, f'{tlbbench.find(None)} "$@"; exit $?')
     stopped = [("geometry", "stopped")]
     document = tlbbench.run(wrapper, words, 60, lambda: False).document

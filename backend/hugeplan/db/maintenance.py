@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -177,8 +178,7 @@ async def _delete(database: Database, settings: Settings, now: datetime, failed:
     today = now.astimezone(UTC).date()
     days = min(settings.document_retention_days, settings.sample_retention_days)
     with _apart("node_states", failed):
-        values = {"before": _midnight(today - timedelta(days=days))}
-        await _in_batches(database, retention.KEEP_NEWEST, values, LOCKED_AT_A_TIME)
+        await _keep_newest(database, _midnight(today - timedelta(days=days)))
     kept = _NEWEST_IS_IN if "node_states" in failed else frozenset()
     for target in partitioned_tables(settings):
         if target.table not in kept:
@@ -188,6 +188,15 @@ async def _delete(database: Database, settings: Settings, now: datetime, failed:
         if table not in kept:
             with _apart(table, failed):
                 await _in_batches(database, statement, values)
+
+
+async def _keep_newest(database: Database, before: datetime) -> None:
+    after: UUID | None = UUID(int=0)
+    while after is not None:
+        values = {"before": before, "after": after, "limit": LOCKED_AT_A_TIME}
+        async with _turn(database) as session:
+            await session.execute(text("SET LOCAL lock_timeout = '2s'"))
+            after = await session.scalar(text(retention.KEEP_NEWEST), values)
 
 
 class _ElsewhereError(Exception):

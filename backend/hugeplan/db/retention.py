@@ -156,12 +156,15 @@ DELETE FROM report_references WHERE ctid IN (
 """References to which no document refers any more. Conditions and a bracket follow."""
 
 
-# A node that is locked ends the round for the tables with newest reports (NOWAIT): passed over, it would lose its own.
-# Each node has one row, as :limit counts nodes.
+# Each node is looked at once per round, in the order of ids, so that none keeps the round going. One that is locked is
+# waited for: passed over, it would lose its newest report. One that has reported meanwhile is not due any more.
 KEEP_NEWEST: Final = """
-WITH due AS MATERIALIZED (
-    SELECT n.id, newest.document FROM nodes n
+WITH looked_at AS MATERIALIZED (
+    SELECT n.id FROM nodes n
     JOIN node_states s ON s.node_id = n.id AND s.newest_document IS NULL
+    WHERE n.sampled_at < :before AND n.id > :after ORDER BY n.id LIMIT :limit
+), due AS MATERIALIZED (
+    SELECT n.id, newest.document FROM nodes n
     CROSS JOIN LATERAL (
         SELECT d.document FROM samples a
         JOIN reports r ON r.node_id = a.node_id AND r.report_id = a.report_id
@@ -170,11 +173,15 @@ WITH due AS MATERIALIZED (
         WHERE a.node_id = n.id AND a.taken_at = n.sampled_at AND a.taken_at < :before
         ORDER BY r.received_at DESC LIMIT 1
     ) newest
-    WHERE n.sampled_at < :before LIMIT :limit FOR UPDATE OF n NOWAIT
+    WHERE n.id IN (SELECT id FROM looked_at) AND n.sampled_at < :before FOR UPDATE OF n
+), kept AS (
+    UPDATE node_states s SET newest_document = due.document FROM due WHERE s.node_id = due.id
 )
-UPDATE node_states s SET newest_document = due.document FROM due WHERE s.node_id = due.id
+SELECT id FROM looked_at ORDER BY id DESC LIMIT 1
 """
-"""The newest documents of silent nodes, before they go with their partition: the nodes are still shown by them."""
+"""The newest documents of silent nodes, before they go with their partition: the nodes are still shown by them. The
+answer is the last node that was looked at.
+"""
 
 
 # What was measured on a node is kept beside it, so a run that is still the source of it stays.

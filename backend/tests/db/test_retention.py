@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -275,3 +276,27 @@ async def test_the_newest_report_of_a_node_that_is_locked_stays_until_it_is_kept
     assert await maintenance.maintain(database, everything, NOW + timedelta(days=40)) is None
     async with database.read() as session:
         assert (await session.execute(kept)).one() == (3, 0)
+
+
+async def test_a_node_that_reports_meanwhile_ends_no_round(fresh: tuple[Database, Settings]) -> None:
+    """An agent whose clock is 40 days behind locks its node with each report: retention waits for it, once."""
+    database, settings = fresh
+    for node in range(3):
+        await store(fresh, NOW, NOW, node)
+    everything = settings.model_copy(update={"retention_max_share": 1.0, "silent_node_retention_days": 0})
+    failed: list[str] = []
+    async with database.write() as session:
+        await session.execute(text("SELECT FROM nodes WHERE name = 'db-1' FOR UPDATE"))
+        round_ = asyncio.create_task(maintenance.maintain(database, everything, NOW + timedelta(days=40), failed))
+        waits = text(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE OF n%'"
+        )
+        async with asyncio.timeout(20):
+            is_waiting = 0
+            while not is_waiting:  # each look in a transaction of its own, which sees what is now
+                async with database.read() as looking:
+                    is_waiting = await looking.scalar(waits)
+    assert await round_ is None
+    assert failed == []
+    async with database.read() as session:
+        assert await session.scalar(text("SELECT count(newest_document) FROM node_states")) == 3

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -272,12 +273,14 @@ class Batch:
             {"id": node.id, "machine_id": machines[node.id], "first_report_at": first[node.id], **node.columns}
             for node in new
         ]
-        for some in [[row] for row in rows] if self._is_one_by_one else [rows]:
+        parts = [[row] for row in sorted(rows, key=itemgetter("id"))] if self._is_one_by_one else [rows]
+        for number, some in enumerate(parts):
             calls: list[Call] = [(statements.WAIT_BRIEFLY, []), (statements.INSERT_NODES, [to_json(some)])]
             try:
                 _, inserted, _ = await self._exchange.run([*calls, (statements.WAIT, [])])
             except psycopg.errors.LockNotAvailable:  # somebody makes one of them, and has not ended
-                self._held |= {row["machine_id"] for row in some if self._is_one_by_one}
+                if self._is_one_by_one:  # one wait per batch: what comes behind it is tried again, in another order
+                    self._held |= {row["machine_id"] for part in parts[number:] for row in part}
                 self._is_one_by_one, inserted = True, []
             if len(inserted) != len(some):
                 return False
