@@ -141,7 +141,7 @@ def own_group(host: Host, pid: int, others: Iterable[int]) -> str | None:
     if tree is None:
         return None
     try:
-        index = PathIndex(list(paths(host, tree)))
+        index = PathIndex(host, tree, list(paths(host, tree)))
     except NoData:
         return None
 

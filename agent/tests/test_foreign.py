@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hugeplan_agent.collectors import cgroup_tree, collect_all, fitting, foreign, process_table, servers
-from hugeplan_agent.collectors.cgroup_tree import PathIndex, hierarchy, is_given_away, paths
+from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, is_given_away, paths
 from hugeplan_agent.collectors.engines.base import PART_BYTES
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
@@ -325,19 +325,57 @@ def test_cgroups_beyond_the_bound_are_said_to_be_so(host: Host, monkeypatch: pyt
     assert "not all are read: at most" in reason
 
 
-def test_a_cgroup_seen_from_inside_is_found_where_one_only_ends_so() -> None:
-    index = PathIndex(["/a/x", "/b/x", "/b/xx", "/c/y/x", "/d"])
-    assert [index.resolve(path) for path in ("/../x", "/../y/x", "/../b/x", "/../d", "/../z", "/d")] == [
-        None, "/c/y/x", "/b/x", "/d", None, "/d"
-    ]  # fmt: skip
+def index_of(tmp_path: Path, *found: str, root: str = "sys/fs/cgroup") -> PathIndex:
+    host = Host(tmp_path)
+    for path in found:
+        host.path(f"{root}{path}").mkdir(parents=True, exist_ok=True)
+    return PathIndex(host, Hierarchy(2, root), list(found))
 
 
-def test_no_user_makes_a_service_unknown_or_their_own_by_a_cgroup_of_its_name() -> None:
+def test_a_cgroup_seen_from_inside_is_found_where_one_only_ends_so(tmp_path: Path) -> None:
+    index = index_of(tmp_path, "/a/x", "/b/x", "/b/xx", "/c/y", "/c/y/x", "/d", "/a", "/b", "/c")
+    seen = ("/../x", "/../y/x", "/../b/x", "/../d", "/../z", "/d", "/..", "/../..")
+    assert [index.resolve(path) for path in seen] == [None, "/c/y/x", "/b/x", "/d", None, "/d", None, None]
+
+
+def test_no_user_makes_a_service_unknown_or_their_own_by_a_cgroup_of_its_name(tmp_path: Path) -> None:
     service, copy = "/system.slice/db.service", "/user.slice/user-1000.slice/user@1000.service/system.slice/db.service"
-    both, alone = PathIndex([service, copy]), PathIndex([copy])
+    both, alone = index_of(tmp_path, service, copy), index_of(tmp_path, copy)
     seen_from_inside = ("/../.." + service, "/../.." + copy)
     assert [both.resolve(path) for path in (service, copy, *seen_from_inside)] == [service, copy] * 2
     assert alone.resolve(service) is None, "it began after the tree was read, or is beyond a bound"
+
+
+BURSTABLE = "/kubepods.slice/kubepods-burstable.slice"
+GIVEN = "/user.slice/user-1000.slice/user@1000.service"
+
+
+@pytest.mark.parametrize("root", ["sys/fs/cgroup", "sys/fs/cgroup/memory"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_no_user_takes_a_pod_by_a_cgroup_that_ends_as_the_pods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool, root: str
+) -> None:
+    """Of the nearest folder in common with the agent's own pod the kernel shows dots alone."""
+    own, near, far = f"{BURSTABLE}/podA.slice/a.scope", "/podB.slice/b.scope", "/kubepods-podC.slice/c.scope"
+    pods = [own, BURSTABLE + near, f"{own}/below", "/kubepods.slice" + far]
+    above = [path.rsplit("/", count)[0] for path in [*pods, GIVEN] for count in (1, 2)]
+    found = [*above, *pods, GIVEN]
+    copies = [GIVEN + "/podB.slice", GIVEN + near, GIVEN + far, GIVEN + "/b.scope"]
+    if is_known:
+        (tmp_path / "own" / root).parent.mkdir(parents=True)
+        (tmp_path / "own" / root).symlink_to(tmp_path / root / own[1:])
+        monkeypatch.setattr(cgroup_tree, "OWN", tmp_path / "own")
+    monkeypatch.setattr(cgroup_tree, "is_given_away", lambda _host, _tree, name: f"/{name}" == GIVEN)
+    index = index_of(tmp_path, *found, *copies, root=root)
+    seen = [f"/../..{near}", f"/../../..{far}", f"/../..{near} (deleted)"]
+    assert [index.resolve(path) for path in seen] == [pods[1], pods[3], pods[1]]
+    for pod in (pods[1], pods[3]):
+        (tmp_path / f"{root}{pod}").rmdir()
+    index = index_of(tmp_path, *[path for path in found if path not in (pods[1], pods[3])], *copies, root=root)
+    assert [index.resolve(path) for path in seen] == [None] * 3, "they began after the tree was read"
+    if is_known:
+        others = ("/..", "/../../../..", f"/../../../../..{near}", "/../../../.." + GIVEN, "/../../../../" + BURSTABLE)
+        assert [index.resolve(path) for path in others] == [BURSTABLE + "/podA.slice", None, None, GIVEN, None]
 
 
 def test_limits_of_one_container_leave_room_for_those_that_act_on_others(
@@ -753,8 +791,8 @@ def test_an_odd_name_of_a_cgroup_costs_nobody_anything(machine: Machine, tree: s
     assert (service["process_count"], service["memory"]["source"]) == (1, f"cgroup_v{tree[-1]}")
 
 
-def test_a_cgroup_may_really_be_called_deleted() -> None:
-    index = PathIndex(["/a", "/a (deleted)", "/b"])
+def test_a_cgroup_may_really_be_called_deleted(tmp_path: Path) -> None:
+    index = index_of(tmp_path, "/a", "/a (deleted)", "/b")
     found = [index.resolve(path) for path in ("/a", "/a (deleted)", "/b (deleted)", "/c (deleted)")]
     assert found == ["/a", "/a (deleted)", "/b", None]
 

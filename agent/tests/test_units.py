@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hugeplan_agent.collectors import collect_all
-from hugeplan_agent.collectors.cgroup_tree import PathIndex, parse_membership
+from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, parse_membership
 from hugeplan_agent.collectors.unit_names import name_of
 from hugeplan_agent.host import Host
 
@@ -170,8 +171,11 @@ def test_a_name_with_a_separator_of_lines_in_it_is_no_second_line() -> None:
     assert parse_membership(f"0::{path}\n") == {"": path}
 
 
-def test_an_ambiguous_end_of_a_path_is_unknown() -> None:
-    index = PathIndex(["/a/x/init.scope", "/b/y/init.scope", "/b/y"])
+def test_an_ambiguous_end_of_a_path_is_unknown(tmp_path: Path) -> None:
+    found = ["/a", "/a/x", "/a/x/init.scope", "/b", "/b/y", "/b/y/init.scope"]
+    for path in found:
+        (tmp_path / f"tree{path}").mkdir(parents=True, exist_ok=True)
+    index = PathIndex(Host(tmp_path), Hierarchy(2, "tree"), found)
     assert index.resolve("/../../init.scope") is None
     assert index.resolve("/../y/init.scope") == "/b/y/init.scope"
     assert index.resolve("/b/y") == "/b/y"

@@ -1,7 +1,7 @@
 """The control groups of the node: which version rules memory and hugetlb, where their trees lie, who is in which.
 
-A container that reads the node's /proc sees paths relative to its own cgroup namespace (``/../../kubepods...``).
-They are matched by their end with the tree under /sys/fs/cgroup, which is the node's own.
+A container that reads the node's /proc sees paths relative to its own cgroup namespace (``/../../kubepods...``). Where
+this begins in the tree under /sys/fs/cgroup, which is the node's own, is known by the container's own mount of it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from hugeplan_agent.collectors.process_table import table_of
 from hugeplan_agent.collectors.unit_names import share_of
@@ -19,6 +21,8 @@ from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
 FOLDER = "sys/fs/cgroup"
+OWN = Path("/")
+"""Where FOLDER is this process's own: in a container with a cgroup namespace its top is the namespace's."""
 MAX_CGROUPS = 8192
 """Of a tree. A user whose cgroup was delegated may make as many below it as there is memory for."""
 MAX_OF_SHARE = 1024
@@ -184,25 +188,57 @@ def path_in(member: dict[str, str], tree: Hierarchy, controller: str, known: Pat
 class PathIndex:
     """Finds the tree's path for a path seen from inside a cgroup namespace."""
 
-    def __init__(self, tree_paths: list[str]) -> None:
+    def __init__(self, host: Host, tree: Hierarchy, tree_paths: list[str]) -> None:
+        self._host, self._tree = host, tree
         self._paths = set(tree_paths)
-        # Those that end alike stand side by side, and two of them tell that there is not one only.
-        self._backwards = sorted(_bytes(path)[::-1] for path in self._paths)
 
     def resolve(self, path: str) -> str | None:
-        """``path`` itself where the tree has it; else the one path of the tree that ends with what follows the dots, or
-        is that: users make any name below what was given to them, and nothing at the top."""
-        if path not in self._paths:  # a cgroup may really be called so
-            path = path.removesuffix(" (deleted)")
-        if path == "/" or path in self._paths:
+        """``path`` itself where the tree has it; else where its dots lead to from the namespace's root. Where this is
+        unknown, the path of the tree that follows the dots, or the only one that ends so and that root made."""
+        if path == "/":
             return path
-        parts = [part for part in path.split("/") if part not in ("", "..")]
-        if not parts or not path.startswith("/.."):
-            return None
-        inner = "/" + "/".join(parts)
-        if inner in self._paths:
-            return inner
-        end = _bytes(inner)[::-1]
+        both = (path, path.removesuffix(" (deleted)"))  # a cgroup may really be called so
+        return next((found for found in map(self._find, both) if found), None)
+
+    def _find(self, path: str) -> str | None:
+        if path in self._paths:
+            return path
+        dots = 0
+        while f"{path}/".startswith("/../"):
+            path, dots = path[3:], dots + 1
+        if dots and self._root:
+            above = self._root.split("/")
+            path = "/".join(above[:-dots]) + path if dots < len(above) else ""
+            return path if path in self._paths else None
+        if not dots or not path or path in self._paths:
+            return (dots and path) or None
+        end = _bytes(path)[::-1]
         at = bisect_left(self._backwards, end)
         found = [path for path in self._backwards[at : at + 2] if path.startswith(end)]
         return found[0][::-1].decode("utf-8", "surrogatepass") if len(found) == 1 else None
+
+    @cached_property
+    def _root(self) -> str:
+        """Where this process's cgroup namespace begins in the tree; empty: unknown. It does not change."""
+        kept = self._host.kept("cgroup namespaces")
+        found: str = kept.get(self._tree.root) or next(filter(self._is_own, sorted(self._paths)), "")
+        kept[self._tree.root] = found
+        return found
+
+    def _is_own(self, path: str) -> bool:
+        try:
+            return os.path.samestat((OWN / self._tree.root).stat(), self._host.state(f"{self._tree.root}{path}"))
+        except OSError:
+            return False
+
+    @cached_property
+    def _backwards(self) -> list[bytes]:
+        """The paths with nothing but root's above them: users make any name below what was given to them. Those that
+        end alike stand side by side, and two of them tell that there is not one only."""
+        roots = {""}
+        for path in sorted({path.rpartition("/")[0] for path in self._paths}):
+            if path.rpartition("/")[0] not in roots or is_given_away(self._host, self._tree, path[1:]):
+                continue
+            if self._host.path(f"{self._tree.root}{path}").is_dir():
+                roots.add(path)
+        return sorted(_bytes(path)[::-1] for path in self._paths if path.rpartition("/")[0] in roots)

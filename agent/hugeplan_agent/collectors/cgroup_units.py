@@ -108,7 +108,7 @@ def _read(host: Host) -> Placement:
         tree_paths = list(paths(host, tree, cut))
     except NoData:
         return Placement([], {}, None)
-    index = PathIndex(tree_paths)
+    index = PathIndex(host, tree, tree_paths)
     members: dict[str, list[Process]] = {}
     for process in table_of(host).by_pid.values():
         path = path_in(membership(host, process.pid, process.key), tree, "memory", index)

@@ -163,7 +163,7 @@ def read_tree(host: Host) -> HugetlbTree | None:
     if tree is None:
         return None
     found = list(paths(host, tree))
-    made = HugetlbTree(tree, PathIndex(found), {})
+    made = HugetlbTree(tree, PathIndex(host, tree, found), {})
     try:
         sizes = [int(match[1]) * KIB for _, match in host.children("sys/kernel/mm/hugepages", r"hugepages-(\d+)kB")]
     except NoData:
