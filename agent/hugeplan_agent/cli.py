@@ -213,7 +213,7 @@ def run(config: Config, given: argparse.Namespace) -> int:
     notify("READY=1")
     log.line(f"observing every {config.interval_seconds:g} s, sending to {config.server}, spool {config.spool_dir}")
     agent.run()
-    log.line(f"stopped by signal {stop.number}; {len(agent.spool.entries())} reports wait")
+    log.line(f"stopped by signal {stop.number}; {agent.waiting()} reports wait")
     return 0
 
 

@@ -156,8 +156,8 @@ class Agent:
                 f"the server refused report {entry.report_id} ({answer.detail}); it is kept in {self.spool.rejected}"
             )
         if done.stopped_by is not None:
-            waiting = len(self.spool.entries())
-            self.log.line(f"{explain(done.stopped_by.outcome)} ({done.stopped_by.detail}); {waiting} reports wait")
+            words = f"{explain(done.stopped_by.outcome)} ({done.stopped_by.detail})"
+            self.log.line(f"{words}; {self.waiting()} reports wait")
         return done
 
     def run(self) -> None:
@@ -182,10 +182,15 @@ class Agent:
                 if not (wants_run and is_first):
                     next_sample = next_tick(next_sample, self.config.interval_seconds, time.monotonic())
                 is_first = False
-            if time.monotonic() >= next_send and not self.stop.is_set() and self.spool.entries():
+            if time.monotonic() >= next_send and not self.stop.is_set() and self.waiting():
                 sender, blocked = self._connect()
                 if sender is not None:
-                    blocked = self.send(sender, max(next_sample, time.monotonic() + LEAST_SENDING_SECONDS)).stopped_by
+                    until = max(next_sample, time.monotonic() + LEAST_SENDING_SECONDS)
+                    try:
+                        blocked = self.send(sender, until).stopped_by
+                    except (SpoolError, OSError) as error:
+                        self.log.line(str(error))
+                        blocked = Answer(Outcome.UNAVAILABLE, str(error))
                     self.say_when_clocks_differ(sender)
                     is_refused = blocked is not None and blocked.status == UNAUTHORIZED
                     self._refused_token = sender.token if is_refused else None
@@ -201,13 +206,22 @@ class Agent:
             if self._walks is not None and "counting" not in self._health and not self.stop.is_set():
                 # For the doctor, who has not the service's capabilities when root calls it; after the first report.
                 self._health["counting"] = self._walks.trial()
-            self._rest(min(next_sample, next_send or next_sample))
+            self._rest(next_sample, next_send or next_sample)
 
-    def _rest(self, until: float) -> None:
+    def waiting(self) -> int:
+        """How many reports wait. None are known of while the spool cannot be used, which must not end the agent."""
+        try:
+            return len(self.spool.entries())
+        except (SpoolError, OSError) as error:
+            self.log.line(str(error))
+            return 0
+
+    def _rest(self, next_sample: float, next_send: float) -> None:
         """Wait for the next thing to do, telling the service manager now and then that all is well."""
         why = self._health.get("why")
-        status = f"STATUS={len(self.spool.entries())} reports wait" + (f": {why}" if why else "")
-        notify("WATCHDOG=1", status)
+        waiting = self.waiting()
+        until = min(next_sample, next_send) if waiting else next_sample
+        notify("WATCHDOG=1", f"STATUS={waiting} reports wait" + (f": {why}" if why else ""))
         self._write_health()
         beat_seconds = watchdog_seconds() or math.inf
         while not self.stop.is_set() and (left := until - time.monotonic()) > 0:
@@ -276,7 +290,7 @@ class Agent:
     def _observe_or_say(self, profile: str) -> None:
         try:
             self.observe(profile)
-        except AgentError as error:
+        except (AgentError, OSError) as error:
             self.log.line(str(error))
 
     def is_measurement_due(self) -> bool:

@@ -327,6 +327,25 @@ class TestRun:
         process.communicate(timeout=20)
         assert process.returncode == 0
 
+    def test_it_lives_on_while_its_spool_cannot_be_used(self, node: Node, server: MisbehavingServer) -> None:
+        process = node.start("run", "--interval", "1s")
+        pending, health = node.spool / "pending", node.spool / "health.json"
+        until(health.exists)
+        pending.rename(node.folder / "aside")
+        pending.write_text("in the way")
+        began = health.read_text()
+        until(lambda: health.read_text() != began or process.poll() is not None)
+        later = health.read_text()
+        until(lambda: health.read_text() != later or process.poll() is not None)
+        pending.unlink()
+        (node.folder / "aside").rename(pending)
+        stored = len(server.stored)
+        until(lambda: len(server.stored) > stored or process.poll() is not None)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == 0, errors
+        assert errors.count("cannot be used: ") == 1, "neither without a word nor in a loop"
+
     def test_it_measures_once_a_boot(self, node: Node, server: MisbehavingServer) -> None:
         tlbbench = node.stand_in(f"echo run >> {node.folder}/runs; echo '{json.dumps(DOCUMENT)}'")
         words = ["run", "--interval", "1s", "--measure", "quick", "--measure-busy", "--tlbbench", tlbbench]
