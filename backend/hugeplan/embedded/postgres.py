@@ -115,6 +115,14 @@ def _is_nobodys(number: int) -> bool:
     return True
 
 
+def _check_owner(folder: Path) -> None:
+    """Root takes its own folder, one of who earlier versions ran as, or of an id to choose from: no user's demo."""
+    owner = folder.stat().st_uid if os.geteuid() == 0 and folder.exists() else 0
+    former = [user.pw_uid for user in pwd.getpwall() if user.pw_name in ("postgres", "nobody")]
+    if owner not in (0, *former) and not _is_nobodys(owner):
+        raise EmbeddedPostgresError(f"{folder} belongs to user {owner}: start the demo as that user, not as root.")
+
+
 def _give(folder: Path, uid: int, gid: int) -> None:
     """A folder with all in it becomes a user's. What a former owner linked there is not followed."""
     for _, folders, files, inside in os.fwalk(folder):
@@ -149,6 +157,7 @@ class EmbeddedPostgres:
     def start(self, still_wanted: Callable[[], bool] = lambda: True) -> None:
         """Make the data folder if it is new, start the server and wait until it answers."""
         self._data_dir.parent.mkdir(parents=True, exist_ok=True)
+        _check_owner(self._data_dir)
         self._end_leftover()
         # Unix socket paths hold about 100 characters, so the folder is not below the checkout.
         if self._socket_dir is None:

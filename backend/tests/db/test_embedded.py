@@ -112,6 +112,21 @@ def test_data_of_another_user_become_its_own_and_no_link_is_followed(tmp_path: P
 
 
 @AS_ROOT
+def test_a_users_demo_is_not_given_away_by_one_start_as_root(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "PG_VERSION").write_text("18")
+    for path in (data, data / "PG_VERSION"):
+        os.chown(path, 1234, 1234)
+    with (
+        pytest.raises(embedded.EmbeddedPostgresError, match=r"data belongs to user 1234: start the demo as that user"),
+        embedded.running(data, embedded.TEST_SETTINGS),
+    ):
+        pass
+    assert {path.stat().st_uid for path in (data, data / "PG_VERSION")} == {1234}
+
+
+@AS_ROOT
 @pytest.mark.parametrize("own", ["", "cap_net_raw,cap_chown+ep"])
 def test_a_program_gets_no_right_of_whoever_starts_it(own: str, tmp_path: Path) -> None:
     """Neither those handed on (an ambient set) nor those of its file, which must not keep it from running."""
