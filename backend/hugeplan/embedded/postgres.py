@@ -238,6 +238,9 @@ class EmbeddedPostgres:
             return
         files = (self._programs / "postgres", *(self._programs / "postgres").parents)
         if not all(path.stat().st_mode & stat.S_IXOTH for path in files):
+            if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+                where = f"Only root may enter {self._programs}, and {folder.parent} is mounted noexec"
+                raise EmbeddedPostgresError(f"{where}: install hugeplan where all users may enter, such as in /opt.")
             packages = self._programs.parents[2]
             for part in (self._programs.parent, packages / f"{WHEEL}.libs"):
                 shutil.copytree(part, folder / part.relative_to(packages), symlinks=True)

@@ -85,8 +85,23 @@ def test_its_programs_may_lie_where_only_root_enters(tmp_path: Path, monkeypatch
             path.chmod(0o700)  # as pip makes them under a strict umask
     monkeypatch.setattr(postgres, "programs_dir", lambda: tmp_path / "closed" / wheels_bin)
     with embedded.running(tmp_path / "data", embedded.TEST_SETTINGS) as server:
+        copied_to = server.url("").partition("host=")[2]
         assert has_no_right(Path(f"/proc/{server.pid}/status").read_text())
-        assert Path(f"/proc/{server.pid}/exe").readlink().is_relative_to(server.url("").partition("host=")[2])
+        assert Path(f"/proc/{server.pid}/exe").readlink().is_relative_to(copied_to)
+    noexec = tempfile.mkdtemp(prefix="noexec-", dir="/tmp")
+    words = ["-t", "tmpfs", "-o", "noexec", "tmpfs", noexec]
+    if subprocess.run([shutil.which("mount") or "/bin/mount", *words], check=False).returncode != 0:
+        Path(noexec).rmdir()
+        pytest.skip("SKIP: no file system can be mounted here")
+    try:
+        monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix, **_: str(Path(noexec, prefix)))
+        Path(noexec, postgres.SOCKET_PREFIX).mkdir()
+        expected = pytest.raises(embedded.EmbeddedPostgresError, match=r"^Only root may enter .* noexec: install")
+        with expected, embedded.running(tmp_path / "new", embedded.TEST_SETTINGS):
+            pass
+    finally:
+        subprocess.run([shutil.which("umount") or "/bin/umount", noexec], check=True)
+        Path(noexec).rmdir()
 
 
 @AS_ROOT
