@@ -239,16 +239,9 @@ def fitting_chunk_bytes(
     has had, so that an upgrade does not double the pages. None when no chunk fits.
     """
     descriptor_bytes = max(descriptor_bytes, _DESCRIPTOR_BYTES_HIGH)
-    pages = chunk_bytes // page_bytes
-    if pages == 0:
-        pages = 1
-    limit = pages * page_bytes
-    megabytes = limit // MIB
-    while (
-        megabytes > 0
-        and chunk_pages(megabytes * MIB, page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes) > pages
-    ):
-        megabytes -= 1
+    # Blocks and descriptors take whole InnoDB pages, and a MiB is whole InnoDB pages: no chunk is tried for it.
+    room = (max(1, chunk_bytes // page_bytes) * page_bytes - metadata_bytes) // page_size_bytes * page_size_bytes
+    megabytes = room // (MIB + MIB // page_size_bytes * descriptor_bytes)
     return megabytes * MIB if megabytes > 0 else None
 
 

@@ -147,6 +147,25 @@ def test_1000m_is_the_largest_chunk_of_one_1g_page_and_999m_with_any_releases_de
     assert rules.chunk_pages(1001 * MIB, 16 * KIB, GIB) == 2
 
 
+@given(
+    chunk_bytes=st.integers(1, 40 * GIB),
+    page_size_bytes=st.sampled_from([4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB]),
+    page_bytes=st.sampled_from([4 * KIB, 64 * KIB, MIB, 2 * MIB, 16 * MIB, 512 * MIB, GIB, 16 * GIB]),
+    descriptor_bytes=st.sampled_from([360, 368, 392, 400, 416]),
+    metadata_bytes=st.sampled_from([0, 4 * KIB, 64 * KIB]),
+)
+def test_the_fitting_chunk_is_what_trying_each_mib_finds(
+    chunk_bytes: int, page_size_bytes: int, page_bytes: int, descriptor_bytes: int, metadata_bytes: int
+) -> None:
+    pages = max(1, chunk_bytes // page_bytes)
+    tried = pages * page_bytes // MIB
+    largest = max(descriptor_bytes, 400)
+    while tried and rules.chunk_pages(tried * MIB, page_size_bytes, page_bytes, largest, metadata_bytes) > pages:
+        tried -= 1
+    found = rules.fitting_chunk_bytes(chunk_bytes, page_size_bytes, page_bytes, descriptor_bytes, metadata_bytes)
+    assert found == (tried * MIB or None)
+
+
 def test_a_chunk_above_the_instances_share_is_cut_to_it() -> None:
     pool = rules.aligned_pool(128 * MIB, 128 * MIB, 8)
     assert (pool.chunk_bytes, pool.chunks, pool.buffer_pool_bytes) == (16 * MIB, 8, 128 * MIB)
