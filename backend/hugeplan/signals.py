@@ -1,6 +1,8 @@
 """Handlers of signals for the time of a block: whoever called us gets its own back."""
 
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -27,3 +29,26 @@ def ignore() -> None:
     """No signal ends this process any more: what it does now must not stop half way."""
     for number in (*_ENDING, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
+
+
+class TimeOverError(BaseException):
+    """The time of a block is over. Nothing that looks after odd items on its way takes it for one of theirs."""
+
+
+@contextmanager
+def ended_at(until: float) -> Iterator[None]:
+    """TimeOverError in a block that goes on at ``until`` of the processor time. Only the main thread can be ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise TimeOverError
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, max(0.001, until - time.process_time()))  # 0 is no timer
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

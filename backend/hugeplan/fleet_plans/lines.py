@@ -5,6 +5,7 @@ processes work on the lines of one job.
 from __future__ import annotations
 
 import logging
+import time
 import zlib
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -24,8 +25,12 @@ from hugeplan.planner.fleet import KEPT_ANSWERS, NodePlan, SharedPlans
 from hugeplan.planner.model import Plan, State, subject_words
 from hugeplan.planner.verdict import Answer, locked_change_bytes, speaks_against, verdict
 from hugeplan.scenario_file import ScenarioDocument, scenario_as_it_runs, to_request
+from hugeplan.signals import TimeOverError, ended_at
 
 FINE, ATTENTION, WRONG = 0, 1, 2
+MOST_NODE_SECONDS: Final = 3.0
+LEAST_NODE_SECONDS: Final = 0.3
+"""Of processor time for one node, which others of the same agent may follow. A usual node takes 5 ms."""
 MOST_EXCEPTIONS: Final = 20
 MOST_JSON_BYTES: Final = 6 * 1024**2
 MOST_PLAN_BYTES: Final = 384 * 1024
@@ -110,13 +115,23 @@ class LinePlanner:
         self._hardware = SharedHardware()
         self._plans = SharedPlans()
         self._read_measured = lru_cache(KEPT_ANSWERS)(read_measured)
+        self._too_long = 0
+
+    def _seconds(self) -> float:
+        """Of a node: the less, the more nodes have reached it, so that many use up nobody else's time."""
+        return max(LEAST_NODE_SECONDS, MOST_NODE_SECONDS / (1 + self._too_long / 4))
 
     def lines(self, nodes: Sequence[StoredNode]) -> Lines:
         """The lines of some nodes. A node that cannot be planned has a line that says why."""
         found = Lines([], {})
         for node in nodes:
+            seconds = self._seconds()
             try:
-                row = self._add(node, found.plans)
+                with ended_at(time.process_time() + seconds):
+                    row = self._add(node, found.plans)
+            except TimeOverError:
+                self._too_long += 1
+                row = _odd_row(node, f"takes more than {seconds:.1f} s of processor time to plan; plan it by itself.")
             except (IncompleteReportError, PlannerError) as error:
                 row = _odd_row(node, str(error))
             except MemoryError:  # the job's limit, whichever node is at hand

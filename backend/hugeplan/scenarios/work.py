@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import pickle
-import signal
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,11 +32,11 @@ from hugeplan.planner.other_node import planned, with_other_node
 from hugeplan.planner.plan import plan
 from hugeplan.planner.verdict import Verdict, verdict
 from hugeplan.sandbox.orders import Limits
-from hugeplan.sandbox.process import LEAST_SECONDS
 from hugeplan.scenario_file import ScenarioFileError, load, to_request
 from hugeplan.scenario_file.unchecked import checked
 from hugeplan.scenario_file.yaml_lines import parse_text
 from hugeplan.scenarios.schemas import PlanArtifact, PlanPreview, PlanPreviewRequest
+from hugeplan.signals import TimeOverError, ended_at
 
 CHECK = f"{__name__}:check"
 CHECK_EACH = f"{__name__}:check_each"
@@ -196,7 +194,7 @@ def finish(payload: bytes) -> bytes:
     limits = limits_of_rest(kept)
     until = begun + (limits.cpu_seconds - limits.used_seconds) / 2
     found = unfinished.found
-    with suppress(_SearchOverError, MemoryError), _ended_at(until):
+    with suppress(TimeOverError, MemoryError), ended_at(until):
         others = [other for other in others if _is_bounded(other)]
         found = with_other_node(found, request, others, lambda: time.process_time() < until, _planned)
     return DONE + _answer(found, request, unfinished.files)
@@ -215,26 +213,6 @@ def _planned(request: PlanRequest) -> Plan | None:
     with alone(request.node.name, MemoryError):
         return planned(request)
     return None
-
-
-class _SearchOverError(BaseException):
-    """The time of a search is over. Nothing that looks after odd nodes on its way takes it for one of theirs."""
-
-
-@contextmanager
-def _ended_at(until: float) -> Iterator[None]:
-    """_SearchOverError in a block that goes on at ``until`` of the processor time: one plan alone may take longer."""
-
-    def end(*_: object) -> None:
-        raise _SearchOverError
-
-    before = signal.signal(signal.SIGVTALRM, end)
-    try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, max(LEAST_SECONDS, until - time.process_time()))
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:

@@ -20,6 +20,7 @@ from support.service import Service, assert_problem
 from hugeplan.access.schemas import Role
 from hugeplan.db.models import FleetPlanGroupRow, FleetPlanRow
 from hugeplan.documents.bounds import adapter
+from hugeplan.fleet_plans.lines import LinePlanner
 from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.planner.model import Plan
 from hugeplan.settings import Settings
@@ -236,6 +237,38 @@ async def test_256_databases_on_an_arm64_node_with_four_page_sizes_are_planned(
     rows = await rows_of(planner, await ended(planner, None))
     assert rows["db-7"]["group_number"] is not None, rows["db-7"]["exceptions"]
     assert rows["db-7"]["locked_bytes"] is not None
+
+
+async def test_a_node_that_takes_long_is_a_row_that_says_so(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """One agent may have 256 machines: a plan that fits nowhere took 12 s each, of the 300 s of the job."""
+    sizes = [64 * 1024, 2 * MIB, 32 * MIB, GIB]
+    settings = {"large_pages": {"value": "on", "source": "file"}}
+    databases = [
+        observed(number) | {"key": f"mariadb@u{number}.service", "engine": "mariadb", "version": None,
+                            "settings": settings | {"innodb_buffer_pool_size": {"value": f"{100 + number}G",
+                                                                                 "source": "file"}}}
+        for number in range(256)
+    ]  # fmt: skip
+    inventory = {"architecture": "aarch64", "huge_page_sizes_bytes": sizes}
+    await agent.post("/api/v1/reports", json=report())
+    other = await service.client_as(Role.AGENT, machine_id="b" * 32)
+    slow = report(machine_id="b" * 32, node_name="slow", inventory=inventory, sample={"databases": databases})
+    assert (await other.post("/api/v1/reports", json=slow)).status_code == 201
+    rows = await rows_of(planner, await ended(planner, None))
+    assert rows["slow"]["exceptions"] == ["slow: takes more than 3.0 s of processor time to plan; plan it by itself."]
+    assert rows["db-7"]["locked_bytes"] is not None
+
+
+def test_the_more_nodes_take_long_the_less_each_gets() -> None:
+    planner, seconds = LinePlanner(None), []
+    for _ in range(256):
+        seconds.append(planner._seconds())
+        planner._too_long += 1
+    assert seconds[0] == 3.0
+    assert seconds[-1] == 0.3
+    assert sum(seconds) < 100
 
 
 async def test_a_groups_plan_is_answered_as_it_is_kept(

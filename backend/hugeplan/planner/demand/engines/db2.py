@@ -50,6 +50,7 @@ PUBLISHED_OLTP: Final = PublishedGain(
 )
 
 _DB2_PAGE_BYTES: Final = 4096
+_IPCMNI: Final = 32_768
 _AIX_LARGE_PAGE_BYTES: Final = 16 * MIB
 _AIX_HUGE_PAGE_BYTES: Final = 16 * GIB
 _PLATFORMS: Final = ("linux", "aix")
@@ -158,11 +159,11 @@ def _advice(memory_bytes: int, page_bytes: int, context: DemandContext, *, aix: 
     ]
     if context.mem_total_bytes is not None and not aix:
         least = linux_ipc_minimums(context.mem_total_bytes, context.base_page_bytes)
+        # Between the kernel's own defaults (ipc/shm.c, ipc/msg.c), which no file lowers, and what it takes (IPCMNI).
+        # Its shmmax and shmall are above all memory as they are.
         rows = (
-            ("kernel.shmmax", least.shmmax_bytes, "At least all memory."),
-            ("kernel.shmall", least.shmall_pages, "Twice all memory, in pages."),
-            ("kernel.shmmni", least.shmmni, "256 for each GiB of memory."),
-            ("kernel.msgmni", least.msgmni, "1,024 for each GiB of memory."),
+            ("kernel.shmmni", min(_IPCMNI, max(4096, least.shmmni)), "256 for each GiB of memory, 32,768 at most."),
+            ("kernel.msgmni", min(_IPCMNI, max(32_000, least.msgmni)), "1,024 for each GiB of memory, 32,768 at most."),
         )
         advice += [SettingAdvice(name=name, value=str(value), reason=reason) for name, value, reason in rows]
     return tuple(advice)

@@ -135,11 +135,22 @@ class TestDb2:
     def test_sysctls_are_for_linux_only(self) -> None:
         machine = DemandContext(mem_total_bytes=64 * GIB)
         linux = {a.name: a.value for a in demand("db2", context=machine, database_memory="8G").settings}
-        assert linux["kernel.shmmax"] == str(64 * GIB)
-        assert linux["kernel.shmall"] == str(2 * 64 * GIB // 4096)
-        assert (linux["kernel.shmmni"], linux["kernel.msgmni"]) == (str(256 * 64), str(1024 * 64))
+        assert {name: value for name, value in linux.items() if name.startswith("kernel.")} == {
+            "kernel.shmmni": str(256 * 64),
+            "kernel.msgmni": "32768",
+        }
         aix = demand("db2", context=machine, database_memory="8G", platform="aix").settings
         assert [a.name for a in aix] == ["DB2_LARGE_PAGE_MEM", "DATABASE_MEMORY"]
+
+    @pytest.mark.parametrize(
+        ("gib", "shmmni", "msgmni"), [(8, 4096, 32_000), (31, 7936, 32_000), (999, 32_768, 32_768)]
+    )
+    def test_sysctls_are_what_the_kernel_takes_and_never_lower_its_own(
+        self, gib: int, shmmni: int, msgmni: int
+    ) -> None:
+        machine = DemandContext(mem_total_bytes=gib * GIB)
+        linux = {a.name: a.value for a in demand("db2", context=machine, database_memory="4G").settings}
+        assert (linux["kernel.shmmni"], linux["kernel.msgmni"]) == (str(shmmni), str(msgmni))
 
     def test_linux_ipc_minimums(self) -> None:
         least = db2.linux_ipc_minimums(64 * GIB)
