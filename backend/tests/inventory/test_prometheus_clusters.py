@@ -178,9 +178,6 @@ def test_a_scraped_program_says_nothing_of_a_node_that_its_exporters_tell_of(fir
                    ("node_memory_KernelStack_bytes", {"instance": "10.0.0.1:9100"}, 5)])  # fmt: skip
     instance = {"instance": "10.9.9.9:8080", **STRANGER}
     said: Lines = [
-        ("kube_node_info", {"node": "worker-1", "internal_ip": "10.6.6.6", **STRANGER}, 1),
-        ("kube_node_status_capacity", {"node": "worker-1", "resource": "memory", **STRANGER}, GIB),
-        ("kube_node_status_capacity", {"node": "worker-1", "resource": "hugepages_2Mi", **STRANGER}, GIB),
         ("kube_pod_info", {**STRANGER, "pod": "shop-0", "namespace": "web", "node": "worker-2"}, 1),
         ("node_uname_info", {**instance, "nodename": "ip-node", "machine": "s390x"}, 1),
         ("node_uname_info", {**instance, "instance": "10.0.0.1:9100", "nodename": "ip-node", "machine": "s390x"}, 1),
@@ -215,6 +212,22 @@ def test_nodes_that_strangers_contradict_are_left_out_alone() -> None:
     with serving([*lines, *odd], []) as url:
         found = read_prometheus(url)
     assert [node.facts.name for node in found.nodes] == ["n3"]
+    assert [note for note in found.notes if "node n0 is left out" in note] != []
+
+
+@pytest.mark.parametrize("honest", ["integrations/kubernetes/kube-state-metrics", "kubernetes-service-endpoints", ""])
+@pytest.mark.parametrize("odd", ["kube-state-metrics", "x-kube-state-metrics", "evil/kube-state-metrics"])
+def test_the_name_of_a_job_makes_nobody_believed(honest: str, odd: str) -> None:
+    """Who makes a Service names the job that scrapes it; a size that is too large would be a plan that does not fit."""
+    job = {"job": honest} if honest else {}
+    lines: Lines = [
+        ("kube_node_status_capacity", {"node": f"n{number}", "resource": "memory", **job}, 64 * GIB)
+        for number in range(3)
+    ]
+    said = [(name, {**labels, **STRANGER, "job": odd}, 8 * GIB) for name, labels, _ in lines[:1]]
+    with serving([*lines, *said], []) as url:
+        found = read_prometheus(url)
+    assert {node.facts.name: node.facts.mem_total_bytes for node in found.nodes} == {"n1": 64 * GIB, "n2": 64 * GIB}
     assert [note for note in found.notes if "node n0 is left out" in note] != []
 
 

@@ -29,9 +29,11 @@ class Tables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnSeries:
-    """A server's series without what others say of a node or pod that kube-state-metrics has told of.
+    """A server's series without what others say of a pod that kube-state-metrics has told of.
 
-    Any program that is scraped may say any series. The job that scrapes it is not its to say.
+    Any program that is scraped may say any series, and who makes a Service may name its job: so a job is taken for
+    kube-state-metrics only where it has told of every node. Of nodes all is kept: two that say different things of one
+    contradict each other, whatever their names, and that node is left out.
     """
 
     tables: Tables
@@ -39,12 +41,14 @@ class OwnSeries:
     def query(self, expression: str) -> list[Series]:
         """The newest point of every series that is believed."""
         found = self.tables.query(expression)
-        if not expression.startswith("kube_"):
+        if not expression.startswith("kube_") or expression.startswith("kube_node_"):
             return found
-        jobs = {one.labels["job"] for one in found if _EXPORTER in one.labels.get("job", "")}
-        jobs = {job for job in jobs if "/" not in job} or jobs  # of a pod's owner the job is namespace/name
-        about = (LABEL, "node") if expression.startswith("kube_node_") else (LABEL, "namespace", "pod")
-        subjects = [tuple(one.labels.get(label) for label in about) for one in found]
+        nodes: dict[str, set[tuple[str | None, ...]]] = {}
+        for one in self.tables.query(queries.CAPACITY):
+            nodes.setdefault(one.labels.get("job", ""), set()).add((one.labels.get(LABEL), one.labels.get("node")))
+        every = set().union(*nodes.values())
+        jobs = {job for job, told in nodes.items() if _EXPORTER in job and told == every}
+        subjects = [tuple(one.labels.get(label) for label in (LABEL, "namespace", "pod")) for one in found]
         told = {subject for subject, one in zip(subjects, found, strict=True) if one.labels.get("job") in jobs}
         return [
             one
@@ -111,13 +115,14 @@ def mixed_nodes(tables: Tables, shown: str, notes: list[str]) -> set[str]:
         for label in _IDENTITY:
             if one.labels.get(label):
                 machines.setdefault((one.labels.get("node", ""), label), set()).add(one.labels[label])
-    sizes: dict[str, set[int]] = {one.labels.get("node", ""): set() for one in tables.query(queries.NODE_INFO)}
+    nodes = {one.labels.get("node", "") for one in tables.query(queries.NODE_INFO)}
+    sizes: dict[tuple[str, str], set[float]] = {}
     for one in tables.query(queries.CAPACITY):
-        if one.labels.get("resource") == "memory":
-            sizes.setdefault(one.labels.get("node", ""), set()).add(int(one.value))
+        nodes.add(one.labels.get("node", ""))
+        sizes.setdefault((one.labels.get("node", ""), one.labels.get("resource", "")), set()).add(one.value)
     twice = {node for (node, _), found in machines.items() if len(found) > 1}
-    twice |= {node for node, found in sizes.items() if len(found) > 1}
-    if twice and len(twice) == len(sizes):
+    twice |= {node for (node, _), found in sizes.items() if len(found) > 1}
+    if twice and len(twice) == len(nodes):
         raise InventoryError(
             f"{shown}: {len(twice)} nodes are two machines under one name, {min(twice)} for one, so this server holds"
             f" several clusters; give their series the label {LABEL}, or ask each cluster's own server"
