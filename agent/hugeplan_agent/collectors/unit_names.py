@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-POD = re.compile(r"(?:[\w-]*kubepods[\w-]*-)?pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?:\.slice)?")
+POD = re.compile(r"(?:[\w-]*-)?pod([0-9a-f]{8}(?:[-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12})(?:\.slice)?")
 CONTAINER_SCOPE = re.compile(r"(cri-containerd|crio|docker|libpod|nerdctl|containerd)-([0-9a-f]{64})\.scope")
 BARE_ID = re.compile(r"[0-9a-f]{64}")
 LXC = re.compile(r"lxc(?:\.payload)?[./](.+)")
