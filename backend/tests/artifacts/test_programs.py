@@ -95,7 +95,7 @@ def test_sysctl_reads_the_file(tmp_path: Path) -> None:
     assert done.stderr == ""
     pages = sum(p.pages for p in found.pools if p.page_bytes == 2**21)
     assert f"vm.nr_hugepages = {pages}" in done.stdout.splitlines()
-    assert "kernel.shmmax" in done.stdout
+    assert "kernel.shmmni" in done.stdout
 
 
 def reserved_by(line: str, request: object) -> dict[tuple[int, int | None], int]:
