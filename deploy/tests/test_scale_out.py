@@ -212,11 +212,10 @@ def start_pair(made: Cluster) -> None:
         first.execute("CREATE DATABASE hugeplan ENCODING 'UTF8' TEMPLATE template0")
     data = made.folder / "standby" / "data"
     data.mkdir(parents=True, mode=0o700)
-    made.standby._own(data)
+    # As ourselves: whose server it is from now on is given to that at its start.
     source = ["-h", "127.0.0.1", "-p", str(made.ports["primary"]), "-U", "hugeplan"]
-    copy = made.standby._command(
-        "pg_basebackup", *source, "-D", str(data), "--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast"
-    )
+    program = str(made.primary._programs / "pg_basebackup")
+    copy = (program, *source, "-D", str(data), "--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast")
     copied = subprocess.run(copy, capture_output=True, text=True, check=False)
     assert copied.returncode == 0, copied.stderr
     made.standby.start()
