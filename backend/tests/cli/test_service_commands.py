@@ -119,10 +119,10 @@ class Demo:
 def postgres_of(state_dir: Path) -> list[int]:
     """Process ids of PostgreSQL servers on a state folder."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if f"{state_dir}/postgresql" in path.read_bytes().decode(errors="replace"):
-                found.append(int(path.parent.name))
+    for path in Path("/proc").glob("[0-9]*"):
+        try:  # its command line names the folder that it works in, whose name is the kernel's to say
+            if (path / "comm").read_text() == "postgres\n" and (path / "cwd").readlink() == state_dir / "postgresql":
+                found.append(int(path.name))
         except OSError:
             continue
     return found
