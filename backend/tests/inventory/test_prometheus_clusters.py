@@ -204,7 +204,7 @@ def test_a_host_keeps_its_name_whoever_says_it_too() -> None:
     }  # fmt: skip
 
 
-def test_nodes_that_strangers_contradict_are_left_out_alone() -> None:
+def test_only_nodes_that_other_programs_contradict_are_left_out() -> None:
     lines: Lines = [
         ("kube_node_status_capacity", {"node": f"n{number}", "resource": "memory"}, 64 * GIB) for number in range(4)
     ]
