@@ -1,7 +1,7 @@
 import type { CurvePoint, PairedDelta, RunCurve } from "@/api/types";
 import { curveBacking, curveShort, measuredCurves, missingCurves } from "@/components/curves/curve-series";
 import { backingLabel } from "@/lib/page-size";
-import { formatBytes, formatNsWithin, formatPercentChange } from "@/lib/units";
+import { formatBytes, formatNsInterval, formatNsWithin, formatPercentChange } from "@/lib/units";
 
 interface LatencySaving {
   backing: string;
@@ -14,6 +14,8 @@ interface LatencySaving {
   /** How exact the difference is: its 95 % interval, or as wide as both scatters. */
   interval: { low: number; high: number };
   isClear: boolean;
+  /** Measured in pairs: then `baseNs` is of other moments, and no share of it is to be told. */
+  isPaired: boolean;
 }
 
 /** The latency curves of one layout. */
@@ -85,6 +87,7 @@ export function latencySavings(
       isClear: paired
         ? below(paired.ci95_high_ns, 0) || below(0, paired.ci95_low_ns)
         : below(shared.ns_p90, basePoint.ns_p10) || below(basePoint.ns_p90, shared.ns_p10),
+      isPaired: paired !== undefined,
     });
   }
   return savings;
@@ -131,6 +134,9 @@ export function latencyFinding(curves: readonly RunCurve[], deltas: readonly Pai
   if (faster.length === 0) return `${noneIsFaster(savings)}${notMeasured(curves)}.`;
   const best = faster.reduce((a, b) => (b.deltaNs < a.deltaNs ? b : a));
   const at = `over ${formatBytes(best.footprintBytes)}`;
-  const change = formatPercentChange(best.deltaNs / best.baseNs);
+  const { low, high } = best.interval;
+  const change = best.isPaired
+    ? `95 % interval ${formatNsInterval({ low: -high, high: -low })}`
+    : formatPercentChange(best.deltaNs / best.baseNs);
   return `${best.backing} ${best.backing.startsWith("THP") ? "makes" : "make"} a read ${at} ${formatNsWithin(-best.deltaNs, best.interval)} faster than base pages (${change})${notMeasured(curves)}.`;
 }
