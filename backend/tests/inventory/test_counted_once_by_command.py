@@ -28,7 +28,7 @@ Json = dict[str, Any]
 Row = tuple[dict[str, str], float]
 NOW = 1_800_000_000
 #: Expressions with functions, and the recorded rule of the server below that holds what they come to.
-COMPUTED = {queries.POD_USE: "pod_use", queries.HOST_USE: "host_use", queries.CPUS: "cpus", queries.ENDED: "ended"}
+COMPUTED = {queries.POD_USE: "pod_use", queries.HOST_USE: "host_use", queries.CPUS: "cpus", queries.PHASES: "phases"}
 MATCHER = re.compile(r'(\w+)(=~|=)"([^"]*)"')
 
 

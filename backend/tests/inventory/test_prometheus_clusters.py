@@ -18,7 +18,7 @@ from support.http_server import answering
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import queries, read_prometheus
 from hugeplan.inventory.prometheus.client import PrometheusClient
-from hugeplan.planner.model import GIB
+from hugeplan.planner.model import GIB, MIB
 
 Lines = list[tuple[str, dict[str, str], float]]
 
@@ -44,7 +44,7 @@ def cluster(labels: dict[str, str], *, address: str, memory: int = 64 * GIB, pod
 def selects(expression: str, name: str) -> bool:
     """Whether an expression's metric is this one; what it filters by is in the recorded series already."""
     pattern = re.search(r'__name__=~"([^"]+)"', expression)
-    return re.fullmatch(pattern[1], name) is not None if pattern else expression.partition("{")[0] == name
+    return re.fullmatch(pattern[1], name) is not None if pattern else re.split("[{ ]", expression)[0] == name
 
 
 @contextmanager
@@ -239,3 +239,139 @@ def test_what_nobody_foresaw_of_one_pod_leaves_its_node(monkeypatch: pytest.Monk
     with serving(cluster({}, address="10.0.0.1"), []) as url:
         (node,) = read_prometheus(url).nodes
     assert (node.databases, node.pods, len(node.tenants)) == ((), 1, 1)
+
+
+def both(own: Lines, said: Lines, last: bool) -> Lines:
+    """What two programs say, the stranger's last or first."""
+    return [*own, *said] if last else [*said, *own]
+
+
+def of_node(lines: Lines, name: str, address: str) -> Lines:
+    """What kube-state-metrics says of worker-1, of another node."""
+    other = {"node": name, "internal_ip": address}
+    return [
+        (metric, {**labels, **{key: other[key] for key in other if key in labels}}, value)
+        for metric, labels, value in lines
+        if metric.startswith("kube_node_")
+    ]
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("name", "labels", "value"),
+    [
+        ("kube_node_status_allocatable", {"resource": "memory"}, 32 * GIB),
+        ("kube_node_info", {"internal_ip": "10.0.0.1", "kubelet_version": "v1.20.0"}, 1),
+    ],
+)
+def test_a_node_of_which_two_things_are_said_is_left_out(
+    name: str, labels: dict[str, str], value: float, last: bool
+) -> None:
+    own = [(metric, {**told, **({"kubelet_version": "v1.34.2"} if metric == "kube_node_info" else {})}, held)
+           for metric, told, held in cluster({}, address="10.0.0.1")]  # fmt: skip
+    lines = both(own, [(name, {"node": "worker-1", **labels, **STRANGER}, value)], last)
+    with serving([*lines, *of_node(own, "worker-2", "10.0.0.2")], []) as url:
+        found = read_prometheus(url)
+    assert [node.facts.name for node in found.nodes] == ["worker-2"]
+    assert [note for note in found.notes if "node worker-1 is left out" in note] != []
+
+
+PG = {"namespace": "db", "pod": "pg-0"}
+MEMORY = {**PG, "container": "pg", "resource": "memory"}
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("name", "labels", "value", "nodes"),
+    [
+        ("kube_pod_info", {**PG, "node": "worker-2"}, 1, ["worker-1", "worker-2"]),
+        ("kube_pod_container_info", {**PG, "container": "pg", "image": "busybox"}, 1, ["worker-1"]),
+        ("kube_pod_container_resource_requests", MEMORY, GIB, ["worker-1"]),
+        ("kube_pod_container_resource_limits", MEMORY, 4 * GIB, ["worker-1"]),
+        ("kube_pod_container_resource_limits", {**MEMORY, "resource": "hugepages_2Mi"}, GIB, ["worker-1"]),
+        ("kube_pod_status_phase", {**PG, "phase": "Failed"}, 1, ["worker-1"]),
+    ],
+)
+def test_a_pod_of_which_two_things_are_said_is_a_workload_with_the_larger_sizes(
+    name: str, labels: dict[str, str], value: float, nodes: list[str], last: bool
+) -> None:
+    node = cluster({}, address="10.0.0.1", pods=0)
+    pod: Lines = [
+        ("kube_pod_info", {**PG, "node": "worker-1"}, 1),
+        ("kube_pod_container_info", {**PG, "container": "pg", "image": "postgres:17"}, 1),
+        ("kube_pod_container_resource_requests", MEMORY, 8 * GIB),
+        ("kube_pod_container_resource_limits", MEMORY, 8 * GIB),
+        ("kube_pod_container_resource_limits", {**MEMORY, "resource": "hugepages_2Mi"}, 2 * GIB),
+        ("kube_pod_status_phase", {**PG, "phase": "Running"}, 1),
+    ]
+    lines = [*node, *of_node(node, "worker-2", "10.0.0.2"), *both(pod, [(name, {**labels, "job": "odd"}, value)], last)]
+    with serving(lines, []) as url:
+        found = read_prometheus(url)
+    assert [one.facts.name for one in found.nodes if one.tenants] == nodes
+    for one in found.nodes[: len(nodes)]:
+        (tenant,), (user,) = one.tenants, one.huge_page_users
+        assert (tenant.name, tenant.request_bytes, tenant.limit_bytes) == ("db/pg-0", 8 * GIB, 8 * GIB)
+        assert (user.limit_bytes, one.databases) == ({2 * MIB: 2 * GIB}, ())
+    assert [note for note in found.notes if "pods db/pg-0: " in note] != []
+
+
+def test_a_node_is_left_out_where_a_pods_larger_size_would_leave_the_pod_out() -> None:
+    """Else a stranger takes a pod's memory away by saying more of it than the node has."""
+    node = cluster({}, address="10.0.0.1")
+    web = {"namespace": "web", "pod": "shop-0", "container": "app", "resource": "memory"}
+    said: Lines = [("kube_pod_container_resource_requests", {**web, "job": str(size)}, size) for size in (GIB, 2**50)]
+    with serving([*node, *of_node(node, "worker-2", "10.0.0.2"), *said], []) as url:
+        found = read_prometheus(url)
+    assert [one.facts.name for one in found.nodes] == ["worker-2"]
+    assert [note for note in found.notes if "node worker-1 is left out: " in note and "pod web/shop-0" in note] != []
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    ("name", "labels", "value"),
+    [
+        ("node_uname_info", {"nodename": "db2", "machine": "x86_64"}, 1),
+        ("node_uname_info", {"nodename": "db1", "machine": "s390x", "job": "a-node"}, 1),
+        ("node_memory_MemTotal_bytes", {}, 128 * GIB),
+        ("node_memory_numa_MemTotal", {"node": "0"}, 128 * GIB),
+    ],
+)
+def test_a_host_of_which_two_things_are_said_is_left_out(
+    name: str, labels: dict[str, str], value: float, last: bool
+) -> None:
+    at = {"instance": "db1:9100", "job": "node"}
+    own: Lines = [("node_uname_info", {**at, "nodename": "db1", "machine": "x86_64"}, 1),
+                  ("node_memory_MemTotal_bytes", at, 64 * GIB),
+                  ("node_memory_numa_MemTotal", {**at, "node": "0"}, 64 * GIB)]  # fmt: skip
+    beside = cluster({}, address="10.0.0.1")
+    with serving([*beside, *both(own, [(name, {**at, **labels}, value)], last)], []) as url:
+        found = read_prometheus(url)
+    assert [node.facts.name for node in found.nodes] == ["worker-1"]
+    assert [note for note in found.notes if "hosts db1:9100 are left out" in note] != []
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_two_programs_at_a_nodes_address_that_differ_say_nothing_of_its_kernel(last: bool) -> None:
+    def exporter(port: int, memory: int, used: int) -> Lines:
+        at = {"instance": f"10.0.0.1:{port}", "job": "node-exporter"}
+        entries = {"MemTotal": memory, "SUnreclaim": used, "KernelStack": 0}
+        return [(f"node_memory_{entry}_bytes", at, value) for entry, value in entries.items()]
+
+    node = [line for line in cluster({}, address="10.0.0.1") if line[0].startswith("kube")]
+    for memory, kernel in ((64 * GIB, 2 * GIB), (32 * GIB, None)):
+        lines = both(exporter(9100, 64 * GIB, 2 * GIB), exporter(8080, memory, GIB), last)
+        with serving([*node, *lines], []) as url:
+            (found,) = read_prometheus(url).nodes
+        assert found.facts.kernel_used_bytes == kernel
+    assert any("several contradict each other" in text for text in found.unknown)
+
+
+def test_hosts_of_one_name_go_by_their_addresses_and_a_note_says_so() -> None:
+    lines: Lines = []
+    for at in ("10.0.0.1:9100", "10.0.0.2:9100"):
+        lines += [("node_uname_info", {"instance": at, "job": "node", "nodename": "db1", "machine": "x86_64"}, 1),
+                  ("node_memory_MemTotal_bytes", {"instance": at, "job": "node"}, 64 * GIB)]  # fmt: skip
+    with serving(lines, []) as url:
+        found = read_prometheus(url)
+    assert [node.facts.name for node in found.nodes] == ["10.0.0.1:9100", "10.0.0.2:9100"]
+    assert [note for note in found.notes if "10.0.0.1:9100, 10.0.0.2:9100" in note] != []

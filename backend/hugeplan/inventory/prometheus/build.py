@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread, within_most
 from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
@@ -34,13 +34,19 @@ PodKey = tuple[str, str]
 
 @dataclass(slots=True)
 class _Pod:
-    """What metrics say of a pod's containers."""
+    """What metrics say of a pod's containers; ``doubtful`` where they say two things."""
 
-    node: str
+    nodes: set[str] = field(default_factory=set)
+    doubtful: bool = False
     images: dict[str, str] = field(default_factory=dict)
     requests: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
     huge: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def keep(self, held: dict[Any, Any], of: Any, said: Any) -> None:
+        """Of two sizes the larger counts: whoever says the other takes nothing from the pod."""
+        self.doubtful |= held.get(of, said) != said
+        held[of] = max(held.get(of, said), said)
 
 
 def read_prometheus(
@@ -88,7 +94,7 @@ class _Span:
 
 def _nodes_of(tables: Tables, span: _Span, known: Collection[str], notes: list[str]) -> list[FoundNode]:
     """The nodes of one cluster, and hosts beside it. ``known``: names and addresses of nodes that were found before."""
-    hosts = read_hosts(tables)
+    hosts = read_hosts(tables, notes)
     capacity = _by_node(tables.query(queries.CAPACITY))
     nodes: list[FoundNode] = []
     if capacity:
@@ -96,7 +102,7 @@ def _nodes_of(tables: Tables, span: _Span, known: Collection[str], notes: list[s
     seen = {*known, *_addresses(tables), *(node.facts.name for node in nodes)}
     alone = [host for host in hosts if host.name not in seen and host.address not in seen]
     if alone:
-        found = span.of(tables, queries.HOST_USE)
+        found = sorted(span.of(tables, queries.HOST_USE), key=attrgetter("value"))
         use = {(one.labels.get("instance"), one.labels.get("job", "")): one for one in found}
         nodes += [host_node(host, use.get((host.instance, host.job))) for host in alone]
     return nodes
@@ -140,30 +146,43 @@ def _histories(series: Iterable[Series]) -> dict[PodKey, MemoryHistory]:
 def _kubernetes_nodes(
     tables: Tables,
     capacity: Mapping[str, Mapping[str, int]],
-    hosts: Iterable[Host],
+    hosts: Sequence[Host],
     history: Mapping[PodKey, MemoryHistory],
     notes: list[str],
 ) -> list[FoundNode]:
     allocatable = _by_node(tables.query(queries.ALLOCATABLE))
     infos = {one.labels.get("node", ""): one.labels for one in tables.query(queries.NODE_INFO)}
     pods = _pods(tables)
+    doubtful = sorted("/".join(key) for key, pod in pods.items() if pod.doubtful)
+    if doubtful:
+        notes.append(
+            f"pods {named(doubtful)}: the series say different things of them, so each counts as a workload with its"
+            " larger sizes, on every node that is said"
+        )
     settings = _exported_settings(tables)
-    ordered = sorted(hosts, key=attrgetter("rank"), reverse=True)
-    by_address = {host.address: host for host in ordered}
-    by_name = {host.name: host for host in ordered if host.rank == ordered[-1].rank}
+    by_address: dict[str, Host | None] = {}
+    for host in hosts:
+        first = by_address.setdefault(host.address, host)
+        if first is not None and first.rank == host.rank and first.machine_and_size != host.machine_and_size:
+            by_address[host.address] = None
+    by_name = {host.name: host for host in hosts if host.rank == hosts[0].rank}
     by_node: dict[str, dict[PodKey, _Pod]] = {}
     for key, pod in pods.items():
-        by_node.setdefault(pod.node, {})[key] = pod
+        for name in pod.nodes:
+            by_node.setdefault(name, {})[key] = pod
     found: list[FoundNode] = []
     for name, held in sorted(capacity.items()):
         info = infos.get(name, {})
         own = by_node.get(name, {})
-        host = by_address.get(info.get("internal_ip", "")) or by_name.get(name)
-        node = _kubernetes_node(name, held, allocatable.get(name, {}), info, host)
+        node = _kubernetes_node(
+            name, held, allocatable.get(name, {}), info, by_address.get(info.get("internal_ip", ""), by_name.get(name))
+        )
+        if not isinstance(node, str):
+            node = _with_pods(node, own, history, settings)
         if isinstance(node, str):
             notes.append(f"node {name} is left out: {node}")
         else:
-            found.append(_with_pods(node, own, history, settings))
+            found.append(node)
     return found
 
 
@@ -189,7 +208,9 @@ def _kubernetes_node(
     facts, reservations, doubts = built
     unknown = list(doubts)
     if host is None:
-        unknown.append("kernel memory and free pages: no node_exporter of this node was found")
+        unknown.append(
+            "kernel memory and free pages: no node_exporter of this node was found, or several contradict each other"
+        )
     else:
         facts = _with_host(facts, host)
     unknown.append("NUMA nodes: not in these metrics, so the plan is for the node as a whole")
@@ -224,16 +245,21 @@ def _fresher(kubelet: Pool, kernel: Pool) -> Pool:
 
 def _pods(tables: Tables) -> dict[PodKey, _Pod]:
     """Pods that hold memory, with what their containers ask for."""
-    ended = {_key(one) for one in tables.query(queries.ENDED)}
+    phases: dict[PodKey, set[bool]] = {}
+    for one in tables.query(queries.PHASES):
+        phases.setdefault(_key(one), set()).add(one.labels.get("phase") in {"Succeeded", "Failed"})
     pods: dict[PodKey, _Pod] = {}
     for one in tables.query(queries.PODS):
-        if one.labels.get("node") and _key(one) not in ended:
-            pods[_key(one)] = _Pod(node=one.labels["node"])
+        ended = phases.get(_key(one), set())
+        if one.labels.get("node") and ended != {True}:
+            there = pods.setdefault(_key(one), _Pod())
+            there.nodes.add(one.labels["node"])
+            there.doubtful = len(there.nodes) > 1 or len(ended) > 1
     for one in tables.query(queries.CONTAINERS):
         pod = pods.get(_key(one))
         if pod is not None:
             image = one.labels.get("image_spec") or one.labels.get("image", "")
-            pod.images[one.labels.get("container", "")] = image
+            pod.keep(pod.images, one.labels.get("container", ""), image)
     for expression, field_name in ((queries.REQUESTS, "requests"), (queries.LIMITS, "limits")):
         for one in tables.query(expression):
             pod = pods.get(_key(one))
@@ -243,9 +269,9 @@ def _pods(tables: Tables) -> dict[PodKey, _Pod]:
             if one.value < 0:
                 continue
             if resource == "memory":
-                getattr(pod, field_name)[container] = int(one.value)
+                pod.keep(getattr(pod, field_name), container, int(one.value))
             for size in pools_of({resource: int(one.value)}):
-                pod.huge.setdefault(container, {})[size] = int(one.value)
+                pod.keep(pod.huge.setdefault(container, {}), size, int(one.value))
     return pods
 
 
@@ -284,7 +310,7 @@ def _with_pods(
     pods: Mapping[PodKey, _Pod],
     history: Mapping[PodKey, MemoryHistory],
     settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
-) -> FoundNode:
+) -> FoundNode | str:
     databases: list[FoundDatabase] = []
     names: set[str] = set()
     tenants: list[Tenant] = []
@@ -296,10 +322,12 @@ def _with_pods(
         for limits in pod.huge.values():
             huge.update(limits)
         try:
-            found = _databases(node.facts.name, (namespace, name), pod, settings, names)
+            found = [] if pod.doubtful else _databases(node.facts.name, (namespace, name), pod, settings, names)
         except Exception:  # what nobody foresaw of one pod is nobody else's: it counts as a workload
             found = []
         if sum(pod.requests.values()) + huge.total() > node.facts.mem_total_bytes * (2 if found else 1):
+            if pod.doubtful:  # without it the pod that is there would take no memory
+                return f"the series say different sizes of pod {namespace}/{name}, one larger than the node"
             odd[f"{namespace}/{name}"] = None
             continue
         databases += found

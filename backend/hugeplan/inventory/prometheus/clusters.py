@@ -11,8 +11,8 @@ from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import Series
 
 LABEL: Final = "cluster"
-#: What a machine has one of, in ``kube_node_info``.
-_IDENTITY: Final = ("system_uuid", "provider_id", "internal_ip")
+#: What a node has one of, in ``kube_node_info``.
+_OF_ONE: Final = ("system_uuid", "provider_id", "internal_ip", "kernel_version", "kubelet_version")
 _NOTED: Final = 20
 _EXPORTER: Final = "kube-state-metrics"
 
@@ -106,28 +106,27 @@ def clusters_of(tables: Tables) -> list[tuple[str, Tables]]:
 
 
 def mixed_nodes(tables: Tables, shown: str, notes: list[str]) -> set[str]:
-    """Names that two machines have, so that pods of one would be counted on the other; a note says so.
+    """Names of which two things are said: two machines, or one and a stranger. Nothing is planned, a note says so.
 
     InventoryError where all nodes have such a name. Some may be what any program says that the server asks.
     """
-    machines: dict[tuple[str, str], set[str]] = {}
+    said: dict[tuple[str, ...], set[object]] = {}
     for one in tables.query(queries.NODE_INFO):
-        for label in _IDENTITY:
+        for label in ("node", *_OF_ONE):
             if one.labels.get(label):
-                machines.setdefault((one.labels.get("node", ""), label), set()).add(one.labels[label])
-    nodes = {one.labels.get("node", "") for one in tables.query(queries.NODE_INFO)}
-    sizes: dict[tuple[str, str], set[float]] = {}
-    for one in tables.query(queries.CAPACITY):
-        nodes.add(one.labels.get("node", ""))
-        sizes.setdefault((one.labels.get("node", ""), one.labels.get("resource", "")), set()).add(one.value)
-    twice = {node for (node, _), found in machines.items() if len(found) > 1}
-    twice |= {node for (node, _), found in sizes.items() if len(found) > 1}
+                said.setdefault((one.labels.get("node", ""), label), set()).add(one.labels[label])
+    for table in (queries.CAPACITY, queries.ALLOCATABLE):
+        for one in tables.query(table):
+            key = (one.labels.get("node", ""), table, one.labels.get("resource", ""))
+            said.setdefault(key, set()).add(one.value)
+    nodes = {node for node, *_ in said}
+    twice = {node for (node, *_), found in said.items() if len(found) > 1}
     if twice and len(twice) == len(nodes):
         raise InventoryError(
             f"{shown}: {len(twice)} nodes are two machines under one name, {min(twice)} for one, so this server holds"
             f" several clusters; give their series the label {LABEL}, or ask each cluster's own server"
         )
-    notes += [f"node {name} is left out: the series say two machines of it" for name in sorted(twice)[:_NOTED]]
+    notes += [f"node {name} is left out: the series say different things of it" for name in sorted(twice)[:_NOTED]]
     if len(twice) > _NOTED:
-        notes.append(f"{len(twice) - _NOTED} more nodes are left out, because they are two machines under one name")
+        notes.append(f"{len(twice) - _NOTED} more nodes are left out: the series say different things of them")
     return twice

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import Any
 
 from hugeplan.inventory.model import FoundNode
 from hugeplan.inventory.prometheus import queries
@@ -25,10 +26,14 @@ from hugeplan.planner.model import (
     Reservations,
     Source,
     Tenant,
+    named,
 )
 from hugeplan.planner.pages import base_page_sizes, canonical_architecture, huge_page_sizes, kernel_page_sizes
 
 _NUMA_ID = re.compile(r"[0-9]{1,4}", re.ASCII)
+#: Entries of meminfo that exporters of one host agree about, and those of which the smaller leaves less memory.
+_LASTING = frozenset({"MemTotal", "Hugepagesize"})
+_SMALLER = frozenset({"MemAvailable", "HugePages_Free"})
 _UNKNOWN = (
     "pools of other than the default size: node_exporter shows the default size alone, so a 1G pool is not seen",
     "databases on this host: node_exporter does not name them, their memory is part of what is in use",
@@ -59,6 +64,11 @@ class Host:
         return self.instance.rpartition(":")[0].strip("[]") or self.instance
 
     @property
+    def machine_and_size(self) -> tuple[str | None, int | None]:
+        """What does not change while a host runs, whoever tells it."""
+        return self.machine, self.values.get("MemTotal")
+
+    @property
     def pool(self) -> Pool | None:
         """The pool of the default size; None where it is not reported."""
         size, pages = self.values.get("Hugepagesize"), self.values.get("HugePages_Total")
@@ -84,38 +94,60 @@ class Host:
         return Source.GIVEN if self.kernel_used_bytes is None else Source.MEASURED
 
 
-def read_hosts(tables: Tables) -> list[Host]:
-    """Every host that node_exporter reports MemTotal of."""
+def read_hosts(tables: Tables, notes: list[str]) -> list[Host]:
+    """Every host that node_exporter reports MemTotal of, the best known first.
+
+    One of which two names, machines or sizes are said is left out, with a note.
+    """
     found: dict[tuple[str, str], Host] = {}
+    said: dict[tuple[Any, ...], set[object]] = {}
     for one in tables.query(queries.UNAME):
         instance, job = key = one.labels.get("instance", ""), one.labels.get("job", "")
         name = one.labels.get("nodename") or instance
         machine, release = one.labels.get("machine"), one.labels.get("release")
-        found[key] = Host(instance=instance, name=name, job=job, machine=machine, release=release)
+        teller = found[key] = Host(instance=instance, name=name, job=job, machine=machine, release=release)
+        said.setdefault((instance, teller.rank), set()).add((name, machine, release))
     for one in tables.query(queries.MEMINFO):
         instance, job = key = one.labels.get("instance", ""), one.labels.get("job", "")
         entry = one.labels.get("__name__", "").removeprefix("node_memory_").removesuffix("_bytes")
-        named = one.labels.get("node") or one.labels.get("nodename") or instance
-        found.setdefault(key, Host(instance=instance, name=named, job=job)).values[entry] = int(one.value)
-    # Of several jobs that ask one address the exporter's own counts.
-    hosts = {
-        host.instance: host for host in sorted(found.values(), key=lambda host: (host.rank, host.job), reverse=True)
-    }
+        name = one.labels.get("node") or one.labels.get("nodename") or instance
+        teller = found.setdefault(key, Host(instance=instance, name=name, job=job))
+        _keep(teller.values, entry, int(one.value))
+        if entry in _LASTING:  # a label that the server adds is no other name than the host's own
+            alone = None if (instance, teller.rank) in said else name
+            said.setdefault((instance, teller.rank, entry), set()).add((alone, one.value))
+    # Of several jobs that ask one address the exporter's own counts, and of several such the one that leaves less.
+    ordered = sorted(found.values(), key=lambda host: (host.rank, -(host.kernel_used_bytes or 0), host.job))
+    hosts = {host.instance: host for host in reversed(ordered)}
     for one in tables.query(queries.NUMA):
         node, entry = one.labels.get("node", ""), one.labels.get("__name__", "").removeprefix("node_memory_numa_")
         host = hosts.get(one.labels.get("instance", ""))
         if host is not None and one.labels.get("job", host.job) == host.job and _NUMA_ID.fullmatch(node):
-            host.numa.setdefault(int(node), {})[entry] = int(one.value)
+            _keep(host.numa.setdefault(int(node), {}), entry, int(one.value))
+            if entry in _LASTING:
+                said.setdefault((host.instance, host.rank, node), set()).add(one.value)
     for one in tables.query(queries.CPUS):
         host = hosts.get(one.labels.get("instance", ""))
         if host is not None and one.labels.get("job", host.job) == host.job:
             host.cpus = int(one.value)
+    twice = {at for (at, rank, *_), things in said.items() if len(things) > 1 and rank == hosts[at].rank}
+    hosts = {at: host for at, host in hosts.items() if at not in twice}
     names = Counter((host.name, host.rank) for host in hosts.values())
     best = {host.name: host.rank for host in sorted(hosts.values(), key=attrgetter("rank"), reverse=True)}
-    for host in hosts.values():
-        if names[host.name, host.rank] > 1 or host.rank > best[host.name]:  # a host says its name itself
-            host.name = host.instance
-    return [host for host in hosts.values() if host.values.get("MemTotal")]
+    alike = [host for host in hosts.values() if names[host.name, host.rank] > 1 or host.rank > best[host.name]]
+    for host in alike:  # a host says its name itself
+        host.name = host.instance
+    for at, why in (
+        (twice, "are left out: the series say different things of them"),
+        ({host.instance for host in alike}, "go by their addresses: another says the same name"),
+    ):
+        notes += [f"hosts {named(sorted(at))} {why}"] if at else []
+    return [host for host in ordered if hosts.get(host.instance) is host and host.values.get("MemTotal")]
+
+
+def _keep(values: dict[str, int], entry: str, value: int) -> None:
+    """Of two figures the one that leaves less memory."""
+    values[entry] = (min if entry in _SMALLER else max)(value, values.get(entry, value))
 
 
 def host_node(host: Host, history: Series | None) -> FoundNode:

@@ -11,7 +11,7 @@ ALLOCATABLE: Final = 'kube_node_status_allocatable{resource=~"memory|hugepages_.
 REQUESTS: Final = 'kube_pod_container_resource_requests{resource=~"memory|hugepages_.*"}'
 LIMITS: Final = 'kube_pod_container_resource_limits{resource=~"memory|hugepages_.*"}'
 CONTAINERS: Final = "kube_pod_container_info"
-ENDED: Final = 'kube_pod_status_phase{phase=~"Succeeded|Failed"} == 1'
+PHASES: Final = "kube_pod_status_phase == 1"
 PODS: Final = "kube_pod_info"
 
 #: node_exporter.
