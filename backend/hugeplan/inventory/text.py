@@ -201,13 +201,14 @@ def _limits(found: FoundDatabase) -> str:
 
 
 def _findings(answer: FleetAnswer, verbose: bool) -> list[str]:
-    """What needs action, grouped by check; one example in full."""
-    groups: dict[tuple[str, State], list[Finding]] = {}
+    """What needs action, grouped by check and by how its advice begins; one example in full."""
+    groups: dict[tuple[str, State, str], list[Finding]] = {}
     for finding in answer.all_findings:
         if finding.state in {State.WRONG, State.ATTENTION}:
-            groups.setdefault((finding.code, finding.state), []).append(finding)
+            begins = (finding.fix or "").partition(" ")[0]  # "Once the plan fits" is another advice than "Reserve"
+            groups.setdefault((finding.code, finding.state, begins), []).append(finding)
     lines: list[str] = []
-    for (_, state), members in groups.items():
+    for (_, state, _), members in groups.items():
         shown = members if verbose else members[:1]
         for finding in shown:
             lines.append(f"{_MARKS[state]:>5}  {subject_words(finding.subject)}: {finding.title}. {finding.reason}")

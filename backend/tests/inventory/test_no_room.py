@@ -79,3 +79,14 @@ def test_a_limit_that_fits_is_counted() -> None:
     app = pod("x", "a", container("c", "app", limits={"memory": "1Gi", "hugepages-2Mi": "3Gi"}))
     found = answered(node("a", pools={"2Mi": "2Gi"}), postgres("pg-0", "a", SMALL), app)
     assert any(re.match(r"Reserve [\d,]+ pages of 2M in all", fix) for fix in fixes(found, "a"))
+
+
+def test_a_node_that_does_not_fit_is_in_no_group_that_is_told_to_carry_out_the_plan() -> None:
+    found = answered(node("a"), node("b"), postgres("pg-0", "a", SMALL), postgres("pg-1", "b", LARGE))
+    lines = inventory_text(found).splitlines()
+    told = [line for line in lines if line.strip().startswith("Do: ")]
+    assert any("Do: Once the plan fits: Set hugepages-2Mi" in line for line in told)
+    same = [(i, line) for i, line in enumerate(lines) if "The same on" in line and "b, pg-1" in line]
+    for i, _ in same:
+        do = next(line for line in reversed(lines[:i]) if "Do: " in line)
+        assert "Once the plan fits: " in do or not CARRIES_OUT.search(do.strip().removeprefix("Do: "))
