@@ -7,7 +7,6 @@ their line. Every plan is widened by what the source cannot tell, because such f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, requests_after_plan
@@ -94,27 +93,32 @@ def _severity(finding: Finding) -> int:
 def answer(inventory: Inventory, policy: Policy | None = None) -> FleetAnswer:
     """Plan every node of an inventory."""
     chosen = Policy() if policy is None else policy
+    notes: list[str] = []
+    nodes = _with_other_nodes([_answer_alone(node, chosen) for node in inventory.nodes], notes)
     return FleetAnswer(
-        inventory=inventory,
-        nodes=_with_other_nodes([_answer_alone(node, chosen) for node in inventory.nodes]),
+        inventory=replace(inventory, notes=(*inventory.notes, *notes)),
+        nodes=nodes,
         findings=findings_of_inventory(inventory),
     )
 
 
-def _with_other_nodes(nodes: Sequence[NodeAnswer]) -> tuple[NodeAnswer, ...]:
+def _with_other_nodes(nodes: Sequence[NodeAnswer], notes: list[str]) -> tuple[NodeAnswer, ...]:
     """Nodes that do not fit with another node that takes a database, the one with the most free memory first."""
     if all(node.fits is not False for node in nodes):
         return tuple(nodes)
     open_nodes = (node for node in nodes if node.fits is not False and node.not_planned_because is None)
     candidates = sorted(open_nodes, key=_room_bytes, reverse=True)
-    return tuple(_with_other_node(node, candidates) for node in nodes)
+    return tuple(_with_other_node(node, candidates, notes) for node in nodes)
 
 
-def _with_other_node(node: NodeAnswer, candidates: Sequence[NodeAnswer]) -> NodeAnswer:
+def _with_other_node(node: NodeAnswer, candidates: Sequence[NodeAnswer], notes: list[str]) -> NodeAnswer:
     if node.fits is False and node.plan is not None:
         others = [other.request for other in candidates if other.node.facts.arch == node.node.facts.arch][:MOST_TRIED]
-        with suppress(Exception):  # what nobody foresaw of one node is no other's failure
+        try:
             return replace(node, plan=with_other_node(node.plan, node.request, others))
+        except Exception as error:  # what nobody foresaw of one node is no other's failure
+            why = f"internal error: {type(error).__name__}: {error}"[:500]
+            notes.append(f"{node.node.facts.name}: no other node was looked for: {why}")
     return node
 
 

@@ -447,7 +447,9 @@ def test_what_nobody_foresaw_of_moving_a_database_leaves_the_plans(monkeypatch: 
 
     monkeypatch.setattr("hugeplan.inventory.answer.with_other_node", fails)
     found = read_csv(HEAD + "a,1Gi,,postgresql,17,,shared_buffers=8GB\nb,64Gi,,postgresql,17,,\n", "t")
-    assert [node.fits for node in answer(found).nodes] == [False, None]
+    answered = answer(found)
+    assert [node.fits for node in answered.nodes] == [False, None]
+    assert "a: no other node was looked for: internal error: ValueError: odd" in inventory_text(answered)
 
 
 def test_a_node_of_which_not_even_the_question_is_known_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

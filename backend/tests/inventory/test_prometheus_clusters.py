@@ -237,8 +237,10 @@ def test_what_nobody_foresaw_of_one_pod_leaves_its_node(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("hugeplan.inventory.prometheus.build.recognise", fails)
     with serving(cluster({}, address="10.0.0.1"), []) as url:
-        (node,) = read_prometheus(url).nodes
+        found = read_prometheus(url)
+    (node,) = found.nodes
     assert (node.databases, node.pods, len(node.tenants)) == ((), 1, 1)
+    assert found.notes == ("pods web/shop-0 of node worker-1 count as workloads: internal error: ValueError: odd",)
 
 
 def both(own: Lines, said: Lines, last: bool) -> Lines:

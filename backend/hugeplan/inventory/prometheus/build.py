@@ -178,7 +178,7 @@ def _kubernetes_nodes(
             name, held, allocatable.get(name, {}), info, by_address.get(info.get("internal_ip", ""), by_name.get(name))
         )
         if not isinstance(node, str):
-            node = _with_pods(node, own, history, settings)
+            node = _with_pods(node, own, history, settings, notes)
         if isinstance(node, str):
             notes.append(f"node {name} is left out: {node}")
         else:
@@ -310,6 +310,7 @@ def _with_pods(
     pods: Mapping[PodKey, _Pod],
     history: Mapping[PodKey, MemoryHistory],
     settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
+    notes: list[str],
 ) -> FoundNode | str:
     databases: list[FoundDatabase] = []
     names: set[str] = set()
@@ -317,14 +318,12 @@ def _with_pods(
     users: list[HugePageUser] = []
     requested = without = 0
     odd: dict[str, None] = {}
+    failed: dict[str, str] = {}
     for (namespace, name), pod in sorted(pods.items()):
         huge: Counter[int] = Counter()
         for limits in pod.huge.values():
             huge.update(limits)
-        try:
-            found = [] if pod.doubtful else _databases(node.facts.name, (namespace, name), pod, settings, names)
-        except Exception:  # what nobody foresaw of one pod is nobody else's: it counts as a workload
-            found = []
+        found = _databases_alone(node.facts.name, (namespace, name), pod, settings, names, failed=failed)
         if sum(pod.requests.values()) + huge.total() > node.facts.mem_total_bytes * (2 if found else 1):
             if pod.doubtful:  # without it the pod that is there would take no memory
                 return f"the series say different sizes of pod {namespace}/{name}, one larger than the node"
@@ -340,6 +339,9 @@ def _with_pods(
             )  # fmt: skip
         requested += sum(pod.requests.values())
         without += not pod.requests.keys() >= pod.images.keys()
+    if failed:
+        why = f"internal error: {next(iter(failed.values()))}"
+        notes.append(f"pods {named(failed)} of node {node.facts.name} count as workloads: {why}")
     node = replace(node, databases=tuple(databases), huge_page_users=tuple(users))
     node, _ = within_most(node)
     planned: dict[PodKey, list[FoundDatabase]] = {}
@@ -362,6 +364,23 @@ def _with_pods(
         requested_bytes=requested,
         unknown=tuple(unknown),
     )
+
+
+def _databases_alone(
+    node: str,
+    key: PodKey,
+    pod: _Pod,
+    settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
+    names: set[str],
+    *,
+    failed: dict[str, str],
+) -> list[FoundDatabase]:
+    """What nobody foresaw of one pod is nobody else's: ``failed`` says what, and the pod counts as a workload."""
+    try:
+        return [] if pod.doubtful else _databases(node, key, pod, settings, names)
+    except Exception as error:
+        failed["/".join(key)] = f"{type(error).__name__}: {error}"[:500]
+        return []
 
 
 def _databases(
