@@ -377,3 +377,23 @@ def test_hosts_of_one_name_go_by_their_addresses_and_a_note_says_so() -> None:
         found = read_prometheus(url)
     assert [node.facts.name for node in found.nodes] == ["10.0.0.1:9100", "10.0.0.2:9100"]
     assert [note for note in found.notes if "10.0.0.1:9100, 10.0.0.2:9100" in note] != []
+
+
+def test_a_cluster_whose_every_node_is_contradicted_takes_no_other_cluster_or_host_away() -> None:
+    """Any program that is scraped may name a cluster of its own, and contradict itself there."""
+    host = {"instance": "db1:9100", "job": "node", "cluster": "east"}
+    made_up: Lines = [
+        ("kube_node_status_capacity", {"node": "x", "resource": "memory", "cluster": "t", "pod": str(size)}, size * GIB)
+        for size in (1, 2)
+    ]
+    own = cluster({"cluster": "east"}, address="10.0.0.1")
+    beside: Lines = [("node_uname_info", {**host, "nodename": "db1", "machine": "x86_64"}, 1),
+                     ("node_memory_MemTotal_bytes", host, 64 * GIB)]  # fmt: skip
+    for lines, left in (
+        ([*own, *beside, *made_up], ["east/db1", "east/worker-1"]),
+        ([*cluster({}, address="10.0.0.1"), *cluster({}, address="10.0.0.2"), *beside], ["db1"]),
+    ):
+        with serving(lines, []) as url:
+            found = read_prometheus(url)
+        assert [node.facts.name for node in found.nodes] == left
+        assert [note for note in found.notes if "for one, so this server holds several clusters" in note] != []

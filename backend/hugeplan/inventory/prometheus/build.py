@@ -22,6 +22,7 @@ from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, re
 
 HISTORY_DAYS: Final = 7.0
 STEP_SECONDS: Final = 3600.0
+_REASONS: Final = 3
 _POD_UNKNOWN: Final = (
     "command lines, variables and ConfigMaps of pods: kube-state-metrics has images alone, so engine settings are known"
     " only where a database exporter reports them",
@@ -60,15 +61,16 @@ def read_prometheus(
         nodes: list[FoundNode] = []
         known: set[str] = set()
         for cluster, tables in clusters_of(OwnSeries(client)):
-            twice = mixed_nodes(tables, client.shown, notes)
+            twice = mixed_nodes(tables, notes)
             found = [node for node in _nodes_of(tables, span, known, notes) if node.facts.name not in twice]
             known |= {node.facts.name for node in found} | twice | _addresses(tables)
             nodes += [_in_cluster(node, cluster) for node in found] if cluster else found
         if not nodes:
-            raise InventoryError(
-                f"{client.shown}: no node: neither kube_node_status_capacity (kube-state-metrics) nor"
-                " node_memory_MemTotal_bytes (node_exporter) has a series"
+            why = (
+                "neither kube_node_status_capacity (kube-state-metrics) nor node_memory_MemTotal_bytes (node_exporter)"
+                " has a series"
             )
+            raise InventoryError(f"{client.shown}: no node: {'; '.join(notes[:_REASONS]) or why}")
         unknown = (*(_POD_UNKNOWN if client.query(queries.CAPACITY) else ()), *_ALWAYS_UNKNOWN)
         return Inventory(
             source=f"Prometheus {client.shown}",

@@ -1,4 +1,4 @@
-"""Several clusters in one Prometheus: kept apart by the label that federation adds, or refused."""
+"""Several clusters in one Prometheus: kept apart by the label that federation adds, or left out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import Series
 
@@ -105,10 +104,10 @@ def clusters_of(tables: Tables) -> list[tuple[str, Tables]]:
     return [(name, OfCluster(divided, name)) for name in sorted(named, key=lambda name: (name == "", name))]
 
 
-def mixed_nodes(tables: Tables, shown: str, notes: list[str]) -> set[str]:
+def mixed_nodes(tables: Tables, notes: list[str]) -> set[str]:
     """Names of which two things are said: two machines, or one and a stranger. Nothing is planned, a note says so.
 
-    InventoryError where all nodes have such a name. Some may be what any program says that the server asks.
+    Some may be what any program says that the server asks, also of a cluster that it has made up.
     """
     said: dict[tuple[str, ...], set[object]] = {}
     for one in tables.query(queries.NODE_INFO):
@@ -122,9 +121,10 @@ def mixed_nodes(tables: Tables, shown: str, notes: list[str]) -> set[str]:
     nodes = {node for node, *_ in said}
     twice = {node for (node, *_), found in said.items() if len(found) > 1}
     if twice and len(twice) == len(nodes):
-        raise InventoryError(
-            f"{shown}: {len(twice)} nodes are two machines under one name, {min(twice)} for one, so this server holds"
-            f" several clusters; give their series the label {LABEL}, or ask each cluster's own server"
+        notes.append(
+            f"{len(twice)} nodes are two machines under one name, {min(twice)} for one, so this server holds several"
+            " clusters, or a program that it asks tells of nodes that are not its own; give the series of each cluster"
+            f" the label {LABEL}, or ask its own server"
         )
     notes += [f"node {name} is left out: the series say different things of it" for name in sorted(twice)[:_NOTED]]
     if len(twice) > _NOTED:
