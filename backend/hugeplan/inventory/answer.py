@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from hugeplan.inventory.findings import findings_of_inventory, findings_of_node, requests_after_plan
 from hugeplan.inventory.instances import MAX_DATABASES, free_name
-from hugeplan.inventory.model import FoundNode, Inventory
+from hugeplan.inventory.model import FoundNode, Inventory, alone
 from hugeplan.inventory.now import claims, node_now
 from hugeplan.planner.findings import findings_by, once_it_fits, what_is_wrong
 from hugeplan.planner.findings.base import Facts
@@ -114,11 +114,8 @@ def _with_other_nodes(nodes: Sequence[NodeAnswer], notes: list[str]) -> tuple[No
 def _with_other_node(node: NodeAnswer, candidates: Sequence[NodeAnswer], notes: list[str]) -> NodeAnswer:
     if node.fits is False and node.plan is not None:
         others = [other.request for other in candidates if other.node.facts.arch == node.node.facts.arch][:MOST_TRIED]
-        try:
+        with alone(f"{node.node.facts.name}: no other node was looked for", notes):
             return replace(node, plan=with_other_node(node.plan, node.request, others))
-        except Exception as error:  # what nobody foresaw of one node is no other's failure
-            why = f"internal error: {type(error).__name__}: {error}"[:500]
-            notes.append(f"{node.node.facts.name}: no other node was looked for: {why}")
     return node
 
 

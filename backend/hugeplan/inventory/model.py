@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from hugeplan.planner.model import DatabaseInstance, NodeFacts, NodeSample, Reservations, Tenant
 from hugeplan.recognition import Recognised
+
+MAX_NOTES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +94,14 @@ class Inventory:
 
 class InventoryError(Exception):
     """The input cannot be read; the message is one line that says where and what is expected."""
+
+
+@contextmanager
+def alone(what: str, notes: list[str]) -> Iterator[None]:
+    """What nobody foresaw of one pod or node ends nobody else's plan: the note says ``what`` it cost, and why."""
+    try:
+        yield
+    except Exception as error:
+        if len(notes) < MAX_NOTES:
+            kind = "" if isinstance(error, InventoryError) else f"internal error: {type(error).__name__}: "
+            notes.append(f"{what}: {kind}{error}"[:500])

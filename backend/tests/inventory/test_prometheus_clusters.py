@@ -240,7 +240,7 @@ def test_what_nobody_foresaw_of_one_pod_leaves_its_node(monkeypatch: pytest.Monk
         found = read_prometheus(url)
     (node,) = found.nodes
     assert (node.databases, node.pods, len(node.tenants)) == ((), 1, 1)
-    assert found.notes == ("pods web/shop-0 of node worker-1 count as workloads: internal error: ValueError: odd",)
+    assert found.notes == ("pod web/shop-0 counts as a workload: internal error: ValueError: odd",)
 
 
 def both(own: Lines, said: Lines, last: bool) -> Lines:
@@ -314,7 +314,7 @@ def test_a_pod_of_which_two_things_are_said_is_a_workload_with_the_larger_sizes(
         (tenant,), (user,) = one.tenants, one.huge_page_users
         assert (tenant.name, tenant.request_bytes, tenant.limit_bytes) == ("db/pg-0", 8 * GIB, 8 * GIB)
         assert (user.limit_bytes, one.databases) == ({2 * MIB: 2 * GIB}, ())
-    assert [note for note in found.notes if "pods db/pg-0: " in note] != []
+    assert [note for note in found.notes if "pods db/pg-0 count with their larger sizes" in note] != []
 
 
 def test_a_node_is_left_out_where_a_pods_larger_size_would_leave_the_pod_out() -> None:
@@ -365,7 +365,7 @@ def test_two_programs_at_a_nodes_address_that_differ_say_nothing_of_its_kernel(l
         with serving([*node, *lines], []) as url:
             (found,) = read_prometheus(url).nodes
         assert found.facts.kernel_used_bytes == kernel
-    assert any("several contradict each other" in text for text in found.unknown)
+    assert any("or two that differ" in text for text in found.unknown)
 
 
 def test_hosts_of_one_name_go_by_their_addresses_and_a_note_says_so() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from hugeplan.formats.quantities import parse_quantity
@@ -27,13 +27,12 @@ from hugeplan.inventory.kubernetes.pods import (
     refused_for_pages,
     unreadable_quantities,
 )
-from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError
+from hugeplan.inventory.model import MAX_NOTES, FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError, alone
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, OperatorObject, Tenant
 from hugeplan.planner.units import format_bytes
 from hugeplan.recognition import Objects, PodView, Recognised, recognise
 
-MAX_NOTES = 50
 #: More workloads than these on a node are put together by request and limit.
 NAMED_TENANTS = 15
 
@@ -300,16 +299,8 @@ def _volume_bytes(pod: Pod, namespace: str, claims: Mapping[tuple[str, str], Cla
     return sum(sizes) if sizes else None
 
 
-@contextmanager
-def _alone(pod: Pod, notes: list[str]) -> Iterator[None]:
-    """What nobody foresaw of one pod, or of an object that it belongs to, ends nobody else's plan."""
-    try:
-        yield
-    except Exception as error:
-        if len(notes) < MAX_NOTES:
-            name = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
-            kind = "" if isinstance(error, InventoryError) else f"internal error: {type(error).__name__}: "
-            notes.append(f"pod {name} is left out: {kind}{error}"[:500])
+def _alone(pod: Pod, notes: list[str]) -> AbstractContextManager[None]:
+    return alone(f"pod {pod.metadata.namespace or 'default'}/{pod.metadata.name} is left out", notes)
 
 
 def _require_room(memory: PodMemory, held: int | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread, within_most
 from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
 from hugeplan.inventory.kubernetes.pods import MAX_CONTAINERS
-from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError
+from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError, alone
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import OwnSeries, Tables, clusters_of, mixed_nodes
@@ -22,7 +22,6 @@ from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, re
 
 HISTORY_DAYS: Final = 7.0
 STEP_SECONDS: Final = 3600.0
-_REASONS: Final = 3
 _POD_UNKNOWN: Final = (
     "command lines, variables and ConfigMaps of pods: kube-state-metrics has images alone, so engine settings are known"
     " only where a database exporter reports them",
@@ -70,7 +69,7 @@ def read_prometheus(
                 "neither kube_node_status_capacity (kube-state-metrics) nor node_memory_MemTotal_bytes (node_exporter)"
                 " has a series"
             )
-            raise InventoryError(f"{client.shown}: no node: {'; '.join(notes[:_REASONS]) or why}")
+            raise InventoryError(f"{client.shown}: no node: {'; '.join(notes[:3]) or why}")
         unknown = (*(_POD_UNKNOWN if client.query(queries.CAPACITY) else ()), *_ALWAYS_UNKNOWN)
         return Inventory(
             source=f"Prometheus {client.shown}",
@@ -157,16 +156,13 @@ def _kubernetes_nodes(
     pods = _pods(tables)
     doubtful = sorted("/".join(key) for key, pod in pods.items() if pod.doubtful)
     if doubtful:
-        notes.append(
-            f"pods {named(doubtful)}: the series say different things of them, so each counts as a workload with its"
-            " larger sizes, on every node that is said"
-        )
+        notes.append(f"pods {named(doubtful)} count with their larger sizes: the series say different things of them")
     settings = _exported_settings(tables)
     by_address: dict[str, Host | None] = {}
-    for host in hosts:
-        first = by_address.setdefault(host.address, host)
-        if first is not None and first.rank == host.rank and first.machine_and_size != host.machine_and_size:
-            by_address[host.address] = None
+    for other in hosts:
+        first = by_address.setdefault(other.address, other)
+        if first and first.rank == other.rank and len({(o.machine, o.values["MemTotal"]) for o in (first, other)}) > 1:
+            by_address[other.address] = None
     by_name = {host.name: host for host in hosts if host.rank == hosts[0].rank}
     by_node: dict[str, dict[PodKey, _Pod]] = {}
     for key, pod in pods.items():
@@ -176,9 +172,8 @@ def _kubernetes_nodes(
     for name, held in sorted(capacity.items()):
         info = infos.get(name, {})
         own = by_node.get(name, {})
-        node = _kubernetes_node(
-            name, held, allocatable.get(name, {}), info, by_address.get(info.get("internal_ip", ""), by_name.get(name))
-        )
+        host = by_address.get(info.get("internal_ip", ""), by_name.get(name))
+        node = _kubernetes_node(name, held, allocatable.get(name, {}), info, host)
         if not isinstance(node, str):
             node = _with_pods(node, own, history, settings, notes)
         if isinstance(node, str):
@@ -210,9 +205,7 @@ def _kubernetes_node(
     facts, reservations, doubts = built
     unknown = list(doubts)
     if host is None:
-        unknown.append(
-            "kernel memory and free pages: no node_exporter of this node was found, or several contradict each other"
-        )
+        unknown.append("kernel memory and free pages: no node_exporter of this node was found, or two that differ")
     else:
         facts = _with_host(facts, host)
     unknown.append("NUMA nodes: not in these metrics, so the plan is for the node as a whole")
@@ -320,12 +313,14 @@ def _with_pods(
     users: list[HugePageUser] = []
     requested = without = 0
     odd: dict[str, None] = {}
-    failed: dict[str, str] = {}
+    failed: list[str] = []
     for (namespace, name), pod in sorted(pods.items()):
         huge: Counter[int] = Counter()
         for limits in pod.huge.values():
             huge.update(limits)
-        found = _databases_alone(node.facts.name, (namespace, name), pod, settings, names, failed=failed)
+        found: list[FoundDatabase] = []
+        with alone(f"pod {namespace}/{name} counts as a workload", failed):
+            found = [] if pod.doubtful else _databases(node.facts.name, (namespace, name), pod, settings, names)
         if sum(pod.requests.values()) + huge.total() > node.facts.mem_total_bytes * (2 if found else 1):
             if pod.doubtful:  # without it the pod that is there would take no memory
                 return f"the series say different sizes of pod {namespace}/{name}, one larger than the node"
@@ -341,9 +336,7 @@ def _with_pods(
             )  # fmt: skip
         requested += sum(pod.requests.values())
         without += not pod.requests.keys() >= pod.images.keys()
-    if failed:
-        why = f"internal error: {next(iter(failed.values()))}"
-        notes.append(f"pods {named(failed)} of node {node.facts.name} count as workloads: {why}")
+    notes += failed
     node = replace(node, databases=tuple(databases), huge_page_users=tuple(users))
     node, _ = within_most(node)
     planned: dict[PodKey, list[FoundDatabase]] = {}
@@ -366,23 +359,6 @@ def _with_pods(
         requested_bytes=requested,
         unknown=tuple(unknown),
     )
-
-
-def _databases_alone(
-    node: str,
-    key: PodKey,
-    pod: _Pod,
-    settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
-    names: set[str],
-    *,
-    failed: dict[str, str],
-) -> list[FoundDatabase]:
-    """What nobody foresaw of one pod is nobody else's: ``failed`` says what, and the pod counts as a workload."""
-    try:
-        return [] if pod.doubtful else _databases(node, key, pod, settings, names)
-    except Exception as error:
-        failed["/".join(key)] = f"{type(error).__name__}: {error}"[:500]
-        return []
 
 
 def _databases(

@@ -64,11 +64,6 @@ class Host:
         return self.instance.rpartition(":")[0].strip("[]") or self.instance
 
     @property
-    def machine_and_size(self) -> tuple[str | None, int | None]:
-        """What does not change while a host runs, whoever tells it."""
-        return self.machine, self.values.get("MemTotal")
-
-    @property
     def pool(self) -> Pool | None:
         """The pool of the default size; None where it is not reported."""
         size, pages = self.values.get("Hugepagesize"), self.values.get("HugePages_Total")
@@ -137,11 +132,10 @@ def read_hosts(tables: Tables, notes: list[str]) -> list[Host]:
     alike = [host for host in hosts.values() if names[host.name, host.rank] > 1 or host.rank > best[host.name]]
     for host in alike:  # a host says its name itself
         host.name = host.instance
-    for at, why in (
-        (twice, "are left out: the series say different things of them"),
-        ({host.instance for host in alike}, "go by their addresses: another says the same name"),
-    ):
-        notes += [f"hosts {named(sorted(at))} {why}"] if at else []
+    if twice:
+        notes.append(f"hosts {named(sorted(twice))} are left out: the series say different things of them")
+    if alike:
+        notes.append(f"hosts {named(sorted(host.name for host in alike))} go by addresses: others say the same names")
     return [host for host in ordered if hosts.get(host.instance) is host and host.values.get("MemTotal")]
 
 
