@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -190,7 +191,8 @@ def _largest_pool(
     """The largest buffer pool of one instance with which the plan fits, in its engine's step; None where none does.
 
     What a pool takes beside its plan is known without planning it, so the size is worked out first, on each page size
-    that is open to it; two plans show that it fits and one step above does not. Else sizes on the way are planned.
+    that is open to it; two plans show that it fits and one step above does not. Else sizes on the way are planned, but
+    not where the least does not fit.
     """
     setting, asked = engine_named(instance.engine).pool_setting, planned.demand.pool_bytes
     if setting is None or not asked:
@@ -210,9 +212,9 @@ def _largest_pool(
         is_planned = grids[0].cost(buffer_pool_bytes) > 0  # not below its engine's least: larger ones are looked at
         return -_lacks(request, with_pool(fixed, buffer_pool_bytes), missing) if is_planned else 0
 
-    if room <= 0 and spare(grids[0].above(0)) < 0:  # what is not this pool's takes more than there is
-        return None
     fits = found > 0 and grids[0].cost(found) > 0 and spare(found) >= 0
+    if not fits and spare(bisect_left(range(most), 1, key=grids[0].cost)) < 0:  # not even its engine's least
+        return None
     if not fits or (above <= most and spare(above) >= 0):
         found = max(largest_that_fits(spare, grid, most, above if fits else found or most) for grid in best)
         if not found or not grids[0].cost(found):
