@@ -250,6 +250,15 @@ class Settings(BaseSettings):
         dict[str, Literal["viewer", "planner", "approver", "admin"]],
         Field(description="Role of each group, as JSON; of several the highest counts. Others may not log in."),
     ] = {}
+    oidc_session_hours: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=24 * 366,
+            description="How long a login of such a person lasts at most. Whoever is removed at the provider keeps it"
+            " until its end.",
+        ),
+    ] = 12
     approval_by_second_person: Annotated[
         bool, Field(description="A plan is approved by somebody else than who kept or proposed it.")
     ] = False

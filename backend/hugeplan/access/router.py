@@ -136,7 +136,8 @@ async def oidc_callback(
         person = await oidc.row_of(session, confirmed)
         login_limit(request, settings).spend_of(person.line_id)
         now = datetime.now(UTC)
-        opened = await logins.open_for(session, person, browser_of(request, settings), logins.Login(now, now))
+        login = logins.Login(now, now, now + timedelta(hours=settings.oidc_session_hours))
+        opened = await logins.open_for(session, person, browser_of(request, settings), login)
         await audit.record(
             session,
             actor=opened.actor,

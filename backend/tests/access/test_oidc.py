@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -108,6 +109,12 @@ class TestLogin:
         me = (await client.get("/api/v1/session")).json()
         assert (me["role"], me["name"]) == (role, f"{sub}@example.org")
         assert me["csrf_token"]
+
+    async def test_a_login_lasts_half_a_day(self, opened: Service) -> None:
+        """Whoever is removed at the provider is asked for there again; a login with a token lasts two weeks."""
+        client, _ = await log_in(opened, "ann")
+        ends_at = datetime.fromisoformat((await client.get("/api/v1/session")).json()["expires_at"])
+        assert timedelta(hours=11) < ends_at - datetime.now(UTC) < timedelta(hours=13)
 
     async def test_a_person_without_a_role_is_403(self, opened: Service) -> None:
         client, answer = await log_in(opened, "eve")
