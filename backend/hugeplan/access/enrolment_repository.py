@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Select, and_, delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import and_, delete, exists, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import aliased
 
 from hugeplan.access.recognition import Remembered
+from hugeplan.api.forwarded import limit_key
 from hugeplan.db.models import EnrolmentRequestRow, Machine, NodeRow, Token
 from hugeplan.db.session import ReadSession, WriteSession
 
@@ -100,7 +102,9 @@ async def keep(session: WriteSession, row: EnrolmentRequestRow) -> None:
     is_known = exists().where(of_machine, EnrolmentRequestRow.claim_sha256.is_not_distinct_from(row.claim_sha256))
     count = select(func.count()).select_from(EnrolmentRequestRow).where(of_machine)
     if (await session.scalar(count) or 0) >= MAX_REQUESTS_PER_MACHINE and not await session.scalar(select(is_known)):
-        await session.execute(delete(EnrolmentRequestRow).where(EnrolmentRequestRow.id.in_(_gives_way(row))))
+        await session.execute(
+            delete(EnrolmentRequestRow).where(EnrolmentRequestRow.id == await _gives_way(session, row))
+        )
     names = [column.name for column in EnrolmentRequestRow.__table__.columns]
     statement = insert(EnrolmentRequestRow).values({name: getattr(row, name) for name in names})
     newer = {
@@ -114,16 +118,18 @@ async def keep(session: WriteSession, row: EnrolmentRequestRow) -> None:
     )
 
 
-def _gives_way(row: EnrolmentRequestRow) -> Select[UUID]:
+async def _gives_way(session: ReadSession, row: EnrolmentRequestRow) -> UUID | None:
     """The request of this machine whose place a new one gets: of the address that has asked with the most claims, the
     one that was silent the longest, and a refused one last. So nobody keeps another's request out, nor rids itself of a
     refusal. An approved one keeps its place.
     """
     asked = EnrolmentRequestRow
-    from_there = func.count().over(partition_by=asked.address)
-    others = asked.decision.is_distinct_from("approved")
-    of_machine = select(asked.id).where(asked.node_machine_id == row.node_machine_id, others)
-    return of_machine.order_by(from_there.desc(), asked.decision.is_not(None), asked.last_asked_at).limit(1)
+    others = asked.node_machine_id == row.node_machine_id, asked.decision.is_distinct_from("approved")
+    in_order = asked.decision.is_not(None), asked.last_asked_at
+    rows = await session.execute(select(asked.id, asked.address).where(*others).order_by(*in_order))
+    found = {request_id: limit_key(address or "") for request_id, address in rows}
+    from_there = Counter(found.values())
+    return max(found, key=lambda one: from_there[found[one]], default=None)
 
 
 async def pending(

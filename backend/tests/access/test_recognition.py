@@ -198,8 +198,9 @@ class TestTheAdministratorsWord:
             assert (await enroller.post(ENROL, json=body)).status_code == 409
         assert len(await requests(admin)) == 20
 
+    @pytest.mark.parametrize("many", ["192.0.2.3", "2001:db8::{:x}"])  # an IPv6 host has all addresses of a /64
     async def test_many_made_up_requests_keep_no_other_out_of_the_list(
-        self, service: Service, admin: httpx.AsyncClient
+        self, service: Service, admin: httpx.AsyncClient, many: str
     ) -> None:
         async def ask(address: str, number: int, decision: str | None = None) -> None:
             now = datetime.now(UTC)
@@ -214,7 +215,7 @@ class TestTheAdministratorsWord:
         await ask("192.0.2.1", 1, "approved")
         await ask("192.0.2.2", 2)
         for number in range(3, 60):
-            await ask("192.0.2.3", number, "refused")
+            await ask(many.format(number), number, "refused")
         await ask("192.0.2.1", 60)
         asked = [(item["address"], item["decision"]) for item in await requests(admin)]
         assert len(asked) == 20
