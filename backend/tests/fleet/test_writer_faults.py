@@ -265,6 +265,23 @@ async def test_what_is_stored_is_known_while_its_node_is_locked(service: Service
             assert not (await writer.store(known)).created
 
 
+async def test_a_locked_token_holds_up_no_report(service: Service, settings: Settings) -> None:
+    """When a token was last used is written once a minute, and after whoever has its row."""
+    token_id, writer = await token_of_agent(service), writer_of(service)
+    await writer.store(arrived(token_id))
+    used = "SELECT last_used_at FROM tokens WHERE id = %s"
+    async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+        await connection.execute("UPDATE tokens SET last_used_at = NULL WHERE id = %s", [token_id])
+        await connection.commit()
+        await connection.execute(f"{used} FOR UPDATE", [token_id])
+        async with asyncio.timeout(20):
+            assert (await writer.store(arrived(token_id))).created
+        assert await (await connection.execute(used, [token_id])).fetchone() == (None,)
+        await connection.commit()
+        assert (await writer.store(arrived(token_id))).created
+        assert await (await connection.execute(used, [token_id])).fetchone() != (None,)
+
+
 async def test_few_reports_wait_for_the_batch_that_is_under_way_and_many_do_not(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,8 +222,10 @@ sample AS (INSERT INTO samples ({_SAMPLE_NAMES}) SELECT {_SAMPLE_NAMES} FROM row
 {roll_up("hour", "sample_hours", "rows")},
 {roll_up("day", "sample_days", "rows")},
 token AS (
-    UPDATE tokens SET last_used_at = now()
-    WHERE id = ANY($9) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+    UPDATE tokens SET last_used_at = now() FROM (
+        SELECT id FROM tokens WHERE id = ANY($9)
+            AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute') FOR NO KEY UPDATE SKIP LOCKED
+    ) due WHERE tokens.id = due.id
 )
 INSERT INTO reports (node_id, report_id, received_at, content_sha256, run_id, schema_version, state)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $5::bytea[],
@@ -231,7 +233,7 @@ SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $5::bytea[],
 """)  # noqa: S608 - constants
 """What every report adds and changes, in one statement: each of its parts as a statement of its own costs as much
 again. ``changed`` are the nodes that were there before, with their states. A state that stays is not written, and a
-value that stays keeps its place outside the row.
+value that stays keeps its place outside the row. A token that somebody else has locked is noted with a later report.
 """
 
 DELETE_FINDINGS: Final = Statement("DELETE FROM node_findings WHERE node_id = ANY($1)")
