@@ -213,8 +213,10 @@ def _largest_pool(
         return -_lacks(request, with_pool(fixed, buffer_pool_bytes), missing) if is_planned else 0
 
     fits = found > 0 and grids[0].cost(found) > 0 and spare(found) >= 0
-    if not fits and spare(bisect_left(range(most), 1, key=grids[0].cost)) < 0:  # not even its engine's least
-        return None
+    if not fits:
+        below = bisect_left(range(most), 1, key=grids[0].cost) - 1
+        if all(spare(least) < 0 for least in {grid.above(below) for grid in best}):  # not even its engine's least
+            return None
     if not fits or (above <= most and spare(above) >= 0):
         found = max(largest_that_fits(spare, grid, most, above if fits else found or most) for grid in best)
         if not found or not grids[0].cost(found):

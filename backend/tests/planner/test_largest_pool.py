@@ -156,6 +156,18 @@ def test_the_size_is_worked_out_not_searched_by_plans(
     assert len(asked) <= 3
 
 
+def test_the_least_pool_is_one_that_the_engine_does_not_round_up() -> None:
+    """Db2 takes a KiB less than its least, 1 MiB, and puts it on four pages of 1 GiB, which do not fit."""
+    database = DatabaseInstance(
+        name="db", engine="db2", version="11.5", settings={"database_memory": "132G"}, page_bytes=GIB
+    )
+    numa = tuple(NumaNode(id=i, mem_total_bytes=3 * GIB) for i in range(2))
+    request = PlanRequest(
+        node=replace(node(6, GIB), numa=numa), databases=(database,), policy=Policy(free_margin_bytes=0)
+    )
+    assert option_of(request) is not None
+
+
 @pytest.mark.parametrize("beside_mib", [4600, 5182, 5600])
 def test_a_cap_that_others_use_up_too_leaves_the_pool_that_fits(beside_mib: int) -> None:
     """What lacks is more than the pool takes, and the smallest pools are below the engine's least: one still fits."""
