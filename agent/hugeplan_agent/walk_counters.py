@@ -16,15 +16,8 @@ from pathlib import Path
 from typing import Any, Optional
 
 from hugeplan_agent import tlbbench
-from hugeplan_agent.collectors.cgroup_tree import (
-    FOLDER,
-    Hierarchy,
-    PathIndex,
-    hierarchy,
-    parse_membership,
-    path_in,
-    paths,
-)
+from hugeplan_agent.collectors.cgroup_owners import FOLDER, Hierarchy, hierarchy
+from hugeplan_agent.collectors.cgroup_tree import PathIndex, parse_membership, path_in, paths
 from hugeplan_agent.collectors.cgroup_units import account_in
 from hugeplan_agent.collectors.foreign import Account
 from hugeplan_agent.collectors.process_table import Process, need_status

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from hugeplan_agent.collectors import cgroup_tree, collect_all, fitting, foreign, process_table, servers
-from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, is_given_away, paths
+from hugeplan_agent.collectors.cgroup_owners import Hierarchy, hierarchy, is_given_away
+from hugeplan_agent.collectors.cgroup_tree import PathIndex, paths
 from hugeplan_agent.collectors.engines.base import PART_BYTES
 from hugeplan_agent.collectors.process_table import Process, ProcessTable
 from hugeplan_agent.errors import NoData
@@ -551,10 +552,7 @@ def test_one_account_hides_no_other_ones_server(
 ) -> None:
     if cgroup.startswith("/given"):
         host.path("sys/fs/cgroup/given").mkdir()
-        try:
-            os.chown(host.path("sys/fs/cgroup/given"), LOCAL, LOCAL)
-        except PermissionError:
-            pytest.skip("SKIP: only root gives a folder away")
+        give(host, "given")
     for number in range(servers.MAX_SERVERS + 100):
         server(host, 26001 + number, user(number), cgroup=cgroup.format(number), below=below)
     server(host, 29998, OVERFLOW, cgroup="/system.slice/mariadb.service", arguments="--key-buffer-size=5M")
@@ -610,6 +608,65 @@ def test_large_processes_of_one_account_hide_no_other_ones(host: Host) -> None:
         patched.setattr(process_table, "_read_rollup", lambda _, process: order.append(process.pid))
         process_table.read_rollups(Host(host.root), table, many, lambda process: process.account)
     assert order == [8, 1, 7, 6, 5, 4, 3, 2], "the room is shared by turns"
+
+
+def give(host: Host, top: str) -> None:
+    """A cgroup at the top, with all below it, to a user."""
+    folder = host.path(f"sys/fs/cgroup/{top}")
+    try:
+        for one in (folder, *folder.rglob("*")):
+            os.chown(one, LOCAL, LOCAL)
+    except PermissionError:
+        pytest.skip("SKIP: only root gives a folder away")
+
+
+@pytest.mark.parametrize("name", ["{}", "{}.service", "docker-{:064}.scope"])
+def test_what_was_given_away_is_one_share_of_units_limits_and_processes(
+    host: Host, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    wanted = {unit["key"] for unit in collect_all(host).sample["units"]}
+    before = {pid: one["hugetlb_limits"] for pid, one in observe(host).items()}
+    monkeypatch.setattr("hugeplan_agent.collectors.process_table.MAX_KEPT", 100)
+    monkeypatch.setattr("hugeplan_agent.collectors.process_table.CUT_EVERY", 30)
+    monkeypatch.setattr("hugeplan_agent.collectors.hugetlb_cgroups.MAX_ENTRIES", 40)
+    monkeypatch.setitem(fitting.SHARES, "units", 16 * 1024)
+    for number in range(200):
+        cgroup = f"/given/{name.format(number)}"
+        folder = host.path(f"sys/fs/cgroup{cgroup}")
+        folder.mkdir(parents=True)
+        (folder / "memory.stat").write_text("anon 5000000\nshmem 0\n")
+        (folder / "hugetlb.2MB.current").write_text("0\n")
+        (folder / "hugetlb.2MB.max").write_text("0\n")
+        server(host, 26001 + number, LOCAL, cgroup=cgroup)
+    give(host, "given")
+    host.begin()
+    seen = collect_all(host).sample
+    assert before == {one["main_pid"]: one["hugetlb_limits"] for one in seen["databases"] if one["main_pid"] < 26001}
+    units = {unit["key"]: unit for unit in seen["units"]}
+    assert wanted <= units.keys()
+    assert all(key.startswith("cgroup:/given/") for key, one in units.items() if one["cgroup_path"][:7] == "/given/")
+
+
+@pytest.mark.parametrize("victim", ["system.slice", "workload.slice", "user.slice/user-1002.slice/user@1002.service"])
+def test_nobodys_server_goes_by_the_key_of_another_ones(host: Host, victim: str) -> None:
+    copies = ("system.slice/app.service", "user.slice/user-1001.slice/user@1001.service")
+
+    def run(pid: int, place: str) -> None:
+        cgroup = f"{place}/docker-{'d' * 64}.scope"
+        host.path(f"sys/fs/cgroup/{cgroup}").mkdir(parents=True)
+        server(host, pid, LOCAL, cgroup=f"/{cgroup}", arguments="--port=3399")
+
+    run(26001, victim)
+    if victim.startswith("user"):
+        give(host, victim)
+    before = observe(host)[26001]["key"]
+    for number, place in enumerate(copies):
+        run(26002 + number, place)
+        give(host, place)
+    host.begin()
+    now = {pid: one["key"] for pid, one in observe(host).items()}
+    assert before not in (now[26002], now[26003])
+    assert (now[26001] == before) != victim.startswith("user"), "of users alone, nobody can tell whose it is"
 
 
 def test_units_of_one_account_hide_no_other_ones(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from hugeplan_agent.collectors import cgroup_tree, collect_all, databases, fitting, process_table, units
-from hugeplan_agent.collectors.cgroup_tree import MAX_PATH_BYTES, hierarchy, membership, paths
+from hugeplan_agent.collectors.cgroup_owners import hierarchy
+from hugeplan_agent.collectors.cgroup_tree import MAX_PATH_BYTES, membership, paths
 from hugeplan_agent.collectors.engines.base import Settings
 from hugeplan_agent.collectors.engines.postgresql import SETTINGS
 from hugeplan_agent.collectors.process_table import table_of

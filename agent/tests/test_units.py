@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hugeplan_agent.collectors import collect_all
-from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, parse_membership
+from hugeplan_agent.collectors.cgroup_owners import Hierarchy
+from hugeplan_agent.collectors.cgroup_tree import PathIndex, parse_membership
 from hugeplan_agent.collectors.unit_names import name_of
 from hugeplan_agent.host import Host
 

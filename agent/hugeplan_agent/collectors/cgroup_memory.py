@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hugeplan_agent.collectors.cgroup_tree import Hierarchy
+from hugeplan_agent.collectors.cgroup_owners import Hierarchy
 from hugeplan_agent.collectors.keyvalue import parse_counters, parse_limit
 from hugeplan_agent.host import Host
 

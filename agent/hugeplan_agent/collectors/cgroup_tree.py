@@ -11,16 +11,15 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from hugeplan_agent.collectors.cgroup_owners import Hierarchy, is_given_away, share_in
 from hugeplan_agent.collectors.process_table import table_of
 from hugeplan_agent.collectors.unit_names import share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
-FOLDER = "sys/fs/cgroup"
 OWN = Path("/")
 """Where FOLDER is this process's own: in a container with a cgroup namespace its top is the namespace's."""
 MAX_CGROUPS = 8192
@@ -32,32 +31,6 @@ MAX_PATH_BYTES = 1024
 """Of a path, in UTF-8. The kernel allows four times as many, and a process's would take 16 KiB here."""
 PLACE_BYTES = 512
 """A longer path takes the room of two."""
-
-
-@dataclass(frozen=True)
-class Hierarchy:
-    """One controller's tree: its version and its root folder."""
-
-    version: int
-    root: str
-
-    def file(self, path: str, name: str) -> str:
-        """A file of the cgroup ``path``, which begins with a slash."""
-        return f"{self.root}{path.rstrip('/')}/{name}"
-
-
-def hierarchy(host: Host, controller: str) -> Hierarchy | None:
-    """Where a controller rules; None when it is not there.
-
-    A hybrid machine mounts version 2 without controllers beside version 1.
-    """
-    controllers = host.read_optional(f"{FOLDER}/cgroup.controllers")
-    if controllers is not None:
-        return Hierarchy(2, FOLDER) if controller in controllers.split() else None
-    if host.path(f"{FOLDER}/{controller}").is_dir():
-        return Hierarchy(1, f"{FOLDER}/{controller}")
-    unified = host.read_optional(f"{FOLDER}/unified/cgroup.controllers")
-    return Hierarchy(2, f"{FOLDER}/unified") if unified is not None and controller in unified.split() else None
 
 
 def paths(host: Host, tree: Hierarchy, cut: list[str] | None = None) -> Iterator[str]:
@@ -93,15 +66,6 @@ def paths(host: Host, tree: Hierarchy, cut: list[str] | None = None) -> Iterator
         room -= each * len(listed)
         used[share] += each * len(listed)
         waiting.extend((f"{path}/{name}", depth + 1, given) for name in reversed(listed))
-
-
-def is_given_away(host: Host, tree: Hierarchy, name: str) -> bool:
-    """Whether a cgroup at the top belongs to another user than the tree: that one makes what it likes below."""
-    try:
-        top, own = (host.path(f"{tree.root}/{one}").stat().st_uid for one in ("", name))
-        return bool(name) and own not in {top, 0}  # of a container without root the top is nobody's
-    except OSError:
-        return False
 
 
 def _bytes(path: str) -> bytes:
@@ -165,9 +129,9 @@ class _Memberships:
         paths = tuple(member.items())
         if paths not in self._known:
             path = main_path(member)
-            share = share_of(path)
+            share = share_in(self._host, path)
             if self._used[share] >= MAX_OF_SHARE:
-                member = {name: f"/{share_of(path)}" for name, path in paths}
+                member = {name: f"/{share_in(self._host, path)}" for name, path in paths}
                 return self._known.setdefault(tuple(member.items()), member)
             self._used[share] += _places(path)
             self._known[paths] = member

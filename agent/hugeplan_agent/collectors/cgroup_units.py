@@ -6,19 +6,11 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from hugeplan_agent.collectors.cgroup_tree import (
-    Hierarchy,
-    PathIndex,
-    hierarchy,
-    is_given_away,
-    main_path,
-    membership,
-    path_in,
-    paths,
-)
+from hugeplan_agent.collectors.cgroup_owners import Hierarchy, hierarchy, is_given_away, made_by_root, share_in
+from hugeplan_agent.collectors.cgroup_tree import PathIndex, main_path, membership, path_in, paths
 from hugeplan_agent.collectors.foreign import Account
 from hugeplan_agent.collectors.process_table import FIRST_SUBORDINATE, Process, table_of
-from hugeplan_agent.collectors.unit_names import MAX_KEY, UnitName, name_of, share_of
+from hugeplan_agent.collectors.unit_names import MAX_KEY, UnitName, name_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 from hugeplan_agent.printable import storable
@@ -49,16 +41,21 @@ class Placement:
     """Cgroups of which not all below them are read."""
 
 
-def find_cgroup_units(tree_paths: Iterable[str], has_processes: Callable[[str], bool]) -> list[Unit]:
+def find_cgroup_units(
+    tree_paths: Iterable[str], has_processes: Callable[[str], bool], is_roots: Callable[[str], bool] = bool
+) -> list[Unit]:
     """Units among the cgroups of the memory controller, parents first.
 
     Below a unit only a pod's or a user's containers count; other cgroups inside a unit are its own affair.
-    ``has_processes``: tells of a cgroup without a known name whether processes are in it itself.
+    ``has_processes``: tells of a cgroup without a known name whether processes are in it itself. ``is_roots``: whether
+    root made it. A user's own has its name only within a unit.
     """
     found: dict[str, Unit] = {}
     for path in tree_paths:
         above = _unit_above(path, found)
         name = name_of(path)
+        if above is None and name is not None and not is_roots(path):
+            name = None
         if above is None:
             if name is None and not _is_folder(path) and has_processes(path):
                 name = UnitName("cgroup", f"cgroup:{path}"[:MAX_KEY], path.rpartition("/")[2] or path)
@@ -66,18 +63,26 @@ def find_cgroup_units(tree_paths: Iterable[str], has_processes: Callable[[str], 
                 found[path] = Unit(name, path)
         elif name is not None and name.kind == "container" and above.name.kind != "container":
             found[path] = Unit(name, path, above)
-    distinct(found.values(), set())
+    distinct(found.values(), set(), is_roots)
     return list(found.values())
 
 
-def distinct(units: Iterable[Unit], taken: set[str]) -> None:
-    """Keys that are each once: whoever has a cgroup gives any name to one below it. The first keeps its own."""
+def distinct(units: Iterable[Unit], taken: set[str], is_roots: Callable[[str], bool] = bool) -> None:
+    """Keys that are each once: whoever has a cgroup gives any name to one below it. Root's first keeps its own, and of
+    users' alone none does: nobody's server goes by the key of another's."""
+    alike: dict[str, list[Unit]] = {}
     for unit in units:
         unit.name = replace(unit.name, key=storable(unit.key))  # or two would be alike in the report
-        if unit.key in taken:
-            mark = hashlib.sha256((unit.path or "").encode("utf-8", "surrogatepass")).hexdigest()[:12]
-            unit.name = replace(unit.name, key=f"{unit.key[: MAX_KEY - 13]}#{mark}")
-        taken.add(unit.key)
+        alike.setdefault(unit.key, []).append(unit)
+    for key, same in alike.items():
+        is_one = key not in taken and len(same) == 1
+        keeper = (
+            same[0] if is_one else next((one for one in same if key not in taken and is_roots(one.path or "x")), None)
+        )
+        for unit in same:
+            if unit is not keeper:
+                mark = hashlib.sha256((unit.path or "").encode("utf-8", "surrogatepass")).hexdigest()[:12]
+                unit.name = replace(unit.name, key=f"{key[: MAX_KEY - 13]}#{mark}")
 
 
 def _unit_above(path: str, found: dict[str, Unit]) -> Unit | None:
@@ -114,7 +119,7 @@ def _read(host: Host) -> Placement:
         path = path_in(membership(host, process.pid, process.key), tree, "memory", index)
         if path is not None:
             members.setdefault(path, []).append(process)
-    units = find_cgroup_units(tree_paths, lambda path: path in members)
+    units = find_cgroup_units(tree_paths, lambda path: path in members, lambda path: made_by_root(host, tree, path))
     by_path = {unit.path: unit for unit in units if unit.path is not None}
     unit_of_pid = {}
     for path, processes in members.items():
@@ -142,10 +147,10 @@ def account_of(host: Host, process: Process) -> Account:
 def account_in(host: Host, process: Process, member: dict[str, str]) -> Account:
     """The same by the process's cgroups, without a look at others."""
     path = main_path(member)
-    tree = host.shared("accounts' tree", lambda host: hierarchy(host, "memory"))
+    tree = host.shared("tree of memory", lambda host: hierarchy(host, "memory"))
+    share = share_in(host, path)
     path = path.lstrip("/.")
     first = path.partition("/")[0]
-    share = first if tree is not None and is_given_away(host, tree, first) else share_of(path)
     name = name_of(share)
     # Whoever is root in a container is any user there; a user's slice and what lies below a service are one account's.
     is_below = process.is_below or first in ("user.slice", "machine.slice")

@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import Any
 
 from hugeplan_agent.collectors import cgroup_units
-from hugeplan_agent.collectors.cgroup_tree import Hierarchy, PathIndex, hierarchy, membership, path_in, paths
+from hugeplan_agent.collectors.cgroup_owners import Hierarchy, hierarchy, share_in
+from hugeplan_agent.collectors.cgroup_tree import PathIndex, membership, path_in, paths
 from hugeplan_agent.collectors.keyvalue import MAX_DIGITS, parse_limit
 from hugeplan_agent.collectors.process_table import Process, in_turn
-from hugeplan_agent.collectors.unit_names import share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
@@ -171,7 +171,7 @@ def read_tree(host: Host) -> HugetlbTree | None:
     alive = {f"{tree.root}{path}" for path in found}
     host.keep_only("hugetlb limits", [name for name in host.kept("hugetlb limits") if _folder(name) in alive])
     if len(found) * len(sizes) > MAX_ENTRIES:  # whoever has the most loses first
-        found = in_turn(found, share_of, lambda path: path.count("/"))
+        found = in_turn(found, lambda path: share_in(host, path, "hugetlb"), lambda path: path.count("/"))
     for path in found:
         for page_bytes in sizes:
             if len(made.entries) >= MAX_ENTRIES:
@@ -204,7 +204,7 @@ def collect(host: Host) -> Fragment:
     keys = cgroup_units.keys_by_path(host)
     entries = [{**entry, "unit": keys.get(path)} for (path, _), entry in sorted(found.entries.items())]
     note = f"{found.left_out} cgroups are left out" if found.left_out else None
-    owners = {"hugetlb_cgroups": [share_of(entry["cgroup_path"]) for entry in entries]}
+    owners = {"hugetlb_cgroups": [share_in(host, entry["cgroup_path"], "hugetlb") for entry in entries]}
     return Fragment(sample={"hugetlb_cgroups": entries}, note=note, owners=owners)
 
 

@@ -14,15 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Optional, TypeVar
 
 from hugeplan_agent.collectors import walks
+from hugeplan_agent.collectors.cgroup_owners import share_in
 from hugeplan_agent.collectors.cpu import base_page_bytes
 from hugeplan_agent.collectors.foreign import TooMuchError
 from hugeplan_agent.collectors.keyvalue import KIB, parse_amounts
 from hugeplan_agent.collectors.pools import sizes_in_use
-from hugeplan_agent.collectors.unit_names import share_of
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.host import Host
 
@@ -201,16 +200,21 @@ def _cut(table: ProcessTable, least_virtual_bytes: int) -> None:
 def _whose(host: Host, pid: int) -> tuple[str, int | None]:
     """The share of its cgroups, whatever user ids a container or a user's namespace has in it; and the user where that
     share, or a machine without cgroups, has several."""
-    share, is_of_many = _share(host.read_record(f"proc/{pid}/cgroup") or "")
+    member = host.read_record(f"proc/{pid}/cgroup") or ""
+    known = host.shared("shares of processes", lambda _: {})
+    if member not in known:
+        known[member] = _share(host, member)
+        if len(known) > 256:
+            del known[next(iter(known))]
+    share, is_of_many = known[member]
     user = _STATUS_USER.search(host.read_record(f"proc/{pid}/status") or "") if is_of_many else None
     return share, min(int(user[1]), FIRST_SUBORDINATE) if user else None
 
 
-@lru_cache(256)
-def _share(member: str) -> tuple[str, bool]:
+def _share(host: Host, member: str) -> tuple[str, bool]:
     """Of /proc/PID/cgroup, and whether it is the process's own cgroup: those in one below are all of one account."""
     paths = (":".join(line.split(":")[2:]).strip("/.") for line in member.split("\n"))
-    return next(((share, share == path) for path in paths if (share := share_of(path))), ("", True))
+    return next(((share, share == path) for path in paths if (share := share_in(host, path))), ("", True))
 
 
 def _matters(process: Process, least_virtual_bytes: int) -> bool:

@@ -14,11 +14,12 @@ from typing import Any
 
 from hugeplan_agent.collectors import cgroup_units, hugetlb_cgroups, kubernetes_node, servers
 from hugeplan_agent.collectors.cgroup_memory import UnitMemory, read_memory
-from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, MAX_OF_SHARE, Hierarchy, membership
+from hugeplan_agent.collectors.cgroup_owners import Hierarchy, share_in
+from hugeplan_agent.collectors.cgroup_tree import MAX_CGROUPS, MAX_DEPTH, MAX_OF_SHARE, membership
 from hugeplan_agent.collectors.cgroup_units import Placement, Unit, distinct, owner_of
 from hugeplan_agent.collectors.keyvalue import largest, total
 from hugeplan_agent.collectors.process_table import Process, chosen, need_status, read_rollups, table_of
-from hugeplan_agent.collectors.unit_names import UnitName, name_of, share_of
+from hugeplan_agent.collectors.unit_names import UnitName, name_of
 from hugeplan_agent.collectors.unit_schema import UNIT, UNIT_KEY, UNIT_MEMORY
 from hugeplan_agent.errors import NoData
 from hugeplan_agent.fragment import Collector, Fragment
@@ -214,7 +215,7 @@ def collect(host: Host) -> Fragment:
         memory["hugetlb_bytes"] = huge
         entries.append({**describe(unit, names), "memory": memory, "databases": keys})
         path = (unit.parent or unit).path
-        owners[unit.key] = owner_of(host)(unit.processes[0]) if path is None else share_of(path)
+        owners[unit.key] = owner_of(host)(unit.processes[0]) if path is None else share_in(host, path)
         if keys or huge or any(one["limit_bytes"] or one["rsvd_limit_bytes"] for one in hugetlb_entries(host, unit)):
             stays |= {unit.key, (unit.parent or unit).key}
     entries.sort(key=_tops_and_largest_first)
