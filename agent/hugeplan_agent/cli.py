@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -43,6 +44,8 @@ from hugeplan_agent.privileges import step_down
 from hugeplan_agent.service import Agent, Log
 from hugeplan_agent.spool import Spool
 
+ONCE_SENDING_SECONDS = 300.0
+"""What waits of a week is sent in a minute; a server that takes it slowly holds no command for good."""
 EXIT_OUTPUT = 74
 """The reader of the output has ended (``| head``), or the disk is full. As EX_IOERR, and as hugeplan has it."""
 
@@ -164,7 +167,7 @@ def once(config: Config, given: argparse.Namespace) -> int:
     if stop.event.is_set():
         print(f"hugeplan-agent: stopped; report {entry.report_id} waits in {agent.spool.pending}", file=sys.stderr)
         return 128 + stop.number
-    done = agent.send(sender)
+    done = agent.send(sender, time.monotonic() + ONCE_SENDING_SECONDS)
     if done.busy:
         print("hugeplan-agent: another process is sending from this spool; it takes this report too", file=sys.stderr)
     failed = [result for result in made["collectors"] if result["status"] == "failed"]
@@ -175,6 +178,8 @@ def once(config: Config, given: argparse.Namespace) -> int:
     if delivered:
         what = "a sample and a run" if made["run"] else "a sample"
         print(f"report {entry.report_id} with {what} of {made['node_name']} is at {config.server}")
+    elif done.is_complete:
+        print(f"hugeplan-agent: report {entry.report_id} waits with others in {agent.spool.pending}", file=sys.stderr)
     return 0 if (delivered or done.busy) and not (was_asked_for_run and made["run"] is None) else 1
 
 

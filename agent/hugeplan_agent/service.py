@@ -42,6 +42,7 @@ RETRY_MEASURE_SECONDS = 3600.0
 
 LEAST_SENDING_SECONDS = 5.0
 """A server that is slow, and takes what waits one by one, holds up the next sample no longer."""
+BUSY = Answer(Outcome.UNAVAILABLE, "another process is sending from this spool")
 
 SAME_LINE_SECONDS = 600.0
 UNAUTHORIZED = 401
@@ -187,7 +188,8 @@ class Agent:
                 if sender is not None:
                     until = max(next_sample, time.monotonic() + LEAST_SENDING_SECONDS)
                     try:
-                        blocked = self.send(sender, until).stopped_by
+                        done = self.send(sender, until)
+                        blocked = BUSY if done.busy else done.stopped_by
                     except (SpoolError, OSError) as error:
                         self.log.line(str(error))
                         blocked = Answer(Outcome.UNAVAILABLE, str(error))

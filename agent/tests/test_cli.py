@@ -23,6 +23,7 @@ from hugeplan_agent import health
 from hugeplan_agent.host import Host
 from hugeplan_agent.tlbbench import find
 from hugeplan_agent.whole_files import hold_file
+from tests.factories import make_spool
 from tests.misbehaving_server import Behaviour, MisbehavingServer, problem
 from tests.test_report import SCHEMA
 
@@ -345,6 +346,20 @@ class TestRun:
         _, errors = process.communicate(timeout=20)
         assert process.returncode == 0, errors
         assert errors.count("cannot be used: ") == 1, "neither without a word nor in a loop"
+
+    def test_what_another_process_may_send_has_not_reached_the_server(
+        self, node: Node, server: MisbehavingServer
+    ) -> None:
+        process = node.start("run", "--interval", "1s")
+        health = node.spool / "health.json"
+        until(lambda: len(server.stored) == 1)
+        with make_spool(node.spool).sending():
+            until(lambda: "another process" in (json.loads(health.read_text()).get("why") or ""))
+            delivered = json.loads(health.read_text())["delivered_at"]
+            until(lambda: len(node.waiting()) > 2)
+            assert json.loads(health.read_text())["delivered_at"] == delivered
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
 
     def test_it_measures_once_a_boot(self, node: Node, server: MisbehavingServer) -> None:
         tlbbench = node.stand_in(f"echo run >> {node.folder}/runs; echo '{json.dumps(DOCUMENT)}'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from hugeplan_agent.backoff import parse_retry_after
+from hugeplan_agent.cli import main
 from hugeplan_agent.connection import WHOLE_ANSWER_TIMEOUTS, Connection
 from hugeplan_agent.delivery import deliver
 from hugeplan_agent.printable import printable
@@ -186,6 +188,24 @@ def test_a_server_that_takes_reports_slowly_holds_up_no_sample(
         assert set(waiting_ids(spool)) & before, "while some still wait"
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
+
+
+def test_a_server_that_takes_reports_slowly_holds_no_command_for_good(
+    node: Node,  # noqa: F811
+    server: MisbehavingServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spool = make_spool(node.spool)
+    before = [add(spool, int(time.time() * 1000) - 1000 + number) for number in range(100)]
+    server.on_arrival = lambda _: time.sleep(0.2)
+    monkeypatch.setattr("hugeplan_agent.cli.ONCE_SENDING_SECONDS", 1.0)
+    for name, value in node.environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["once"]) == 1
+    assert 2 <= len(server.attempts) < 20
+    assert re.search(r"report \S+ waits with others in ", capsys.readouterr().err)
+    assert len(waiting_ids(spool)) == len(before) + 1 - len(server.attempts)
 
 
 DEEP = {"brackets": b"[" * 200_000, "objects": b'{"a":' * 40_000, "in a problem": b'{"detail":' + b"[" * 100_000}

@@ -119,7 +119,7 @@ def _lookups_sql(server: Server) -> str:
 
 def _is_complete(pid: int, server: Server) -> bool:
     """Whether a connection on base pages has mapped the data. (Huge pages in shared tables are counted to nobody.)"""
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
         if line.startswith("RssShmem:"):
             return int(line.split()[1]) * 1024 >= COMPLETE_SHARE * server.data_bytes()
     return True
