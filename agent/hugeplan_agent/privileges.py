@@ -65,10 +65,10 @@ def rights_of(unit: dict[str, str], user: pwd.struct_passwd) -> Rights:
     return Rights(user, frozenset() if unit.get("PrivateUsers") == "yes" else given)
 
 
-def step_down(config: Config, *, is_for_doctor: bool = False) -> Config:
+def step_down(config: Config, *, as_daemon: bool = False) -> Config:
     """As root, become the service's user for good, when the command is about the service's folder.
 
-    What only root may read is read before, but for the doctor: it judges with the daemon's user and its capabilities.
+    What only root may read is read before, but for what does as the daemon does, with its user and capabilities.
     A token file elsewhere is root's own affair: then root stays. Raises AgentError.
     """
     is_service = config.spool_dir == Path(SYSTEM_SPOOL_DIR) and config.token_file.parent == config.spool_dir
@@ -78,7 +78,7 @@ def step_down(config: Config, *, is_for_doctor: bool = False) -> Config:
     user = service_user() if rights is None else rights.user
     if user is None:
         return config
-    if not is_for_doctor and config.enrolment_token is None and config.enrolment_token_file.exists():
+    if not as_daemon and config.enrolment_token is None and config.enrolment_token_file.exists():
         token = read_token(config.enrolment_token_file, "--enrolment-token-file")
         config = replace(config, enrolment_token=token)
     try:
@@ -87,7 +87,7 @@ def step_down(config: Config, *, is_for_doctor: bool = False) -> Config:
             adopt(config.spool_dir)
         os.setgroups([])
         os.setgid(user.pw_gid)
-        _become(user.pw_uid, rights.capabilities if rights is not None and is_for_doctor else None)
+        _become(user.pw_uid, rights.capabilities if rights is not None and as_daemon else None)
     except OSError as error:
         raise AgentError(f"{user.pw_name}: root cannot become this user: {error.strerror}") from error
     os.environ["HOME"] = user.pw_dir

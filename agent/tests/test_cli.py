@@ -352,7 +352,7 @@ class TestRun:
     ) -> None:
         process = node.start("run", "--interval", "1s")
         health = node.spool / "health.json"
-        until(lambda: len(server.stored) == 1)
+        until(lambda: len(server.stored) == 1 and health.exists())
         with make_spool(node.spool).sending():
             until(lambda: "another process" in (json.loads(health.read_text()).get("why") or ""))
             delivered = json.loads(health.read_text())["delivered_at"]
