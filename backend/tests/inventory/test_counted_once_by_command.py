@@ -129,7 +129,7 @@ def in_kubernetes(image: str, settings: dict[str, float]) -> list[Row]:
             row("kube_pod_container_resource_limits", request, **memory),
             row("pod_use", used, **own),
         ]
-    return rows + [row(name, value, namespace="db", pod="pg-0") for name, value in settings.items()]
+    return rows + [row(name, value, namespace="db", pod="pg-0") for name, value in {"up": 1, **settings}.items()]
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Json]:

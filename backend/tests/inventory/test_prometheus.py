@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from support.http_server import answering
 from hugeplan.cli import main
 from hugeplan.inventory.answer import answer
 from hugeplan.inventory.model import FoundNode, Inventory, InventoryError
-from hugeplan.inventory.prometheus import read_prometheus
+from hugeplan.inventory.prometheus import queries, read_prometheus
 from hugeplan.inventory.prometheus.client import TIMEOUT_SECONDS, PrometheusClient
 from hugeplan.planner.model import GIB, MIB, State
 
@@ -72,9 +73,20 @@ def recorded() -> list[tuple[str, dict[str, str], float]]:
             if huge:
                 resource = {**own, "node": node, "resource": "hugepages_2Mi", "unit": "byte"}
                 lines.append((f"kube_pod_container_resource_{metric}", resource, huge))
-        lines.append(("container_memory_working_set_bytes", {**own, "id": f"/{name}"}, request * 0.7))
-    exported = {"namespace": "db", "pod": "pg-0", "server": "localhost:5432"}
-    lines.append(("pg_settings_shared_buffers_bytes", exported, 4 * GIB))
+        used = {**own, "job": "kubelet", "instance": "10.0.0.11:10250"}
+        lines.append(("container_memory_working_set_bytes", {**used, "id": f"/{name}"}, request * 0.7))
+        lines.append(("container_memory_working_set_bytes", {**used, "id": f"/{name}/before"}, request * 0.6))
+    for job, of, said in (("t/m", "shop-1", -32.0 * GIB), ("kubelet", "shop-1", -32.0 * GIB),
+                          ("kubelet", "shop-1", math.nan), ("t/m", "shop-2", 3.0 * GIB),
+                          ("t/m", "huge", math.inf)):  # fmt: skip
+        odd = {"namespace": "web", "pod": of, "container": f"x{said:.0f}", "job": job}
+        lines.append(("container_memory_working_set_bytes", odd, said))
+    exported = {"namespace": "db", "pod": "pg-0", "job": "db/pg", "instance": "10.1.0.5:9187"}
+    strange = {**exported, "job": "t/m", "instance": "10.1.0.9:8080"}
+    lines.append(("up", exported, 1))
+    lines.append(("up", {**strange, "namespace": "t", "pod": "m"}, 1))
+    lines.append(("pg_settings_shared_buffers_bytes", {**exported, "server": "localhost:5432"}, 4 * GIB))
+    lines.append(("pg_settings_shared_buffers_bytes", strange, 16 * MIB))
     lines.append(("pg_settings_max_connections", exported, 250))
     for instance, name, total in (("10.0.0.11:9100", "worker-1", NODE_KIB * 1024), ("db1:9100", "db1", 128 * GIB)):
         host = {"instance": instance, "job": "node"}
@@ -190,6 +202,21 @@ def test_tenants_have_their_history_and_ended_pods_none(inventory: Inventory) ->
     assert min(tenant.history.used_bytes) >= int(0.7 * GIB) - 1
     assert max(tenant.history.used_bytes) > min(tenant.history.used_bytes)
     assert [one.name for one in named(inventory, "worker-2").tenants] == ["web/shop-2"]
+
+
+def test_who_else_says_what_a_pod_uses_takes_nothing_from_it_and_a_note_names_the_pod(
+    inventory: Inventory, prometheus: str
+) -> None:
+    (tenant,), (raised,) = (named(inventory, f"worker-{number}").tenants for number in (1, 2))
+    assert tenant.history is not None
+    assert raised.history is not None
+    assert min(tenant.history.used_bytes) >= int(0.7 * GIB) - 1
+    assert max(tenant.history.used_bytes) <= 0.7 * 1.2 * GIB
+    assert min(raised.history.used_bytes) > 3 * GIB
+    assert [note for note in inventory.notes if "memory in use of pods" in note and "web/shop-2:" in note] != []
+    with PrometheusClient(prometheus) as client:
+        use = {one.labels["pod"]: one.value for one in client.query(queries.POD_USE)}
+    assert use["huge"] == 2**60
 
 
 def test_a_host_alone_has_what_is_in_use_as_one_tenant(inventory: Inventory) -> None:

@@ -17,7 +17,8 @@ from support.http_server import answering
 
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import queries, read_prometheus
-from hugeplan.inventory.prometheus.client import PrometheusClient
+from hugeplan.inventory.prometheus.build import histories
+from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.planner.model import GIB, MIB
 
 Lines = list[tuple[str, dict[str, str], float]]
@@ -149,16 +150,55 @@ def test_a_scraped_program_says_nothing_of_another_namespaces_database(stranger_
     strange = {"namespace": "t", "pod": "e", "exported_namespace": "shop", "exported_pod": "db-0"}
     said = [own, ("pg_settings_shared_buffers_bytes", strange, GIB)]
     twice = [("pg_settings_max_connections", {**pg, "instance": str(count)}, count) for count in (7, 8)]
+    targets = [("up", one, 1) for one in (pg, *(labels for _, labels, _ in twice))]
     lines = [
         *cluster({}, address="10.0.0.1"),
         ("kube_pod_info", {**pg, "node": "worker-1"}, 1),
         ("kube_pod_container_info", {**pg, "container": "pg", "image": "postgres:17"}, 1),
         *(said[::-1] if stranger_first else said),
         *twice,
+        *targets,
     ]
     with serving(lines, []) as url:
         (found,) = read_prometheus(url).nodes[0].databases
     assert found.recognised.settings == {"shared_buffers": f"{8 * GIB}B"}
+
+
+@pytest.mark.parametrize("own", [None, {}, {"namespace": "t", "pod": "odd"}])
+@pytest.mark.parametrize("beside", [False, True])
+def test_settings_are_those_that_a_target_of_the_pods_namespace_says(own: dict[str, str] | None, beside: bool) -> None:
+    """``honorLabels`` or a static target: the labels of the series are the program's own, those of ``up`` are not."""
+    pg, at = {"namespace": "shop", "pod": "db-0"}, {"job": "j", "instance": "10.9.9.9:80"}
+    honest = {**pg, "job": "pg", "instance": "10.0.0.7:9187"}
+    lines: Lines = [
+        *cluster({}, address="10.0.0.1"),
+        ("kube_pod_info", {**pg, "node": "worker-1"}, 1),
+        ("kube_pod_container_info", {**pg, "container": "pg", "image": "postgres:17"}, 1),
+        ("pg_settings_shared_buffers_bytes", {**pg, **at}, 16 * MIB),
+        *([("up", {**at, **own}, 1.0), ("up", {**at, **pg}, 1.0)] if own is not None else []),
+        *([("pg_settings_shared_buffers_bytes", honest, 8.0 * GIB), ("up", honest, 1.0)] if beside else []),
+    ]
+    with serving(lines, []) as url:
+        found = read_prometheus(url)
+    (database,) = found.nodes[0].databases
+    assert database.recognised.settings == ({"shared_buffers": f"{8 * GIB}B"} if beside else {})
+    assert database.instance.unread_settings == (() if beside else ("shared_buffers",))
+    assert any("settings of shop/db-0 (postgresql) are not used" in note for note in found.notes) != beside
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_few_moments_of_a_pods_use_are_not_outnumbered_by_another_jobs(last: bool) -> None:
+    def used(labels: dict[str, str], *points: tuple[float, float]) -> Series:
+        return Series({"namespace": "web", "pod": "shop-0", **labels}, points)
+
+    own = used({"job": "kubelet"}, (6, 30), (7, 34))
+    for said in (used({"job": "t"}, *((at, 1) for at in range(7))), used({"cluster": "t"}, (6, 20), (7, 34))):
+        notes: list[str] = []
+        (history,) = histories([own, said] if last else [said, own], notes).values()
+        assert set(history.used_bytes) == {34}
+        assert len(notes) == 1
+    (history,) = histories([own, used({"job": "again"}, (6, 31), (7, 33))], notes := []).values()
+    assert (history.times_seconds, history.used_bytes, notes) == ((6, 7), (31, 34), [])
 
 
 def of_jobs(lines: Lines) -> Lines:

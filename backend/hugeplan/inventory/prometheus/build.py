@@ -17,14 +17,14 @@ from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import OwnSeries, Tables, clusters_of, mixed_nodes
 from hugeplan.inventory.prometheus.hosts import Host, history_of, host_node, read_hosts
 from hugeplan.planner.demand import DemandContext
-from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Pool, Tenant, named
+from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Tenant, named
 from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
 
 HISTORY_DAYS: Final = 7.0
 STEP_SECONDS: Final = 3600.0
 _POD_UNKNOWN: Final = (
     "command lines, variables and ConfigMaps of pods: kube-state-metrics has images alone, so engine settings are known"
-    " only where a database exporter reports them",
+    " only where a database exporter reports them, or who makes PodMonitors says that it does",
     "labels of operators: kube-state-metrics does not report them unless it is told to",
 )
 _ALWAYS_UNKNOWN: Final = ("translation hardware: not in metrics, so gains are ranges over all known processors",)
@@ -99,7 +99,7 @@ def _nodes_of(tables: Tables, span: _Span, known: Collection[str], notes: list[s
     capacity = _by_node(tables.query(queries.CAPACITY))
     nodes: list[FoundNode] = []
     if capacity:
-        nodes += _kubernetes_nodes(tables, capacity, hosts, _histories(span.of(tables, queries.POD_USE)), notes)
+        nodes += _kubernetes_nodes(tables, capacity, hosts, histories(span.of(tables, queries.POD_USE), notes), notes)
     seen = {*known, *_addresses(tables), *(node.facts.name for node in nodes)}
     alone = [host for host in hosts if host.name not in seen and host.address not in seen]
     if alone:
@@ -136,11 +136,24 @@ def _resource(name: str) -> str:
     return name.replace("hugepages_", "hugepages-", 1)
 
 
-def _histories(series: Iterable[Series]) -> dict[PodKey, MemoryHistory]:
-    found = {}
+def histories(series: Iterable[Series], notes: list[str]) -> dict[PodKey, MemoryHistory]:
+    """By pod. Of several jobs the largest use counts; where they differ by a quarter, the largest of all moments does.
+
+    A stranger's many moments of little use would make the few moments of the pod's own job improbable.
+    """
+    told: dict[PodKey, list[Series]] = {}
     for one in series:
-        key = (one.labels.get("namespace", ""), one.labels.get("pod", ""))
-        found[key] = history_of(one)
+        told.setdefault(_key(one), []).append(one)
+    found, differing = {}, []
+    for key, jobs in told.items():
+        uses = [dict(one.points) for one in jobs] if len(jobs) > 1 else []
+        used = {at: max(use.get(at, 0) for use in uses) for at in sorted(set().union(*uses))}
+        if any(use.get(at, 0) < most * 0.75 for use in uses for at, most in used.items()):
+            differing.append("/".join(key))
+            used = dict.fromkeys(used, max(used.values()))
+        found[key] = history_of(Series({}, tuple(used.items())) if uses else jobs[0])
+    if differing:
+        notes.append(f"memory in use of pods {named(sorted(differing))}: jobs of Prometheus differ, the largest counts")
     return found
 
 
@@ -158,6 +171,9 @@ def _kubernetes_nodes(
     if doubtful:
         notes.append(f"pods {named(doubtful)} count with their larger sizes: the series say different things of them")
     settings = _exported_settings(tables)
+    refused = sorted(f"{'/'.join(key)} ({of})" for (key, of), said in settings.items() if key in pods and not said)
+    if refused:
+        notes.append(f"settings of {named(refused)} are not used: two differ, or no target (up) there says them")
     by_address: dict[str, Host | None] = {}
     for other in hosts:
         first = by_address.setdefault(other.address, other)
@@ -224,18 +240,14 @@ def _with_host(facts: NodeFacts, host: Host) -> NodeFacts:
     (numa,) = facts.numa
     pools = numa.pools
     if pools is not None and host.pool is not None:
-        pools = tuple(_fresher(pool, host.pool) for pool in pools)
+        # The kernel's own counts where it is the same size: the kubelet counts once, at its start.
+        pools = tuple(host.pool if pool.page_bytes == host.pool.page_bytes else pool for pool in pools)
     return replace(
         facts,
         numa=(NumaNode(id=numa.id, mem_total_bytes=numa.mem_total_bytes, pools=pools),),
         kernel_used_bytes=host.kernel_used_bytes,
         kernel_used_source=host.kernel_used_source,
     )
-
-
-def _fresher(kubelet: Pool, kernel: Pool) -> Pool:
-    """The kernel's own counts where it is the same size: the kubelet counts once, at its start."""
-    return kernel if kernel.page_bytes == kubelet.page_bytes else kubelet
 
 
 def _pods(tables: Tables) -> dict[PodKey, _Pod]:
@@ -258,11 +270,9 @@ def _pods(tables: Tables) -> dict[PodKey, _Pod]:
     for expression, field_name in ((queries.REQUESTS, "requests"), (queries.LIMITS, "limits")):
         for one in tables.query(expression):
             pod = pods.get(_key(one))
-            if pod is None:
+            if pod is None or one.value < 0:
                 continue
             container, resource = one.labels.get("container", ""), _resource(one.labels.get("resource", ""))
-            if one.value < 0:
-                continue
             if resource == "memory":
                 pod.keep(getattr(pod, field_name), container, int(one.value))
             for size in pools_of({resource: int(one.value)}):
@@ -275,13 +285,18 @@ def _key(one: Series) -> PodKey:
 
 
 def _exported_settings(tables: Tables) -> dict[tuple[PodKey, str], dict[str, str]]:
-    """Settings that a database's exporter reports, by pod and engine.
+    """Settings that a database's exporter reports, by pod and engine; none where others alone report them.
 
-    ``exported_*`` is what the scraped program says where its own labels say otherwise: any pod that is scraped may say
-    it, so it is believed of its own namespace. A setting with two values is not known.
+    A scraped program may say any label that its target has not, and others below ``exported_*`` or by ``honorLabels``.
+    Prometheus itself writes ``up``, with the target's own labels: a program is believed of its target's namespace. A
+    setting with two values is not known.
     """
     names = "|".join(metric for metric, *_ in queries.SETTINGS)
     rows = {metric: (engine, setting, suffix) for metric, engine, setting, suffix in queries.SETTINGS}
+    targets: dict[tuple[str | None, ...], set[str]] = {}
+    for one in tables.query("up"):
+        at = one.labels.get("job"), one.labels.get("instance")
+        targets.setdefault(at, set()).add(one.labels.get("namespace", ""))
     found: dict[tuple[PodKey, str], dict[str, str]] = {}
     doubtful = set()
     for one in tables.query(f'{{__name__=~"{names}"}}'):
@@ -289,11 +304,12 @@ def _exported_settings(tables: Tables) -> dict[tuple[PodKey, str], dict[str, str
             continue
         engine, setting, suffix = rows[one.labels["__name__"]]
         namespace = one.labels.get("namespace", "")
-        if one.labels.get("exported_namespace", namespace) != namespace:
-            continue
         key = ((namespace, one.labels.get("exported_pod") or one.labels.get("pod", "")), engine)
-        value = f"{one.value:.0f}{suffix}"
-        if found.setdefault(key, {}).setdefault(setting, value) != value:
+        value, known = f"{one.value:.0f}{suffix}", found.setdefault(key, {})
+        at = one.labels.get("job"), one.labels.get("instance")
+        if targets.get(at) != {namespace} or one.labels.get("exported_namespace", namespace) != namespace:
+            continue
+        if known.setdefault(setting, value) != value:
             doubtful.add((key, setting))
     for key, setting in doubtful:
         del found[key][setting]

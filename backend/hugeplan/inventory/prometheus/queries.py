@@ -23,10 +23,11 @@ MEMINFO: Final = (
 NUMA: Final = '{__name__=~"node_memory_numa_(MemTotal|HugePages_Total|HugePages_Free)"}'
 CPUS: Final = 'count by (cluster, instance, job) (node_cpu_seconds_total{mode="idle"})'
 
-#: cAdvisor, per pod: the largest working set of each hour, which is what evictions look at.
+#: cAdvisor, per pod and job: the largest working set of each hour, which is what evictions look at. Any program that is
+#: scraped may say one: of a container the largest counts, and none that is below zero, no number or without end.
 POD_USE: Final = (
-    "sum by (cluster, namespace, pod)"
-    ' (max_over_time(container_memory_working_set_bytes{container!="",container!="POD"}[1h]))'
+    "clamp_max(sum by (cluster, namespace, pod, job) (max by (cluster, namespace, pod, job, container)"
+    ' (max_over_time(container_memory_working_set_bytes{container!="",container!="POD"}[1h]) >= 0)), 2^60)'
 )
 #: A host without kube-state-metrics: the most of each hour that was in use and is not a huge page pool.
 HOST_USE: Final = (
