@@ -457,3 +457,14 @@ class TestMappings:
         assert mappings.status(found, True) == "partial"
         assert mappings.status(found[1:], True) == "off"
         assert mappings.status([], True) is None
+
+    def test_each_page_of_a_pool_counts(self) -> None:
+        """MariaDB's logs and a JVM's card tables are small, and would be pages of somebody unknown."""
+        pool = b"rw-p 00000000 00:11 7   /anon_hugepage (deleted)"
+        lines = [
+            b"7f0000000000-7f0000200000 " + pool,
+            b"7f0001000000-7f0002000000 " + pool,
+            b"7f0010000000-7f0011000000 rw-p 0 0:0 0",
+        ]
+        found = mappings.largest(mappings.parse_maps(lines, 4096, [2 * MIB]), False)
+        assert [(one.bytes, one.page_bytes) for one in found] == [(16 * MIB, 2 * MIB), (2 * MIB, 2 * MIB)]

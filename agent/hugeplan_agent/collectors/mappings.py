@@ -33,9 +33,10 @@ SHARES = 4
 LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)")
 PAGE_SIZE = re.compile(rb"KernelPageSize:\s+(\d{1,20}) kB")
 DELETED = b" (deleted)"
+POOL_PAGES = b"/anon_hugepage"
 NAMES: tuple[tuple[bytes, str, bool | None], ...] = (
     # Start of the name in maps, kind, whether it lies on hugetlb pages.
-    (b"/anon_hugepage", "anonymous_shared", True),
+    (POOL_PAGES, "anonymous_shared", True),
     (b"/dev/zero", "anonymous_shared", False),
     (b"/SYSV", "sysv", None),
     (b"/dev/shm/", "posix_shm", False),
@@ -75,7 +76,8 @@ def _large(lines: Iterable[bytes], base_page_bytes: int, only: int | None) -> It
         start = int(match[1], 16)
         size_bytes = int(match[2], 16) - start
         is_shared = match[3].endswith(b"s")
-        if size_bytes < (MIN_SHARED_BYTES if is_shared else MIN_PRIVATE_BYTES):
+        is_in_pool = match[4].startswith(POOL_PAGES)  # of these each page counts: logs, card tables, code
+        if size_bytes < (MIN_SHARED_BYTES if is_shared else MIN_PRIVATE_BYTES) and not is_in_pool:
             continue
         kind, is_hugetlb = _kind(match[4], is_shared)
         if kind is not None:
