@@ -669,6 +669,66 @@ def test_nobodys_server_goes_by_the_key_of_another_ones(host: Host, victim: str)
     assert (now[26001] == before) != victim.startswith("user"), "of users alone, nobody can tell whose it is"
 
 
+def test_a_key_that_was_made_is_nobodys_to_take(host: Host) -> None:
+    mine, others = (f"user.slice/user-{user}.slice/user@{user}.service" for user in (1002, 1001))
+
+    def run(pid: int, place: str, name: str) -> None:
+        host.path(f"sys/fs/cgroup/{place}/{name}").mkdir(parents=True)
+        server(host, pid, LOCAL, cgroup=f"/{place}/{name}", arguments="--port=3399")
+
+    run(26001, mine, "lxc.payload.db")
+    run(26002, others, "lxc.payload.db")
+    for place in (mine, others):
+        give(host, place)
+    made = observe(host)[26001]["key"]
+    unit = collect_all(host).sample
+    name = next(one["key"] for one in unit["units"] if one["cgroup_path"] == f"/{mine}/lxc.payload.db")
+    run(25999, others, "lxc.payload." + name.rpartition("/")[2])
+    host.begin()
+    seen = collect_all(host).sample
+    keys = [one["key"] for one in seen["units"]]
+    assert len(set(keys)) == len(keys)
+    assert {one["key"]: one["main_pid"] for one in seen["databases"]}[made] == 26001
+
+
+def test_users_of_one_unit_take_no_key_of_each_other(host: Host) -> None:
+    def run(pid: int, user: int, folder: str) -> None:
+        server(host, pid, user, cgroup="/system.slice/cron.service", arguments=f"--port=3399 --datadir={folder}")
+
+    run(26001, LOCAL, "/home/bob/a")
+    run(26002, LOCAL, "/home/bob/b")
+    before = {observe(host)[pid]["key"] for pid in (26001, 26002)}
+    run(25999, LOCAL + 1, "/home/bob/a")
+    now = observe(host)
+    assert now[25999]["key"] not in before
+    assert now[26002]["key"] in before
+    assert len({one["key"] for one in now.values()}) == len(now)
+
+
+def test_a_title_in_one_container_takes_no_database_of_another(host: Host) -> None:
+    """Whoever is root in a container has any user id there, and the official image has the same in each."""
+    for pid in (26990, 27000):
+        cgroup = f"docker/{str(pid)[1] * 64}"
+        host.path(f"sys/fs/cgroup/{cgroup}").mkdir(parents=True)
+        for number, name in enumerate(("pmon", "dbw0")):
+            place = server(host, pid + number, 54321, program=f"ora_{name}_FREE", cgroup=f"/{cgroup}", below="\t1")
+            (place / "cmdline").write_text(f"ora_{name}_FREE\0")
+    assert {pid: one["process_count"] for pid, one in observe(host).items() if pid > 26000} == {26990: 2, 27000: 2}
+
+
+def test_a_jvm_that_another_started_is_a_server(host: Host) -> None:
+    """Elasticsearch's launcher has 64 MiB, and stays the parent of the server."""
+    for pid, parent, heap in ((26001, 1, "64m"), (26002, 26001, "31g")):
+        place = server(host, pid, LOCAL, program="java", cgroup="/system.slice/es.service", arguments=f"-Xmx{heap}")
+        before, _, after = (place / "stat").read_text().partition(") ")
+        state, _, *rest = after.split(" ")
+        (place / "stat").write_text(f"{before}) {state} {parent} {' '.join(rest)}")
+        (place / "status").write_text(f"Name:\tjava\nUid:\t{LOCAL}\nVmRSS:\t{90000 * (pid - 26000) ** 4} kB\n")
+    found = observe(host)
+    assert found[26002]["settings"]["Xmx"]["value"] == "31g"
+    assert "#" not in found[26002]["key"], "the launcher's has its PID, and is another after each start"
+
+
 def test_units_of_one_account_hide_no_other_ones(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(fitting.SHARES, "units", 12 * 1024)
     wanted = {unit["key"] for unit in collect_all(host).sample["units"] if unit["parent"] is None}

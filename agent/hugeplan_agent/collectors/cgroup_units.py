@@ -72,17 +72,14 @@ def distinct(units: Iterable[Unit], taken: set[str], is_roots: Callable[[str], b
     users' alone none does: nobody's server goes by the key of another's."""
     alike: dict[str, list[Unit]] = {}
     for unit in units:
-        unit.name = replace(unit.name, key=storable(unit.key))  # or two would be alike in the report
-        alike.setdefault(unit.key, []).append(unit)
+        alike.setdefault(storable(unit.key), []).append(unit)  # or two would be alike in the report
     for key, same in alike.items():
-        is_one = key not in taken and len(same) == 1
-        keeper = (
-            same[0] if is_one else next((one for one in same if key not in taken and is_roots(one.path or "x")), None)
-        )
+        is_one = key not in taken and len(same) == 1 and "#" not in key  # which would look like one that was made
+        of_root = (one for one in same if key not in taken and is_roots(one.path or "x"))
+        keeper = same[0] if is_one else next(of_root, None)
         for unit in same:
-            if unit is not keeper:
-                mark = hashlib.sha256((unit.path or "").encode("utf-8", "surrogatepass")).hexdigest()[:12]
-                unit.name = replace(unit.name, key=f"{key[: MAX_KEY - 13]}#{mark}")
+            mark = hashlib.sha256((unit.path or unit.key).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+            unit.name = replace(unit.name, key=key if unit is keeper else f"{key[: MAX_KEY - 13]}#{mark}")
 
 
 def _unit_above(path: str, found: dict[str, Unit]) -> Unit | None:

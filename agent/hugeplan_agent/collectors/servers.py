@@ -101,7 +101,8 @@ def find_servers(host: Host, table: ProcessTable, failed: Settings) -> list[Foun
         if engine.group is not None:
             pairs = _grouped(engine, host, table, failed)
         else:
-            roots = roots_of(possible, lambda process, engine=engine: _is_one(host, process, engine))  # type: ignore[misc]
+            matching = [process for process in possible if _is_one(host, process, engine)]
+            roots = matching if engine.starts_others else roots_of(matching)
             trees = table.trees(roots) if engine.has_child_processes else [[root] for root in roots]
             pairs = list(zip(roots, trees))
         for main, members in pairs:
@@ -271,7 +272,7 @@ def read_servers(host: Host) -> Servers:
         tail = instance_id if port is None else port
         place = f"{one.engine.name}@{placed.get(one.server.main.pid) or 'node'}"
         wanted.append(f"{place[:470]}{'' if tail is None else f':{tail}'}")
-    keys = _each_once(wanted, ids, [one.server.main.pid for one in found])
+    keys = _each_once(wanted, ids, [one.server.main for one in found])
     of_pid = {process.pid: key for one, key in zip(found, keys) for process in one.members}
     return Servers(found, keys, ids, of_pid, failed.note)
 
@@ -280,16 +281,26 @@ def _checksum(folder: str | None) -> str | None:
     return hashlib.sha256(folder.encode("utf-8", "surrogatepass")).hexdigest()[:12] if folder else None
 
 
-def _each_once(wanted: list[str], ids: list[str | None], pids: list[int]) -> list[str]:
+def _each_once(wanted: list[str], ids: list[str | None], mains: list[Process]) -> list[str]:
     """Servers of one unit and port, each on a socket of its own: all of them get their data folder's checksum.
 
-    A key by order or PID would name another server as soon as one of them restarts.
+    A key by order or PID would name another server as soon as one of them restarts. Where two users say the same
+    folder, neither has the key of one; of one user's the largest keeps it.
     """
     alike = Counter(wanted)
-    keys: list[str] = []
-    for key, instance_id, pid in zip(wanted, ids, pids):
-        own = key if alike[key] == 1 or instance_id is None else f"{key}#{instance_id}"
-        keys.append(own if own not in keys else f"{own}#{pid}")
+    keys = [
+        key if alike[key] == 1 or instance_id is None else f"{key}#{instance_id}"
+        for key, instance_id in zip(wanted, ids)
+    ]
+    users: dict[str, set[int | None]] = {}
+    for key, main in zip(keys, mains):
+        users.setdefault(key, set()).add(main.user)
+    keys = [key if len(users[key]) == 1 else f"{key}#{main.user}" for key, main in zip(keys, mains)]
+    taken: set[str] = set()
+    for at in sorted(range(len(keys)), key=lambda at: (-mains[at].weight_bytes.bit_length(), mains[at].pid)):
+        if keys[at] in taken:
+            keys[at] += f"#{mains[at].pid}"
+        taken.add(keys[at])
     return keys
 
 

@@ -229,9 +229,8 @@ class Facts:
     """What tells this server from others of the same unit: a data folder, a SID."""
 
 
-def roots_of(processes: Iterable[Process], is_one: Callable[[Process], bool]) -> list[Process]:
-    """Matching processes that no matching process started."""
-    found = [process for process in processes if is_one(process)]
+def roots_of(found: list[Process]) -> list[Process]:
+    """Those that none of them started."""
     pids = {process.pid for process in found}
     return sorted((process for process in found if process.parent_pid not in pids), key=lambda one: one.pid)
 
@@ -244,6 +243,8 @@ class Engine:
     commands: frozenset[str]
     describe: Callable[[Server], Facts]
     has_child_processes: bool = False
+    starts_others: bool = False
+    """Whether one may start another that is a server of its own: Elasticsearch's small launcher, its large server."""
     shares_segment: bool = False
     """Whether its buffer pool is a shared mapping; else it is private memory of one process."""
     group: Callable[[Host, ProcessTable, list[Process]], list[tuple[Process, list[Process]]]] | None = None

@@ -114,4 +114,4 @@ def describe(server: Server) -> Facts:
     return Facts(settings, version=version, version_source=source_of_version, product=product_of(server.arguments[1:]))
 
 
-ENGINE = Engine("jvm", frozenset({"java"}), describe)
+ENGINE = Engine("jvm", frozenset({"java"}), describe, starts_others=True)

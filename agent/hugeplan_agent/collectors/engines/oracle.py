@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from hugeplan_agent.collectors import cgroup_units
+from hugeplan_agent.collectors.cgroup_units import owner_of
 from hugeplan_agent.collectors.engines.base import Engine, Facts, Server, Settings, plain_lines
 from hugeplan_agent.collectors.process_table import Process, ProcessTable, need_status
 from hugeplan_agent.host import Host
@@ -42,13 +44,18 @@ def sid_of(title: str) -> str | None:
 
 
 def group(host: Host, table: ProcessTable, _found: list[Process]) -> list[tuple[Process, list[Process]]]:
-    """The process monitor of each SID, and all processes with that SID, by user: anybody may take a title."""
-    by_sid: dict[tuple[int | None, str], list[Process]] = {}
+    """The process monitor of each SID, and all processes with that SID, by user and container: anybody may take a
+    title, and whoever is root in a container any user id."""
+    by_sid: dict[tuple[str, int | None, str], list[Process]] = {}
+    units = cgroup_units.placement(host).unit_of_pid
     for process in table.by_pid.values():
         if process.name.startswith(("ora_", "oracle")):
             sid = sid_of(host.read_record(f"proc/{process.pid}/cmdline") or process.name)
             if sid is not None:
-                by_sid.setdefault((need_status(host, process).user, sid), []).append(process)
+                unit, user = units.get(process.pid, ""), need_status(host, process).user
+                account = owner_of(host)(process) if process.is_below else None
+                place = unit if unit.startswith(("container:", "pod:")) else account.cgroup if account else ""
+                by_sid.setdefault((place, user, sid), []).append(process)
     servers = []
     for members in by_sid.values():
         main = next((process for process in members if process.name.startswith("ora_pmon")), None)
