@@ -17,6 +17,7 @@ from hugeplan.planner.findings import findings_by, once_it_fits, what_is_wrong
 from hugeplan.planner.findings.base import Facts
 from hugeplan.planner.fleet import plan_node
 from hugeplan.planner.model import DatabaseInstance, Finding, Plan, PlanRequest, Policy, State
+from hugeplan.planner.observation.sizes_unread import sizes_not_read
 from hugeplan.planner.other_node import MOST_TRIED, with_other_node
 from hugeplan.planner.pages import page_label
 from hugeplan.planner.units import format_iec_bytes
@@ -188,11 +189,13 @@ def _node_answer(node: FoundNode, policy: Policy) -> NodeAnswer:
     by_size = {} if found is None else _reserved_by(found)
     taken = _taken_by_databases(node, found)
     misfit = answered is not None and answered.fits is False
+    unread = {} if found is None else sizes_not_read(request, found.instances)
     free = None if answered is None else answered.free_bytes
     room = None if misfit else max(0, _unrequested_bytes(request) if free is None else free)
     now = replace(node_now(node), planned_bytes=taken, pool_plan_bytes=by_size, room_bytes=room)
     limits = what_is_wrong(findings_by(Facts(claims=claims(now))))
-    today = (*(once_it_fits(limits) if misfit else limits), *findings_of_node(now))
+    today = (*(once_it_fits(limits, {}) if misfit else limits), *findings_of_node(now))
+    today = once_it_fits(today, unread) if unread else today
     present = node.hugetlb_pool_bytes
     if answered is None:
         return _without_plan(node, request, today, None)

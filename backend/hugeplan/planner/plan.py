@@ -301,7 +301,7 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
         instances=instances,
         ledger=ledger,
         gains=gains,
-        findings=once_it_fits(findings) if fit is False else findings,
+        findings=findings if fit else once_it_fits(findings, unread),
         net_memory=net,
         risk=verdict,
         kubernetes=kubernetes,

@@ -59,6 +59,18 @@ def test_what_is_not_known_to_fit_is_not_counted() -> None:
     assert found.fitting_bytes == sum(by_name["c"].planned_bytes.values())
 
 
+@pytest.mark.parametrize("pool", ["0", "64Mi", "8Gi"])
+@pytest.mark.parametrize(("image", "arguments"), [("postgres:16", []), ("mysql:8.4", ["--large-pages"])])
+def test_nobody_is_told_to_carry_out_what_stands_in_for_a_size(image: str, arguments: list[str], pool: str) -> None:
+    """A database of 8 GiB that insists on its pages does not start on those of its engine's default."""
+    unread = pod("db-0", "a", container("db", image, args=arguments, limits={"memory": "16Gi"}))
+    found = answered(node("a", pools={"2Mi": pool}), unread)
+    assert found.nodes[0].fits is None
+    said = fixes(found, "a")
+    assert any(fix.startswith("Set ") and "to the size that the server is to have" in fix for fix in said)
+    assert not [fix for fix in said if CARRIES_OUT.search(fix) or re.search(r"Release|[0-9]Mi|huge_pages = on", fix)]
+
+
 @pytest.mark.parametrize("size", ["8Pi", "65Gi"])
 def test_a_limit_larger_than_the_node_is_no_count_of_pages(size: str) -> None:
     """No such pod can ever have its pages; one of 64 GiB on 65 is counted, and then the plan does not fit."""

@@ -5,7 +5,7 @@ Plans, reports, imports, ``verify`` and the linter ask the same table, each with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -50,7 +50,7 @@ from hugeplan.planner.findings import (
 )
 from hugeplan.planner.findings.base import FACTS, Facts, FindingInputs, Rule, of_plan
 from hugeplan.planner.model import Finding, State, named
-from hugeplan.planner.observation.sizes_unread import not_read, settings_of
+from hugeplan.planner.observation.sizes_unread import Unread, not_read, settings_of
 
 #: One row per rule. A rule runs in every place that knows the facts it needs.
 RULES: tuple[Rule, ...] = (
@@ -150,8 +150,8 @@ def _without_sizes(finding: Finding, inputs: FindingInputs) -> Finding:
         finding,
         state=State.UNKNOWN,
         title=f"Not known while the size of {named(of, ' and ')} is not",
-        reason=f"{not_read(of)}. At the size that stands in for it: {finding.title}.",
-        fix=f"Set {settings_of(of)} to the size that the server is to have, or report the node with the agent.",
+        reason=_stands_in(of, f"{finding.title}."),
+        fix=_asks_for(of),
     )
 
 
@@ -165,12 +165,28 @@ _CARRY_OUT: Final = frozenset(
 )  # fmt: skip
 
 
-def once_it_fits(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What is said beside a plan that does not fit: nobody is told to carry it out as it is."""
-    return tuple(
-        replace(one, fix=f"Once the plan fits: {one.fix}") if one.fix and one.code in _CARRY_OUT else one
-        for one in found
-    )
+#: What else counts pages: at a size that stands in for one which nobody read, each count is another's.
+_COUNT: Final = _CARRY_OUT | {rule.CODE for rule in (no_start, memlock, planned_idle, pool_idle, time_bomb)}
+
+
+def once_it_fits(found: Iterable[Finding], unread: Mapping[str, Unread]) -> tuple[Finding, ...]:
+    """What is said beside a plan that does not fit, or of which that is not known: nobody is told to carry it out as it
+    is. ``unread``: as :func:`sizes_not_read` says it; these are asked for in place of what their defaults come to."""
+
+    def held(one: Finding) -> Finding:
+        if not unread:
+            return replace(one, fix=f"Once the plan fits: {one.fix}") if one.code in _CARRY_OUT else one
+        return replace(one, reason=_stands_in(unread, one.reason), fix=_asks_for(unread)) if one.code in _COUNT else one
+
+    return tuple(held(one) if one.fix and one.fix != _asks_for(unread) else one for one in found)
+
+
+def _stands_in(unread: Mapping[str, Unread], what: str) -> str:
+    return f"{not_read(unread)}. At the size that stands in for it: {what}"
+
+
+def _asks_for(unread: Mapping[str, Unread]) -> str:
+    return f"Set {settings_of(unread)} to the size that the server is to have, or report the node with the agent."
 
 
 def what_is_wrong(found: Iterable[Finding]) -> tuple[Finding, ...]:
