@@ -72,7 +72,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """The playbook, when the plan changes any pool; none for a node whose name Ansible reads in a way of its own."""
     if not planned_pools(plan) or not is_plain_host(plan.node):
         return
-    at_boot = request.policy.reserve_at == "boot" and kernel_command_line.has_pages(plan)
+    at_boot = request.policy.reserve_at == "boot" and kernel_command_line.has_words(plan, request)
     tasks = _boot_tasks(plan, request) if at_boot else _run_time_tasks(plan, request)
     tasks.append(
         {

@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pages_by_size, pool_checks
+from hugeplan.planner.memory.kernel_parameters import kernel_version
 from hugeplan.planner.memory.kernel_replay import MAX_HSTATES
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import page_label
 
 PATH = "/etc/default/grub.d/60-hugeplan.cfg"
+COUNTS_PER_NODE_SINCE = (5, 16)
+_WITHOUT_OTHERS = (
+    "for words in GRUB_CMDLINE_LINUX GRUB_CMDLINE_LINUX_DEFAULT; do",
+    r"""  eval "$words=\$(echo \"\${$words-}\" | sed -E 's/(^| )((default_)?hugepagesz|hugepages)=[^ ]*//g')" """[:-1],
+    "done",
+)
 #: What each distribution runs after a change of GRUB's defaults.
 UPDATE = "if command -v update-grub > /dev/null; then update-grub; else grub2-mkconfig -o /boot/grub2/grub.cfg; fi"
 
@@ -56,6 +63,12 @@ def has_pages(plan: Plan) -> bool:
     return any(pages for by_node in pages_by_size(plan).values() for pages in by_node.values())
 
 
+def has_words(plan: Plan, request: PlanRequest) -> bool:
+    """The same, where the kernel is not known to read no counts per NUMA node: before 5.16 they are no pages at all."""
+    version = kernel_version(request.node.kernel_release)
+    return has_pages(plan) and (len(request.node.numa) == 1 or version is None or version >= COUNTS_PER_NODE_SINCE)
+
+
 def remarks(plan: Plan, request: PlanRequest) -> list[str]:
     """Comments that every file with the command line carries."""
     lines = []
@@ -68,12 +81,13 @@ def remarks(plan: Plan, request: PlanRequest) -> list[str]:
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """A GRUB fragment, when the plan reserves anything."""
-    if not has_pages(plan):
+    if not has_words(plan, request):
         return
     lines = [
         f"# {PATH}: pools of {one_line(plan.node)}, reserved at boot",
-        "# Remove other hugepages= and hugepagesz= words first: the kernel reads them in order.",
         *(f"# {line}" for line in remarks(plan, request)),
+        "# Other such words go: the kernel reads them in order, and takes each size once.",
+        *_WITHOUT_OTHERS,
         f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {parameters(plan, request)}"',
         "",
     ]

@@ -201,7 +201,7 @@ def render(
     if not plan.fits:
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
     require_sound(rendered)
-    path = PATHS[where][request.policy.reserve_at]
+    path = PATHS[where][request.policy.reserve_at if kernel_command_line.has_words(plan, request) else "runtime"]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
     first = [replace(a, recommended=True, step=steps[a.kind]) for a in recommended]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, pool_checks
-from hugeplan.artifacts.kernel_command_line import has_pages, parameters, pool_words
+from hugeplan.artifacts.kernel_command_line import has_words, parameters, pool_words
 from hugeplan.planner.model import Plan, PlanRequest
 
 FILENAME = "60-hugeplan-cmdline.conf"
@@ -27,7 +27,7 @@ _ENTRIES = (
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """The words alone, and commands that merge them."""
-    if not has_pages(plan):
+    if not has_words(plan, request):
         return
     words = pool_words(plan, request)
     names = " ".join(parameters(plan, request).split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, pool_checks
-from hugeplan.artifacts.kernel_command_line import has_pages, parameters
+from hugeplan.artifacts.kernel_command_line import has_words, parameters
 from hugeplan.planner.model import Plan, PlanRequest
 
 PATH = "/etc/tuned/hugeplan/tuned.conf"
@@ -28,7 +28,7 @@ def profile_text(plan: Plan, request: PlanRequest) -> str:
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """The profile, when the plan reserves anything."""
-    if not has_pages(plan):
+    if not has_words(plan, request):
         return
     yield Artifact(
         kind="tuned_profile",

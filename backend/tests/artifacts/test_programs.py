@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,10 +113,32 @@ def test_the_shell_of_grub_mkconfig_joins_the_words(tmp_path: Path) -> None:
     request = request_of("postgresql")
     found, files = rendered(request)
     drop_in = written(files["kernel_command_line"], tmp_path)
-    text = f'GRUB_CMDLINE_LINUX="quiet console=ttyS0"; . {drop_in}; printf "%s" "$GRUB_CMDLINE_LINUX"'
+    text = (
+        'GRUB_CMDLINE_LINUX="quiet hugepagesz=1G hugepages=4 console=ttyS0 default_hugepagesz=1G";'
+        ' GRUB_CMDLINE_LINUX_DEFAULT="hugepages=512 splash";'
+        f' . {drop_in}; printf "%s|%s" "$GRUB_CMDLINE_LINUX" "$GRUB_CMDLINE_LINUX_DEFAULT"'
+    )
     done = run("/bin/sh", "-euc", text)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"quiet console=ttyS0 {parameters(found, request)}"
+    assert done.stdout == f"quiet console=ttyS0 {parameters(found, request)}| splash"
+
+
+@pytest.mark.parametrize(
+    ("release", "nodes", "first"),
+    [
+        ("5.15.0-91-generic", 2, "numa_script"),
+        ("5.15.0-91-generic", 1, "kernel_command_line"),
+        ("5.16.0", 2, "kernel_command_line"),
+        (None, 2, "kernel_command_line"),
+    ],
+)
+def test_a_kernel_that_reads_no_counts_per_numa_node_gets_none(release: str | None, nodes: int, first: str) -> None:
+    request = request_of("postgresql", nodes=nodes)
+    request = replace(request, node=replace(request.node, kernel_release=release))
+    files = render(plan(request), request)
+    assert files[0].kind == first
+    counts = [one.kind for one in files if re.search(r"hugepages=0:\d", one.content)]
+    assert bool(counts) == (first != "numa_script" and nodes > 1)
 
 
 @pytest.mark.parametrize(
