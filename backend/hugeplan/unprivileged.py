@@ -21,6 +21,12 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _CAPABILITIES = 64
 
 
+def own_path() -> dict[str, str]:
+    """The environment that lets a Python of ours import from where this one does, and not from the folder that it works
+    in, which may be anybody's."""
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
 def words_before(uid: int, gid: int, signal_of_end: int = 0) -> list[str]:
     """What makes a command line one of that user's."""
     # By its path, and without what is installed: the package would be loaded for each program.

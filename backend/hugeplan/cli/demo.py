@@ -85,9 +85,10 @@ def make_private(folder: Path) -> None:
     """Make a folder that only its owner can enter. InputError for one that is not ours alone to close."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = folder.stat()
-    if stat.S_IMODE(found.st_mode) & 0o077 == 0:
+    is_ours = {found.st_uid, folder.lstat().st_uid} == {os.geteuid()}  # a link in its place may be anybody's
+    if is_ours and stat.S_IMODE(found.st_mode) & 0o077 == 0:
         return
-    if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISVTX or folder.resolve() in {Path("/"), Path.home()}:
+    if not is_ours or found.st_mode & stat.S_ISVTX or folder.resolve() in {Path("/"), Path.home()}:
         raise InputError(f"HUGEPLAN_STATE_DIR: {folder} is not a folder of our own; expected one for this demo only")
     folder.chmod(0o700)
 

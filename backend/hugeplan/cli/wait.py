@@ -17,6 +17,7 @@ from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate
 from hugeplan.settings import Settings
+from hugeplan.unprivileged import own_path
 
 _PAUSE_SECONDS = 0.5
 _ANSWERS_IN_A_ROW = 6
@@ -60,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             # What was found is used: a name server that loses a question now and then ends no backup. A service lasts
             # longer than an address does, and asks again by itself.
             os.environ["PGHOSTADDR"] = address
+        os.environ.update(own_path())
         os.execv(sys.executable, [sys.executable, "-m", "hugeplan.cli", *arguments.then])  # noqa: S606 - our own command
     return 0
 

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from hugeplan.db.session import Database
 from hugeplan.fleet_plans import repository
 from hugeplan.settings import Settings
+from hugeplan.unprivileged import own_path
 
 JOBS_AT_A_TIME: Final = 1
 ABANDONED_AFTER: Final = timedelta(minutes=15)
@@ -99,7 +100,12 @@ class FleetPlanRunner:
 
     async def _process(self) -> asyncio.subprocess.Process:
         own = {"HUGEPLAN_DATABASE_URL": self._settings.psycopg_url()}
-        environment = {**os.environ, **own, "MALLOC_ARENA_MAX": "1"}  # each arena maps 64 MiB, which would count
+        environment = {
+            **os.environ,
+            **own_path(),
+            **own,
+            "MALLOC_ARENA_MAX": "1",
+        }  # each arena maps 64 MiB, which would count
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -21,6 +21,7 @@ import msgspec
 
 from hugeplan.errors import RETRY_AFTER_SECONDS, FieldProblem, InvalidInputError, RateLimitedError, UnavailableError
 from hugeplan.sandbox.orders import HEAD, LENGTH, STAYS, Limits, Order, Outcome, Refusal
+from hugeplan.unprivileged import own_path
 
 AT_ONCE: Final = 4
 """Pieces of work at a time: with the memory that each may take, 224 MiB in all."""
@@ -52,7 +53,13 @@ class _Process:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
                 # Threads of a linear algebra library would not survive the fork.
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+                env={
+                    **os.environ,
+                    **own_path(),
+                    "OPENBLAS_NUM_THREADS": "1",
+                    "OMP_NUM_THREADS": "1",
+                    "MALLOC_ARENA_MAX": "1",
+                },
             )
         self.control.setblocking(False)
         self.end = weakref.finalize(self, _end, self.process, self.control)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -198,6 +199,20 @@ class TestDemo:
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert "is not a folder of our own" in done.stderr
         assert Path(folder).stat().st_mode == before
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root can be led by others")
+    @pytest.mark.parametrize("is_link", [False, True])
+    def test_root_takes_no_folder_and_no_link_of_another_user(
+        self, tmp_path: Path, hugeplan: Command, is_link: bool
+    ) -> None:
+        mine, state = tmp_path / "mine", tmp_path / "state"
+        mine.mkdir(mode=0o755)
+        state.symlink_to(mine) if is_link else state.mkdir(mode=0o700)
+        os.chown(state, 65534, 65534, follow_symlinks=False)
+        done = hugeplan("demo", "--state-dir", str(state), "--port", str(free_port()))
+        assert done.returncode == 2
+        assert "is not a folder of our own" in done.stderr
+        assert (stat.S_IMODE(mine.stat().st_mode), list(state.iterdir())) == (0o755, [])
 
     @staticmethod
     def killed_it_leaves_nothing_running_and_its_data_whole(state: Path, demos: list[Demo], hugeplan: Command) -> None:

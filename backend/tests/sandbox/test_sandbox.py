@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+import hugeplan
 from hugeplan.errors import InvalidInputError, RateLimitedError
 from hugeplan.sandbox import sandbox as module
 from hugeplan.sandbox.orders import Limits
@@ -46,6 +49,20 @@ async def until_alone(sandbox: Sandbox) -> None:
 async def test_an_answer_comes_back_whole(sandbox: Sandbox) -> None:
     text = b"abc" * 700_000
     assert await work(sandbox, "upper", text) == text.upper()
+
+
+async def test_no_code_comes_from_the_folder_that_root_works_in(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hugeplan").mkdir()
+    (tmp_path / "hugeplan" / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    assert await work(sandbox, "upper", b"a") == b"A"
+    assert not (tmp_path / "ran").exists()
+    texts = [path.read_text() for path in Path(hugeplan.__file__).parent.rglob("*.py")]
+    starting = [text for text in texts if re.search(r'"-m",\s+"hugeplan', text)]
+    assert len(starting) == 4
+    assert all("own_path()" in text for text in starting)
 
 
 @pytest.mark.parametrize("job", ["spin", "hold_the_interpreter"])

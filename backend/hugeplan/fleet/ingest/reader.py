@@ -22,6 +22,7 @@ from hugeplan.api.json_body import JsonLimits
 from hugeplan.fleet.ingest.incoming import ReadReport
 from hugeplan.fleet.ingest.reader_process import LENGTH, READY
 from hugeplan.settings import Settings
+from hugeplan.unprivileged import own_path
 
 LARGE_BYTES: Final = 32 * 1024
 """A report of this size has a run. Below, handing it over costs about as much as reading it."""
@@ -89,6 +90,7 @@ class ReportReader:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "hugeplan.fleet.ingest.reader_process"),
                 msgspec.json.encode(self._limits).decode(),
+                env={**os.environ, **own_path()},
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=None,
