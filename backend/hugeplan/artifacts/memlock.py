@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, one_line
+from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import GIB, KIB, InstancePlan, Plan, PlanRequest, named
 from hugeplan.planner.pages import ceil_pages
 from hugeplan.planner.units import format_bytes
 
 LIMITS_PATH = "/etc/security/limits.d/60-hugeplan.conf"
-_LOCKING = {"oracle", "db2", "generic"}
 _UNITS = {"oracle": "oracle-database.service", "db2": "db2.service"}
 
 
 def _locking(plan: Plan) -> list[InstancePlan]:
-    old_mysql = [i for i in plan.instances if i.engine == "mysql" and (i.demand.version or "").startswith("5.7")]
-    return [i for i in plan.instances if i.page_bytes is not None and (i.engine in _LOCKING or i in old_mysql)]
+    with_pool = [i for i in plan.instances if i.page_bytes is not None]
+    # What a generic segment is, nobody knows: the file does no harm.
+    return [
+        i for i in with_pool if i.engine == "generic" or engine_named(i.engine).locks_segment(i.demand.version or "")
+    ]
 
 
 def _kib(plan: Plan, request: PlanRequest) -> int:

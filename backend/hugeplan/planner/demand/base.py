@@ -143,7 +143,8 @@ class Engine:
         accesses: what one operation accesses in shared memory.
         published: published gains by operation class.
         refusal: the setting and the value with which a short pool is refused; None where no setting does that.
-        locks_segment: it maps System V segments or locks them, so RLIMIT_MEMLOCK must cover the segment.
+        locks_segment: whether a version maps System V segments or locks them, so that RLIMIT_MEMLOCK must cover the
+            segment. MAP_HUGETLB needs no such limit: a JVM with 64 KiB of it runs on its pool.
         format_size: a size in bytes as the engine writes sizes.
     """
 
@@ -168,7 +169,7 @@ class Engine:
     accesses: Callable[[DatabaseInstance, Demand], AccessProfile] = generic_lookup
     published: Mapping[str, PublishedGain] = field(default_factory=dict)
     refusal: tuple[str, str] | None = None
-    locks_segment: bool = False
+    locks_segment: Callable[[str], bool] = lambda _: False
     format_size: Callable[[int], str] = format_mysql_bytes
     aliases: tuple[str, ...] = ()
     summary: str = ""

@@ -15,8 +15,7 @@ CODE = "memlock_too_low"
 def check(inputs: FindingInputs) -> Iterable[Finding]:
     """One finding for each instance of a locking engine that the plan gives huge pages."""
     for instance, planned in inputs.with_pool:
-        # MAP_HUGETLB needs no such limit.
-        if not engine_named(planned.engine).locks_segment:
+        if not engine_named(planned.engine).locks_segment(planned.demand.version or ""):
             continue
         need = planned.demand.segment_bytes
         kib = -(-need // 1024)

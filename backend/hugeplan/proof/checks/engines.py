@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from hugeplan.planner.demand import ENGINES
+from hugeplan.planner.demand import ENGINES, engine_named
 from hugeplan.planner.findings import findings_by, pod_limit
 from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding, InstancePlan, Plan, State
@@ -25,8 +25,6 @@ LIMIT = "verify_limit"
 what is wrong is worded as in pod_limit_below_segment."""
 MEMLOCK = "verify_memlock"
 """May a server that locks its segment lock all of it?"""
-#: Engines whose segments count against RLIMIT_MEMLOCK: System V segments and mlock.
-_LOCKING = frozenset({"oracle", "db2"})
 MAX_DIFFERENT_PAIRS = 256
 """Different demands times different servers that are judged where it cannot be told which is which."""
 _JUDGED_BY = ("huge_pages_status", "segments", "version", "memlock_limit_bytes", "memlock_limited")
@@ -308,7 +306,8 @@ def _claim(instance: InstancePlan, server: Server, limit: Mapping[str, Any]) -> 
 def _memlocks(pairs: Iterable[tuple[InstancePlan, _Group]]) -> Iterable[Finding]:
     """One finding per server that locks its segments."""
     for instance, group in pairs:
-        if instance.engine in _LOCKING and group.matched.possible:
+        locks = engine_named(instance.engine).locks_segment(instance.demand.version or "")
+        if locks and group.matched.possible:
             yield _judged(MEMLOCK, instance, group, _memlock)
 
 

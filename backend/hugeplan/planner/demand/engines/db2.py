@@ -225,6 +225,6 @@ ENGINE: Final = Engine(
     pool_step=lambda *_: _DB2_PAGE_BYTES,
     accesses=block_engine_key_lookup,
     published={"oltp": PUBLISHED_OLTP, "key_lookup": PUBLISHED_OLTP},
-    locks_segment=True,
+    locks_segment=lambda _: True,
     summary="DATABASE_MEMORY, pinned; 64K, 16M and 16G pages on POWER.",
 )

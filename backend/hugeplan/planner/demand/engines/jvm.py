@@ -373,7 +373,6 @@ ENGINE: Final = Engine(
     pool_step=pool_step,
     ruled_out=ruled_out,
     published={"oltp": SPECJBB},
-    locks_segment=True,
     aliases=("java", "openjdk", "hotspot"),
     summary="Heap, code cache and the collector's tables.",
 )

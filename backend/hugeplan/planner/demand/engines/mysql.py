@@ -405,6 +405,7 @@ ENGINE: Final = Engine(
     pool_step=pool_step,
     accesses=innodb_key_lookup,
     ruled_out=ruled_out,
+    locks_segment=lambda version: version.startswith("5.7"),
     aliases=("percona", "percona server"),
     summary="The InnoDB buffer pool, one mapping per chunk, on the default huge page size only.",
 )

@@ -295,7 +295,7 @@ ENGINE: Final = Engine(
     ruled_out=ruled_out,
     possible=possible,
     refusal=("use_large_pages", "ONLY"),
-    locks_segment=True,
+    locks_segment=lambda _: True,
     process_per_connection=True,
     summary="The SGA in whole granules, and one page; the PGA stays on base pages.",
 )
