@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, slug, unique_kinds, with_pool, yaml_text
+from hugeplan.artifacts.engines.common import asks_later
 from hugeplan.artifacts.engines.in_pod import pod_names
 from hugeplan.artifacts.owners import limits_field, patched
 from hugeplan.planner.memory.kubernetes import huge_page_limits, pod_memory
@@ -73,7 +74,12 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     for kind, is_known in (("statefulset_patch", True), (SNIPPET, False)):
         pairs = [(i, planned) for i, planned in own if (i.stateful_set is not None) is is_known]
         for own_kind, (instance, planned) in zip(unique_kinds(kind, _names(pairs)), pairs, strict=True):
-            yield _patch(instance, planned, own_kind, *resources(plan, instance, planned))
+            amounts, notes = resources(plan, instance, planned)
+            if asks_later(instance, planned) and "memory" in amounts["limits"]:
+                for part in amounts.values():
+                    part.pop("memory", None)
+                notes = [f"memory: left as it is until the engine asks for pages, in a later step. {notes[0]}"]
+            yield _patch(instance, planned, own_kind, amounts, notes)
 
 
 def _names(pairs: Iterable[tuple[DatabaseInstance, InstancePlan]]) -> list[str]:

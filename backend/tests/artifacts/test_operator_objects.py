@@ -133,6 +133,21 @@ def test_a_label_that_charts_set_names_no_object_by_itself() -> None:
     assert "statefulset shop --namespace default" in patch.install
 
 
+@pytest.mark.parametrize("image", ["mariadb:11.4", "mysql:8.4"])
+def test_no_limit_is_lowered_before_the_engine_asks_for_pages(image: str) -> None:
+    """Until large_pages is on, the pool is ordinary memory, and the kernel ends what has less."""
+    patches = []
+    for switch in ([], ["--large-pages"]):
+        limits = {"memory": "6Gi"}
+        server = container(image[:5], image, args=["--innodb-buffer-pool-size=4G", *switch], limits=limits)
+        found = files(answered(pod("shop-0", "worker-1", server, owner=("StatefulSet", "shop"))))
+        (patch,) = of_kinds(found, "statefulset_patch")
+        (one,) = yaml.safe_load(patch.content)["spec"]["template"]["spec"]["containers"]
+        patches.append(one["resources"])
+    assert [set(part["limits"]) for part in patches] == [{"hugepages-2Mi"}, {"hugepages-2Mi", "memory"}]
+    assert [set(part["requests"]) for part in patches] == [{"hugepages-2Mi"}, {"hugepages-2Mi", "memory"}]
+
+
 def test_a_set_that_is_not_known_is_not_made() -> None:
     sample = next(one for one in SAMPLES if one.operator == "Crunchy PGO")
     one = json.loads(json.dumps(sample.pod))

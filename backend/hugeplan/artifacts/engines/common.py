@@ -67,6 +67,12 @@ def _change(now: str | None) -> str:
     return "The plan counts with it; " + ("the server has its default." if now is None else f"the server has {now}.")
 
 
+def asks_later(instance: DatabaseInstance, planned: InstancePlan) -> bool:
+    """Whether its own file is what makes the engine ask for pages: until then its pool is ordinary memory."""
+    switches = [item for item in settings_to_write(instance, planned) if item.name in ("large_pages", "UseLargePages")]
+    return any(_changes(instance, item) for item in switches)
+
+
 _SAME = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
 
 
