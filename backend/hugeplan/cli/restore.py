@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     with postgres_programs.connect(settings) as connection:
         replacement.end_logins(connection)
     bring_along(settings)
-    print("Restored, and brought to the newest migration. Browsers log in again. Tokens are those of the backup,")
-    print("without what was revoked since in the database that it replaced: hugeplan token list")
+    print("Restored, and brought to the newest migration. Browsers log in again, and enrolments are approved again.")
+    print("Tokens (hugeplan token list) are the backup's, without what was revoked since in what it replaced.")
     return 0
 
 

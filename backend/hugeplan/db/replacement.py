@@ -36,55 +36,49 @@ def settle(connection: psycopg.Connection[tuple[object, ...]]) -> None:
             connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO public").format(aside))
     except psycopg.errors.DependentObjectsStillExist:
         with connection.transaction():
-            _keep_revocations(connection)
+            end_logins(connection)
+            _keep_refusals(connection)
             connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(aside))
 
 
 def end_logins(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """End what browsers hold: a backup also has the sessions that were logged out since."""
-    for table in ("browser_sessions", "login_links", "oidc_logins"):
-        if _exists(connection, f"public.{table}"):
-            connection.execute(sql.SQL("DELETE FROM public.{}").format(sql.Identifier(table)))
+    """End browsers' logins and what lets in once: a backup also has what was logged out of or used up since."""
+    once = dict.fromkeys(("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"), "TRUE")
+    for table, which in (once | {"enrolment_requests": "decision IS DISTINCT FROM 'refused'"}).items():
+        with suppress(psycopg.errors.UndefinedTable), connection.transaction():
+            connection.execute(sql.SQL("DELETE FROM public.{} WHERE {}").format(sql.Identifier(table), sql.SQL(which)))
 
 
-def _keep_revocations(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """What was revoked or ended in the database that goes stays so in the one that takes its place, also where that
-    does not know it: the environment's enrolment token and a provider's people would be made anew. The tokens of agents
-    that enrolled again meanwhile come along: theirs before were revoked by that, and no agent is to wait for a person.
+def _keep_refusals(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """What was revoked, ended, used up or refused in the database that goes stays so in the one that takes its place,
+    also where that does not know it: the environment's enrolment token and a provider's people would be made anew. The
+    tokens of agents that enrolled again meanwhile come along: theirs before were revoked by that, and no agent is to
+    wait for a person.
     """
-    if not (_exists(connection, "public.tokens") and _exists(connection, f"{ASIDE}.tokens")):
-        return
-    connection.execute(
-        sql.SQL(
-            "UPDATE public.tokens t SET revoked_at = coalesce(t.revoked_at, b.revoked_at),"
-            " expires_at = least(t.expires_at, b.expires_at) FROM {} b"
-            " WHERE b.id = t.id AND (b.revoked_at IS NOT NULL OR b.expires_at IS NOT NULL)"
-        ).format(sql.Identifier(ASIDE, "tokens"))
-    )
-    if _exists(connection, "public.machines") and _exists(connection, f"{ASIDE}.machines"):
-        _copy_missing(connection, "machines", sql.SQL("TRUE"))
-    before = sql.SQL("SELECT DISTINCT role FROM {}").format(sql.Identifier(ASIDE, "tokens"))
-    for (role,) in connection.execute(before).fetchall():
-        of_role = sql.SQL("role = {0} AND (role = 'agent' OR revoked_at IS NOT NULL)").format(sql.Literal(role))
-        _copy_missing(connection, "tokens", of_role)
+    aside = sql.Identifier(ASIDE, "tokens")
+    stricter = {"revoked_at": "least", "expires_at": "least", "machine_id": "least", "enrolments": "greatest"}
+    for name, word in stricter.items():
+        # Where a release has no such column or table, there is nothing to keep.
+        with suppress(psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedTable), connection.transaction():
+            change = "UPDATE public.tokens t SET {0} = {1}(t.{0}, b.{0}) FROM {2} b WHERE b.id = t.id"
+            connection.execute(sql.SQL(change).format(sql.Identifier(name), sql.SQL(word), aside))
+    _copy_missing(connection, "machines", "TRUE")
+    for role in ("agent", "enrolment", "viewer", "planner", "approver", "admin"):
+        _copy_missing(connection, "tokens", f"role = '{role}' AND (role = 'agent' OR revoked_at IS NOT NULL)")
+    _copy_missing(connection, "enrolment_requests", "decision = 'refused'")
 
 
-def _copy_missing(connection: psycopg.Connection[tuple[object, ...]], table: str, which: sql.Composable) -> None:
+def _copy_missing(connection: psycopg.Connection[tuple[object, ...]], table: str, which: str) -> None:
     """Rows that only the database that goes has, as far as the other has their columns and takes what they hold."""
-    columns = connection.execute(
-        "SELECT attname FROM pg_attribute a WHERE attrelid = %s::regclass AND attnum > 0"
-        " AND NOT attisdropped AND EXISTS (SELECT FROM pg_attribute b WHERE b.attrelid = %s::regclass"
-        " AND b.attname = a.attname AND NOT b.attisdropped)",
-        (f"public.{table}", f"{ASIDE}.{table}"),
-    ).fetchall()
-    names = sql.SQL(", ").join(sql.Identifier(str(name)) for (name,) in columns)
-    statement = sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} WHERE {3} ON CONFLICT DO NOTHING").format(
-        sql.Identifier("public", table), names, sql.Identifier(ASIDE, table), which
-    )
     # An older release has no role of a newer one, and what it does not know it does not let in.
-    with suppress(psycopg.IntegrityError), connection.transaction():
-        connection.execute(statement)
-
-
-def _exists(connection: psycopg.Connection[tuple[object, ...]], table: str) -> bool:
-    return connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone() == (True,)
+    with suppress(psycopg.IntegrityError, psycopg.errors.UndefinedTable), connection.transaction():
+        columns = connection.execute(
+            "SELECT attname FROM pg_attribute a WHERE attrelid = %s::regclass AND attnum > 0"
+            " AND NOT attisdropped AND EXISTS (SELECT FROM pg_attribute b WHERE b.attrelid = %s::regclass"
+            " AND b.attname = a.attname AND NOT b.attisdropped)",
+            (f"public.{table}", f"{ASIDE}.{table}"),
+        ).fetchall()
+        names = sql.SQL(", ").join(sql.Identifier(str(name)) for (name,) in columns)
+        statement = sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} WHERE {3} ON CONFLICT DO NOTHING")
+        tables = sql.Identifier("public", table), sql.Identifier(ASIDE, table)
+        connection.execute(statement.format(tables[0], names, tables[1], sql.SQL(which)))
