@@ -7,6 +7,7 @@ either empty or whole, and ``settle`` knows from it alone which of the two stand
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import product
 from typing import Final
 
 import psycopg
@@ -45,8 +46,7 @@ def end_logins(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     """End browsers' logins and what lets in once: a backup also has what was logged out of or used up since."""
     once = dict.fromkeys(("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"), "TRUE")
     for table, which in (once | {"enrolment_requests": "decision IS DISTINCT FROM 'refused'"}).items():
-        with suppress(psycopg.errors.UndefinedTable), connection.transaction():
-            connection.execute(sql.SQL("DELETE FROM public.{} WHERE {}").format(sql.Identifier(table), sql.SQL(which)))
+        _change(connection, "DELETE FROM public.{} WHERE {}", sql.Identifier(table), sql.SQL(which))
 
 
 def _keep_refusals(connection: psycopg.Connection[tuple[object, ...]]) -> None:
@@ -57,28 +57,39 @@ def _keep_refusals(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     """
     aside = sql.Identifier(ASIDE, "tokens")
     stricter = {"revoked_at": "least", "expires_at": "least", "machine_id": "least", "enrolments": "greatest"}
-    for name, word in stricter.items():
-        # Where a release has no such column or table, there is nothing to keep.
-        with suppress(psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedTable), connection.transaction():
-            change = "UPDATE public.tokens t SET {0} = {1}(t.{0}, b.{0}) FROM {2} b WHERE b.id = t.id"
-            connection.execute(sql.SQL(change).format(sql.Identifier(name), sql.SQL(word), aside))
+    same = "UPDATE public.tokens t SET {0} = {1}(t.{0}, b.{0}) FROM {2} b WHERE b.{3} = t.{3}"
+    for (name, word), key in product(stricter.items(), ("secret_sha256", "oidc_subject")):
+        _change(connection, same, sql.Identifier(name), sql.SQL(word), aside, sql.Identifier(key))
+    line = (
+        "UPDATE public.tokens SET revoked_at = now() WHERE revoked_at IS NULL AND line_id IN"
+        " (SELECT line_id FROM {} GROUP BY line_id HAVING bool_and(revoked_at IS NOT NULL))"
+    )
+    _change(connection, line, aside)
     _copy_missing(connection, "machines", "TRUE")
+    says_no = "(role = 'agent' OR revoked_at IS NOT NULL OR expires_at < now())"
     for role in ("agent", "enrolment", "viewer", "planner", "approver", "admin"):
-        _copy_missing(connection, "tokens", f"role = '{role}' AND (role = 'agent' OR revoked_at IS NOT NULL)")
+        _copy_missing(connection, "tokens", f"role = '{role}' AND {says_no}")
+    _copy_missing(connection, "tokens", "enrolments > 0")
     _copy_missing(connection, "enrolment_requests", "decision = 'refused'")
 
 
 def _copy_missing(connection: psycopg.Connection[tuple[object, ...]], table: str, which: str) -> None:
     """Rows that only the database that goes has, as far as the other has their columns and takes what they hold."""
-    # An older release has no role of a newer one, and what it does not know it does not let in.
-    with suppress(psycopg.IntegrityError, psycopg.errors.UndefinedTable), connection.transaction():
-        columns = connection.execute(
-            "SELECT attname FROM pg_attribute a WHERE attrelid = %s::regclass AND attnum > 0"
-            " AND NOT attisdropped AND EXISTS (SELECT FROM pg_attribute b WHERE b.attrelid = %s::regclass"
-            " AND b.attname = a.attname AND NOT b.attisdropped)",
-            (f"public.{table}", f"{ASIDE}.{table}"),
-        ).fetchall()
-        names = sql.SQL(", ").join(sql.Identifier(str(name)) for (name,) in columns)
-        statement = sql.SQL("INSERT INTO {0} ({1}) SELECT {1} FROM {2} WHERE {3} ON CONFLICT DO NOTHING")
-        tables = sql.Identifier("public", table), sql.Identifier(ASIDE, table)
-        connection.execute(statement.format(tables[0], names, tables[1], sql.SQL(which)))
+    columns = connection.execute(
+        "SELECT attname FROM pg_attribute a WHERE attrelid = to_regclass(%s) AND attnum > 0"
+        " AND NOT attisdropped AND EXISTS (SELECT FROM pg_attribute b WHERE b.attrelid = to_regclass(%s)"
+        " AND b.attname = a.attname AND NOT b.attisdropped)",
+        (f"public.{table}", f"{ASIDE}.{table}"),
+    ).fetchall()
+    names = sql.SQL(", ").join(sql.Identifier(str(name)) for (name,) in columns)
+    insert = "INSERT INTO {0} ({1}) SELECT {1} FROM {2} WHERE {3} ON CONFLICT DO NOTHING"
+    tables = sql.Identifier("public", table), sql.Identifier(ASIDE, table)
+    if columns:
+        _change(connection, insert, tables[0], names, tables[1], sql.SQL(which))
+
+
+def _change(connection: psycopg.Connection[tuple[object, ...]], statement: str, *names: sql.Composable) -> None:
+    """As far as both releases know of it: an older one has no role of a newer one, and lets in nobody by it."""
+    unknown = psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedTable, psycopg.IntegrityError
+    with suppress(*unknown), connection.transaction():
+        connection.execute(sql.SQL(statement).format(*names))

@@ -77,3 +77,25 @@ def test_what_was_used_up_or_refused_since_stays_so(operator: Operator) -> None:
     assert operator.ask("SELECT machine_id FROM enrolment_approvals") == []
     assert operator.ask(refused) == expected
     assert len(operator.ask("SELECT FROM enrolment_requests")) == len(expected)  # who waits asks again by itself
+
+
+def test_a_no_outlives_the_restore_of_an_earlier_and_then_of_a_later_backup(operator: Operator) -> None:
+    """What the later one has was unknown meanwhile, or made anew under another id."""
+    operator.do(ROW, "line", "viewer", b"line", None, None, None)
+    operator.back_up("earlier")
+    operator.do(ROW, "eve", "admin", b"1", "issuer eve", None, None)
+    operator.do(ROW, "environment", "enrolment", b"known", None, None, None)
+    operator.do(ROW, "line rotated", "viewer", b"line 2", None, "line", None)
+    operator.do(ROW, "two", "enrolment", b"two", None, None, 2)
+    operator.do(ROW, "ended", "viewer", b"ended", None, None, None)
+    operator.do(ROW, "good", "admin", b"good", None, None, None)
+    operator.back_up("later")
+    operator.do("UPDATE tokens SET enrolments = 1 WHERE name = 'two'")
+    operator.do("UPDATE tokens SET expires_at = now() - interval '1 s' WHERE name = 'ended'")
+    operator.restore("earlier")
+    operator.do(ROW, "eve", "admin", b"2", "issuer eve", None, None)
+    operator.do(ROW, "environment", "enrolment", b"known", None, None, None)
+    operator.do("UPDATE tokens SET revoked_at = now() WHERE name IN ('eve', 'environment', 'line')")
+    operator.restore("later")
+    usable = "SELECT name, enrolments FROM tokens WHERE revoked_at IS NULL AND coalesce(expires_at > now(), true)"
+    assert operator.ask(f"{usable} ORDER BY 1") == [("good", 0), ("two", 1)]
