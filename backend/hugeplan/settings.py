@@ -304,8 +304,8 @@ class Settings(BaseSettings):
     token_retention_days: Annotated[
         Days,
         Field(
-            description="How long revoked and expired tokens are listed before they are removed. Enrolment tokens, and"
-            " people whose access was revoked, stay: they would come back."
+            description="How long expired tokens are listed before they are removed. Revoked and rotated ones, and"
+            " enrolment tokens, stay: they would come back, as by the restore of a backup."
         ),
     ] = 90
     retention_max_share: Annotated[

@@ -115,11 +115,12 @@ def old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, str, dict
 
 
 # A clone's last token says that the one that was copied to it is not its own: without it, that one would be again.
-# A row that says no outlives what it forbids: a person of a provider would get a new row at the next login, and an
-# enrolment token that the environment names at the next start.
+# A row that says no outlives what it forbids: a backup may have the token as good for ever, or until the end that it
+# had before it was rotated, and the environment names an enrolment token at each start.
 _OLD_TOKENS: Final = """
-(revoked_at < :before OR expires_at < :before) AND role <> 'enrolment'
-AND (oidc_subject IS NULL OR revoked_at IS NULL) AND (coalesce(machine_id, '') NOT LIKE '%~%' OR EXISTS (
+expires_at < :before AND role <> 'enrolment'
+AND NOT EXISTS (SELECT FROM tokens n WHERE n.line_id = tokens.line_id AND n.id <> tokens.id)
+AND (coalesce(machine_id, '') NOT LIKE '%~%' OR EXISTS (
     SELECT FROM tokens n
     WHERE n.machine_id = tokens.machine_id AND (n.created_at, n.id) > (tokens.created_at, tokens.id)
 ))"""

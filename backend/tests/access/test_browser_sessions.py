@@ -104,12 +104,11 @@ class TestRotation:
         self, settings: Settings, service: Service, admin: httpx.AsyncClient
     ) -> None:
         made = (await admin.post("/api/v1/tokens", json={"name": "gone", "role": "viewer"})).json()
-        await admin.delete(f"/api/v1/tokens/{made['id']}")
         # The token ages, not the clock: a round with a clock far ahead deletes nothing where other rows are new.
         for days, is_there in ((settings.token_retention_days - 1, True), (settings.token_retention_days + 1, False)):
-            revoked = {"at": datetime.now(UTC) - timedelta(days=days), "id": made["id"]}
+            ended = {"at": datetime.now(UTC) - timedelta(days=days), "id": made["id"]}
             async with service.database.write() as session:
-                await session.execute(text("UPDATE tokens SET revoked_at = :at WHERE id = :id"), revoked)
+                await session.execute(text("UPDATE tokens SET expires_at = :at WHERE id = :id"), ended)
             assert await maintain(service.database, settings, datetime.now(UTC)) is None
             listed = (await admin.get("/api/v1/tokens", params={"include_revoked": True})).json()["items"]
             assert (made["id"] in {token["id"] for token in listed}) is is_there

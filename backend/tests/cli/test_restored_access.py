@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
-from cli.test_operations import database_url
+from cli.test_operations import database_url, token
 from cli.test_service_commands import Command, hugeplan
+
+from hugeplan.db.engine import create_engine
+from hugeplan.db.maintenance import maintain
+from hugeplan.db.session import Database
+from hugeplan.settings import Settings
 
 __all__ = ["database_url", "hugeplan"]
 
@@ -99,3 +106,21 @@ def test_a_no_outlives_the_restore_of_an_earlier_and_then_of_a_later_backup(oper
     operator.restore("later")
     usable = "SELECT name, enrolments FROM tokens WHERE revoked_at IS NULL AND coalesce(expires_at > now(), true)"
     assert operator.ask(f"{usable} ORDER BY 1") == [("good", 0), ("two", 1)]
+
+
+def test_what_was_revoked_long_ago_stays_revoked(operator: Operator, hugeplan: Command) -> None:
+    """Longer ago than revoked tokens would be kept, were no backup older than that."""
+    for name in ("good", "leaked"):
+        token(hugeplan, operator.url, "admin", name)
+    operator.back_up("before")
+    operator.do("UPDATE tokens SET revoked_at = now() - interval '91 days' WHERE name = 'leaked'")
+
+    async def round_of_maintenance() -> None:
+        settings = Settings(database_url=operator.url)  # type: ignore[arg-type]
+        database = Database(create_engine(settings))
+        assert await maintain(database, settings, datetime.now(UTC)) is None
+        await database.dispose()
+
+    asyncio.run(round_of_maintenance())
+    operator.restore("before")
+    assert operator.ask("SELECT name FROM tokens WHERE revoked_at IS NULL") == [("good",)]

@@ -136,7 +136,7 @@ async def test_a_clones_last_token_is_kept_so_that_the_copied_one_stays_refused(
             await access.mint(session, name="t", role=Role.AGENT, machine_id=machine)
         days = settings.token_retention_days
         old = (
-            f"UPDATE tokens SET revoked_at = now() - interval '{days + 1} days' WHERE machine_id IS DISTINCT FROM 'm~b'"
+            f"UPDATE tokens SET expires_at = now() - interval '{days + 1} days' WHERE machine_id IS DISTINCT FROM 'm~b'"
         )
         await session.execute(text(old))
     assert await maintenance.maintain(database, settings, datetime.now(UTC)) is None
@@ -146,18 +146,23 @@ async def test_a_clones_last_token_is_kept_so_that_the_copied_one_stays_refused(
 
 
 async def test_a_row_that_says_no_outlives_what_it_forbids(fresh: Any) -> None:
-    """A revoked person gets no new row at the next login, nor does a restart bring a revoked enrolment token back."""
+    """A revoked person gets no new row at the next login, a restart brings no revoked enrolment token back, and a
+    restore none that a backup has as good: revoked, or ended when it was rotated. What has ended by itself goes.
+    """
     database, settings = fresh
     async with database.write() as session:
         for name, role in (("person", Role.ADMIN), ("left", Role.ADMIN), ("t", Role.ADMIN), ("e", Role.ENROLMENT)):
             await access.mint(session, name=name, role=role)
+        rotated = await access.mint(session, name="rotated", role=Role.VIEWER)
+        await access.mint(session, name="new", role=Role.VIEWER, replaces=rotated.id)
         old = f"now() - interval '{settings.token_retention_days + 1} days'"
-        await session.execute(text(f"UPDATE tokens SET revoked_at = {old} WHERE name <> 'left'"))
-        await session.execute(text("UPDATE tokens SET oidc_subject = name WHERE name IN ('person', 'left')"))
-        await session.execute(text(f"UPDATE tokens SET expires_at = {old} WHERE name = 'left'"))
+        await session.execute(text(f"UPDATE tokens SET revoked_at = {old} WHERE name IN ('person', 't', 'e')"))
+        await session.execute(text("UPDATE tokens SET oidc_subject = name WHERE name = 'person'"))
+        await session.execute(text(f"UPDATE tokens SET expires_at = {old} WHERE name IN ('left', 'rotated', 'new')"))
     assert await maintenance.maintain(database, settings, datetime.now(UTC)) is None
     async with database.read() as session:
-        assert set((await session.scalars(text("SELECT name FROM tokens"))).all()) == {"person", "e"}
+        kept = set((await session.scalars(text("SELECT name FROM tokens"))).all())
+    assert kept == {"person", "t", "e", "rotated", "new"}
 
 
 async def test_reports_of_another_day_are_heard(fresh: Any) -> None:
