@@ -107,7 +107,8 @@ def old_rows(settings: Settings, now: datetime) -> Iterator[tuple[str, str, dict
         yield "nodes", _DELETE_SILENT_NODES, before(settings.silent_node_retention_days) | {"now": now}
     for table in ("browser_sessions", "login_links", "oidc_logins", "enrolment_approvals"):
         yield table, batch(table, "expires_at < :before"), {"before": now}
-    yield "enrolment_requests", batch("enrolment_requests", "last_asked_at < :before"), tokens
+    asked = "last_asked_at < :before AND decision IS DISTINCT FROM 'refused'"  # who is refused may ask every day
+    yield "enrolment_requests", batch("enrolment_requests", asked), tokens
     # The audit log keeps what is to be known of them.
     yield "tokens", batch("tokens", _OLD_TOKENS), tokens
     longest = max(getattr(settings, name) for name in Settings.model_fields if name.endswith("_retention_days"))

@@ -159,9 +159,18 @@ async def test_a_row_that_says_no_outlives_what_it_forbids(fresh: Any) -> None:
         await session.execute(text(f"UPDATE tokens SET revoked_at = {old} WHERE name IN ('person', 't', 'e')"))
         await session.execute(text("UPDATE tokens SET oidc_subject = name WHERE name = 'person'"))
         await session.execute(text(f"UPDATE tokens SET expires_at = {old} WHERE name IN ('left', 'rotated', 'new')"))
+        for decision in ("'refused'", "NULL"):
+            await session.execute(
+                text(
+                    "INSERT INTO enrolment_requests (id, node_machine_id, machine_id, node_name, reason, token_name,"
+                    " attempts, first_asked_at, last_asked_at, decision) VALUES (gen_random_uuid(),"
+                    f" coalesce({decision}, ''), 'm', 'n', '', '', 1, {old}, {old}, {decision})"
+                )
+            )
     assert await maintenance.maintain(database, settings, datetime.now(UTC)) is None
     async with database.read() as session:
         kept = set((await session.scalars(text("SELECT name FROM tokens"))).all())
+        assert (await session.scalars(text("SELECT decision FROM enrolment_requests"))).all() == ["refused"]
     assert kept == {"person", "t", "e", "rotated", "new"}
 
 
