@@ -278,6 +278,8 @@ def test_a_restore_that_is_killed_is_ended_by_the_next_migration(
 def test_a_migration_waits_for_a_restore_whose_command_was_killed(database_url: str, tmp_path: Path) -> None:
     """pg_restore has the whole backup and goes on alone: what was put aside must not come back under it."""
     token(database_url, "kept")
+    with psycopg.connect(database_url) as other:
+        other.execute("INSERT INTO enrolment_approvals VALUES ('m', 'admin', now(), now() + interval '1 day')")
     well(database_url, "backup", str(tmp_path / "backup"))
     token(database_url, "later")
     with psycopg.connect(database_url) as other:
@@ -291,6 +293,7 @@ def test_a_migration_waits_for_a_restore_whose_command_was_killed(database_url: 
             other.rollback()
             assert migration.wait(WAIT_SECONDS) == 0
     assert names(database_url) == ["kept"]
+    assert asked(database_url, "SELECT 1 FROM enrolment_approvals") == []  # it may have been used since
     assert asked(database_url, f"SELECT 1 FROM pg_namespace WHERE nspname = '{ASIDE}'") == []
 
 
