@@ -33,6 +33,9 @@ def check(inputs: FindingInputs) -> Iterable[Finding]:
         fix = (
             f"Set {setting} = {refusing}." if setting else "Check the server's log and HugePages_Rsvd after each start."
         )
+        advised = {item.name: item.value for item in planned.demand.settings}.get(setting or "", refusing)
+        if advised != refusing:  # its count has no bound
+            fix = f"Compare the plan's count with the server's own, then set {setting} = {refusing}."
         default = next((spec.default for spec in engine.settings if spec.name == setting), None)
         value = instance.settings.get(setting, f"{default}, the default") if setting else "no setting refuses it"
         title = "A short pool may go unnoticed"

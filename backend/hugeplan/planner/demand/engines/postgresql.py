@@ -8,6 +8,7 @@ hashes, of each process and of parallel queries' dynamic segments stays on base 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -48,6 +49,7 @@ from hugeplan.planner.model import (
     Segment,
     SettingAdvice,
     Term,
+    named,
 )
 from hugeplan.planner.pages import ceil_pages, page_label
 from hugeplan.planner.remembered import remembered
@@ -102,7 +104,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         buffer_pool_bytes=buffers_bytes,
         remarks=Remarks(
             error_pages=error_pages(size_bytes, uncertainty, page_bytes, context.base_page_bytes),
-            settings=advice(values, page_bytes, context),
+            settings=advice(values, page_bytes, context, unknown),
             fits=(
                 fit_suggestions(layout_major, settings, page_bytes, capped=capped)
                 if page_bytes > context.base_page_bytes
@@ -173,17 +175,17 @@ def page_cache_bytes(values: Values, buffers_bytes: int) -> int | None:
     return None if effective is None else max(int(effective) - buffers_bytes, 0)
 
 
-def advice(values: Values, page_bytes: int, context: DemandContext) -> tuple[SettingAdvice, ...]:
-    """Settings that put the segment on huge pages, and that make a failure loud."""
+def advice(
+    values: Values, page_bytes: int, context: DemandContext, unknown_libraries: Sequence[str]
+) -> tuple[SettingAdvice, ...]:
+    """Settings that put the segment on huge pages, and that make a failure loud where the count has a bound."""
     if page_bytes <= context.base_page_bytes:
         return (SettingAdvice(name="huge_pages", value="off", reason="No huge pages are planned for this instance."),)
-    result = [
-        SettingAdvice(
-            name="huge_pages",
-            value="on",
-            reason="With try the server falls back to base pages without a message; with on it refuses to start.",
-        )
-    ]
+    mode, why = "on", "With try the server falls back to base pages without a message; with on it refuses to start."
+    if unknown_libraries:
+        mode = "try"
+        why = f"What {named(unknown_libraries)} takes is not known: with on and too few pages it would not start."
+    result = [SettingAdvice(name="huge_pages", value=mode, reason=why)]
     if page_bytes != context.default_huge_page_bytes or "huge_page_size" in values:
         result.append(
             SettingAdvice(

@@ -166,6 +166,9 @@ def test_unknown_preloaded_library_widens_the_error() -> None:
     assert result.error_pages >= 4
     assert any("timescaledb" in note for note in result.notes)
     assert not any("pg_stat_statements" in note for note in result.notes)
+    (mode,) = [item for item in result.settings if item.name == "huge_pages"]
+    assert (mode.value, "timescaledb" in mode.reason) == ("try", True), "with on and too few it would not start"
+    assert [item.value for item in demand().settings if item.name == "huge_pages"] == ["on"]
 
 
 def test_pg_stat_statements_grows_with_its_maximum() -> None:
