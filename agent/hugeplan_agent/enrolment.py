@@ -18,6 +18,7 @@ from hugeplan_agent.collectors import clone_hints, cpu, meminfo
 from hugeplan_agent.config import SYSTEM_ENROLMENT_TOKEN, Config, read_token
 from hugeplan_agent.errors import AgentError, ConfigurationError, NoData
 from hugeplan_agent.host import Host
+from hugeplan_agent.ownership import as_owner_of
 from hugeplan_agent.sender import Answer, Outcome, Sender
 from hugeplan_agent.spool import Spool
 from hugeplan_agent.whole_files import read_file, remove_leftovers, replace_file
@@ -166,7 +167,8 @@ def _sender(config: Config, server: str, token: str) -> Sender:
 def write_token(path: Path, token: str) -> None:
     """Write the token so that nobody else can read it at any moment. Raises AgentError."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with as_owner_of(path.parent):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         remove_leftovers(path.parent, of=path.name)
         replace_file(path, f"{token}\n".encode("ascii"))
     except OSError as error:

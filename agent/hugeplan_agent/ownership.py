@@ -1,19 +1,25 @@
 """Root leaves nothing behind that the service's own user cannot use.
 
 ``enrol`` and ``doctor`` are typed by an administrator, and the service runs as a user of its own. What root wrote into
-its folder would lock it out: so root becomes that user where it can, and gives away what it makes where it must
-stay (hugeplan_agent.privileges does the former).
+its folder would lock it out, and that user could put a link where root writes. So root becomes that user where it can
+(hugeplan_agent.privileges), and where it must stay, for what it does in that folder.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
-from contextlib import suppress
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SERVICE_USER = "hugeplan-agent"
 SYSTEM_SPOOL_DIR = "/var/lib/hugeplan-agent"
+MOST_STEPS = 1000
+UNNAMED = 65534
+"""Who owns what is no user's of this user namespace (kernel.overflowuid); else nobody."""
 
 
 def service_user() -> pwd.struct_passwd | None:
@@ -24,17 +30,56 @@ def service_user() -> pwd.struct_passwd | None:
         return None
 
 
-def inherit(path: Path) -> None:
-    """Give what root has just made to the owner of the folder that it lies in.
+@contextmanager
+def as_owner_of(path: Path) -> Iterator[None]:
+    """For the time of the block root is the user who could lead this path elsewhere at any moment, if there is one.
 
-    That owner may have put a link in its place meanwhile: then it gets the link, and not what the link names.
+    What root makes is then that user's, and a link leads only where that user may go. Raises OSError.
     """
-    if os.geteuid() != 0:
+    user = _who_may_lead(path) if os.geteuid() == 0 else None
+    if user is None:
+        yield
         return
+    groups, group = os.getgroups(), os.getegid()
+    try:
+        os.setgroups([])
+        os.setegid(user[1])
+        os.seteuid(user[0])
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
+
+
+def _who_may_lead(path: Path) -> tuple[int, int] | None:
+    """User and group of the first that is not root's on the way to a path, links of root's included."""
+    here, left = Path("/"), [*reversed(path.absolute().parts)]
+    for _ in range(MOST_STEPS):
+        if not left:
+            return None
+        name = left.pop()
+        here = here.parent if name == ".." else here / name
+        try:
+            state = here.lstat()
+        except OSError:  # nothing is there yet, and root alone makes it
+            return None
+        if state.st_uid != 0 and not (state.st_uid == UNNAMED and _names_few_users()):
+            # Not the folder's group, which is often still root's.
+            with suppress(KeyError):
+                return state.st_uid, pwd.getpwuid(state.st_uid).pw_gid
+            return state.st_uid, state.st_gid
+        if stat.S_ISLNK(state.st_mode):
+            left += reversed(here.readlink().parts)
+            here = here.parent
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _names_few_users() -> bool:
+    """Whether this is a user namespace. There the host's users, its root too, are one whom nobody can become."""
     with suppress(OSError):
-        folder, own = path.parent.stat(), path.lstat()
-        if (own.st_uid, own.st_gid) != (folder.st_uid, folder.st_gid):
-            os.chown(path, folder.st_uid, folder.st_gid, follow_symlinks=False)
+        return Path("/proc/self/uid_map").read_text(encoding="ascii").split() != ["0", "0", str(2**32 - 1)]
+    return False
 
 
 def adopt(folder: Path) -> None:

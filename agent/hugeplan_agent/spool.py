@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hugeplan_agent.errors import SpoolError
-from hugeplan_agent.ownership import adopt, inherit
+from hugeplan_agent.ownership import adopt, as_owner_of
 from hugeplan_agent.printable import storable
 from hugeplan_agent.whole_files import hold_file, read_file, remove_leftovers, replace_file, sync_folder
 
@@ -77,16 +77,17 @@ class Spool:
         also where another user put a link, or in a place that all may write to a folder: they would lead root astray.
         """
         try:
-            for place in (self.folder, self.pending, self.rejected):
-                if not place.is_dir():
-                    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    (adopt if place is self.folder else inherit)(place)
-                state = place.lstat()
-                is_anybodys = stat.S_ISLNK(state.st_mode) or place.parent.stat().st_mode & stat.S_IWOTH
-                if is_anybodys and state.st_uid not in {0, os.geteuid()}:
-                    raise PermissionError(errno.EACCES, f"user {state.st_uid} put {place} there")
-            if not os.access(self.pending, os.W_OK | os.X_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            for place in (self.folder, self.rejected, self.pending):
+                with as_owner_of(place):
+                    if not place.is_dir():
+                        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                        adopt(place)
+                    state = place.lstat()
+                    is_anybodys = stat.S_ISLNK(state.st_mode) or place.parent.stat().st_mode & stat.S_IWOTH
+                    if is_anybodys and state.st_uid not in {0, os.getuid()}:
+                        raise PermissionError(errno.EACCES, f"user {state.st_uid} put {place} there")
+                    if place is self.pending and not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+                        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise SpoolError(f"the spool folder {self.folder} cannot be used: {error.strerror}") from error
 
@@ -94,17 +95,18 @@ class Spool:
         """Waiting reports, the oldest first. Raises SpoolError."""
         found = []
         self._make_folders()
-        for path in sorted(self.pending.iterdir()):
-            match = NAME.fullmatch(path.name)
-            if match is None:
-                continue
-            try:
-                state = path.lstat()
-            except FileNotFoundError:  # another process has just sent it
-                continue
-            # A FIFO would be waited for, a folder cannot be read, a link leads elsewhere: none of them is a report.
-            if stat.S_ISREG(state.st_mode):
-                found.append(Entry(path, int(match[1]), match[2], match[3] == "run", state.st_size))
+        with as_owner_of(self.folder):
+            for path in sorted(self.pending.iterdir()):
+                match = NAME.fullmatch(path.name)
+                if match is None:
+                    continue
+                try:
+                    state = path.lstat()
+                except FileNotFoundError:  # another process has just sent it
+                    continue
+                # A FIFO would be waited for, a folder cannot be read, a link leads elsewhere: none of them is a report.
+                if stat.S_ISREG(state.st_mode):
+                    found.append(Entry(path, int(match[1]), match[2], match[3] == "run", state.st_size))
         return found
 
     def add(self, report: Mapping[str, Any], now_ms: int) -> Entry:
@@ -148,16 +150,21 @@ class Spool:
 
     def delivered(self, entry: Entry) -> None:
         """The server has it: let go."""
-        entry.path.unlink(missing_ok=True)
-        sync_folder(self.pending)
+        with as_owner_of(self.folder):
+            entry.path.unlink(missing_ok=True)
+            sync_folder(self.pending)
 
     def reject(self, entry: Entry, problem: Mapping[str, Any]) -> None:
         """The server refused it for good: keep it aside with the server's words."""
-        target = self.rejected / entry.path.name
         try:
             words = json.dumps(problem, indent=2)
         except RecursionError:
             words = json.dumps({"detail": "the server's answer is nested too deeply to be kept"})
+        with as_owner_of(self.folder):
+            self._put_aside(entry, words)
+
+    def _put_aside(self, entry: Entry, words: str) -> None:
+        target = self.rejected / entry.path.name
         replace_file(target.with_suffix(".problem.json"), words.encode())
         entry.path.replace(target)
         sync_folder(self.rejected)
@@ -176,7 +183,8 @@ class Spool:
         return len(self._rejected_names())
 
     def _rejected_names(self) -> list[str]:
-        return sorted(path.name for path in self.rejected.iterdir() if NAME.fullmatch(path.name))
+        with as_owner_of(self.folder):
+            return sorted(path.name for path in self.rejected.iterdir() if NAME.fullmatch(path.name))
 
     def counters(self) -> dict[str, int]:
         """Reports given up so far, by cause: size, age, disk_full, rejected (refused, and pushed out by later ones)."""
@@ -200,11 +208,11 @@ class Spool:
         # Neither waiting for the other end of a FIFO nor following a link.
         flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
         try:
-            descriptor = os.open(self.folder / "lock", flags, 0o600)
+            with as_owner_of(self.folder):
+                descriptor = os.open(self.folder / "lock", flags, 0o600)
         except OSError as error:
             raise SpoolError(f"{self.folder}/lock cannot be opened: {error.strerror}") from error
         with os.fdopen(descriptor, "rb+", buffering=0) as lock:
-            inherit(self.folder / "lock")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -229,7 +237,8 @@ class Spool:
             raise SpoolError(f"{self.folder}/{name} cannot be written: {error.strerror}") from error
 
     def _drop(self, entry: Entry, cause: str) -> None:
-        entry.path.unlink(missing_ok=True)
+        with as_owner_of(self.folder):
+            entry.path.unlink(missing_ok=True)
         self._count(cause)
 
     def _count(self, cause: str) -> None:

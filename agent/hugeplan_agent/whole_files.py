@@ -12,11 +12,11 @@ import fcntl
 import os
 import secrets
 import stat
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from hugeplan_agent.ownership import inherit
+from hugeplan_agent.ownership import as_owner_of
 
 MAX_SMALL_BYTES = 64 * 1024
 
@@ -27,9 +27,9 @@ def read_file(path: Path, max_bytes: int = MAX_SMALL_BYTES, *, follow: bool = Fa
     Raises OSError, also for a file of more than ``max_bytes``.
     """
     # Not waiting for the other end of a FIFO.
-    descriptor = os.open(
-        path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
-    )
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
+    with nullcontext() if follow else as_owner_of(path.parent):
+        descriptor = os.open(path, flags)
     try:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode):
@@ -50,7 +50,7 @@ def replace_file(target: Path, data: bytes) -> None:
 def hold_file(target: Path, data: bytes) -> BinaryIO:
     """The same. The new file has its writer's lock until the open file that is given is closed. Raises OSError."""
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    with ExitStack() as on_error:
+    with as_owner_of(target.parent), ExitStack() as on_error:
         on_error.callback(temporary.unlink, missing_ok=True)
         file = on_error.enter_context(os.fdopen(_open_locked(temporary), "wb"))
         file.write(data)
@@ -64,17 +64,18 @@ def hold_file(target: Path, data: bytes) -> BinaryIO:
 
 def remove_leftovers(folder: Path, of: str = "*") -> None:
     """Remove temporary files of the file named ``of`` (default: of any) that nobody writes any more."""
-    for path in folder.glob(f".{of}.*.tmp"):
-        with suppress(OSError):  # a folder is no file of ours
-            if not stat.S_ISREG(path.lstat().st_mode):
-                path.unlink()
-                continue
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
-            finally:
-                os.close(descriptor)
+    with as_owner_of(folder):
+        for path in folder.glob(f".{of}.*.tmp"):
+            with suppress(OSError):  # a folder is no file of ours
+                if not stat.S_ISREG(path.lstat().st_mode):
+                    path.unlink()
+                    continue
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
+                finally:
+                    os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
@@ -93,6 +94,5 @@ def _open_locked(path: Path) -> int:
         with suppress(OSError):  # a file system without locks: nothing is taken for a leftover there
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
-            inherit(path)  # now: killed later, root leaves a file that the service's user can look into
             return descriptor
         os.close(descriptor)

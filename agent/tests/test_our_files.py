@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,6 @@ from hugeplan_agent.config import read_token
 from hugeplan_agent.errors import AgentError, ConfigurationError
 from hugeplan_agent.host import Host
 from hugeplan_agent.machine import machine_id
-from hugeplan_agent.ownership import inherit
 from hugeplan_agent.whole_files import MAX_SMALL_BYTES, read_file
 from tests.misbehaving_server import MisbehavingServer
 from tests.test_cli import Node
@@ -128,19 +126,6 @@ def test_a_command_ends_whatever_lies_in_its_place(node: Node, what: str, where:
     _, _, errors = node.call("once")
     assert "Traceback" not in errors
     assert len(errors.splitlines()) <= 3
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root can write into folders of other users")
-def test_root_gives_away_the_link_and_not_what_it_names(tmp_path: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
-    folder, target = tmp_path / "state", tmp_path / "shadow"
-    folder.mkdir()
-    target.write_text("secret")
-    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-    (folder / "lock").symlink_to(target)
-    inherit(folder / "lock")
-    assert target.stat().st_uid == 0
-    assert (folder / "lock").lstat().st_uid == nobody.pw_uid
 
 
 def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:

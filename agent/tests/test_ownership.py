@@ -7,34 +7,134 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hugeplan_agent import ownership, privileges
+from hugeplan_agent import enrolment, machine, ownership, privileges
 from hugeplan_agent.cli import COMMANDS, main
 from hugeplan_agent.config import Config, resolve, unknown_variables, with_system_settings
 from hugeplan_agent.errors import SpoolError
-from hugeplan_agent.spool import Spool
+from hugeplan_agent.host import Host
+from hugeplan_agent.spool import Spool, read_small_json
 from tests.factories import add, make_spool
 
 NOBODY = pwd.getpwnam("nobody")
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root can write into folders of other users")
 
 
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder of root's that everybody may enter, as pytest's are not."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
 @AS_ROOT
-def test_root_gives_what_it_makes_to_the_owner_of_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "spool"
+def test_root_gives_what_it_makes_to_the_owner_of_the_folder(open_path: Path) -> None:
+    folder = open_path / "spool"
     folder.mkdir()
     os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
-    spool = Spool(folder, make_spool(tmp_path / "other").bounds)
+    spool = Spool(folder, make_spool(open_path / "other").bounds)
     spool.keep("health.json", {})
     with spool.sending():
-        pass
+        assert os.geteuid() == 0, "what is sent is root's affair"
     made = [folder, *folder.rglob("*")]
     assert len(made) >= 5
     assert {path.stat().st_uid for path in made} == {NOBODY.pw_uid}
+    assert {path.stat().st_gid for path in made} == {NOBODY.pw_gid}
+
+
+WATCHED: dict[str, set[tuple[int, int]]] = {}
+"""Below which folder it is watched who opens, makes, renames, removes and gives away, and who did."""
+
+
+def _watch(event: str, arguments: tuple[object, ...]) -> None:
+    for folder, did in WATCHED.items():
+        if (event == "open" or event.startswith("os.")) and any(str(given).startswith(folder) for given in arguments):
+            did.add((os.geteuid(), os.getegid()))
+
+
+sys.addaudithook(_watch)
+
+ACTS: dict[str, Callable[[Spool], object]] = {
+    "Spool": lambda spool: Spool(spool.folder / "new", spool.bounds),
+    "add": lambda spool: add(spool, 2),
+    "enforce": lambda spool: spool.enforce(10**13),
+    "delivered": lambda spool: spool.delivered(spool.entries()[0]),
+    "reject": lambda spool: spool.reject(spool.entries()[0], {}),
+    "sending": lambda spool: spool.sending().__enter__(),
+    "remove_leftovers": Spool.remove_leftovers,
+    "keep": lambda spool: spool.keep("health.json", {}),
+    "machine_id": lambda spool: machine.machine_id(Host(spool.folder.parents[1] / "no"), spool.folder),
+    "write_token": lambda spool: enrolment.write_token(spool.folder / "new" / "token", "hp_x"),
+    "read_small_json": lambda spool: read_small_json(spool.folder / "health.json"),
+}
+
+
+@AS_ROOT
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("is_below", [False, True], ids=["hers", "below hers"])
+def test_in_another_users_folder_root_does_nothing_as_root(open_path: Path, act: str, *, is_below: bool) -> None:
+    """Between any look and what follows, that user may lead the path elsewhere: so who acts is that user."""
+    hers = open_path / "hers"
+    folder = hers / "spool" if is_below else hers
+    spool = make_spool(folder)
+    add(spool, 1)
+    spool.keep("health.json", {})
+    (folder / ".x.0.tmp").touch()
+    for path in (hers, *hers.rglob("*")):
+        if path == hers or not is_below:
+            os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
+        else:
+            os.chown(path, 0, NOBODY.pw_gid)
+            path.chmod(0o770)
+    did: set[tuple[int, int]] = set()
+    WATCHED[str(hers)] = did
+    try:
+        ACTS[act](spool)
+    finally:
+        WATCHED.clear()
+    assert did == {(NOBODY.pw_uid, NOBODY.pw_gid)}
+    assert (os.geteuid(), os.getegid()) == (0, 0), "and root is root again"
+
+
+@AS_ROOT
+def test_who_may_lead_a_path_is_the_first_on_the_way_that_is_not_root(open_path: Path) -> None:
+    hers, links = open_path / "hers", open_path / "links"
+    for folder in (hers / "roots", links, open_path / "own"):
+        folder.mkdir(parents=True)
+    (links / "there").symlink_to("../hers/roots")
+    (links / "round").symlink_to("round")
+    (hers / "back").symlink_to(open_path / "own")
+    for path in (hers, hers / "back"):
+        os.chown(path, NOBODY.pw_uid, 0, follow_symlinks=False)
+    found = {}
+    for name in ("own", "own/new", "hers", "hers/roots/new", "links/there", "links/there/..", "hers/back", "links"):
+        with ownership.as_owner_of(open_path / name):
+            found[name] = os.geteuid(), os.getegid()
+    her, root = (NOBODY.pw_uid, NOBODY.pw_gid), (0, 0)
+    assert found == {name: her if "hers" in name or "there" in name else root for name in found}
+    with pytest.raises(OSError, match="symbolic links"), ownership.as_owner_of(links / "round"):
+        pass
+
+
+@AS_ROOT
+def test_in_a_user_namespace_the_hosts_users_lead_nobody_astray(
+    open_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There "/" belongs to one whom nobody can become."""
+    os.chown(open_path, ownership.UNNAMED, ownership.UNNAMED)
+    assert ownership._names_few_users() is (Path("/proc/self/uid_map").read_text().split()[2] != str(2**32 - 1))
+    for names_few in (False, True):
+        monkeypatch.setattr(ownership, "_names_few_users", lambda answer=names_few: answer)
+        with ownership.as_owner_of(open_path / "spool"):
+            assert (os.geteuid() == 0) is names_few
 
 
 @AS_ROOT
@@ -51,10 +151,10 @@ def test_root_gives_what_it_makes_to_the_owner_of_the_folder(tmp_path: Path) -> 
     ],
 )
 def test_root_writes_where_no_other_user_leads_it(
-    tmp_path: Path, *, name: str, owner: int, is_link: bool, mode: int, is_taken: bool
+    open_path: Path, *, name: str, owner: int, is_link: bool, mode: int, is_taken: bool
 ) -> None:
     """In place of the spool folder, or of one in it, before the agent starts or while it runs."""
-    folder, elsewhere = tmp_path / "spool", tmp_path / "elsewhere"
+    folder, elsewhere = open_path / "spool", open_path / "elsewhere"
     spool = make_spool(folder)
     for one in (elsewhere, elsewhere / "pending", elsewhere / "rejected"):
         one.mkdir()
@@ -65,7 +165,8 @@ def test_root_writes_where_no_other_user_leads_it(
         place.symlink_to(elsewhere / name)
     else:
         shutil.copytree(elsewhere / name, place)
-    os.chown(place, owner, owner, follow_symlinks=False)
+    for path in (place, *(() if is_link else place.rglob("*"))):
+        os.chown(path, owner, owner, follow_symlinks=False)
     for act in (lambda: add(make_spool(folder), 1), lambda: add(spool, 2), spool.entries):
         if is_taken:
             act()
