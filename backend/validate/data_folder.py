@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.measuring.postgresql_server import ServerError
-from hugeplan.measuring.workplace import require_own
+from hugeplan.unprivileged import require_own
 
 PARENT: Final = Path("/var/tmp/hugeplan-validate")  # noqa: S108 - large, survives a reboot, fixed name wanted
 

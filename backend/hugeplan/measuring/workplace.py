@@ -31,7 +31,7 @@ from hugeplan_agent.host import Host
 from hugeplan_agent.pool_reservation import ReservationError, reservation
 
 from hugeplan.signals import handled, ignore
-from hugeplan.unprivileged import words_before
+from hugeplan.unprivileged import require_own, words_before
 
 DEFAULT_PARENT: Final = Path("/var/tmp/hugeplan-trial")  # noqa: S108 - large, and a fixed name that the next run finds
 VARIABLE: Final = "HUGEPLAN_TRIAL"
@@ -167,21 +167,6 @@ def _new_folder(parent: Path) -> Path:
         with suppress(FileNotFoundError):
             require_own(parent)
             return Path(tempfile.mkdtemp(prefix="trial-", dir=parent))
-
-
-def require_own(parent: Path, advice: str = "Name a folder of your own with --work-dir.") -> None:
-    """PermissionError where another user made ``parent``, or can put something else in its place or into it.
-
-    What root makes there it also gives to the server's user and to everybody to read.
-    """
-    me = os.geteuid()
-    for folder in (parent.absolute(), *parent.resolve().parents):
-        at, is_above = folder.lstat(), folder != parent.absolute()
-        shared = at.st_mode & (stat.S_IWOTH if at.st_gid == os.getegid() else stat.S_IWOTH | stat.S_IWGRP)
-        is_open = shared and not (is_above and at.st_mode & stat.S_ISVTX)
-        if is_open or not stat.S_ISDIR(at.st_mode) or at.st_uid not in ({0, me} if is_above else {me}):
-            what = f"{folder} (owner {at.st_uid}, mode {stat.filemode(at.st_mode)})"
-            raise PermissionError(f"{what} can be changed by another user. {advice}")
 
 
 def remove_leftovers(parent: Path, say: Callable[[str], None] = lambda _: None) -> None:

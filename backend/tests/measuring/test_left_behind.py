@@ -27,6 +27,7 @@ from support.stuck import stuck_names
 from hugeplan.measuring import mariadb_server, postgresql_server
 from hugeplan.measuring.postgresql_server import ServerError, find_programs
 from hugeplan.measuring.workplace import created, programs_of, remove_leftovers, text_of, workplace
+from hugeplan.unprivileged import require_own
 from validate.data_folder import data_folder
 
 PROGRAM = "import time; x = bytearray(1 << 20); time.sleep(float('{}'))"
@@ -268,21 +269,25 @@ def test_what_ran_before_the_trial_is_not_looked_at(tmp_path: Path) -> None:
     assert found == [program.pid]
 
 
-@pytest.mark.parametrize("how", ["made", "open", "link", "open above"])
+@pytest.mark.parametrize("how", ["made", "open", "link", "link above", "open above"])
 def test_no_trial_works_where_another_user_may_change_its_folder(tmp_path: Path, how: str) -> None:
     """A default folder that somebody else made: root gave what its links named to the server's user."""
     above = tmp_path / "above"
     above.mkdir()
     work = above / "work"
-    if how == "link":
-        (tmp_path / "target").mkdir()
-        work.symlink_to(tmp_path / "target")
+    (tmp_path / "target/work").mkdir(parents=True)
+    if how == "link above":
+        above.rmdir()
+        above.symlink_to(tmp_path / "target")
+    elif how == "link":
+        work.symlink_to(tmp_path / "target/work")
     else:
         work.mkdir()
-    if how == "made":
+    if how in ("made", "link", "link above"):
         if os.geteuid() != 0:
             pytest.skip("giving a folder to another user needs root")
-        os.chown(work, 65534, 65534)
+        require_own(work)  # also through a link of our own
+        os.chown(above if how == "link above" else work, 65534, 65534, follow_symlinks=False)
     elif how.startswith("open"):
         (above if how == "open above" else work).chmod(0o777)
     with pytest.raises(PermissionError, match="can be changed by another user"), workplace(work):
