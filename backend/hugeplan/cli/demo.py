@@ -36,6 +36,7 @@ from hugeplan.db.engine import create_engine
 from hugeplan.db.session import Database
 from hugeplan.settings import Settings
 from hugeplan.signals import handled, ignore
+from hugeplan.unprivileged import require_own
 
 DATABASE = "hugeplan"
 ADMIN_TOKEN_FILE = "admin.token"  # noqa: S105 - names of files
@@ -86,11 +87,17 @@ def make_private(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = folder.stat()
     is_ours = {found.st_uid, folder.lstat().st_uid} == {os.geteuid()}  # a link in its place may be anybody's
-    if is_ours and stat.S_IMODE(found.st_mode) & 0o077 == 0:
-        return
-    if not is_ours or found.st_mode & stat.S_ISVTX or folder.resolve() in {Path("/"), Path.home()}:
+    is_open = stat.S_IMODE(found.st_mode) & 0o077 != 0
+    is_shared = found.st_mode & stat.S_ISVTX or folder.resolve() in {Path("/"), Path.home()}
+    if not is_ours or (is_open and is_shared):
         raise InputError(f"HUGEPLAN_STATE_DIR: {folder} is not a folder of our own; expected one for this demo only")
-    folder.chmod(0o700)
+    if os.geteuid() == 0:
+        try:
+            require_own(folder, "Start the demo as that user, or set HUGEPLAN_STATE_DIR to a folder of root's.")
+        except OSError as error:
+            raise InputError(f"HUGEPLAN_STATE_DIR: {error}") from error
+    if is_open:
+        folder.chmod(0o700)
 
 
 def run(arguments: argparse.Namespace) -> int:
