@@ -70,13 +70,7 @@ def document_of(arguments: argparse.Namespace, measured: Measured, about: About)
 
 def _page_size(measured: Measured, arm: Arm) -> TrialPageSize:
     gain = arm.gain(by_cpu=measured.by_cpu) if arm.blocks else None
-    status = (
-        TrialStatus.SKIPPED
-        if not arm.blocks
-        else TrialStatus.MEASURED
-        if measured.is_usable(arm)
-        else TrialStatus.TOO_NOISY
-    )
+    status = TrialStatus.MEASURED if measured.is_usable(arm) else TrialStatus.TOO_NOISY
     return TrialPageSize(
         page_size=cast(Any, arm.name),  # the model checks it
         page_bytes=_PAGE_BYTES.get(arm.name),
@@ -130,16 +124,19 @@ def machine() -> TrialMachine:
 
 def written(arguments: argparse.Namespace, measured: Measured, about: About) -> TrialDocument:
     """Make the document, write it with its picture and text, and print one of them."""
+    from hugeplan_agent.ownership import as_owner_of  # noqa: PLC0415 - an optional distribution
+
     document = document_of(arguments, measured, about)
     folder = Path(arguments.output or f"hugeplan-trial-{about.started:%Y%m%d-%H%M%S}-{document.id[:8]}")
     text = f"{document.sentence}\n\n{table(measured)}\n"
     made = document.model_dump_json(indent=1) + "\n"
+    title = f"{about.engine} {about.version or ''} on {document.machine.name}, {about.started:%Y-%m-%d}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "trial.json").write_text(made, encoding="utf-8")
-        title = f"{about.engine} {about.version or ''} on {document.machine.name}, {about.started:%Y-%m-%d}"
-        (folder / "trial.svg").write_text(picture(measured, title), encoding="utf-8")
-        (folder / "trial.txt").write_text(text, encoding="utf-8")
+        with as_owner_of(folder):  # who may have put links there while it was measured
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "trial.json").write_text(made, encoding="utf-8")
+            (folder / "trial.svg").write_text(picture(measured, title), encoding="utf-8")
+            (folder / "trial.txt").write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--output {folder}: {error.strerror}") from error
     sys.stdout.write(made if arguments.json else text)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from measuring.simulated import SimulatedSubject
+from support.folders import folder_for_all
 
-from hugeplan.cli import main
+from hugeplan.cli import InputError, main
+from hugeplan.cli.trial_document import About, written
 from hugeplan.cli.trial_text import picture, sentence, table
+from hugeplan.documents.trial import TrialShape
 from hugeplan.measuring.batches import MOST_PAIRS, Side
 from hugeplan.measuring.busy import CpuTimes
 from hugeplan.measuring.trial import LEAST_BLOCKS, Limits, Measured, TrialError, run
@@ -165,3 +170,24 @@ def test_what_is_no_file_in_the_place_of_the_result_is_named_before_measuring(
     assert f"{tmp_path / 'trial.json'} is not a regular file" in capsys.readouterr().err
     assert main(["trial", "postgresql", "--output", "x" * 300]) == 2  # as a folder in which nobody may look
     assert "File name too long" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root can write into folders of other users")
+def test_a_link_that_came_while_it_was_measured_does_not_lead_root(capsys: pytest.CaptureFixture[str]) -> None:
+    about = About("postgresql", "16.1", TrialShape(), datetime.now(UTC), 1)
+    measured = measure(SimulatedSubject({"2M": 5.0}, 7), "2M", limits=Limits(120.0))
+    with folder_for_all() as place:
+        (place / "root").mkdir(mode=0o700)
+        (place / "root/config").write_text("important")
+        (place / "hers").mkdir()
+        (place / "hers/trial.txt").symlink_to(place / "root/config")
+        for path in (place / "hers", place / "hers/trial.txt"):
+            os.chown(path, 65534, 65534, follow_symlinks=False)
+        arguments = argparse.Namespace(output=str(place / "hers"), json=False, priority="idle")
+        with pytest.raises(InputError, match=r"--output .*: Permission denied"):
+            written(arguments, measured, about)
+        assert (place / "root/config").read_text() == "important"
+        (place / "hers/trial.txt").unlink()
+        written(arguments, measured, about)
+        assert "written: " in capsys.readouterr().err
+        assert {path.stat().st_uid for path in (place / "hers").iterdir()} == {65534}
