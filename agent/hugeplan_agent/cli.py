@@ -112,8 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = parser().parse_args(arguments)
         config = resolve(vars(given), with_system_settings(os.environ))
-        if given.command in AS_SERVICE_USER | AS_DAEMON:
-            config = step_down(config, as_daemon=given.command in AS_DAEMON)
+        if given.command in AS_SERVICE_USER:
+            config = step_down(config, as_daemon=given.command == "doctor")
         status = COMMANDS[given.command](config, given)
         sys.stdout.flush()
         return status
@@ -249,11 +249,8 @@ def say_health(config: Config, given: argparse.Namespace) -> int:
     return health.main([given.what], str(config.spool_dir))
 
 
-AS_SERVICE_USER = frozenset({"enrol", "enroll", "spool", "health"})
-"""Commands about the service's folder: root runs them as the service's own user, who must be able to use it, and who
-may put a link where root would write."""
-AS_DAEMON = frozenset({"doctor", "observe", "once"})
-"""The same, with the daemon's capabilities: they tell what it sees."""
+AS_SERVICE_USER = frozenset({"enrol", "enroll", "doctor", "spool", "health"})
+"""Commands about the service's folder: root runs them as the service's own user, who must be able to use it."""
 
 COMMANDS: Mapping[str, Callable[[Config, argparse.Namespace], int]] = {
     "observe": observe,

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from hugeplan_agent import enrolment, machine, ownership, privileges
-from hugeplan_agent.cli import COMMANDS, main
 from hugeplan_agent.config import Config, resolve, unknown_variables, with_system_settings
 from hugeplan_agent.errors import SpoolError
 from hugeplan_agent.host import Host
@@ -226,21 +225,6 @@ def test_roots_doctor_has_the_daemons_user_and_capabilities_and_no_more(
     assert set(found["Uid"].split()) == {str(NOBODY.pw_uid)}
     mask = sum(1 << number for number in capabilities)
     assert {int(found[name], 16) for name in ("CapEff", "CapPrm", "CapAmb")} == {mask}
-
-
-@AS_ROOT
-@pytest.mark.parametrize("command", ["once", "observe", "doctor"])
-def test_root_does_nothing_in_the_services_folder_that_its_user_may_lead_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    for module in (ownership, privileges):
-        monkeypatch.setattr(module, "SYSTEM_SPOOL_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr(privileges, "rights_of_the_unit", lambda: privileges.Rights(NOBODY, frozenset()))
-    monkeypatch.setitem(COMMANDS, command, lambda _config, _given: os.geteuid())
-    child = os.fork()
-    if child == 0:
-        os._exit(main([command, "--spool-dir", str(tmp_path / "state")]) != NOBODY.pw_uid)
-    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_what_a_unit_gives_is_its_users_ambient_capabilities_within_the_bound() -> None:
