@@ -82,6 +82,14 @@ async def prepare_tokens(settings: Settings) -> str:
         await database.dispose()
 
 
+def _is_ours(folder: Path) -> bool:
+    try:
+        require_own(folder)
+    except OSError:
+        return False
+    return True
+
+
 def make_private(folder: Path) -> None:
     """Make a folder that only its owner can enter. InputError for one that is not ours alone to close."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -91,7 +99,7 @@ def make_private(folder: Path) -> None:
     is_shared = found.st_mode & stat.S_ISVTX or folder.resolve() in {Path("/"), Path.home()}
     if not is_ours or (is_open and is_shared):
         raise InputError(f"HUGEPLAN_STATE_DIR: {folder} is not a folder of our own; expected one for this demo only")
-    if os.geteuid() == 0:
+    if os.geteuid() == 0 and _is_ours(Path(sys.prefix)):  # who may change our program, as in a checkout, needs no link
         try:
             require_own(folder, "Start the demo as that user, or set HUGEPLAN_STATE_DIR to a folder of root's.")
         except OSError as error:

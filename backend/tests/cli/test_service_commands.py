@@ -217,15 +217,23 @@ class TestDemo:
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: only root can be led by others")
     @pytest.mark.parametrize("is_link", [False, True])
-    def test_root_makes_no_demo_below_what_another_user_can_replace(self, tmp_path: Path, *, is_link: bool) -> None:
-        """Its log, its lock and its note would go where she likes: the folder is root's, what is above is not."""
+    def test_root_makes_no_demo_below_what_another_user_can_replace(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_link: bool
+    ) -> None:
+        """Its log, its lock and its note would go where she likes: the folder is root's, what is above is not. In her
+        own checkout she may change the program itself, and the demo starts.
+        """
         hers = tmp_path / "hers"
         (tmp_path / "mine/state").mkdir(mode=0o755, parents=True)
         hers.symlink_to(tmp_path / "mine") if is_link else (tmp_path / "mine").rename(hers)
         os.chown(hers, 65534, 65534, follow_symlinks=False)
+        monkeypatch.setattr(sys, "prefix", "/usr")
         with pytest.raises(InputError, match=r"HUGEPLAN_STATE_DIR: .*/hers \(owner 65534, .*HUGEPLAN_STATE_DIR"):
             make_private(hers / "state")
         assert (hers / "state").stat().st_mode & 0o777 == 0o755
+        monkeypatch.setattr(sys, "prefix", str(hers))
+        make_private(hers / "state")
+        assert (hers / "state").stat().st_mode & 0o777 == 0o700
 
     @staticmethod
     def killed_it_leaves_nothing_running_and_its_data_whole(state: Path, demos: list[Demo], hugeplan: Command) -> None:
