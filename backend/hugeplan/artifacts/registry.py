@@ -203,6 +203,8 @@ def render(
     require_sound(rendered)
     path = PATHS[where][request.policy.reserve_at if kernel_command_line.has_words(plan, request) else "runtime"]
     recommended = [a for kind in path for a in rendered if a.kind == kind or a.kind.startswith(f"{kind}-")]
+    # Who insists on pages does not start while another has them: first of all, who has none planned gives them back.
+    recommended.sort(key=lambda artifact: "\nlarge_pages = OFF\n" not in artifact.content)
     steps = {artifact.kind: number for number, artifact in enumerate(recommended, start=1)}
     first = [replace(a, recommended=True, step=steps[a.kind]) for a in recommended]
     return (*first, *(a for a in rendered if a.kind not in steps))

@@ -214,3 +214,13 @@ def test_an_engine_has_a_file_only_where_a_setting_changes(
     request = PlanRequest(node=node, databases=(DatabaseInstance(name="db", engine=engine, settings=settings),))
     kinds = {item.kind for item in render(plan(request), request)}
     assert bool(kinds & {"postgresql_conf", "my_cnf"}) is has_file
+
+
+def test_who_gives_pages_back_does_it_first() -> None:
+    """A PostgreSQL that insists on pages does not start while a server that was planned on base pages holds them."""
+    side = DatabaseInstance(
+        name="side", engine="mariadb", page_bytes=0, settings={"innodb_buffer_pool_size": "4G", "large_pages": "ON"}
+    )
+    request = request_of(postgresql(), side)
+    steps = {item.kind: item.step or 0 for item in render(plan(request), request) if item.recommended}
+    assert steps["mariadb_cnf"] < steps["kernel_command_line"] < steps["postgresql_conf"]

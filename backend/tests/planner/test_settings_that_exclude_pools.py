@@ -58,6 +58,31 @@ def test_a_page_size_asked_for_by_name_is_planned_all_the_same(
     assert sentence not in found.instances[0].why
 
 
+@pytest.mark.parametrize("engine", ["mysql", "mariadb"])
+@pytest.mark.parametrize(
+    ("name", "given", "advised"), [("large_pages", "1", ["OFF"]), ("large_pages", "0", []), ("", "", [])]
+)
+def test_a_server_that_takes_pages_unasked_is_told_not_to(
+    engine: str, name: str, given: str, advised: list[str]
+) -> None:
+    """Planned on base pages with large_pages = ON it takes those of a PostgreSQL that does not start without."""
+    settings = {"innodb_buffer_pool_size": "8G"} | ({name: given} if name else {})
+    (found,) = planned(DatabaseInstance(name="db", engine=engine, settings=settings, page_bytes=0)).instances
+    assert [a.value for a in found.demand.settings if a.name == "large_pages"] == advised
+    (chosen,) = planned(DatabaseInstance(name="db", engine=engine, settings=settings, page_bytes=2 << 20)).instances
+    assert [a.value for a in chosen.demand.settings if a.name == "large_pages"] == ["ON"]
+
+
+def test_a_key_cache_that_somebody_sized_keeps_its_size() -> None:
+    """The pages are counted with it."""
+    for given, advised in (({}, ["8M"]), ({"key_buffer_size": "8G"}, [])):
+        settings = {"innodb_buffer_pool_size": "4G", **given}
+        (found,) = planned(
+            DatabaseInstance(name="db", engine="mariadb", settings=settings, page_bytes=2 << 20)
+        ).instances
+        assert [a.value for a in found.demand.settings if a.name == "key_buffer_size"] == advised
+
+
 def test_an_unset_switch_is_not_off() -> None:
     """MySQL's large_pages is OFF by default: the plan advises to set it and reserves pages."""
     found = planned(

@@ -30,6 +30,7 @@ from hugeplan.planner.demand.base import (
     whole_page_fits,
 )
 from hugeplan.planner.demand.engines.hashed_block_accesses import innodb_key_lookup
+from hugeplan.planner.demand.engines.mysql import large_pages_off
 from hugeplan.planner.demand.settings import Dialect, SettingTable, Value, integer, option_names, underscored
 from hugeplan.planner.model import KIB, MIB, DatabaseInstance, Demand, FitSuggestion, SettingAdvice
 from hugeplan.planner.pages import ceil_pages, ceil_to_multiple, counted_pages, floor_to_multiple, page_label
@@ -199,12 +200,12 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
         buffer_pool_bytes=integer(values, "innodb_buffer_pool_size", _POOL_BYTES),
         remarks=Remarks(
             error_pages=_error_pages(mappings, page_bytes),
-            settings=_advice(page_bytes),
+            settings=_advice(page_bytes, values),
             fits=fit_suggestions(mappings[0], page_bytes),
             notes=_notes(instance.version, mappings, values, page_bytes, also, context),
         )
         if huge
-        else Remarks(),
+        else Remarks(settings=large_pages_off(values)),
         private_bytes_per_connection=_THREAD_PRIVATE_BYTES,
         connections=integer(values, "max_connections", _CONNECTIONS),
         page_cache_bytes=0,  # InnoDB keeps its own cache and does not count on the kernel's
@@ -230,9 +231,9 @@ def fit_suggestions(pool: LargeMapping, page_bytes: int) -> tuple[FitSuggestion,
     return whole_page_fits("innodb_buffer_pool_size", "pool", pool.size_bytes, page_bytes, format_mysql_bytes)
 
 
-def _advice(page_bytes: int) -> tuple[SettingAdvice, ...]:
+def _advice(page_bytes: int, values: Mapping[str, Value]) -> tuple[SettingAdvice, ...]:
     advice = [SettingAdvice(name="large_pages", value="ON", reason="Huge pages are asked for only with it.")]
-    if page_bytes >= MIB:
+    if page_bytes >= MIB and "key_buffer_size" not in values:  # a given size is counted as it is
         reason = "The MyISAM and Aria caches also take huge pages; keep them small where only InnoDB is used."
         advice.append(SettingAdvice(name="key_buffer_size", value="8M", reason=reason))
     return tuple(advice)

@@ -169,6 +169,12 @@ def pool_step(instance: DatabaseInstance, _: int, context: DemandContext) -> int
     return MIB if whole > asked or asked < _INSTANCES_THRESHOLD_BYTES < pool.buffer_pool_bytes else whole
 
 
+def large_pages_off(values: Mapping[str, Value]) -> tuple[SettingAdvice, ...]:
+    """Advice to a server on base pages: none where its settings do not ask for huge pages."""
+    reason = "No huge pages are planned for this instance; with ON it takes those of others."
+    return (SettingAdvice(name="large_pages", value="OFF", reason=reason),) if values.get("large_pages") else ()
+
+
 def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) -> Demand:
     """What a MySQL server needs when the default huge page size is ``page_bytes``.
 
@@ -203,7 +209,7 @@ def demand(instance: DatabaseInstance, page_bytes: int, context: DemandContext) 
             notes=_notes(pool, values, page_bytes, context, _two_ways(pool, refit, page_bytes, (descriptor, metadata))),
         )
         if huge
-        else Remarks(),
+        else Remarks(settings=large_pages_off(values)),
         private_bytes_per_connection=_THREAD_PRIVATE_BYTES,
         connections=integer(values, "max_connections", _CONNECTIONS),
         page_cache_bytes=0,  # InnoDB keeps its own cache and does not count on the kernel's
