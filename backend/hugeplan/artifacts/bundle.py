@@ -27,7 +27,6 @@ from typing import Any, Literal
 
 from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
 from hugeplan.artifacts.outside import is_plain_host, markdown, quoted
-from hugeplan.artifacts.pod import SNIPPET
 from hugeplan.artifacts.provenance import Provenance
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -228,8 +227,8 @@ def _readme(
 
 
 def _left_to_you(artifacts: Sequence[Artifact]) -> tuple[str, ...]:
-    """A paragraph per database whose pods no known object makes: no step patches anything for it."""
-    forms = (a for a in artifacts if a.kind.startswith(SNIPPET))
+    """A paragraph per database that no step serves: its object, or the file that it alone reads, is not known."""
+    forms = (a for a in artifacts if "_snippet" in a.kind)
     return tuple(f"**Left to you:** {markdown(a.summary)} See `{a.place}`.\n" for a in forms)
 
 

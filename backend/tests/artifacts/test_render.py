@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from artifacts.samples import loaded
+from artifacts.test_kinds import needs, run
 
 from hugeplan.artifacts import Artifact, render
+from hugeplan.artifacts.bundle import bundle
 from hugeplan.planner.model import (
     GIB,
     MIB,
     DatabaseInstance,
     NodeFacts,
+    NodeSample,
     NumaNode,
+    ObservedDatabase,
     Plan,
     PlanRequest,
     Pool,
@@ -224,3 +229,69 @@ def test_who_gives_pages_back_does_it_first() -> None:
     request = request_of(postgresql(), side)
     steps = {item.kind: item.step or 0 for item in render(plan(request), request) if item.recommended}
     assert steps["mariadb_cnf"] < steps["kernel_command_line"] < steps["postgresql_conf"]
+
+
+class TestSeveralServersOfOneHost:
+    """Each reads [mysqld], and each MariaDB [mariadb]: a file there sets all their pools."""
+
+    @staticmethod
+    def files(*units: str, engine: str = "mariadb", **fields: object) -> dict[str, Artifact]:
+        names = [f"db{number}" for number in range(len(units))]
+        settings = {"innodb_buffer_pool_size": "1G", "large_pages": "OFF"}
+        running = tuple(
+            ObservedDatabase(key=name, engine=engine, unit=f"systemd:{unit}", settings=settings)
+            for name, unit in zip(names, units, strict=True)
+        )
+        databases = tuple(
+            DatabaseInstance(
+                name=f"of {name}",
+                engine=engine,
+                runs_as=name,
+                page_bytes=2 * MIB,
+                settings={"innodb_buffer_pool_size": "1G"},
+            )
+            for name in names
+        )
+        request = request_of(*databases, sample=NodeSample(databases=running), **fields)
+        return rendered(request)[1]
+
+    @pytest.mark.parametrize("engine", ["mysql", "mariadb"])
+    def test_what_no_unit_names_is_left_to_a_person(self, engine: str) -> None:
+        files = self.files("a.service", "b.service", engine=engine)
+        kind = {"mysql": "my_cnf", "mariadb": "mariadb_cnf"}[engine]
+        assert not any(name.startswith(f"{kind}-") for name in files)
+        for name in ("of-db0", "of-db1"):
+            form = files[f"{kind}_snippet-{name}"]
+            assert (form.path, form.recommended) == (None, False)
+            assert form.install.startswith("#")
+            assert "OWN_SECTION]\n" in form.content
+        readme = next(f.text for f in bundle("db-7", "", tuple(files.values())) if f.path == "README.md")
+        assert f"alternatives/{kind}_snippet-of-db0/" in readme.partition("## Recommended")[0]
+
+    def test_an_observed_neighbour_counts(self) -> None:
+        request = request_of(DatabaseInstance(name="new", engine="mariadb", settings={"innodb_buffer_pool_size": "1G"}))
+        other = NodeSample(databases=(ObservedDatabase(key="o", engine="mysql"),))
+        assert "mariadb_cnf" in rendered(request)[1]
+        assert "mariadb_cnf_snippet" in rendered(replace(request, sample=other))[1]
+
+    def test_a_unit_of_a_template_has_a_section_of_its_own(self, tmp_path: Path) -> None:
+        files = self.files("mariadb@one.service", "mariadb@two.service", "mariadb@a\\x2db.service")
+        assert "mariadb_cnf_snippet-of-db2" in files
+        for kind, name in (("mariadb_cnf-of-db0", "one"), ("mariadb_cnf-of-db1", "two")):
+            file = files[kind]
+            assert file.recommended
+            assert f"\n[mariadb.{name}]\n" in file.content
+            assert file.install.endswith(f"systemctl restart mariadb@{name}")
+            assert f"MainPID --value mariadb@{name})" in file.verify
+        assert (
+            "\n[mysqld@one]\n" in self.files("mysqld@one.service", "b.service", engine="mysql")["my_cnf-of-db0"].content
+        )
+        program = needs("mariadbd")
+        option_file = tmp_path / "my.cnf"
+        option_file.write_text("\n".join(f.content for kind, f in files.items() if kind.startswith("mariadb_cnf")))
+        option_file.chmod(0o644)
+        for suffix, asked in ((".one", 1), (".two", 1), (".b", 0), ("", 0)):
+            done = run(
+                program, f"--defaults-file={option_file}", f"--defaults-group-suffix={suffix}", "--print-defaults"
+            )
+            assert done.stdout.count("--large_pages=ON") == asked

@@ -1,56 +1,93 @@
-"""my.cnf of MySQL and Percona Server, and MariaDB's, whose section and service differ."""
+"""my.cnf of MySQL and Percona Server, and MariaDB's, whose section and service differ.
+
+Every server of a host reads the folder and the section. Where there are several, one whose unit gives it a section of
+its own gets that; what another needs goes where only a person knows.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
 from hugeplan.artifacts.engines.common import commented, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
+#: engine -> kind, section and service, what stands before a name in a section of its own, folder, client.
+_DIALECTS = {
+    "mysql": ("my_cnf", "mysqld", "@", "/etc/my.cnf.d", "mysql"),
+    "mariadb": ("mariadb_cnf", "mariadb", ".", "/etc/mysql/mariadb.conf.d", "mariadb"),
+}
+
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One file per MySQL."""
-    return per_instance("my_cnf", ("mysql",), plan, request, _mysql)
+    return _files("mysql", plan, request)
 
 
 def render_mariadb(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One file per MariaDB."""
-    return per_instance("mariadb_cnf", ("mariadb",), plan, request, _mariadb)
+    return _files("mariadb", plan, request)
 
 
-def _mysql(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
-    return _file(kind, planned, advice, ("[mysqld]", "/etc/my.cnf.d", "mysqld", "mysql"))
+def _files(engine: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
+    running = () if request.sample is None else request.sample.databases or ()
+    described = {planned.runs_as for planned in plan.instances}
+    on_host = [planned.engine for planned in plan.instances]
+    on_host += [server.engine for server in running if server.key not in described]
+    # MariaDB reads [mysqld], too.
+    shares = not request.reservations.kubernetes and sum(name in _DIALECTS for name in on_host) > 1
+
+    def write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
+        server = request.server(planned.runs_as)
+        return _file(kind, planned, advice, (server and server.unit) or "", shares=shares)
+
+    return per_instance(_DIALECTS[engine][0], (engine,), plan, request, write)
 
 
-def _mariadb(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
-    return _file(kind, planned, advice, ("[mariadb]", "/etc/mysql/mariadb.conf.d", "mariadb", "mariadb"))
-
-
-def _file(
-    kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], dialect: tuple[str, str, str, str]
-) -> Artifact:
-    section, folder, service, client = dialect
-    name = f"{slug(planned.name)}-hugepages.cnf"
-    head, *lines = commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}")
-    query = f'{client} -BNe "SELECT @@GLOBAL.large_pages"'
+def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, *, shares: bool) -> Artifact:
+    own_kind, service, mark, folder, client = _DIALECTS[planned.engine]
+    name, whose = f"{slug(planned.name)}-hugepages.cnf", one_line(planned.name)
     on = any(item.name == "large_pages" and item.value == "ON" for item in advice)
-    checks = [f'test "$({query})" = {int(on)}']
-    if on:
-        checks.append(
-            "test \"$(awk '/^HugetlbPages/ {print $2}' /proc/$(pidof -s " + f'{service} mariadbd mysqld)/status)" -gt 0'
+    checks = [f'test "$({client} -BNe "SELECT @@GLOBAL.large_pages")" = {int(on)}']
+    section, pid = service, f"$(pidof -s {service} mariadbd mysqld)"
+    head, *lines = commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}")
+    # systemd writes other characters of a name in its own way.
+    its_own = re.fullmatch(rf"systemd:{service}@([A-Za-z0-9_]+)\.service", unit) if shares else None
+    is_form = shares and its_own is None
+    if is_form:  # lines that no server reads do no harm wherever they are copied
+        section = f"{service}{mark}OWN_SECTION"
+        head += f"\n# No server reads this section: write the lines into one that {whose} alone reads."
+    if its_own is not None:
+        section, service, checks = f"{service}{mark}{its_own[1]}", f"{service}@{its_own[1]}", []
+        pid = f"$(systemctl show --property MainPID --value {service})"
+    if on or its_own is not None:
+        checks.append(f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/{pid}/status)\" {'-gt' if on else '-eq'} 0")
+    content = "\n".join([head, f"[{section}]", *lines, ""])
+    if not is_form:
+        return Artifact(
+            kind=kind,
+            filename=name,
+            path=f"{folder}/{name}",
+            content=content,
+            summary=f"Puts the buffer pool of {whose} on its planned pages."
+            if planned.page_bytes is not None
+            else f"Keeps {whose} on base pages, as planned.",
+            install=f"install -D -m 0644 {name} {folder}/{name}\nsystemctl restart {service}",
+            verify=all_of(checks),
+            rollback=f"rm -f {folder}/{name}\nsystemctl restart {service}",
+            restart=Restart.ENGINE,
+            avoid_when="An operator writes the option file: set the values there.",
         )
     return Artifact(
-        kind=kind,
+        kind=kind.replace(own_kind, f"{own_kind}_snippet", 1),
         filename=name,
-        path=f"{folder}/{name}",
-        content="\n".join([head, section, *lines, ""]),
-        summary=f"Puts the buffer pool of {one_line(planned.name)} on its planned pages."
-        if planned.page_bytes is not None
-        else f"Keeps {one_line(planned.name)} on base pages, as planned.",
-        install=f"install -D -m 0644 {name} {folder}/{name}\nsystemctl restart {service}",
-        verify=all_of(checks),
-        rollback=f"rm -f {folder}/{name}\nsystemctl restart {service}",
+        content=content,
+        summary=f"Lines for the option file or section that {whose} alone reads, as several MySQL or MariaDB servers of"
+        f" this host read [{service}] in {folder}.",
+        install="# write the lines where this one server reads them, then restart its own service",
+        verify=f"# ask that server, by its own socket: SELECT @@GLOBAL.large_pages is {int(on)}",
+        rollback="# set the previous values and restart its own service",
         restart=Restart.ENGINE,
-        avoid_when="An operator writes the option file: set the values there.",
+        avoid_when="Another server reads the same file and section.",
     )

@@ -48,6 +48,8 @@ PASS_THROUGH: Final = {
     "large_page": "large_pages",
     "shared_buffers": None,
 }
+#: A section that one server of several reads: ``--defaults-group-suffix`` of its unit.
+_OF_ONE: Final = re.compile(r"(?:mysqld|mariadbd?|server)[@.].")
 _ON: Final = ("1", "on", "true", "yes")
 _OFF: Final = ("0", "off", "false", "no")
 #: The server's words in front of a switch that turn it off.
@@ -89,7 +91,8 @@ def check_my_cnf(
         name = pair.name
         if not _relevant(name):
             continue
-        if not pair.is_of_server and name not in PASS_THROUGH:
+        of_one = _OF_ONE.match(pair.section or "") is not None
+        if not pair.is_of_server and name not in PASS_THROUGH and not of_one:
             notes.problem(
                 SECTION,
                 offset + pair.key_start,
@@ -100,7 +103,7 @@ def check_my_cnf(
             )
             continue
         _one(name, pair, text, offset, notes)
-        last[name] = pair
+        last[name] = last.get(name, pair) if of_one else pair
     switches = [last[name] for name in ("large_pages", *_OFF_BY_NAME) if name in last]
     large = max(switches, key=lambda pair: pair.line_start, default=None)
     on = (
