@@ -268,6 +268,12 @@ class TestSeveralServersOfOneHost:
         readme = next(f.text for f in bundle("db-7", "", tuple(files.values())) if f.path == "README.md")
         assert f"alternatives/{kind}_snippet-of-db0/" in readme.partition("## Recommended")[0]
 
+    def test_who_gives_pages_back_does_it_before_the_steps(self) -> None:
+        settings = {"innodb_buffer_pool_size": "4G", "large_pages": "ON"}
+        two = (DatabaseInstance(name=name, engine="mysql", page_bytes=0, settings=settings) for name in "ab")
+        files = rendered(request_of(postgresql(), *two))[1]
+        assert files["my_cnf_snippet-a"].summary.startswith("Before the numbered steps: ")
+
     def test_an_observed_neighbour_counts(self) -> None:
         request = request_of(DatabaseInstance(name="new", engine="mariadb", settings={"innodb_buffer_pool_size": "1G"}))
         other = NodeSample(databases=(ObservedDatabase(key="o", engine="mysql"),))

@@ -83,8 +83,10 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
         kind=kind.replace(own_kind, f"{own_kind}_snippet", 1),
         filename=name,
         content=content,
-        summary=f"Lines for the option file or section that {whose} alone reads, as several MySQL or MariaDB servers of"
-        f" this host read [{service}] in {folder}.",
+        # Who insists on pages does not start while this one has them.
+        summary=f"{'Lines' if planned.page_bytes is not None else 'Before the numbered steps: lines'} for the option"
+        f" file or section that {whose} alone reads, as several MySQL or MariaDB servers of this host read [{service}]"
+        f" in {folder}.",
         install="# write the lines where this one server reads them, then restart its own service",
         verify=f"# ask that server, by its own socket: SELECT @@GLOBAL.large_pages is {int(on)}",
         rollback="# set the previous values and restart its own service",
