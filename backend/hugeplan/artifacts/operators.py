@@ -9,7 +9,7 @@ from hugeplan.artifacts import pod
 from hugeplan.artifacts.base import Artifact, Renderer, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.artifacts.owners import patched
+from hugeplan.artifacts.owners import patched, saved_once
 from hugeplan.planner.memory.kubernetes import huge_page_limits
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, OperatorObject, Plan, PlanRequest
 from hugeplan.recognition.base import CustomResource
@@ -159,12 +159,14 @@ def _artifact(
             document,
         ),
         summary=f"Gives {target.words} its huge page limit{more}; its operator makes its pods anew.",
-        # Without the object the first command fails, and the second would make one.
-        install=f"kubectl get {of_object} -o yaml > {before} &&\n"
-        f"kubectl apply --server-side --force-conflicts --field-manager={manager} -f {file}"
+        # Without the object the first command fails, and the last would make one. The annotation goes, because kubectl
+        # takes its fields over for whoever applies next, and drops all that our file does not hold.
+        install=saved_once(f"kubectl get {of_object}", before)
+        + f"kubectl annotate {of_object} kubectl.kubernetes.io/last-applied-configuration- &&\n"
+        + f"kubectl apply --server-side --force-conflicts --field-manager={manager} -f {file}"
         + "".join(f"\n# {line}" for line in by_hand),
         verify=all_of([f'test "$({query})" = {limit[1]}']),
-        rollback=f"kubectl replace -f {before}",
+        rollback=f"kubectl replace -f {before} && rm {before}",
         restart=Restart.ENGINE,
         avoid_when=f"{target.words} is not there any more: the patch would make a new one.",
     )

@@ -38,3 +38,10 @@ def settings_field(found: OperatorObject) -> str:
     if row is not None and row.settings_words is not None:
         return f"{row.settings_words} of {found.words}"
     return f"{'.'.join(('spec', *field)) if field else 'the settings'} of {found.words}"
+
+
+def saved_once(get: str, file: str) -> str:
+    """Commands up to the next one: what an object was before the first install. With the version that it had then, the
+    API server would refuse it; restored, the file goes, so that the next install saves anew.
+    """
+    return f"test -s {file} || {get} -o yaml | sed '/^  resourceVersion:/d' > {file} && test -s {file} &&\n"

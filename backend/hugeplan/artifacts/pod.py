@@ -13,7 +13,7 @@ from typing import Any, Final
 from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import asks_later
 from hugeplan.artifacts.engines.in_pod import pod_names
-from hugeplan.artifacts.owners import limits_field, patched
+from hugeplan.artifacts.owners import limits_field, patched, saved_once
 from hugeplan.planner.memory.kubernetes import huge_page_limits, pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.units import format_kubernetes_bytes
@@ -130,9 +130,10 @@ def _patch(
         media_type="application/yaml",
         content=yaml_text([*comments, "Volumes: left out, MAP_HUGETLB needs none.", *left_out], document),
         summary=summary,
-        install=f"kubectl get {of_set} -o yaml > {before}\nkubectl patch {of_set} --type strategic --patch-file {file}",
+        install=saved_once(f"kubectl get {of_set}", before)
+        + f"kubectl patch {of_set} --type strategic --patch-file {file}",
         verify=all_of([f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"]),
-        rollback=f"kubectl replace -f {before}",
+        rollback=f"kubectl replace -f {before} && rm {before}",
         restart=Restart.ENGINE,
         avoid_when="An operator owns the StatefulSet: it would undo the patch."
         if is_known

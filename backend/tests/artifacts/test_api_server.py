@@ -58,6 +58,18 @@ STANDING: dict[str, dict[str, Any]] = {
         "spec": {"cpu": {"isolated": "1-3", "reserved": "0"}, "nodeSelector": {"node-role.kubernetes.io/db": ""}},
     },
 }  # fmt: skip
+_STATEFUL_SET = {
+    "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "postgresql"},
+    "spec": {
+        "serviceName": "postgresql", "selector": {"matchLabels": {"app": "pg"}},
+        "template": {
+            "metadata": {"labels": {"app": "pg"}},
+            "spec": {"containers": [
+                {"name": "exporter", "image": "x"}, {"name": "postgresql", "image": "postgres:17"},
+            ]},
+        },
+    },
+}  # fmt: skip
 FROM_NOTHING = ("node_feature_rule", "karpenter_node_overlay", "openshift_tuned", "aks_daemonset")
 
 
@@ -136,20 +148,8 @@ def _holds(whole: Any, part: Any) -> bool:
 
 
 def test_the_statefulset_patch_is_merged(cluster: ControlPlane) -> None:
-    stateful_set = {
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "postgresql"},
-        "spec": {
-            "serviceName": "postgresql", "selector": {"matchLabels": {"app": "pg"}},
-            "template": {
-                "metadata": {"labels": {"app": "pg"}},
-                "spec": {"containers": [
-                    {"name": "exporter", "image": "x"}, {"name": "postgresql", "image": "postgres:17"},
-                ]},
-            },
-        },
-    }  # fmt: skip
-    text = yaml.safe_dump(stateful_set)
-    assert kubectl(cluster, "create", "-n", "hugeplan", "-f", "-", text=text).returncode == 0
+    text = yaml.safe_dump(_STATEFUL_SET)
+    assert kubectl(cluster, "apply", "-n", "hugeplan", "-f", "-", text=text).returncode == 0
     patch = files()["statefulset_patch"].content
     done = kubectl(cluster, "patch", "statefulset", "postgresql", "-n", "hugeplan", "--type", "strategic",
                    "--dry-run=server", "-o", "yaml", "--patch", patch)  # fmt: skip
@@ -229,3 +229,33 @@ def test_the_form_of_an_unknown_owner_is_refused(cluster: ControlPlane) -> None:
     assert tried.returncode != 0
     assert "CONTAINER_NAME" in tried.stderr
     assert kubectl(cluster, "apply", "--server-side", "-n", "hugeplan", "-f", "-", text=form).returncode != 0
+
+
+@pytest.mark.parametrize("kind", [*STANDING, "statefulset_patch"])
+def test_the_way_back_after_two_installs(cluster: ControlPlane, kind: str, tmp_path: Path) -> None:
+    """What was there before the first install comes back, whatever version the object has by now."""
+    artifact, standing = files()[kind], STANDING.get(kind, _STATEFUL_SET)
+    (tmp_path / artifact.filename).write_text(artifact.content)
+    (tmp_path / "oc").symlink_to(cluster.programs / "kubectl")
+    path = f"{tmp_path}:{cluster.programs}:{os.environ['PATH']}"
+    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
+    assert kubectl(cluster, "apply", "-n", "hugeplan", "-f", "-", text=yaml.safe_dump(standing)).returncode == 0
+
+    def shell(text: str) -> None:
+        words = ["/bin/sh", "-c", text]
+        done = subprocess.run(words, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    def spec() -> Any:
+        found = kubectl(cluster, "get", "-n", "hugeplan", "-o", "yaml", "-f", "-", text=yaml.safe_dump(standing))
+        return yaml.safe_load(found.stdout)["items"][0]["spec"]
+
+    before = spec()
+    shell(artifact.install)
+    patched = spec()
+    assert patched != before
+    shell(artifact.install)
+    shell(artifact.rollback)
+    assert spec() == before
+    shell(artifact.install)
+    assert spec() == patched
