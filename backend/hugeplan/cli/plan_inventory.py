@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 
 from hugeplan.cli import InputError, status_of_plans
@@ -17,7 +18,7 @@ from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.text import inventory_text
-from hugeplan.planner.model import State
+from hugeplan.planner.model import DatabaseInstance, State
 
 
 def plan_kubernetes(data: bytes, path: str, arguments: argparse.Namespace) -> int:
@@ -57,17 +58,16 @@ def exit_status(found: FleetAnswer) -> int:
 def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
     """One folder per planned node: its whole plan as JSON, and the files that apply it.
 
-    A plan that is not known to fit has none without ``force``.
+    A plan that is not known to fit has none without ``force``, nor one that shares an object with such a node.
     """
-    from hugeplan.artifacts import refused, render, withheld  # noqa: PLC0415 - most answers are only printed
+    from hugeplan.artifacts import render  # noqa: PLC0415 - most answers are only printed
     from hugeplan.artifacts.bundle import bundle  # noqa: PLC0415
     from hugeplan.artifacts.outside import folder_name  # noqa: PLC0415
 
     taken: set[str] = set()
-    for node in found.nodes:
+    for node, reason in zip(found.nodes, _reasons(found, force=force), strict=True):
         if node.plan is None:
             continue
-        reason = refused(node.plan, node.request) or (None if force else withheld(node.plan))
         if reason is not None:
             sys.stderr.write(f"hugeplan plan: {node.node.facts.name}: {reason}\n")
         own = folder / folder_name(node.node.facts.name, taken)
@@ -78,8 +78,45 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
             )
         except OSError as error:
             raise InputError(f"--artifacts {own}: {error.strerror}") from error
-        if artifacts := render(node.plan, node.request, force=force):
+        if reason is None and (artifacts := render(node.plan, node.request, force=force)):
             write_bundle(bundle(node.plan.node, node.plan.headline, artifacts), own, "--artifacts")
+
+
+def _reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
+    """Why each node has no file; None: it has. A file that patches an object changes its pods on every node: where one
+    of these nodes has no pool for them, the update of the object waits there for ever. So none of them has files.
+    """
+    from hugeplan.artifacts import refused, withheld  # noqa: PLC0415 - most answers are only printed
+
+    reasons = [
+        "It is not planned."
+        if node.plan is None
+        else refused(node.plan, node.request) or (None if force else withheld(node.plan))
+        for node in found.nodes
+    ]
+    is_new = not force
+    while is_new:
+        with_pages: list[set[str]] = []
+        lacking: dict[str, str] = {}
+        for node, reason in zip(found.nodes, reasons, strict=True):
+            sizes = [] if node.plan is None or reason is not None else [one.page_bytes for one in node.plan.instances]
+            pairs = [(maker, size) for one, size in zip_longest(node.node.databases, sizes[: len(node.node.databases)])
+                     if (maker := _maker(one.instance)) is not None]  # fmt: skip
+            with_pages.append({maker for maker, size in pairs if size is not None})
+            lacking |= {maker: node.node.facts.name for maker, size in pairs if size is None}
+        held = [(index, maker) for index, makers in enumerate(with_pages) for maker in sorted(makers & lacking.keys())]
+        for index, maker in held:
+            where = f"{maker} has a pod on {lacking[maker]}, too, which gets no file or no pool for it"
+            reasons[index] = f"{where}, so no file is handed out without force."
+        is_new = bool(held)
+    return reasons
+
+
+def _maker(instance: DatabaseInstance) -> str | None:
+    """The object that makes the pods of a database, in words."""
+    if instance.operator_object is not None:
+        return instance.operator_object.words
+    return None if instance.stateful_set is None else f"StatefulSet {instance.stateful_set}"
 
 
 def plan_prometheus(arguments: argparse.Namespace) -> int:

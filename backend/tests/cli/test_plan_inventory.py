@@ -121,6 +121,21 @@ def test_files_are_written_per_node_that_fits(tmp_path: Path) -> None:
     assert {"README.md", "verify.sh", "alternatives"} < {one.name for one in (tmp_path / "out" / "db-1").iterdir()}
 
 
+def test_an_object_is_patched_where_all_nodes_with_its_pods_have_room(tmp_path: Path) -> None:
+    """The update of a StatefulSet waits for a pod that its node cannot take; one node's folder would begin it."""
+    pair = [postgres(f"pg-{i}", f"db-{i}", {"shared_buffers": "16GB"}, limits={"memory": "20Gi"}) for i in range(2)]
+    other = postgres("own-0", "db-2", {"shared_buffers": "4GB"}, limits={"memory": "8Gi"})
+    nodes = [node(f"db-{i}") for i in range(3)]
+    apps = [pod(f"a-{i}", "db-1", container(requests={"memory": "14Gi"}, limits={"memory": "14Gi"})) for i in range(4)]
+    fits = plan(listing(*nodes, *pair, other), "--artifacts", str(tmp_path / "fits"))
+    assert (fits.stderr, len([*(tmp_path / "fits").glob("*/*statefulset_patch")])) == ("", 3)
+    done = plan(listing(*nodes, *pair, other, *apps), "--artifacts", str(tmp_path / "one"))
+    assert [one.parent.name for one in (tmp_path / "one").glob("*/*statefulset_patch")] == ["db-2"]
+    assert "db-0: StatefulSet default/pg has a pod on db-1, too, which gets no file" in done.stderr
+    forced = plan(listing(*nodes, *pair, other, *apps), "--artifacts", str(tmp_path / "forced"), "--force")
+    assert (forced.stderr, len([*(tmp_path / "forced").glob("*/*statefulset_patch")])) == ("", 3)
+
+
 def test_a_node_that_does_not_fit_has_files_by_force_alone(tmp_path: Path) -> None:
     text = listing(node("db-1"), postgres("pg-0", "db-1", {"shared_buffers": "200GB", "huge_pages": "on"}))
     own = tmp_path / "db-1"
