@@ -172,7 +172,7 @@ def test_every_known_trick_in_a_databases_name(name: str) -> None:
 #: Settings that engines have and that change no page: what the server runs, reads or loads with them is a planner's.
 RUNS = {
     "postgresql": {"archive_mode": "on", "archive_command": "touch x", "session_preload_libraries": "/srv/x",
-                   "shared_preload_libraries": "/srv/x", "myapp.x": "$(touch x)", "data_directory": "/srv/x"},
+                   "shared_preload_libraries": "/srv/pgaudit", "myapp.x": "$(touch x)", "data_directory": "/srv/x"},
     "mysql": {"init_file": "/srv/x.sql", "plugin-dir": "/srv/x", "innodb_page_size": "16K"},
     "mariadb": {"INIT-FILE": "/srv/x.sql", "plugin_dir": "/srv/x", "innodb_page_size": "16K"},
 }  # fmt: skip
