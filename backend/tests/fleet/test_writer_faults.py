@@ -255,6 +255,33 @@ async def test_a_node_that_stays_locked_is_not_waited_for_without_end(
     ] * 2
 
 
+async def test_a_report_has_its_turn_among_many_who_wait_for_its_node(service: Service, settings: Settings) -> None:
+    """As a planner's changes of labels on many connections: the node is never free."""
+    token_id, writer = await token_of_agent(service), writer_of(service)
+    await writer.store(arrived(token_id))
+    turns, ended = 0, asyncio.Event()
+
+    async def others() -> None:
+        nonlocal turns
+        async with await psycopg.AsyncConnection.connect(settings.psycopg_url()) as connection:
+            while not ended.is_set():
+                await connection.execute("SELECT FROM nodes WHERE machine_id = %s FOR UPDATE", [MACHINE_ID])
+                await connection.execute("SELECT pg_sleep(0.03)")
+                await connection.commit()
+                turns += 1
+
+    async with asyncio.TaskGroup() as all_of_them:
+        for _ in range(4):
+            all_of_them.create_task(others())
+        await until(lambda: turns > 8)
+        before = turns
+        try:
+            assert (await writer.store(arrived(token_id))).created
+        finally:
+            ended.set()
+        assert turns - before < 40, "in a second or so"
+
+
 async def test_what_is_stored_is_known_while_its_node_is_locked(service: Service, settings: Settings) -> None:
     token_id, writer = await token_of_agent(service), writer_of(service)
     known = arrived(token_id)

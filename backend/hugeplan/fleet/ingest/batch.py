@@ -98,12 +98,18 @@ class Batch:
         self._enrolled: set[str] = set()
         self._judged = Judged()
 
-    async def commit(self, sent: Callable[[], None]) -> bool:
+    async def commit(self, sent: Callable[[], None], *, in_line: bool = False) -> bool:
         """Write everything in a transaction of its own. ``sent`` is called when all has left for PostgreSQL.
+        ``in_line``: wait for the nodes' locks, half a second at most, after which psycopg.errors.LockNotAvailable.
 
         False when a new node turned out to be made by another process in this moment: nothing is written then.
         """
-        writes = await self._judge([(BEGIN, ())])
+        begin: list[Call] = [(BEGIN, ())]
+        if in_line:
+            briefly, lock, as_ever = statements.STAND_IN_LINE
+            machines = texts({incoming.machine_id for incoming in self._incoming})
+            begin += [(briefly, []), (lock, [machines]), (as_ever, [])]
+        writes = await self._judge(begin)
         if writes is None:
             await self._exchange.run([(ROLLBACK, ())])
             return False

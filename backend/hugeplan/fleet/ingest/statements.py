@@ -64,6 +64,14 @@ LOCK_NODES: Final = Statement("SELECT id FROM nodes WHERE machine_id = ANY($1) F
 """The lock puts concurrent reports of one machine in a row. A node that somebody else has locked holds up its own
 reports alone: they are tried again. So no order is needed, as nobody is waited for."""
 
+STAND_IN_LINE: Final = (
+    Statement("SET LOCAL lock_timeout = '500ms'"),
+    Statement("SELECT FROM nodes WHERE machine_id = ANY($1) FOR UPDATE"),
+    Statement("SET LOCAL lock_timeout TO DEFAULT"),
+)
+"""For one report that found its node locked: who only looks whether a lock is free never has it beside those who wait
+for it in line, such as the many changes of one planner."""
+
 WAIT_BRIEFLY: Final = Statement("SET LOCAL lock_timeout = '20ms'")
 WAIT: Final = Statement("SET LOCAL lock_timeout TO DEFAULT")
 """Around INSERT_NODES: it waits for whoever makes the same node, which no lock can be asked of before."""

@@ -77,6 +77,7 @@ class ReportWriter:
         self._lines: dict[str, deque[_Waiting]] = {}
         self._arrived = asyncio.Event()
         self._reading = asyncio.Lock()
+        self._in_line: Incoming | None = None  # found its node locked before, and waits for the lock by itself
         self._under_way = self._before = 0
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._plans = SavedPlans()
@@ -128,21 +129,26 @@ class ReportWriter:
             await self._reading.acquire()
             turn = ExitStack()  # to read and judge: a writer closes it once its statements are sent
             turn.callback(self._reading.release)
-            batch, held = list[_Waiting](), list[_Waiting]()
+            batch, held, stands = list[_Waiting](), list[_Waiting](), False
             try:
                 await self._gather()
                 # Half of what is here and there: the other half is read while this one is written.
                 half = (len(self._waiting) + self._under_way + 1) // 2
                 most = min(MAX_BATCH, len(self._waiting), max(half, self._enough()))
-                batch = self._take(most)
+                stands = self._in_line is None and self._waiting[0].locked_at is not None
+                batch = self._take(1 if stands else most)
                 self._before = len(batch)
                 self._under_way += len(batch)
+                if stands:  # the other writer reads and judges meanwhile
+                    self._in_line = batch[0].incoming
+                    turn.close()
                 held = await self._write(batch, turn)
             except asyncio.CancelledError:
                 _answer_all(batch, _unavailable())
                 raise
             finally:
                 self._under_way -= len(batch)
+                self._in_line = None if stands else self._in_line
                 self._let_go(batch, held)
                 turn.close()
 
@@ -240,13 +246,19 @@ class ReportWriter:
 
     async def _commit(self, batch: Sequence[Incoming], turn: ExitStack) -> list[ReportReceipt | Exception]:
         assert self._pool is not None
-        async with self._pool.connection() as connection:
-            prepared = self._prepared.setdefault(connection, Prepared())
-            work = Batch(connection, batch, self._plans, prepared=prepared)
-            # The next batch is read while this one is committed.
-            while not await work.commit(turn.close):
-                pass  # Another process made one of the nodes in this moment: begin again, now it is there.
-            return [work.answers[index] for index in range(len(batch))]
+        in_line = batch[0] is self._in_line
+        try:
+            async with self._pool.connection() as connection:
+                prepared = self._prepared.setdefault(connection, Prepared())
+                work = Batch(connection, batch, self._plans, prepared=prepared)
+                # The next batch is read while this one is committed.
+                while not await work.commit(turn.close, in_line=in_line):
+                    pass  # Another process made one of the nodes in this moment: begin again, now it is there.
+                return [work.answers[index] for index in range(len(batch))]
+        except psycopg.errors.LockNotAvailable:
+            if not in_line:
+                raise
+            return [NodeLockedError(batch[0].machine_id)]
 
 
 def _may_pass(error: Exception) -> bool:
