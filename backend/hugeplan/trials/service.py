@@ -187,7 +187,7 @@ async def _measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTri
 
 async def _differences(session: ReadSession, nodes: Collection[UUID]) -> dict[str, tuple[TrialDifference, ...]]:
     """By machine type of these nodes, how far predictions were off. Of the trials of one node that measured the same,
-    the newest counts: a node is one witness, however often it is asked."""
+    the newest counts: a node is one witness, however often it is asked and whatever of."""
     found: dict[str, dict[tuple[object, ...], TrialDifference]] = {}
     for machine_type, node, kept in await repository.predictions(session, nodes, most=MOST_OF_A_TYPE):
         read: dict[str, TrialPrediction] = {}
@@ -196,8 +196,9 @@ async def _differences(session: ReadSession, nodes: Collection[UUID]) -> dict[st
         for made in read.values():
             one = made.off_by
             if one is not None and made.model == MODEL:
-                what = (node, one.engine, one.error_class, one.page_bytes, one.fractured)
-                found.setdefault(machine_type, {}).setdefault(what, one)
+                of_type, what = found.setdefault(machine_type, {}), (node, one.engine, one.page_bytes, one.fractured)
+                is_newest = not any(each[:4] == what for each in of_type)
+                of_type.setdefault((*what, one.error_class), replace(one, speaks_for_any=is_newest))
     return {machine_type: tuple(of.values()) for machine_type, of in found.items()}
 
 

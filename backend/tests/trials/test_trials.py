@@ -285,9 +285,9 @@ def predictable(machine: str, likely: float = 9.0, **changes: Any) -> dict[str, 
     return document
 
 
-async def told_of(planner: httpx.AsyncClient, node_id: str) -> tuple[dict[str, float], str]:
+async def told_of(planner: httpx.AsyncClient, node_id: str, **changes: Any) -> tuple[dict[str, float], str]:
     """Speed-up and statement of the gain of 2M pages, for a shape that no trial here matches."""
-    workload = {"row_bytes": 1000, "working_set": "1GiB", "active_connections": 8}
+    workload = {"row_bytes": 1000, "working_set": "1GiB", "active_connections": 8} | changes
     database = {"name": "db", "engine": "postgresql", "version": "15", "settings": {"shared_buffers": "1GB"},
                 "page_size": "2M", "connections": 20, "workload": workload}  # fmt: skip
     body = {"node_id": node_id, "scenario": {"databases": [database], "observed": {"workloads": False}}}
@@ -327,6 +327,18 @@ async def test_a_trial_narrows_the_plans_of_untried_nodes_of_its_machine_type(
     assert (await told_of(planner, untried)) == (after, said)
     everywhere = (await viewer.get(f"{API}/trials")).json()["items"]
     assert {item["machine_type"] for item in everywhere} >= {"AMD EPYC, KVM", "Another, KVM"}
+
+
+async def test_a_machine_is_one_witness_whatever_it_tries(service: Service, planner: httpx.AsyncClient) -> None:
+    untried, _, _ = await a_node(service, 1, run=run_with_curves())
+    _, machine, agent = await a_node(service, 2, run=run_with_curves())
+    for shape in ({"row_bytes": 128}, {"clients": 1}, {"row_bytes": 4096}):
+        document = predictable(machine, -9.0)
+        document["shape"] |= shape
+        sent = await agent.post(f"{API}/trials", json=document)
+        assert sent.status_code == 201, sent.text
+    _, said = await told_of(planner, untried, row_bytes=None, operations_per_second_per_busy_core=25000.0)
+    assert "1 trial on a node of this machine type moved" in said
 
 
 async def test_many_trials_of_one_machine_crowd_out_no_other(service: Service) -> None:

@@ -118,7 +118,7 @@ def calibrated(
         (trial.difference, trial.noise_sd)
         for trial in trials
         if (trial.engine, trial.page_bytes, trial.fractured) == (engine, page_bytes, fractured)
-        and error.name in (trial.error_class, ANY_ROWS)
+        and (trial.speaks_for_any if error.name == ANY_ROWS else error.name == trial.error_class)
     )
     return _calibrated(error, found) if found else error
 

@@ -44,7 +44,7 @@ class TrialDifference:
     ``error_class``: the class of the model's error that the prediction was of. ``fractured``: whether one TLB entry
     covered less than the page there. ``difference`` and ``noise_sd`` (of the trial's own noise) are in throughput (0.01
     is one point), beside a likely gain of at most ten per cent: beside a larger one they are brought to it in
-    proportion.
+    proportion. ``speaks_for_any``: its node's newest of all classes, which alone counts where the class is unknown.
     """
 
     engine: str
@@ -53,3 +53,4 @@ class TrialDifference:
     fractured: bool
     difference: float
     noise_sd: float
+    speaks_for_any: bool = True

@@ -197,6 +197,8 @@ def test_where_rows_are_unknown_trials_of_any_rows_count() -> None:
     before, after = gain_with(row_bytes=None), gain_with(off_by(4.0), off_by(4.0), row_bytes=None)
     assert before.speedup != after.speedup
     assert "2 trials on nodes of this machine type" in after.statement
+    of_one_node = [off_by(4.0), off_by(4.0, error_class="one_client", speaks_for_any=False)]
+    assert gain_with(*of_one_node, row_bytes=None) == gain_with(off_by(4.0), row_bytes=None)
 
 
 def test_a_page_whose_reach_was_not_measured_is_of_no_type() -> None:
