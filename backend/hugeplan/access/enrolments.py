@@ -18,6 +18,7 @@ from hugeplan.access.schemas import (
     EnrolmentApproval,
     EnrolmentApprovalCreate,
     EnrolmentDecision,
+    EnrolmentLimits,
     EnrolmentRequest,
     PendingEnrolment,
     Role,
@@ -98,8 +99,15 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
     if how not in {"new", "clone"}:
         await repository.revoke_agents_of(session, machine.node_machine_id, now)
         await asking.forget(session, machine.node_machine_id)
+    by_token = actor.role is Role.ENROLMENT  # what it may call itself, it may call itself in its reports
+    pattern = (await asking.limits_of(session, actor.token_id)).name_pattern if by_token else None
     made = await mint(
-        session, name=body.node_name, role=Role.AGENT, machine_id=machine.node_machine_id, claim_sha256=_claim_of(body)
+        session,
+        name=body.node_name,
+        role=Role.AGENT,
+        machine_id=machine.node_machine_id,
+        claim_sha256=_claim_of(body),
+        limits=EnrolmentLimits(name_pattern=pattern),
     )
     return Enrolled(made, how)
 

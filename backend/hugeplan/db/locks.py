@@ -23,6 +23,7 @@ class AdvisoryLock(IntEnum):
     EVENTS = 4_811_252_263_003
     BOOTSTRAP = 4_811_252_263_004
     SEALING = 4_811_252_263_005
+    NAMES = 4_811_252_263_006
 
 
 @unique

@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     rules.fractured_guest,
     rules.clock_ahead,
     rules.cloned_machine_id,
+    rules.name_of_another,
     rules.reports_lost,
     rules.collectors_failed,
 )

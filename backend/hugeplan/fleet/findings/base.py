@@ -35,7 +35,8 @@ class NodeFinding(msgspec.Struct, frozen=True, kw_only=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """A node as its newest report shows it. ``planned`` is None without a plan in force.
-    ``shares_machine_id``: another machine reports under the same machine id."""
+    ``shares_machine_id``: another machine reports under the same machine id. ``said_name``: what the report calls it.
+    """
 
     name: str
     inventory: Inventory
@@ -46,6 +47,7 @@ class Observed:
     effective_granule_bytes: int | None
     planned: tuple[PlannedPool, ...] | None
     shares_machine_id: bool = False
+    said_name: str | None = None
 
     @property
     def facts(self) -> Facts:

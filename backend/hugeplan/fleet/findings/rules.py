@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hugeplan.fleet.findings.base import NodeFinding, Observed, attention, idle_pages_by_size, pages_by_size, wrong
 from hugeplan.fleet.observation import observed_database
+from hugeplan.planner.errors import shown_value
 from hugeplan.planner.findings.container_limits import silent_fallback as refused_by_limit
 from hugeplan.planner.model import GIB, MIB
 from hugeplan.planner.pages import page_label
@@ -150,6 +151,24 @@ def cloned_machine_id(observed: Observed) -> Iterable[NodeFinding]:
         reason = "Two machines report under one machine id. Their hardware or their boots tell them apart."
         fix = "Give each clone a machine id of its own (empty /etc/machine-id in the image), then enrol it."
         yield attention("cloned_machine_id", observed.name, "Another machine has its machine id", reason, fix)
+
+
+def name_of_another(observed: Observed) -> Iterable[NodeFinding]:
+    """Another node has the name that this machine reports, so this one is shown by its machine id and gets no files.
+
+    A name is the machine's that reported it first, until that is silent for a day; a machine that was enrolled with
+    ``--name-pattern`` has only names of that pattern (hugeplan.fleet.ingest.names).
+    """
+    if observed.said_name not in {None, observed.name}:
+        reason = (
+            f"It reports the name {shown_value(str(observed.said_name))}, which another node has or its enrolment does"
+            " not allow. No file is made for it."
+        )
+        fix = (
+            "Where two machines have one name, give this one its own (node_name in the agent's configuration). Where "
+            "it took the place of the other, delete that node, or wait until it has been silent for a day."
+        )
+        yield attention("name_of_another", observed.name, "It reports a name that is not its own", reason, fix)
 
 
 def reports_lost(observed: Observed) -> Iterable[NodeFinding]:

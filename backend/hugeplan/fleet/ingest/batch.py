@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
@@ -23,7 +24,7 @@ from hugeplan.errors import FieldProblem, ForbiddenError, UnauthenticatedError, 
 from hugeplan.events.records import Told
 from hugeplan.fleet.findings.base import PlannedPool
 from hugeplan.fleet.hardware_state import MeasuredState
-from hugeplan.fleet.ingest import statements
+from hugeplan.fleet.ingest import names, statements
 from hugeplan.fleet.ingest.in_force import Plans, SavedPlans, labelled_plan
 from hugeplan.fleet.ingest.incoming import Incoming, lenient
 from hugeplan.fleet.ingest.node_update import KeptFinding, Node, Reference
@@ -96,6 +97,7 @@ class Batch:
         self.answers: dict[int, ReportReceipt | Exception] = {}
         self._nodes: dict[str, Node] = {}
         self._enrolled: set[str] = set()
+        self._shown: dict[tuple[str, str], str] = {}
         self._judged = Judged()
 
     async def commit(self, sent: Callable[[], None], *, in_line: bool = False) -> bool:
@@ -164,12 +166,41 @@ class Batch:
             if state is not None and (node := self._nodes.get(_text(of_machine))) is not None:
                 node.measured = _measured.decode(state)
         bound = {_uuid(row[0]): None if row[1] is None else _text(row[1]) for row in found if row[0] is not None}
-        self._enrolled = {_text(row[2]) for row in found if row[8] == b"t"}
+        self._enrolled = {_text(row[2]) for row in found if row[9] == b"t"}
+        await self._settle_names({_uuid(row[0]): _text(row[8]) for row in found if row[8] is not None})
         known = _seen(found)
         known |= await self._seen_sealed(known)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
         self._plans = await self._saved.read(self._connection, in_force, labelled=self._newly_labelled())
         return bound, known
+
+    async def _settle_names(self, patterns: Mapping[UUID, str]) -> None:
+        """Whose the names are that a machine says and does not have yet: none in nearly all batches. ``patterns``: of
+        the names that machines were enrolled for, by token.
+        """
+        said: dict[str, set[names.Claim]] = {}
+        new: set[str] = set()
+        for incoming in self._incoming:
+            node = self._nodes.get(incoming.machine_id)
+            report = incoming.parsed or (lenient(incoming.content) if node is None else None)
+            if report is None or incoming.machine_id in self._held:
+                continue
+            name = printable(report.node_name)
+            if not fnmatchcase(name, patterns.get(incoming.token_id, "*")):
+                self._shown[incoming.machine_id, name] = names.told_apart(name, incoming.machine_id)
+                continue
+            first_at = (node and node.first_report_at) or incoming.received_at
+            said.setdefault(name, set()).add(names.Claim(first_at, incoming.machine_id))
+            if node is None or node.name != name:
+                new.add(name)
+        if new:
+            now = max(incoming.received_at for incoming in self._incoming)
+            self._shown |= await names.settle(self._exchange, {name: said[name] for name in new}, now)
+        for machine_id, node in self._nodes.items():
+            node.shown = self._shown_of(machine_id)
+
+    def _shown_of(self, machine_id: str) -> dict[str, str]:
+        return {said: shown for (machine, said), shown in self._shown.items() if machine == machine_id}
 
     async def _seen_sealed(self, known: Mapping[tuple[str, UUID], _Seen]) -> dict[tuple[str, UUID], _Seen]:
         """The reports that are known by their sealed documents alone. Only those are looked for that say a time from
@@ -229,7 +260,8 @@ class Batch:
                 return invalid_input(
                     [FieldProblem(field="schema_version", value=str(incoming.schema_version), expected=expected)]
                 )
-            node = self._nodes[incoming.machine_id] = _new_node(report)
+            shown = self._shown_of(incoming.machine_id)
+            node = self._nodes[incoming.machine_id] = _new_node(report, shown)
             if incoming.parsed is None:
                 node.introduce(incoming, report)
         if incoming.run is not None:
@@ -308,7 +340,7 @@ def _uuid(value: bytes | None) -> UUID:
 def _seen(found: Sequence[Row]) -> dict[tuple[str, UUID], _Seen]:
     """The reports of rows of TOKENS_AND_SEEN that are stored already, by machine and id."""
     known: dict[tuple[str, UUID], _Seen] = {}
-    for _, _, machine_id, report_id, node_id, sha256, run_id, state, _ in found:
+    for _, _, machine_id, report_id, node_id, sha256, run_id, state, *_ in found:
         if node_id is not None:
             known[_text(machine_id), _uuid(report_id)] = _Seen(
                 node_id=_uuid(node_id),
@@ -333,6 +365,7 @@ def _node(row: Row) -> tuple[str, Node]:
         outcome,
         sealed,
         told,
+        first_at,
         *kept,
     ) = row
     return _text(machine_id), Node(
@@ -348,14 +381,17 @@ def _node(row: Row) -> tuple[str, Node]:
         outcome=None if outcome is None else _text(outcome),
         sealed_until=None if sealed is None else datetime.fromisoformat(_text(sealed)),
         told=_told.decode(told or b"{}"),
+        first_report_at=datetime.fromisoformat(_text(first_at)),
         reference=None if kept[0] is None else Reference(_uuid(kept[0]), bytes.fromhex(_text(kept[1])[2:])),
     )
 
 
-def _new_node(report: Report) -> Node:
+def _new_node(report: Report, shown: dict[str, str] | None = None) -> Node:
+    said, shown = printable(report.node_name), shown or {}
     return Node(
         id=uuid.uuid4(),
-        name=printable(report.node_name),
+        name=shown.get(said, said),
+        shown=shown,
         is_new=True,
         sampled_at=None,
         labels_set={},

@@ -91,6 +91,13 @@ class Node:
     owners: dict[str, str] = field(default_factory=dict)
     findings_changed: bool = False
     compared_bytes: int = 0
+    first_report_at: datetime | None = None
+    shown: dict[str, str] = field(default_factory=dict)  # by the name that a report says (hugeplan.fleet.ingest.names)
+
+    def name_in(self, report: Report) -> str:
+        """The name under which the node is shown."""
+        said = printable(report.node_name)
+        return self.shown.get(said, said)
 
     def apply(self, incoming: Incoming, run: RunRecord | None, plans: Plans, *, is_reference: bool = False) -> None:
         """Take a report over. One that waited in a spool does not overwrite a newer sample."""
@@ -143,7 +150,7 @@ class Node:
     def introduce(self, incoming: Incoming, report: Report) -> None:
         """Make a new node known by a report of a newer schema, of which nothing else is believed."""
         self.columns |= node_columns(incoming, report, self.labels_set)
-        self.columns |= {"findings_wrong": 0, "findings_attention": 0}
+        self.columns |= {"name": self.name_in(report), "findings_wrong": 0, "findings_attention": 0}
         self.state |= {"inventory": report.inventory, "sample": report.sample, "processes_kept": None, "collectors": []}
         self._event(incoming.received_at, "node_added", text="Reported for the first time.")
 
@@ -190,8 +197,8 @@ class Node:
 
     def _apply_sample(self, incoming: Incoming, report: Report, is_reference: bool) -> None:
         is_first = self.sampled_at is None or self.sampled_at.hour != incoming.taken_at.hour
-        self.name, self.sampled_at = printable(report.node_name), incoming.taken_at
-        self.columns |= node_columns(incoming, report, self.labels_set)
+        self.name, self.sampled_at = self.name_in(report), incoming.taken_at
+        self.columns |= node_columns(incoming, report, self.labels_set) | {"name": self.name}
         self.owners = owners_of(report.sample)
         # The document says it (hugeplan.fleet.newest); the columns do now and then, for SQL and earlier releases.
         processes = None if incoming.is_small else pack(msgspec.json.encode(report.sample.processes))
@@ -200,7 +207,7 @@ class Node:
             sample = changed(report.sample, processes=[])
             self.state |= {"inventory": report.inventory, "sample": sample, "collectors": report.collectors}
         observed = Observed(
-            name=printable(report.node_name),
+            name=self.name,
             inventory=report.inventory,
             sample=report.sample,
             collectors=report.collectors,
@@ -209,6 +216,7 @@ class Node:
             effective_granule_bytes=self.measured.effective_granule_bytes,
             planned=self.planned,
             shares_machine_id=incoming.shares_machine_id,
+            said_name=printable(report.node_name),
         )
         self.judge(observed, incoming.received_at, in_new_words=is_first)
 
@@ -288,12 +296,11 @@ def _kept(finding: NodeFinding, since: datetime) -> KeptFinding:
 
 
 def node_columns(incoming: Incoming, report: Report, labels_set: dict[str, str]) -> dict[str, Any]:
-    """What a report says of its node, as columns of lists and sums."""
+    """What a report says of its node, as columns of lists and sums; without its name."""
     inventory, sample = report.inventory, report.sample
     pools = pool_summaries(sample)
     machine = machine_type(inventory)
     return {
-        "name": printable(report.node_name),
         "synthetic": report.synthetic,
         "architecture": inventory.architecture,
         "cpu_brand": inventory.cpu.brand if inventory.cpu else None,

@@ -72,13 +72,21 @@ STAND_IN_LINE: Final = (
 """For one report that found its node locked: who only looks whether a lock is free never has it beside those who wait
 for it in line, such as the many changes of one planner."""
 
+LOCK_NAMES: Final = Statement("SELECT pg_advisory_xact_lock($1::bigint)")
+NAMESAKES: Final = Statement("""
+SELECT name, id, machine_id, first_report_at, last_report_at FROM nodes WHERE name = ANY($1)
+""")
+LOCK_THESE: Final = Statement("SELECT id FROM nodes WHERE id = ANY($1) FOR UPDATE SKIP LOCKED")
+RENAME_NODES: Final = Statement(_update("nodes", "id", {"name": "text"}))
+
 WAIT_BRIEFLY: Final = Statement("SET LOCAL lock_timeout = '20ms'")
 WAIT: Final = Statement("SET LOCAL lock_timeout TO DEFAULT")
 """Around INSERT_NODES: it waits for whoever makes the same node, which no lock can be asked of before."""
 
 NODES: Final = Statement("""
 SELECT n.id, n.machine_id, n.name, n.sampled_at, n.labels_set::text, n.effective_granule_bytes, s.findings::text,
-    p.pools::text, p.plan_id, p.outcome, n.sealed_until, s.told::text, r.report_id, r.document
+    p.pools::text, p.plan_id, p.outcome, n.sealed_until, s.told::text, n.first_report_at, r.report_id,
+    r.document
 FROM nodes n JOIN node_states s ON s.node_id = n.id LEFT JOIN plans_in_force p ON p.node_id = n.id
 LEFT JOIN LATERAL (
     SELECT * FROM report_references r WHERE r.node_id = n.id ORDER BY r.made_at DESC, r.report_id LIMIT 1
@@ -89,7 +97,7 @@ WHERE n.machine_id = ANY($1)
 committed before it began."""
 
 TOKENS_AND_SEEN: Final = Statement("""
-SELECT t.id, t.machine_id, w.machine_id, w.report_id, r.node_id, r.content_sha256, r.run_id, r.state,
+SELECT t.id, t.machine_id, w.machine_id, w.report_id, r.node_id, r.content_sha256, r.run_id, r.state, t.name_pattern,
     t.machine_id <> w.machine_id AND EXISTS (SELECT FROM tokens o WHERE o.machine_id = w.machine_id)
 FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS w(token_id, machine_id, report_id)
 LEFT JOIN tokens t ON t.id = w.token_id AND t.role = 'agent' AND t.revoked_at IS NULL

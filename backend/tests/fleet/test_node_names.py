@@ -1,0 +1,97 @@
+"""A node's name is one machine's: files that root applies are put where a name says."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+from sqlalchemy import text
+from support.reports import report
+from support.service import Service
+
+from hugeplan.access.schemas import Role
+
+FIRST, OTHER = "11" * 16, "22" * 16
+
+
+async def agent(service: Service, machine_id: str) -> httpx.AsyncClient:
+    return service.client(await service.token(Role.AGENT, machine_id=machine_id))
+
+
+async def send(service: Service, machine_id: str, name: str) -> None:
+    async with await agent(service, machine_id) as client:
+        answer = await client.post("/api/v1/reports", json=report(machine_id=machine_id, node_name=name))
+    assert answer.status_code == 201, answer.text
+
+
+async def names(service: Service) -> dict[str, str]:
+    async with service.database.read() as session:
+        return {row[0]: row[1] for row in await session.execute(text("SELECT machine_id, name FROM nodes"))}
+
+
+async def heard_before(service: Service, machine_id: str, hours: float) -> None:
+    statement = (
+        "UPDATE nodes SET last_report_at = last_report_at - make_interval(hours => :hours) WHERE machine_id = :m"
+    )
+    async with service.database.write() as session:
+        await session.execute(text(statement), {"hours": hours, "m": machine_id})
+
+
+async def test_a_name_is_the_machines_that_said_it_first(service: Service) -> None:
+    await send(service, FIRST, "prod-db")
+    await send(service, OTHER, "web-7")
+    for _ in range(2):
+        await send(service, OTHER, "prod-db")
+        assert await names(service) == {FIRST: "prod-db", OTHER: f"prod-db (machine {OTHER[:8]})"}
+    await send(service, FIRST, "prod-db")
+    assert (await names(service))[FIRST] == "prod-db"
+    await send(service, OTHER, "web-7")
+    assert (await names(service))[OTHER] == "web-7"
+
+
+async def test_reports_at_once_give_a_name_to_one(service: Service) -> None:
+    machines = [f"{number:032x}" for number in range(1, 9)]
+    for machine_id in machines:  # so that all have their tokens before the first report
+        await service.token(Role.AGENT, machine_id=machine_id)
+    await asyncio.gather(*(send(service, machine_id, "prod-db") for machine_id in machines))
+    assert sorted((await names(service)).values()).count("prod-db") == 1
+    for machine_id in machines:
+        await send(service, machine_id, "prod-db")
+    assert sorted((await names(service)).values()).count("prod-db") == 1
+
+
+async def test_a_machine_that_is_set_up_anew_gets_the_name_of_one_that_is_gone(service: Service) -> None:
+    await send(service, FIRST, "prod-db")
+    await heard_before(service, FIRST, 23)
+    await send(service, OTHER, "prod-db")
+    assert (await names(service))[OTHER] != "prod-db"
+    await heard_before(service, FIRST, 2)
+    await send(service, OTHER, "prod-db")
+    assert await names(service) == {FIRST: f"prod-db (machine {FIRST[:8]})", OTHER: "prod-db"}
+    await send(service, FIRST, "prod-db")
+    assert await names(service) == {FIRST: "prod-db", OTHER: f"prod-db (machine {OTHER[:8]})"}
+
+
+async def test_a_machine_has_only_names_that_its_enrolment_allows(service: Service) -> None:
+    async with await service.client_as(Role.ADMIN) as admin:
+        body = {"name": "web", "role": "enrolment", "limits": {"name_pattern": "web-*"}}
+        token = (await admin.post("/api/v1/tokens", json=body)).json()["token"]
+    async with service.client(token) as newcomer:
+        body = {"machine_id": OTHER, "node_name": "web-7"}
+        own = (await newcomer.post("/api/v1/enrolments", json=body)).json()["token"]
+    async with service.client(own) as agent_of_it:
+        for name, shown in (("prod-db", f"prod-db (machine {OTHER[:8]})"), ("web-8", "web-8")):
+            answer = await agent_of_it.post("/api/v1/reports", json=report(machine_id=OTHER, node_name=name))
+            assert answer.status_code == 201, answer.text
+            assert await names(service) == {OTHER: shown}
+    await send(service, FIRST, "prod-db")
+    assert (await names(service))[FIRST] == "prod-db"
+
+
+async def test_no_file_is_made_for_a_machine_that_says_anothers_name(service: Service) -> None:
+    await send(service, FIRST, "prod-db")
+    await send(service, OTHER, "prod-db")
+    async with await service.client_as(Role.VIEWER) as viewer:
+        nodes: list[dict[str, Any]] = (await viewer.get("/api/v1/nodes")).json()["items"]
+    assert sorted(node["name"] for node in nodes) == ["prod-db", f"prod-db (machine {OTHER[:8]})"]
