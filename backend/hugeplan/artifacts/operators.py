@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from hugeplan.artifacts import pod
-from hugeplan.artifacts.base import Artifact, Renderer, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.artifacts.owners import patched, saved_once
-from hugeplan.planner.memory.kubernetes import huge_page_limits
-from hugeplan.planner.model import DatabaseInstance, InstancePlan, OperatorObject, Plan, PlanRequest
+from hugeplan.artifacts.owners import Needs, Owner, made_once, patched, saved_once
+from hugeplan.planner.model import OperatorObject, Plan, PlanRequest
 from hugeplan.recognition.base import CustomResource
 from hugeplan.recognition.operators import RESOURCES
 
@@ -19,49 +18,33 @@ from hugeplan.recognition.operators import RESOURCES
 _SECTIONS: Final = {"mariadb": "mariadb", "mysql": "mysqld"}
 
 
-def renderers() -> dict[str, Renderer]:
+def renderers() -> dict[str, Callable[..., Iterable[Artifact]]]:
     """A renderer per kind of patch."""
     kinds = dict.fromkeys(row.patch.kind for row, _ in RESOURCES.values() if row.patch is not None)
     return {kind: _renderer(kind) for kind in kinds}
 
 
-def _renderer(kind: str) -> Renderer:
-    return lambda plan, request: _patches(kind, plan, request)
+def _renderer(kind: str) -> Callable[..., Iterable[Artifact]]:
+    return lambda plan, request, of_objects: _patches(kind, plan, request, of_objects)
 
 
-def _patches(kind: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
+def _patches(kind: str, plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) -> Iterable[Artifact]:
     """One patch per object (or instance set of it) with a pool on this node, however many of its pods run here."""
     if not request.reservations.kubernetes:
         return
-    members: dict[OperatorObject, list[tuple[DatabaseInstance, InstancePlan]]] = {}
-    for instance, planned in with_pool(plan, request):
-        found = patched(instance)
-        if found is not None and found[2].kind == kind:
-            members.setdefault(found[0], []).append((instance, planned))
-    names = ["-".join(filter(None, (one.namespace, one.name, one.instance_set))) for one in members]
-    for own_kind, name, (target, pairs) in zip(unique_kinds(kind, names), names, members.items(), strict=True):
-        yield _of_object(own_kind, name, target, _strictest(plan, pairs), plan)
+    found = [patched(instance) for instance, _ in with_pool(plan, request)]
+    targets = [*dict.fromkeys(one[0] for one in found if one is not None and one[2].kind == kind)]
+    names = ["-".join(filter(None, (one.namespace, one.name, one.instance_set))) for one in targets]
+    for own_kind, name, target in zip(unique_kinds(kind, names), names, targets, strict=True):
+        own = of_objects[target]
+        yield made_once(_of_object(own_kind, name, target, own), plan.node, own.nodes)
 
 
-def _strictest(
-    plan: Plan, pairs: Sequence[tuple[DatabaseInstance, InstancePlan]]
-) -> tuple[DatabaseInstance, InstancePlan]:
-    """The pod that speaks for all of an object's pods on the node: of the largest demand, the one with the least spare.
-
-    The pages of the error bar are granted pod by pod; a limit with them for each would ask for more than the pool.
-    """
-    most = max(planned.demand.pages * planned.demand.page_bytes for _, planned in pairs)
-    largest = [one for one in pairs if one[1].demand.pages * one[1].demand.page_bytes == most]
-    return min(largest, key=lambda one: sum(huge_page_limits(one[1], plan.pools, plan.instances).values()))
-
-
-def _of_object(
-    kind: str, name: str, target: OperatorObject, pair: tuple[DatabaseInstance, InstancePlan], plan: Plan
-) -> Artifact:
-    instance, planned = pair
+def _of_object(kind: str, name: str, target: OperatorObject, own: Needs) -> Artifact:
+    instance, planned = own.largest
     row, operator = RESOURCES[target.group, target.kind]
     engine = operator.engine
-    amounts, missing = pod.resources(plan, instance, planned)
+    amounts, missing = pod.resources(own)
     settings = {item.name: item.value for item in settings_to_write(instance, planned)}
     # An operator's check against the limit needs the buffer pool in the object; it is in the scenario's settings.
     given = _given(instance.settings, engine)

@@ -2,13 +2,26 @@
 
 Exactly one file patches: the operator's object where one is known, else the StatefulSet where that is known. Where
 neither is, nothing is written that could be applied: an object named by a guess would be made anew.
+
+A patch changes the pods of its object on every node, so all files that patch it say the same: :class:`Needs`.
 """
 
 from __future__ import annotations
 
-from hugeplan.planner.model import DatabaseInstance, OperatorObject
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from hugeplan.artifacts.base import Artifact, one_line, with_pool
+from hugeplan.planner.memory.kubernetes import PodMemory, huge_page_limits, pod_memory
+from hugeplan.planner.model import DatabaseInstance, InstancePlan, OperatorObject, Plan, PlanRequest
+from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.recognition.base import CustomResource, Patch
 from hugeplan.recognition.operators import RESOURCES
+
+#: An operator's object, or a StatefulSet and the name of a container in it.
+Owner = OperatorObject | tuple[str, str]
 
 
 def patched(instance: DatabaseInstance) -> tuple[OperatorObject, CustomResource, Patch] | None:
@@ -45,3 +58,122 @@ def saved_once(get: str, file: str) -> str:
     API server would refuse it; restored, the file goes, so that the next install saves anew.
     """
     return f"test -s {file} || {get} -o yaml | sed '/^  resourceVersion:/d' > {file} && test -s {file} &&\n"
+
+
+def owner(instance: DatabaseInstance) -> Owner | None:
+    """What the patch for an instance changes; None where none is written."""
+    if instance.operator_object is not None:
+        return instance.operator_object if patched(instance) else None
+    return None if instance.stateful_set is None else (instance.stateful_set, instance.container or instance.name)
+
+
+def maker(instance: DatabaseInstance) -> str | None:
+    """The object that makes the pods of a database, in words."""
+    if instance.operator_object is not None:
+        return instance.operator_object.words
+    return None if instance.stateful_set is None else f"StatefulSet {instance.stateful_set}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What each container of an object gets, so that every one of its pods has enough.
+
+    Attributes:
+        least: bytes by resource that the largest takes.
+        limits: the same with the error bar, of the pod whose node has the fewest pages for it. More for each than what
+            the pools hold would let a pod wait for ever.
+        nodes, pods: where its pods are, and which.
+    """
+
+    least: Mapping[str, int]
+    limits: Mapping[str, int]
+    memory: PodMemory
+    nodes: tuple[str, ...]
+    pods: tuple[tuple[DatabaseInstance, InstancePlan], ...]
+
+    @property
+    def pages(self) -> dict[str, int]:
+        """The huge page limits of a container, in bytes by resource."""
+        return {name: max(size, self.limits[name]) for name, size in self.least.items()}
+
+    @property
+    def largest(self) -> tuple[DatabaseInstance, InstancePlan]:
+        """The pod with the largest demand: it says the object's settings."""
+        return max(self.pods, key=lambda one: _bytes_of(one[1]))
+
+    def joined(self, other: Needs) -> Needs:
+        """What both need."""
+        names = [*dict.fromkeys((*self.least, *other.least))]
+        return Needs(
+            least={name: max(self.least.get(name, 0), other.least.get(name, 0)) for name in names},
+            limits={name: min(one.limits[name] for one in (self, other) if name in one.limits) for name in names},
+            memory=max(self.memory, other.memory, key=lambda one: (one.limit_bytes or 0, one.request_bytes or 0)),
+            nodes=(*dict.fromkeys((*self.nodes, *other.nodes)),),
+            pods=(*self.pods, *other.pods),
+        )
+
+
+def _bytes_of(planned: InstancePlan) -> int:
+    return planned.demand.pages * planned.demand.page_bytes
+
+
+def needs(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) -> Needs:
+    """What the container of one instance needs."""
+    limits = huge_page_limits(planned, plan.pools, plan.instances)
+    return Needs(
+        least={**limits, kubernetes_resource_name(planned.demand.page_bytes): _bytes_of(planned)},
+        limits=limits,
+        memory=pod_memory(plan, instance, planned),
+        nodes=(plan.node,),
+        pods=((instance, planned),),
+    )
+
+
+def objects(nodes: Iterable[tuple[Plan, PlanRequest]]) -> dict[Owner, Needs]:
+    """What the containers of each object need that has pods on these nodes."""
+    found: dict[Owner, list[Needs]] = {}
+    for plan, request in nodes:
+        for instance, planned in with_pool(plan, request) if request.reservations.kubernetes else ():
+            own = owner(instance)
+            if own is not None:
+                found.setdefault(own, []).append(needs(plan, instance, planned))
+    return {own: reduce(Needs.joined, each) for own, each in found.items()}
+
+
+def without_room(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) -> str | None:
+    """Which object asks for more in its pods than a node's pools hold for them; None: none does."""
+    if not of_objects:
+        return None
+    left = Counter[str]()
+    for pool in plan.pools:
+        left[kubernetes_resource_name(pool.page_bytes)] += (pool.pages - pool.held_pages) * pool.page_bytes
+    larger: dict[str, str] = {}
+    for instance, planned in with_pool(plan, request):
+        own, key = needs(plan, instance, planned).pages, owner(instance)
+        asked = own if key is None or key not in of_objects else of_objects[key].pages
+        left.subtract(asked)
+        larger |= {name: f"{maker(instance)} asks for {size // 2**20:,} MiB of {name} in each of its pods"
+                   for name, size in asked.items() if size > own.get(name, 0)}  # fmt: skip
+    return next((f"{why}, and {one_line(plan.node)} has no room for it" for name, why in larger.items()
+                 if left[name] < 0), None)  # fmt: skip
+
+
+def made_once(patch: Artifact, node: str, nodes: Iterable[str]) -> Artifact:
+    """A patch with what it asks of other nodes; it is made, and taken back, from the folder of the first alone.
+
+    What another folder would keep as the state before it is the patched object.
+    """
+    first, *more = [one_line(name) for name in nodes]
+    if not more:
+        return patch
+    others = ", ".join(name for name in (first, *more) if name != one_line(node))
+    summary = f"{patch.summary} Its pods on {others} start again, too: the pools of all these nodes come first."
+    if one_line(node) != first:
+        where = f"# from the folder of {first}, once for all nodes"
+        return replace(patch, summary=summary, install=f"{where}, after their pools", rollback=where)
+    return replace(
+        patch,
+        summary=summary,
+        install=f"# first the pools of {others}\n{patch.install}",
+        rollback=f"# before the pools of {others} go\n{patch.rollback}",
+    )

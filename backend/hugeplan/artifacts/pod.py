@@ -7,14 +7,13 @@ Rules: huge page request equals limit, the quantity is whole pages, cpu or memor
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import asks_later
 from hugeplan.artifacts.engines.in_pod import pod_names
-from hugeplan.artifacts.owners import limits_field, patched, saved_once
-from hugeplan.planner.memory.kubernetes import huge_page_limits, pod_memory
+from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.units import format_kubernetes_bytes
 
@@ -26,11 +25,10 @@ UNKNOWN_CONTAINER: Final = "CONTAINER_NAME"
 _NO_MEMORY = "memory: left out, the connections of this engine are not known to the plan; a pod needs cpu or memory."
 
 
-def resources(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) -> tuple[dict[str, Any], list[str]]:
+def resources(own: Needs) -> tuple[dict[str, Any], list[str]]:
     """``resources`` of the container, and comments: the old and new memory with the reason, or what is left out."""
-    limits = huge_page_limits(planned, plan.pools, plan.instances)
-    pages = {name: format_kubernetes_bytes(size) for name, size in limits.items()}
-    memory = pod_memory(plan, instance, planned)
+    pages = {name: format_kubernetes_bytes(size) for name, size in own.pages.items()}
+    memory = own.memory
     amounts = {"requests": dict(pages), "limits": dict(pages)}
     for part, size in (("requests", memory.request_bytes), ("limits", memory.limit_bytes)):
         if size is not None:
@@ -40,8 +38,8 @@ def resources(plan: Plan, instance: DatabaseInstance, planned: InstancePlan) -> 
     return amounts, [f"memory: {memory.why}."]
 
 
-def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    """Per database with a pool, on Kubernetes nodes: the container's resources and a patch of its StatefulSet.
+def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) -> Iterable[Artifact]:
+    """Per database with a pool, on Kubernetes nodes: the container's resources; per StatefulSet of them: a patch.
 
     Nothing for a database whose operator's object is patched. Without a known owner the patch is a snippet with
     placeholders, which neither kubectl nor the API server takes.
@@ -51,7 +49,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     found = [(i, planned) for i, planned in with_pool(plan, request) if not _has_its_pages(i, planned)]
     found = [(i, planned) for i, planned in found if patched(i) is None]
     for kind, (instance, planned) in zip(unique_kinds("pod", _names(found)), found, strict=True):
-        amounts, left_out = resources(plan, instance, planned)
+        amounts, left_out = resources(_needs(plan, instance, planned, of_objects))
         names_of_pages = " and ".join(name for name in amounts["limits"] if name != "memory")
         yield Artifact(
             kind=kind,
@@ -71,15 +69,23 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             else "An operator makes the pod: use its custom resource.",
         )
     own = [(i, planned) for i, planned in found if i.operator_object is None]
-    for kind, is_known in (("statefulset_patch", True), (SNIPPET, False)):
-        pairs = [(i, planned) for i, planned in own if (i.stateful_set is not None) is is_known]
+    # A container of a set is patched once, however many of its pods run here.
+    known = {owner(i): (i, planned) for i, planned in reversed(own) if i.stateful_set is not None}
+    forms = [(i, planned) for i, planned in own if i.stateful_set is None]
+    for kind, pairs in (("statefulset_patch", [*reversed(known.values())]), (SNIPPET, forms)):
         for own_kind, (instance, planned) in zip(unique_kinds(kind, _names(pairs)), pairs, strict=True):
-            amounts, notes = resources(plan, instance, planned)
-            if asks_later(instance, planned) and "memory" in amounts["limits"]:
+            of_all = _needs(plan, instance, planned, of_objects)
+            amounts, notes = resources(of_all)
+            if any(asks_later(*one) for one in of_all.pods) and "memory" in amounts["limits"]:
                 for part in amounts.values():
                     part.pop("memory", None)
                 notes = [f"memory: left as it is until the engine asks for pages, in a later step. {notes[0]}"]
-            yield _patch(instance, planned, own_kind, amounts, notes)
+            yield made_once(_patch(instance, planned, own_kind, amounts, notes), plan.node, of_all.nodes)
+
+
+def _needs(plan: Plan, instance: DatabaseInstance, planned: InstancePlan, of_objects: Mapping[Owner, Needs]) -> Needs:
+    own = owner(instance)
+    return needs(plan, instance, planned) if own is None else of_objects[own]
 
 
 def _names(pairs: Iterable[tuple[DatabaseInstance, InstancePlan]]) -> list[str]:
@@ -111,8 +117,10 @@ def _patch(
     limit, amount = next(iter(amounts["limits"].items()))
     path = f'{{.spec.template.spec.containers[?(@.name=="{container}")].resources.limits.{limit}}}'
     before = f"{name if is_known else slug(planned.name)}-before.yaml"
-    comments = [f"Strategic merge patch for the StatefulSet of {planned.name}."]
-    summary = f"Gives the container of {planned.name} its limits and starts its pods again."
+    comments = [f"Strategic merge patch for the StatefulSet {instance.stateful_set}."]
+    summary = (
+        f"Gives container {container} of StatefulSet {instance.stateful_set} its limits and starts its pods again."
+    )
     if not is_known:
         summary = (
             f"What makes the pods of {planned.name} is not known, so no object is patched: a form for its StatefulSet,"
@@ -135,7 +143,8 @@ def _patch(
         verify=all_of([f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"]),
         rollback=f"kubectl replace -f {before} && rm {before}",
         restart=Restart.ENGINE,
-        avoid_when="An operator owns the StatefulSet: it would undo the patch."
+        avoid_when="An operator owns the StatefulSet: it would undo the patch. Or another node with a pod of it lacks"
+        " the pages: that pod would wait."
         if is_known
         else "The placeholders stand: kubectl and the API server refuse them. An operator makes the pods: use its"
         " custom resource.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
@@ -30,19 +30,24 @@ from hugeplan.artifacts import (
     thp,
     tuned_profile,
 )
-from hugeplan.artifacts.base import Artifact, Renderer, planned_pools, require_sound, with_pool, with_warning
+from hugeplan.artifacts.base import Artifact, planned_pools, require_sound, with_pool, with_warning
 from hugeplan.artifacts.engines import db2, jvm, my_cnf, oracle, other, postgresql_conf, redis_conf
 from hugeplan.artifacts.engines.common import counted_settings, settings_to_write
+from hugeplan.artifacts.owners import Needs, Owner, needs, objects, without_room
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import Plan, PlanRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A renderer and the kinds that it renders; a kind of several instances ends with the instance's name."""
+    """A renderer and the kinds that it renders; a kind of several instances ends with the instance's name.
 
-    render: Renderer
+    ``patches``: it also takes what the pods of each object need.
+    """
+
+    render: Callable[..., Iterable[Artifact]]
     kinds: tuple[str, ...]
+    patches: bool = False
 
 
 ROWS: Final = (
@@ -57,7 +62,7 @@ ROWS: Final = (
     Row(cloud_config.render, ("cloud_config",)),
     Row(ansible.render, ("ansible_playbook",)),
     Row(kubelet_configuration.render, ("kubelet_configuration",)),
-    Row(pod.render, ("pod", "statefulset_patch", pod.SNIPPET)),
+    Row(pod.render, ("pod", "statefulset_patch", pod.SNIPPET), patches=True),
     Row(node_label.render, ("node_label", "node_feature_rule")),
     Row(openshift.render, ("performance_profile", "openshift_tuned", "machine_config")),
     Row(gke.render, ("gke_system_config", "terraform_gke")),
@@ -72,7 +77,7 @@ ROWS: Final = (
     Row(jvm.render, ("jvm_options",)),
     Row(redis_conf.render, ("redis_conf",)),
     Row(other.render, ("engine_settings",)),
-    *(Row(render, (kind,)) for kind, render in operators.renderers().items()),
+    *(Row(render, (kind,), patches=True) for kind, render in operators.renderers().items()),
 )
 KINDS: Final = tuple(kind for row in ROWS for kind in row.kinds)
 #: The first kinds of rows whose files are documents, which take long to write: not rendered for :func:`files_key`.
@@ -170,34 +175,50 @@ def platform_of(request: PlanRequest) -> Platform:
     return Platform(provider) if provider is not None else Platform.KUBEADM
 
 
-def withheld(plan: Plan) -> str | None:
-    """Why no file is handed out without force: the plan is not known to fit the node. None where it is."""
+def withheld(
+    plan: Plan, request: PlanRequest | None = None, of_objects: Mapping[Owner, Needs] | None = None
+) -> str | None:
+    """Why no file is handed out without force: the plan is not known to fit the node, or its pools not to hold what
+    the pods of an object there are to ask for. None where both are known.
+    """
     if plan.fits:
-        return None
+        why = None if request is None else without_room(plan, request, of_objects or objects([(plan, request)]))
+        return why and f"{why}, so no file is handed out without force."
     reason = "" if plan.shortfall is None else f" {plan.shortfall.reason}"
     what = "The plan does not fit" if plan.fits is False else "Whether the plan fits is not known"
     return f"{what}, so no file is handed out without force.{reason}"
 
 
 def render(
-    plan: Plan, request: PlanRequest, platform: Platform | None = None, *, force: bool = False
+    plan: Plan,
+    request: PlanRequest,
+    platform: Platform | None = None,
+    *,
+    force: bool = False,
+    of_objects: Mapping[Owner, Needs] | None = None,
 ) -> tuple[Artifact, ...]:
     """All files that apply ``plan``: the recommended path of the platform first, in its order, then the others.
 
     Each kind occurs once. ``platform`` None is told by the request. A platform of Kubernetes on a node without it, or
     one that contradicts the provider, is a PlannerError. A plan that is not known to fit has no files without
     ``force``; with it each starts with a warning. A plan whose names :func:`outside.refused` refuses has none at all.
+    ``of_objects``: what the pods of each object need on all nodes; None: on this one.
     """
     where = platform_of(request) if platform is None else platform
     _require_possible(where, request)
-    if (withheld(plan) is not None and not force) or outside.refused(plan, request) is not None:
+    if (withheld(plan, request, of_objects) is not None and not force) or outside.refused(plan, request) is not None:
         return ()
     if where is Platform.ANSIBLE and not outside.is_plain_host(plan.node):
         raise PlannerError(
             "node.name", plan.node, "a host's own name: Ansible takes this one for a group or for itself"
         )
     plan, request = outside.tamed(plan, request)
-    rendered = [artifact for row in ROWS for artifact in row.render(plan, request)]
+    needed = objects([(plan, request)]) | {**(of_objects or {})}
+    rendered = [
+        artifact
+        for row in ROWS
+        for artifact in (row.render(plan, request, needed) if row.patches else row.render(plan, request))
+    ]
     if not plan.fits:
         rendered = [with_warning(artifact, plan.headline) for artifact in rendered]
     require_sound(rendered)
@@ -244,7 +265,7 @@ def files_key(plan: Plan, request: PlanRequest) -> str | None:
         read += kubelet_configuration.configuration(plan, request) if kubelet_configuration.is_ours(request) else ()
         read += [
             (one.name, one.engine, one.stateful_set, one.container, one.operator_object, one.pod_hugepages_limit_bytes,
-             pod.resources(plan, one, planned), settings_to_write(one, planned), counted_settings(one))
+             pod.resources(needs(plan, one, planned)), settings_to_write(one, planned), counted_settings(one))
             for one, planned in with_pool(plan, request)
         ]  # fmt: skip
     return sha256(repr(read).encode()).hexdigest()

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write or compare the bundle; without an option list the files."""
     document = read_plan(arguments.plan)
-    reason = withheld(document.plan)
+    reason = withheld(document.plan, document.request)
     if reason is not None and not arguments.force:
         sys.stderr.write(f"hugeplan artifacts: {reason} --force writes them all the same.\n")
         return EXIT_FAILED

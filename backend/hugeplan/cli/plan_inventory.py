@@ -7,9 +7,11 @@ import gc
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hugeplan.cli import InputError, status_of_plans
 from hugeplan.cli.files import to_write, write_bundle
@@ -18,7 +20,10 @@ from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.text import inventory_text
-from hugeplan.planner.model import DatabaseInstance, State
+from hugeplan.planner.model import State
+
+if TYPE_CHECKING:
+    from hugeplan.artifacts.owners import Needs, Owner
 
 
 def plan_kubernetes(data: bytes, path: str, arguments: argparse.Namespace) -> int:
@@ -65,7 +70,9 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
     from hugeplan.artifacts.outside import folder_name  # noqa: PLC0415
 
     taken: set[str] = set()
-    for node, reason in zip(found.nodes, _reasons(found, force=force), strict=True):
+    reasons = _reasons(found, force=force)
+    of_objects = _objects(found, reasons)
+    for node, reason in zip(found.nodes, reasons, strict=True):
         if node.plan is None:
             continue
         if reason is not None:
@@ -78,8 +85,17 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
             )
         except OSError as error:
             raise InputError(f"--artifacts {own}: {error.strerror}") from error
-        if reason is None and (artifacts := render(node.plan, node.request, force=force)):
+        artifacts = () if reason else render(node.plan, node.request, force=force, of_objects=of_objects)
+        if artifacts:
             write_bundle(bundle(node.plan.node, node.plan.headline, artifacts), own, "--artifacts")
+
+
+def _objects(found: FleetAnswer, reasons: Sequence[str | None]) -> dict[Owner, Needs]:
+    """What the pods of each object need on the nodes that have files."""
+    from hugeplan.artifacts.owners import objects  # noqa: PLC0415 - most answers are only printed
+
+    planned = (node for node, reason in zip(found.nodes, reasons, strict=True) if reason is None)
+    return objects((node.plan, node.request) for node in planned if node.plan is not None)
 
 
 def _reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
@@ -87,11 +103,13 @@ def _reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
     of these nodes has no pool for them, the update of the object waits there for ever. So none of them has files.
     """
     from hugeplan.artifacts import refused, withheld  # noqa: PLC0415 - most answers are only printed
+    from hugeplan.artifacts.owners import maker  # noqa: PLC0415
 
+    of_objects = _objects(found, [None] * len(found.nodes))
     reasons = [
         "It is not planned."
         if node.plan is None
-        else refused(node.plan, node.request) or (None if force else withheld(node.plan))
+        else refused(node.plan, node.request) or (None if force else withheld(node.plan, node.request, of_objects))
         for node in found.nodes
     ]
     is_new = not force
@@ -100,23 +118,16 @@ def _reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
         lacking: dict[str, str] = {}
         for node, reason in zip(found.nodes, reasons, strict=True):
             sizes = [] if node.plan is None or reason is not None else [one.page_bytes for one in node.plan.instances]
-            pairs = [(maker, size) for one, size in zip_longest(node.node.databases, sizes[: len(node.node.databases)])
-                     if (maker := _maker(one.instance)) is not None]  # fmt: skip
-            with_pages.append({maker for maker, size in pairs if size is not None})
-            lacking |= {maker: node.node.facts.name for maker, size in pairs if size is None}
-        held = [(index, maker) for index, makers in enumerate(with_pages) for maker in sorted(makers & lacking.keys())]
-        for index, maker in held:
-            where = f"{maker} has a pod on {lacking[maker]}, too, which gets no file or no pool for it"
+            pairs = [(name, size) for one, size in zip_longest(node.node.databases, sizes[: len(node.node.databases)])
+                     if (name := maker(one.instance)) is not None]  # fmt: skip
+            with_pages.append({name for name, size in pairs if size is not None})
+            lacking |= {name: node.node.facts.name for name, size in pairs if size is None}
+        held = [(index, name) for index, names in enumerate(with_pages) for name in sorted(names & lacking.keys())]
+        for index, name in held:
+            where = f"{name} has a pod on {lacking[name]}, too, which gets no file or no pool for it"
             reasons[index] = f"{where}, so no file is handed out without force."
         is_new = bool(held)
     return reasons
-
-
-def _maker(instance: DatabaseInstance) -> str | None:
-    """The object that makes the pods of a database, in words."""
-    if instance.operator_object is not None:
-        return instance.operator_object.words
-    return None if instance.stateful_set is None else f"StatefulSet {instance.stateful_set}"
 
 
 def plan_prometheus(arguments: argparse.Namespace) -> int:

@@ -43,7 +43,7 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
             sys.stderr.write(f"hugeplan plan: {line}\n")
         return EXIT_WRONG_INPUT
     found = plan(request) if text is None else _plan_of_file(arguments.scenario, text, request)
-    why_not = refused(found, request) or (None if arguments.force else withheld(found))
+    why_not = refused(found, request) or (None if arguments.force else withheld(found, request))
     artifacts = render(found, request, force=arguments.force)
     if arguments.artifacts is not None and why_not is None:
         write_bundle(bundle(found.node, found.headline, artifacts), Path(arguments.artifacts), "--artifacts")

@@ -219,7 +219,7 @@ def _answer(found: Plan, request: PlanRequest, files: Files) -> bytes:
     artifacts = None
     if files.are_wanted:
         artifacts = [PlanArtifact.model_validate(one) for one in render(found, request, force=files.force)]
-    why_not = refused(found, request) or (None if files.force else withheld(found))
+    why_not = refused(found, request) or (None if files.force else withheld(found, request))
     if files.keep:
         kept = {
             "headline": found.headline,

@@ -136,6 +136,52 @@ def test_an_object_is_patched_where_all_nodes_with_its_pods_have_room(tmp_path: 
     assert (forced.stderr, len([*(tmp_path / "forced").glob("*/*statefulset_patch")])) == ("", 3)
 
 
+def _patches(folder: Path) -> dict[str, dict[str, str]]:
+    """The limits of each patch below a folder, by node."""
+    found = {}
+    for path in folder.glob("*/*statefulset_patch*/*.yaml"):
+        (one,) = yaml.safe_load(path.read_text())["spec"]["template"]["spec"]["containers"]
+        found[f"{path.parts[-3]}/{path.parts[-2]}"] = one["resources"]["limits"]
+    return found
+
+
+def test_all_patches_of_an_object_ask_for_the_same(tmp_path: Path) -> None:
+    """The last one applied is in force for every pod: a smaller one takes from the others, and so does a larger pool's
+    error bar. It is made and taken back once, as another folder would keep the patched object for the way back.
+    """
+
+    def member(number: int, where: str, pool: str) -> dict[str, object]:
+        args = [f"--innodb-buffer-pool-size={pool}", "--large-pages"]
+        server = container("db", "mariadb:11.4", args=args, limits={"memory": "6Gi"})
+        return pod(f"shop-{number}", where, server, owner=("StatefulSet", "shop"))
+
+    nodes, places = [node("db-1"), node("db-2")], ["db-1"] * 6 + ["db-2"]
+    alike = [member(number, where, "128M") for number, where in enumerate(places)]
+    done = plan(listing(*nodes, *alike), "--artifacts", str(tmp_path / "alike"))
+    patches = _patches(tmp_path / "alike")
+    assert (done.stderr, len(patches), len({str(limits) for limits in patches.values()})) == ("", 2, 1)
+    for own in ("db-1", "db-2"):
+        held = sum(one["pages"] * one["page_bytes"] for one in
+                   json.loads((tmp_path / f"alike/{own}/plan.json").read_text())["pools"])  # fmt: skip
+        (asked,) = (limits["hugepages-2Mi"] for where, limits in patches.items() if where.startswith(own))
+        assert places.count(own) * int(asked.removesuffix("Mi")) * 2**20 <= held
+    first, other = ((tmp_path / f"alike/{own}/README.md").read_text() for own in ("db-1", "db-2"))
+    assert "# first the pools of db-2\n    test -s shop-before.yaml" in first
+    assert "# from the folder of db-1, once for all nodes, after their pools" in other
+    assert "kubectl patch" not in other
+    assert "kubectl replace" not in (tmp_path / "alike/db-2/roll-back.sh").read_text()
+
+    near = [member(number, where, f"{2048 + 2 * number}M") for number, where in enumerate(places)]
+    plan(listing(*nodes, *near), "--artifacts", str(tmp_path / "near"), "--force")
+    patches = _patches(tmp_path / "near")
+    assert (len(patches), len({str(limits) for limits in patches.values()})) == (2, 1)
+    far = [member(number, where, "2G" if number else "3G") for number, where in enumerate(places)]
+    done = plan(listing(*nodes, *far), "--artifacts", str(tmp_path / "far"))
+    assert _patches(tmp_path / "far") == {}
+    assert "db-2: StatefulSet default/shop asks for 3," in done.stderr
+    assert "MiB of hugepages-2Mi in each of its pods, and db-2 has no room for it, so no file" in done.stderr
+
+
 def test_a_node_that_does_not_fit_has_files_by_force_alone(tmp_path: Path) -> None:
     text = listing(node("db-1"), postgres("pg-0", "db-1", {"shared_buffers": "200GB", "huge_pages": "on"}))
     own = tmp_path / "db-1"
