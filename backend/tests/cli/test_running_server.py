@@ -265,9 +265,12 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
         made.bin = own / "bin"
         shutil.move(made.data / "postgresql.conf", made.folder)  # as Debian: beside the data
         os.chown(made.folder / "postgresql.conf", 65534, -1)
-        config = f"config_file={made.folder}/postgresql.conf"
-        assert made.control("-o", f"-p {port} -k {made.folder} -c {config}", "start") == 0, made.log
-        main(["plan", "--node", "this", "--postgresql", f"port={port},page_size=2M", "--json", "--force"])
+        options = f"-p {port} -k {made.folder} -c config_file={made.folder}/postgresql.conf"
+        assert made.control("-o", options, "start") == 0, made.log
+        before = {"huge_pages": "off", "shared_buffers": "96MB", "work_mem": "3MB"}
+        assert {made.sql(f"alter system set {name} = '{value}'") for name, value in before.items()} == {"ALTER SYSTEM"}
+        assert made.control("restart") == 0, made.log
+        main(f"plan --node this --json --force --postgresql port={port},page_size=2M,shared_buffers=80MB".split())
         file = next(a for a in json.loads(capsys.readouterr().out)["artifacts"] if a["kind"] == "postgresql_conf")
         (tmp_path / file["filename"]).write_text(file["content"])
 
@@ -278,12 +281,14 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
 
         install, _, restart = file["install"].rpartition("\n")  # which would fail without pages
         assert "check first" not in install
-        assert paste(install) == 0, (tmp_path / "out").read_text()
+        assert [paste(install) for _ in "12"] == [0, 0], (tmp_path / "out").read_text()
         wanted = "select setting from pg_file_settings where sourcefile ~ 'hugepages.conf$' and name = 'huge_pages'"
         assert made.sql(wanted) == "on"
         assert file["rollback"].endswith(restart)
         assert paste(file["rollback"]) == 0, (tmp_path / "out").read_text()
         assert not list(made.folder.glob("conf.d/*"))
+        # What ALTER SYSTEM had set before is in force again, and all else that it has set.
+        assert {name: made.sql(f"show {name}") for name in before} == before
         kept = Path("/proc", (made.data / "postmaster.pid").read_text().split()[0], "fd")
         assert tmp_path / "out" not in {each.readlink() for each in kept.iterdir()}
         made.control("stop", "-m", "immediate")

@@ -19,6 +19,11 @@ from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatab
 
 _INCLUDE = '''"grep -q '^ *include_dir.*conf[.]d' \\"\\$1\\" || echo \\"include_dir = 'conf.d'\\" >> \\"\\$1\\""'''
 
+#: Lines of the file $2 for the names $3 are kept in $1, after those of an earlier install.
+_KEEP_LINES = shlex.quote('grep -iE "^ *($3)[ =]" "$2" >> "$1" || { test $? = 1 && test -e "$1"; }')
+#: $1 goes, and what was kept beside it goes back to the end of $2.
+_BACK = shlex.quote('rm -f "$1"; test ! -e "$1.before" || { cat "$1.before" >> "$2" && rm "$1.before"; }')
+
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One file per PostgreSQL."""
@@ -68,6 +73,11 @@ class _Commands:
         )
 
     @property
+    def auto_file(self) -> str:
+        """What ALTER SYSTEM writes."""
+        return f"{self.data}/postgresql.auto.conf"
+
+    @property
     def restart(self) -> str:
         """Through systemd where that runs it: a postmaster that pg_ctl starts is none of its service."""
         if self.service is not None:
@@ -97,16 +107,21 @@ def _counted_for(instance: DatabaseInstance) -> list[str]:
     return [f"# Its pages are counted for {given}; plan again before one of them is changed."] if given else []
 
 
-def _stronger(names: Iterable[str], server: ObservedDatabase | None, psql: str) -> tuple[list[str], list[str]]:
-    """What goes before this file: commands that take it out of postgresql.auto.conf, comments for the command line."""
+def _stronger(
+    names: Iterable[str], server: ObservedDatabase | None, commands: _Commands, path: str
+) -> tuple[list[str], list[str]]:
+    """What goes before this file: commands that take it out of postgresql.auto.conf, and keep it beside the file first;
+    comments for the command line.
+    """
     sources = {} if server is None else server.sources
     by_file = [name for name in names if sources.get(name) == "postgresql.auto.conf"]
     by_words = [name for name in names if sources.get(name) == "command line"]
-    resets = [f"{psql} {shlex.quote(f'ALTER SYSTEM RESET {name}')}" for name in by_file]
+    keep = f"{commands.user} sh -c {_KEEP_LINES} sh {path}.before {commands.auto_file} {shlex.quote('|'.join(by_file))}"
+    resets = [f"{commands.psql} {shlex.quote(f'ALTER SYSTEM RESET {name}')}" for name in by_file]
     notes = [
         f"# {name} is on the server's command line, which goes before this file: change it there." for name in by_words
     ]
-    return resets, notes
+    return [all_of([keep, *resets])] if resets else [], notes
 
 
 def _write(
@@ -121,12 +136,12 @@ def _write(
     psql = commands.psql
     changed = {item.name for item in changed_settings(instance, server)}
     wanted = {item.name: item.value for item in advice}
-    resets, notes = _stronger(wanted, server, psql)
+    path = f"{commands.folder}/{name}"
+    resets, notes = _stronger(wanted, server, commands, path)
     checks = [f"test \"$({psql} 'SHOW {key}')\" = {value}" for key, value in wanted.items() if key == "huge_pages"]
     if wanted.get("huge_pages") == "on":
         # A server with huge_pages = on that answers has its pages; the status says so since PostgreSQL 17.
         checks.append(f'{{ test "$({psql} "SELECT current_setting(\'huge_pages_status\', true)")" != off; }}')
-    path = f"{commands.folder}/{name}"
     lines = [
         *commented(
             planned, advice, lambda i: f"{i.name} = {_quoted(i.value) if i.name in changed else one_line(i.value)}"
@@ -152,7 +167,12 @@ def _write(
             ]
         ),
         verify=all_of(checks) if checks else f"{psql} 'SHOW shared_buffers'",
-        rollback=f"{commands.user} rm -f {path}\n{commands.restart}",
+        rollback=(
+            f"{commands.user} rm -f {path}"
+            if server is None
+            else f"{commands.user} sh -c {_BACK} sh {path} {commands.auto_file}"
+        )
+        + f"\n{commands.restart}",
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
     )
