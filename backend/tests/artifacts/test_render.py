@@ -301,3 +301,14 @@ class TestSeveralServersOfOneHost:
                 program, f"--defaults-file={option_file}", f"--defaults-group-suffix={suffix}", "--print-defaults"
             )
             assert done.stdout.count("--large_pages=ON") == asked
+
+
+def test_each_oracle_has_a_way_back_of_its_own() -> None:
+    """Instances of one home share its folder; the file that a running one uses is not written anew (ORA-32002)."""
+    _, files = rendered(request_of(DatabaseInstance(name="one", engine="oracle", settings={"sga_max_size": "4G"})))
+    own = files["oracle_parameters"]
+    assert "\nCREATE PFILE='before-hugeplan-@.ora' FROM SPFILE;\n" in own.content
+    words = ["/bin/sh", "-c", own.rollback.partition("| sqlplus")[0]]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    back = "CREATE SPFILE FROM PFILE='before-hugeplan-@.ora';"
+    assert done.stdout.splitlines() == ["SHUTDOWN IMMEDIATE", back, "STARTUP"]
