@@ -204,6 +204,33 @@ def test_kernel_install_writes_an_entry_with_the_words_and_the_way_back_restores
     assert (settings / "cmdline").exists() == (before is not None)
 
 
+@pytest.mark.parametrize(("regions", "memory"), [("", "AUTOMATIC(51200)"), ("*", "2000000")])
+def test_db2s_way_back_is_what_the_server_had(tmp_path: Path, regions: str, memory: str) -> None:
+    """Programs that print as its manual shows stand for it."""
+    answers = {
+        "db2set": 'if [ "$1" = -all ]; then sed "s/^/[i] /" reg; else grep -v "=$" > reg << END\n$1\nEND\nfi; :',
+        "db2": 'case $1 in get) cat cfg;; *) echo " Memory (4KB) ($7) = $8" > cfg;; esac',
+        "db2stop": ":", "db2start": ":",
+    }  # fmt: skip
+    for name, text in answers.items():
+        (tmp_path / name).write_text("#!/bin/sh\n" + text.replace("\\n", "\n") + "\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "reg").write_text(f"DB2_LARGE_PAGE_MEM={regions}\n" if regions else "")
+    (tmp_path / "cfg").write_text(f" Memory (4KB) (DATABASE_MEMORY) = {memory}\n")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "DB": "shop"}
+
+    def state(commands: str) -> list[str]:
+        subprocess.run(["/bin/sh", "-ec", commands], env=environment, cwd=tmp_path, check=True, timeout=60)
+        return [(tmp_path / name).read_text().split("=")[-1].strip() for name in ("reg", "cfg")]
+
+    artifact = rendered(request_of("db2"))[1]["db2_settings"]
+    written(artifact, tmp_path)
+    install = artifact.install.replace("DB=name ", "")
+    assert [state(install) for _ in "12"] == [["DB", "1048576"]] * 2
+    assert state(artifact.rollback) == [regions, memory.partition("(")[0]]
+    assert not list(tmp_path.glob("before-*"))
+
+
 def test_systemd_accepts_the_drop_in_beside_a_unit(tmp_path: Path) -> None:
     program = needs("systemd-analyze")
     _, files = rendered(request_of("oracle"))

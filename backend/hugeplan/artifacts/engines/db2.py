@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from typing import Final
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
 from hugeplan.artifacts.engines.common import per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
+
+_BEFORE: Final = '"$HOME/before-hugeplan-$DB.sh"'
+_READ: Final = 'db2 get database configuration for "$DB"'
+_UPDATE: Final = 'db2 update database configuration for "%s" using'
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -21,27 +26,31 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         "#!/bin/sh",
         f"# {one_line(planned.name)}: settings of its plan; run as the instance owner with DB set",
         "set -eu",
+        "# What it has now is the way back; what is not set has no line in db2set -all.",
+        f"{_READ} > /dev/null",
+        f"test -s {_BEFORE} || {{",
     ]
-    checks = []
-    undo = []
+    checks, changes = [], []
     for item in advice:
-        lines.append(f"# {one_line(item.reason)}")
+        changes.append(f"# {one_line(item.reason)}")
         if item.name.startswith("DB2_"):
-            lines.append(f"db2set {shlex.quote(f'{item.name}={item.value}')}")
+            now = f"db2set -all | sed -n 's/^\\[i\\] *{item.name}=//p'"
+            lines.append(f"""printf "db2set '%s'\\n" "{item.name}=$({now})\"""")
+            changes.append(f"db2set {shlex.quote(f'{item.name}={item.value}')}")
             checks.append(f'test "$(db2set {item.name})" = {shlex.quote(item.value)}')
-            undo.append(f"db2set {item.name}=")
         else:
-            lines.append(f'db2 update database configuration for "$DB" using {item.name} {shlex.quote(item.value)}')
-            undo.append(f'db2 update database configuration for "$DB" using {item.name} AUTOMATIC')
+            now = f"{_READ} | sed -n 's/.*({item.name}) = *\\([A-Za-z0-9]*\\).*/\\1/p'"
+            lines.append(f"""printf '{_UPDATE} %s %s\\n' "$DB" {item.name} "$({now})\"""")
+            changes.append(f"{_UPDATE % '$DB'} {item.name} {shlex.quote(item.value)}")
     return Artifact(
         kind=kind,
         filename=name,
         media_type="text/x-shellscript",
-        content="\n".join([*lines, "db2stop", "db2start", ""]),
+        content="\n".join([*lines, f"}} > {_BEFORE}", *changes, "db2stop", "db2start", ""]),
         summary=f"Puts the database memory of {one_line(planned.name)} on large pages, pinned.",
         install=f"DB=name sh {name}",
         verify=all_of(checks) if checks else "db2set -all",
-        rollback="\n".join([*undo, "db2stop", "db2start"]),
+        rollback=f"sh {_BEFORE} && rm {_BEFORE}\ndb2stop\ndb2start",
         restart=Restart.ENGINE,
         avoid_when="STMM must tune DATABASE_MEMORY: with large pages it stays as it is set.",
     )
