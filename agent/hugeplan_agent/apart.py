@@ -17,7 +17,7 @@ import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -51,11 +51,18 @@ MAX_OF_PERSON = 2
 MAX_OF_ACCOUNT = 4
 """The same of an account: all users of a system container are one, and a user may have many ids."""
 MAX_LEFT_BEHIND = 8
-"""Children of a node that are left behind at a time, and looks per observation that are given up."""
-MAX_OF_USERS = MAX_LEFT_BEHIND // 2
-"""Of these at processes of users: one user may have several accounts. The others are for what the system runs."""
+"""Children of a node that are left behind at a time."""
+MOST_OF_RANK = (MAX_LEFT_BEHIND, MAX_LEFT_BEHIND - 1, MAX_LEFT_BEHIND // 2)
+"""Of these at processes of a rank and of those after it: who runs containers may run many, and one user may have
+several accounts. The others are for what the system runs."""
+GIVEN_UP = 3
+"""So many times as many looks are given up in an observation. After these none is begun, and it goes on with what is
+known."""
+MAX_PATIENT = 4
+"""Looks given up in an observation until less time is given to the others."""
+HURRY = 0.25
 END_SECONDS = 0.1
-"""For a child to end when it is not needed any more, so that no zombie is left."""
+"""For a child to end that was killed: one that lives on counts, and no zombie is left."""
 
 
 @dataclass
@@ -131,10 +138,6 @@ class Apart:
         """End the child."""
         if self._child is not None:
             self._leave(self._child)
-            end = time.monotonic() + END_SECONDS
-            while self._left_behind and time.monotonic() < end:
-                time.sleep(0.002)
-                self._reap()
 
     def collect(self, host: Host, collectors: Mapping[str, Collector] = COLLECTORS) -> Collected:
         """A new observation: as ``collect_all``, with the collectors that look into processes in the child."""
@@ -158,7 +161,7 @@ class Apart:
             self._reap()
             if self._child is None:
                 self._of_others = living() - self._left_behind
-            if max(len(self._left_behind | self._of_others), self._given_up) >= MAX_LEFT_BEHIND:
+            if len(self._left_behind | self._of_others) >= MAX_LEFT_BEHIND:
                 raise CollectError(f"{MAX_LEFT_BEHIND} looks at processes did not end: no other is begun")
             try:
                 child = self._child = self._child or self._fork()
@@ -172,19 +175,23 @@ class Apart:
 
     def _answer(self, child: _Child, job: str) -> dict[str, Any] | None:
         """None: a look was given up, and another child may go on. Raises CollectError."""
-        request = {"job": job, "observation": self._observation, **self._refused()}
+        request = {"job": job, "observation": self._observation, "is_careful": self._given_up > 0, **self._refused()}
         with suppress(BrokenPipeError):  # it has ended: nothing is answered either
             _write(child.channel, request)
-        answer = bytearray()
-        poll, waits = select.poll(), _Waits(child, self._polls)
+        rest, lines = b"", [b""]
+        poll, waits = select.poll(), _Waits(child, self._polls, 1.0 if self._given_up < MAX_PATIENT else HURRY)
         poll.register(child.channel, select.POLLIN)
-        while not answer.endswith(b"\n"):
+        while True:
             if poll.poll(POLL_SECONDS * 1000):
                 piece = _received(child.channel)
                 if not piece:
                     self._leave(child)
                     raise CollectError(f"{job}: the process that looks at others has ended")
-                answer += piece
+                *lines, rest = (rest + piece).split(b"\n")
+                for message in map(json.loads, lines):
+                    if "so_far" not in message:
+                        return dict(message)
+                    self._known = message["so_far"]
             elif self.is_stopped():
                 self._leave(child)
                 raise AgentError(f"{job}: stopped while it waited; there is no report of this observation")
@@ -197,20 +204,23 @@ class Apart:
                 until = time.monotonic() + PAUSE_SECONDS
                 self._missed.append(_Missed(look, child.pid, self._observation, pause or FIRST_PAUSE, until))
                 return None
-        found: dict[str, Any] = json.loads(answer)
-        return found
 
     def _refused(self) -> dict[str, Any]:
         """Of a request: what is not to be looked at."""
         stuck = [one for one in self._missed if one.child in self._left_behind]
         alone = {one.look for one in self._missed if one in stuck or not (one.is_over or one == self._once_more)}
-        users = {one.look for one in self._missed if one in stuck or one.observation == self._observation}
+        given_up = [one for one in self._missed if one.observation == self._observation]
+        is_full = [
+            sum(one.look.rank >= rank for one in stuck) + len(self._of_others) >= most
+            or sum(one.look.rank >= rank for one in given_up) >= GIVEN_UP * most
+            for rank, most in enumerate(MOST_OF_RANK)
+        ]
         persons, accounts = Counter(look.person for look in alone), Counter(look.account for look in alone)
         return {
             "processes": [(look.pid, look.started) for look in alone],
             "accounts": [number for number, count in persons.items() if number and count >= MAX_OF_PERSON]
             + [number for number, count in accounts.items() if number and count >= MAX_OF_ACCOUNT],
-            "is_for_system": sum(not look.is_system for look in users) + len(self._of_others) >= MAX_OF_USERS,
+            "ranks": [*is_full, True].index(True),
         }
 
     def _is_paused(self, one: _Missed) -> bool:
@@ -223,7 +233,11 @@ class Apart:
         child.close()
         _kill(child.pid)
         self._left_behind.add(child.pid)
+        end = time.monotonic() + END_SECONDS
         self._reap()
+        while child.pid in self._left_behind and time.monotonic() < end:  # or it would count as one that lives on
+            time.sleep(0.002)
+            self._reap()
 
     def _reap(self) -> None:
         for pid in list(self._left_behind):
@@ -264,19 +278,25 @@ class Apart:
             os._exit(0)
 
     def _work(self, channel: int, board: mmap.mmap) -> None:
-        host, observation = Host(self.root), -1
+        host, observation, begun = Host(self.root), -1, dict[Hashable, Any]()
+
+        def hand_over() -> None:
+            _write(channel, {"so_far": known(host, {"walk clock": begun})})  # the next child's time is not over yet
+
         take(host, self._known)
         watch = host.watch = Watch(host, board)
         with open(channel, "rb", closefd=False) as requests:
             for line in requests:
                 request = json.loads(line)
                 watch.processes = {(pid, started) for pid, started in request["processes"]}
-                watch.accounts, watch.is_for_system = set(request["accounts"]), request["is_for_system"]
+                host.checkpoint = hand_over if request["is_careful"] else None
+                watch.accounts, watch.ranks = set(request["accounts"]), request["ranks"]
                 try:
                     if request["observation"] != observation:
                         observation = request["observation"]
                         host.begin()
                         watch.begin()
+                        begun = dict(host.kept("walk clock"))
                     answer = {"done": self._jobs[request["job"]](host)}
                 except Exception as error:
                     answer = {"failed": describe(error)}
@@ -286,8 +306,8 @@ class Apart:
 class _Waits:
     """Whether the child does nothing but wait, by /proc/PID/stat: it is our own, so that nobody hides its state."""
 
-    def __init__(self, child: _Child, polls: Counter[int]) -> None:
-        self._child, self._of_person = child, polls
+    def __init__(self, child: _Child, polls: Counter[int], patience: float) -> None:
+        self._child, self._of_person, self._patience = child, polls, patience
         self._last: tuple[Look, int] | None = None
         self._polls = self._begun = 0
 
@@ -310,8 +330,10 @@ class _Waits:
         if not look.pid:
             return look if self._polls >= OTHER_POLLS else None
         self._of_person[look.person] += is_waiting
-        is_over = self._polls >= LOOK_POLLS or self._of_person[look.person] >= PERSON_POLLS
-        return look if is_over or ticks - self._begun >= LOOK_SECONDS * clock_ticks_per_second() else None
+        is_over = self._polls >= LOOK_POLLS * self._patience
+        is_over |= self._of_person[look.person] >= PERSON_POLLS * self._patience
+        seconds = LOOK_SECONDS * self._patience
+        return look if is_over or ticks - self._begun >= seconds * clock_ticks_per_second() else None
 
 
 def _kill(pid: int) -> None:

@@ -60,6 +60,8 @@ class Host:
         self._observation: dict[str, Any] = {}
         self.all_kept: dict[str, dict[Hashable, Any]] = {}
         self.watch: Callable[[str], AbstractContextManager[object]] | None = None
+        self.checkpoint: Callable[[], None] | None = None
+        """Called where what is kept so far is worth keeping, whatever becomes of the rest of the observation."""
         self.followed = 0
         """Parts of paths in other roots that were looked for."""
 
@@ -78,8 +80,8 @@ class Host:
         """The same in words, for a report; empty: none."""
         count = len(self.left_alone)
         return (
-            f"{count} processes are left alone for up to an hour, and known as they were before: they, or others of"
-            " their users, did not answer"
+            f"{count} processes are left alone for up to an hour, and known as they were before: they, others of their"
+            " users, or too many in all, did not answer"
             if count
             else ""
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import pickle
+from collections.abc import Mapping
+from typing import Any
 
 from hugeplan_agent.host import Host
 
@@ -15,9 +17,9 @@ READ_AGAIN = frozenset({"base page", "cgroup of process", "cpuinfo", "hugetlb li
 """Kept by collectors, and not handed on: the kernel answers for these itself, and a client is made anew."""
 
 
-def known(host: Host) -> str:
-    """All that is kept of a host but READ_AGAIN."""
-    kept = {name: table for name, table in host.all_kept.items() if name not in READ_AGAIN}
+def known(host: Host, instead: Mapping[str, Any] | None = None) -> str:
+    """All that is kept of a host but READ_AGAIN, with some tables in place of its own."""
+    kept = {name: table for name, table in host.all_kept.items() if name not in READ_AGAIN} | dict(instead or {})
     return base64.b64encode(pickle.dumps(kept, pickle.HIGHEST_PROTOCOL)).decode()
 
 

@@ -21,7 +21,7 @@ import pytest
 from hugeplan_agent import apart, left_behind, looks
 from hugeplan_agent.apart import Apart
 from hugeplan_agent.collectors import collect_all, servers, walks
-from hugeplan_agent.collectors.foreign import Account
+from hugeplan_agent.collectors.foreign import Account, foreign
 from hugeplan_agent.errors import AgentError, CollectError
 from hugeplan_agent.host import Host
 from hugeplan_agent.known import READ_AGAIN, known, take
@@ -30,12 +30,18 @@ Machine = Callable[[str], Host]
 
 
 @pytest.fixture
-def host(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """A captured node; what does not answer is given up after a moment."""
+def quick(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """What does not answer is given up after a moment."""
     monkeypatch.setattr(apart, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(apart, "LOOK_POLLS", 5)
     monkeypatch.setattr(apart, "PERSON_POLLS", 25)
     monkeypatch.setattr(apart, "OTHER_POLLS", 50)
+    return monkeypatch
+
+
+@pytest.fixture
+def host(machine: Machine, quick: pytest.MonkeyPatch) -> Host:  # noqa: ARG001
+    """A captured node."""
     return machine("kubernetes-v2")
 
 
@@ -44,14 +50,18 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of files of the node whose reading waits for good; reading is blocked for real."""
     names: set[str] = set()
     os.mkfifo(tmp_path / "nobody writes")
-    opened = Host._opened_in_proc
+    opened, read = Host._opened_in_proc, Host.read_record
 
     def waits(self: Host, name: str) -> AbstractContextManager[int]:
         if name in names:
             os.open(tmp_path / "nobody writes", os.O_RDONLY)
         return opened(self, name)
 
+    def record(self: Host, name: str, *size: int) -> str | None:
+        return read(self, name, *size) if name not in names else self.read_optional(name)
+
     monkeypatch.setattr(Host, "_opened_in_proc", waits)
+    monkeypatch.setattr(Host, "read_record", record)
     return names
 
 
@@ -171,21 +181,21 @@ def test_after_two_processes_all_of_their_account_are_left_alone(
         assert [missed.look.pid for missed in child._missed] == [pids[0], pids[1], pids[4]]
 
 
-def node_of(root: Path, rows: list[tuple[str, int]]) -> tuple[Host, list[int]]:
+def node_of(root: Path, rows: list[tuple[str, int]], first: int = 10, name: str = "x") -> tuple[Host, list[int]]:
     """A node with a process for each cgroup and real user id. A cgroup that ends with / is of a PID namespace below."""
-    (root / "sys/fs/cgroup").mkdir(parents=True)
+    (root / "sys/fs/cgroup").mkdir(parents=True, exist_ok=True)
     (root / "sys/fs/cgroup/cgroup.controllers").write_text("memory hugetlb\n")
-    for pid, (cgroup, user) in enumerate(rows, 10):
+    for pid, (cgroup, user) in enumerate(rows, first):
         (root / "sys/fs/cgroup" / cgroup).mkdir(parents=True, exist_ok=True)
         process = root / f"proc/{pid}"
         process.mkdir(parents=True)
         (process / "stat").write_text(
-            f"{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {pid} 100000000 5000 " + "0 " * 28
+            f"{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {pid} 100000000 5000 " + "0 " * 28
         )
         below = "\t1" if cgroup.endswith("/") else ""
-        (process / "status").write_text(f"Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\nNSpid:\t{pid}{below}\n")
+        (process / "status").write_text(f"Name:\t{name}\nUid:\t{user}\t{user}\t{user}\t{user}\nNSpid:\t{pid}{below}\n")
         (process / "cgroup").write_text(f"0::/{cgroup.rstrip('/')}\n")
-    return Host(root), list(range(10, 10 + len(rows)))
+    return Host(root), list(range(first, first + len(rows)))
 
 
 SESSION, CRON, CONTAINER = "user.slice/user-1000.slice/session-1.scope", "system.slice/cron.service", "lxc.payload.c1/"
@@ -202,23 +212,56 @@ SESSION, CRON, CONTAINER = "user.slice/user-1000.slice/session-1.scope", "system
     ],
     ids=["accounts", "container", "directory", "ids"],
 )
-def test_one_user_costs_the_others_nothing(host: Host, tmp_path: Path, rows: list[tuple[str, int]], tried: int) -> None:
-    """What each of these processes waits at ends by a signal; nobody else's are refused unseen."""
+def test_one_user_costs_the_others_nothing(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[str, int]], tried: int
+) -> None:
+    """What each of these processes waits at ends by no signal; nobody else's are refused unseen."""
     host, pids = node_of(tmp_path / "node", rows)
     os.mkfifo(tmp_path / "fifo")
+    monkeypatch.setattr(apart, "_kill", lambda _: None)
+    monkeypatch.setattr(left_behind, "end_with_us", lambda _: None)
     with Apart(host.root, {"look": waiting(tmp_path / "fifo", pids)}) as child:
         child.collect(host, {})
         assert child.ask("look") == pids
         missed = [one.look.pid for one in child._missed]
+        for pid in child._left_behind:
+            os.kill(pid, signal.SIGKILL)
     assert len(missed) == tried
     assert (pids[-1] in missed) == (rows[0] != (CONTAINER, 7))
 
 
+@pytest.mark.parametrize(("name", "late"), [("mysqld", 0), ("mysqld", 1), ("oracle", 0)])
+def test_pods_that_do_not_answer_cost_no_other_pod_its_server(
+    tmp_path: Path, stuck: set[str], quick: pytest.MonkeyPatch, name: str, late: int
+) -> None:
+    """Each minute as many new ones as are given up, and a new server that comes after them. Late ones answer once."""
+    quick.setattr(servers, "REREAD_SECONDS", -1.0 if late else 600.0)
+    quick.setattr(apart, "GIVEN_UP", 1)
+    pods = (f"kubepods.slice/kubepods-pod{number:08x}_0000_0000_0000_000000000000.slice/" for number in range(99))
+    with Apart(tmp_path / "node") as child:
+        for minute in range(1, 5):
+            stuck |= {f"proc/{100 * (minute - late) + number}/cmdline" for number in range(8)}
+            child._leave(child._child) if child._child else None  # the next one knows these
+            host, _ = node_of(tmp_path / "node", [(next(pods), 0)] * 2, 100 * minute, name)
+            for below in (2, 4):
+                node_of(tmp_path / "node", [(next(pods), 999)] * 2, 100 * minute + below, name)
+            rows = [(next(pods), 999), ("system.slice/mysql.service", 27)]
+            for pid in node_of(tmp_path / "node", rows, 1000 + 2 * minute, "mysqld")[1]:
+                (tmp_path / f"node/proc/{pid}/cmdline").write_text("mysqld\0--innodb-buffer-pool-size=1G\0")
+            seen = child.collect(host)
+            assert {one["status"] for one in seen.results} <= {"ok", "no_data"}
+            known = {pid: bool(one["settings"]) for pid, one in databases(seen).items() if pid > 1000}
+            assert known.keys() == set(range(1002, 1002 + 2 * minute))
+            assert all(known[pid] for pid in known if pid % 2), "what the system runs is read at once"
+            assert all(known[pid] for pid in known if pid < 1000 + 2 * (minute - late))
+            assert len(seen.sample["units"]) > minute
+
+
 def test_of_those_that_did_not_answer_one_is_looked_at_at_a_time(host: Host, tmp_path: Path) -> None:
     """Else they use up, each time that their pauses end, what may be given up of users' processes."""
-    host, pids = node_of(tmp_path / "node", [(f"system.slice/a{number}.service", 1000) for number in range(5)])
+    host, pids = node_of(tmp_path / "node", [(f"system.slice/a{number}.service", 1000) for number in range(13)])
     os.mkfifo(tmp_path / "fifo")
-    waits, other = waiting(tmp_path / "fifo", pids[:4]), pids[4]
+    waits, other = waiting(tmp_path / "fifo", pids[:12]), pids[12]
 
     def look(host: Host) -> list[int]:
         waits(host)
@@ -253,6 +296,7 @@ def test_children_that_others_left_behind_count_as_ones_own(
     host, pids = node_of(tmp_path / "node", [("system.slice/x.service", 26), (CRON, 1000)])
     os.mkfifo(tmp_path / "fifo")
     looks = {"look": waiting(tmp_path / "fifo", pids), "name": lambda _: Path("/proc/self/comm").read_text()}
+    looks["waits"] = lambda host: [account.user for account in foreign(host).missed]
     read_living = left_behind.living
     monkeypatch.setattr(apart, "living", lambda: read_living(str(tmp_path)))
     (tmp_path / "self").mkdir()
@@ -274,6 +318,7 @@ def test_children_that_others_left_behind_count_as_ones_own(
                 continue
             assert child.ask("look") == pids
             assert len(child._missed) == tried
+            assert child.ask("waits") == [1000] * (2 - tried), "for others: its turn comes first"
 
 
 def test_without_memory_for_a_child_its_sections_fail(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,10 +185,13 @@ def _read_in_turn(host: Host, found: list[Found]) -> None:
     for account in of_account:
         turns.setdefault(account, now)  # a new one comes after those that wait
     for account in sorted(of_account, key=lambda account: turns[account]):
+        used = room.used.get(account)
         for one in sorted(of_account[account], key=lambda one: _read_at(kept.get(one.server.main.key))):
             _read_one(host, one)
         if account not in room.missed:
             turns[account] = now
+        if host.checkpoint is not None and room.used.get(account) != used:
+            host.checkpoint()
 
 
 def _read_at(known: _Kept | None) -> float:

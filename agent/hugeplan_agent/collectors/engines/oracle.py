@@ -32,8 +32,8 @@ SETTINGS = frozenset(
         "use_large_pages",
     ]
 )
-BACKGROUND = re.compile(r"(?:ora|mdb|xe)_[a-z0-9]+_(\w+)")
-FOREGROUND = re.compile(r"oracle(\w+)")
+BACKGROUND = re.compile(r"(?:ora|mdb|xe)_[a-z0-9]+_(\w{1,64})")
+FOREGROUND = re.compile(r"oracle(\w{1,64})")
 
 
 def sid_of(title: str) -> str | None:
@@ -45,13 +45,22 @@ def sid_of(title: str) -> str | None:
 
 def group(host: Host, table: ProcessTable, _found: list[Process]) -> list[tuple[Process, list[Process]]]:
     """The process monitor of each SID, and all processes with that SID, by user and container: anybody may take a
-    title, and whoever is root in a container any user id."""
+    title, and whoever is root in a container any user id.
+
+    A title is read once, and none after a look was given up: those that do not answer would come before all servers.
+    """
+    kept = host.kept("oracle titles")
+    host.keep_only("oracle titles", (process.key for process in table.by_pid.values()))
     by_sid: dict[tuple[str, int | None, str], list[Process]] = {}
     units = cgroup_units.placement(host).unit_of_pid
     for process in table.by_pid.values():
         if process.name.startswith(("ora_", "oracle")):
-            sid = sid_of(host.read_record(f"proc/{process.pid}/cmdline") or process.name)
+            title = None
+            if process.key not in kept and host.checkpoint is None:
+                title = host.read_record(f"proc/{process.pid}/cmdline")
+            sid = kept.get(process.key) or sid_of(title or process.name)
             if sid is not None:
+                kept.update({process.key: sid} if title else {})
                 unit, user = units.get(process.pid, ""), need_status(host, process).user
                 account = owner_of(host)(process) if process.is_below else None
                 place = unit if unit.startswith(("container:", "pod:")) else account.cgroup if account else ""
