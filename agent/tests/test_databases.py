@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -468,3 +469,30 @@ class TestMappings:
         ]
         found = mappings.largest(mappings.parse_maps(lines, 4096, [2 * MIB]), False)
         assert [(one.bytes, one.page_bytes) for one in found] == [(16 * MIB, 2 * MIB), (2 * MIB, 2 * MIB)]
+
+    def test_each_page_of_a_file_counts_once(self, machine: Machine) -> None:
+        """ZGC maps its heap three times, and in small pieces once it has run for a while."""
+        host, pieces = machine("kubernetes-v2"), random.Random(3).sample(range(512), 512)
+        line = "{:x}-{:x} rw-s {:08x} 00:11 9 /memfd:java_heap.hugetlb (deleted)\n"
+        views = [
+            line.format(view + 4 * MIB * at, view + 4 * MIB * at + 2 * MIB, 2 * MIB * piece)
+            for view in (1 << 42, 1 << 43, 1 << 44)
+            for at, piece in enumerate(pieces[view >> 44 :])
+        ]
+        host.path("proc/5001/maps").write_text("".join(views))
+        host.path("proc/5001/smaps").write_text("".join(f"{one}KernelPageSize: 2048 kB\n" for one in views))
+        found, count = mappings.read(host, 5001, 4096, [2 * MIB, GIB])
+        assert mappings.segments(mappings.largest(found or [], False), False) == [
+            {"bytes": GIB, "backing": "hugetlb", "page_bytes": 2 * MIB, "kind": "file"}
+        ]
+        assert count < 1.6 * host.path("proc/5001/maps").stat().st_size, "one line tells the size of all"
+
+    def test_pages_beyond_the_largest_mappings_count(self) -> None:
+        kinds = [(4, "rw-p", "/anon_hugepage"), (8, "rw-s", "/dev/zero")] * 200
+        lines = [
+            f"{at << 30:x}-{(at << 30) + size * MIB:x} {access} 0 00:01 {at} {name}".encode()
+            for at, (size, access, name) in enumerate(kinds)
+        ]
+        found = mappings.largest(mappings.parse_maps(lines, 4096, [2 * MIB]), False)
+        assert [one.bytes for one in found] == [8 * MIB] * 60 + [800 * MIB]
+        assert found[-1].is_hugetlb

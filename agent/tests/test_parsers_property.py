@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hugeplan_agent.backoff import CAP_SECONDS, MAX_RETRY_AFTER_SECONDS, delay_seconds
 from hugeplan_agent.collectors.cpu import parse_cpuinfo, processor
 from hugeplan_agent.collectors.keyvalue import parse_amounts, parse_counters, parse_selected
+from hugeplan_agent.collectors.mappings import parse_maps
 from hugeplan_agent.collectors.meminfo import FIELDS, parse
 from hugeplan_agent.collectors.process_table import Process, add_status, parse_rollup, parse_stat
 
@@ -27,6 +28,14 @@ def test_no_text_makes_a_parser_fail(text: str) -> None:
     parse_stat(text, 4096)
     add_status(Process(1, None, None, "one", 0), text)
     parse_selected(text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), min_size=1))
+def test_each_part_of_a_file_counts_once(parts: list[tuple[int, int]]) -> None:
+    places = [(at << 23, size << 23) for at, size in parts]
+    lines = [f"{size:x}-{2 * size:x} rw-s {at:x} 00:01 7 /dev/zero".encode() for at, size in places]
+    (whole,) = parse_maps(lines, 4096, None)
+    assert whole.bytes == len({place for at, size in parts for place in range(at, at + size)}) << 23
 
 
 @given(st.dictionaries(WORDS, KIB_AMOUNTS, max_size=8))

@@ -109,7 +109,7 @@ def test_what_is_kept_of_mappings_is_what_is_reported(host: Host) -> None:
     large = "6f0000000000-6f0080000000 rw-s 00000000 00:01 1 /dev/zero (deleted)\n"
     step = 16 * MIB
     starts = range(0x7000000000, 0x7000000000 + 40_000 * step, step)
-    lines = [f"{at:x}-{at + step // 2:x} rw-s 00000000 00:01 9 /memfd:\U0001f600\n" for at in starts]
+    lines = [f"{at:x}-{at + step // 2:x} rw-s 00000000 00:01 {at} /memfd:\U0001f600\n" for at in starts]
     pids = (26001, 26002)
     for pid in pids:
         (server(host, pid, LOCAL + pid) / "maps").write_text(large + "".join(lines))
@@ -129,7 +129,7 @@ def test_neighbours_of_a_pool_in_many_pieces_are_one_segment(host: Host) -> None
     """MySQL takes a System V segment per 128 MiB of its pool."""
     place = server(host, 26001, LOCAL)
     starts = [0x7E0000000000 + 128 * MIB * at for at in range(3000)]
-    lines = [SYSV.format(start, start + 128 * MIB) for start in starts]
+    lines = [SYSV.format(start, start + 128 * MIB).replace(" 5 ", f" {start} ") for start in starts]
     (place / "maps").write_text("".join(lines))
     (place / "smaps").write_text("".join(f"{line}KernelPageSize:     2048 kB\n" for line in lines))
     (found,) = (one for one in collect_all(host).sample["databases"] if one["main_pid"] == 26001)

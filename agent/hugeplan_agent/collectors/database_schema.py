@@ -98,7 +98,8 @@ DATABASE = about(
                     ),
                     64,
                 ),
-                "Its large shared mappings and, for engines that use private ones, its buffer pool, the largest first",
+                "Its large shared mappings and, for engines that use private ones, its buffer pool, the largest first;"
+                " of more than 64 the pool pages of the others come last, as one for each page size",
             ),
             "huge_pages_status": about(
                 {"enum": ["on", "off", "partial", None]},

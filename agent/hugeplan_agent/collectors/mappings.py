@@ -2,13 +2,15 @@
 
 /proc/PID/maps is cheap but does not tell the page size of every mapping; /proc/PID/smaps does, at the price of a walk
 over the page tables, and is read only where maps leaves it open. A process has any number of mappings, so both are read
-by line and only the largest mappings are kept.
+by line and only the largest mappings are kept. A file that is mapped several times (ZGC's heap is three times, in
+thousands of pieces) is one mapping, in which each part counts once.
 """
 
 from __future__ import annotations
 
 import heapq
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,12 +27,14 @@ MAX_MAPPINGS = 8192
 """Of a process, while it is read: a MySQL pool is in chunks of 128 MiB, each a segment of its own."""
 MAX_SEGMENTS = 64
 """Of a server, that are kept and reported."""
+MAX_PAGE_SIZES = 4
+"""Of pools: no architecture has more."""
 MAX_MAPS_BYTES = 4 * 1024 * 1024
 """About 40,000 mappings of maps and 5,000 of smaps; a database has a few hundred."""
 WALK_PART = 0.001
 """Of the time since the observation before, for the mappings of what the system runs and of all others, each."""
 SHARES = 4
-LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)")
+LINE = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+ \d+) *(.*)")
 PAGE_SIZE = re.compile(rb"KernelPageSize:\s+(\d{1,20}) kB")
 DELETED = b" (deleted)"
 POOL_PAGES = b"/anon_hugepage"
@@ -57,9 +61,29 @@ class Mapping:
     is_hugetlb: bool | None
 
 
+class _Parts:
+    """Parts of a file, each counted once, as the ends of stretches that do not touch."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self) -> None:
+        self.ends: list[int] = []
+
+    def add(self, start: int, end: int, *, has_room: bool) -> int:
+        """How many bytes are new. Without room for one more stretch, a part that touches none is left out."""
+        first, last = bisect_left(self.ends, start), bisect_right(self.ends, end)
+        if first == last and first % 2 == 0 and not has_room:
+            return 0
+        left = first - first % 2
+        touched = self.ends[left : last + last % 2]
+        # An even place lies outside of all stretches: the part begins, or ends, one there.
+        self.ends[first:last] = [*([start] if first % 2 == 0 else []), *([end] if last % 2 == 0 else [])]
+        return self.ends[left + 1] - self.ends[left] - sum(touched[1::2]) + sum(touched[::2])
+
+
 def parse_maps(lines: Iterable[bytes], base_page_bytes: int, sizes_in_use_bytes: list[int] | None) -> list[Mapping]:
     """The large anonymous and shared mappings of /proc/PID/maps, by address, the largest MAX_MAPPINGS of them; files of
-    code and data are left out.
+    code and data are left out. One that is shared stands for all of its file.
 
     ``sizes_in_use_bytes``: huge page sizes with a pool; with one only, a hugetlb mapping has that size.
     """
@@ -69,6 +93,8 @@ def parse_maps(lines: Iterable[bytes], base_page_bytes: int, sizes_in_use_bytes:
 
 
 def _large(lines: Iterable[bytes], base_page_bytes: int, only: int | None) -> Iterator[Mapping]:
+    files: dict[tuple[bytes, int], tuple[Mapping, _Parts]] = {}
+    room = MAX_MAPPINGS  # for stretches of files; half of it for large ones
     for line in lines:
         match = LINE.match(line)
         if match is None or match[3][1:2] != b"w":
@@ -76,13 +102,28 @@ def _large(lines: Iterable[bytes], base_page_bytes: int, only: int | None) -> It
         start = int(match[1], 16)
         size_bytes = int(match[2], 16) - start
         is_shared = match[3].endswith(b"s")
-        is_in_pool = match[4].startswith(POOL_PAGES)  # of these each page counts: logs, card tables, code
-        if size_bytes < (MIN_SHARED_BYTES if is_shared else MIN_PRIVATE_BYTES) and not is_in_pool:
+        is_in_pool = match[6].startswith(POOL_PAGES)  # of these each page counts: logs, card tables, code
+        if size_bytes < (1 if is_shared or is_in_pool else MIN_PRIVATE_BYTES):
             continue
-        kind, is_hugetlb = _kind(match[4], is_shared)
-        if kind is not None:
-            page_bytes = base_page_bytes if is_hugetlb is False else only if is_hugetlb else None
-            yield Mapping(start, size_bytes, is_shared, kind, page_bytes, is_hugetlb)
+        kind, is_hugetlb = _kind(match[6], is_shared)
+        if kind is None:
+            continue
+        page_bytes = base_page_bytes if is_hugetlb is False else only if is_hugetlb else None
+        mapping = Mapping(start, size_bytes, is_shared, kind, page_bytes, is_hugetlb)
+        if not is_shared:
+            yield mapping
+            continue
+        file = match[5], hash(match[6])
+        has_room = room > (0 if size_bytes >= MIN_SHARED_BYTES else MAX_MAPPINGS // 2)
+        if file in files or has_room:
+            mapping.bytes = 0
+            whole, parts = files.setdefault(file, (mapping, _Parts()))
+            offset, before = int(match[4], 16), len(parts.ends)
+            whole.bytes += parts.add(offset, offset + size_bytes, has_room=has_room)
+            room -= (len(parts.ends) - before) // 2
+    for whole, _ in files.values():
+        if whole.bytes >= MIN_SHARED_BYTES or (whole.is_hugetlb and whole.bytes):
+            yield whole
 
 
 def _kind(path: bytes, is_shared: bool) -> tuple[str | None, bool | None]:
@@ -104,6 +145,8 @@ def page_sizes(lines: Iterable[bytes], wanted: Collection[int]) -> dict[int, int
     found: dict[int, int] = {}
     start = -1
     for line in lines:
+        if len(found) == len(wanted):
+            break  # the kernel walks no more than is read
         if line.startswith(b"KernelPageSize:"):
             match = PAGE_SIZE.match(line)
             if match and start in wanted:
@@ -155,7 +198,8 @@ def read(
 
 
 def largest(found: list[Mapping], shares_segment: bool) -> list[Mapping]:
-    """The mappings that can hold a buffer pool, neighbours joined, at most MAX_SEGMENTS, the largest first."""
+    """The mappings that can hold a buffer pool, neighbours joined, at most MAX_SEGMENTS, the largest first. Where there
+    are more, the pool pages of all others come last, as one for each page size."""
     joined: list[Mapping] = []
     for mapping in found:
         if not (mapping.is_shared or mapping.is_hugetlb or not shares_segment):
@@ -169,7 +213,15 @@ def largest(found: list[Mapping], shares_segment: bool) -> list[Mapping]:
             last.bytes += mapping.bytes
         else:
             joined.append(replace(mapping))
-    return heapq.nlargest(MAX_SEGMENTS, joined, key=lambda one: one.bytes)
+    joined.sort(key=lambda one: -one.bytes)
+    if not any(one.is_hugetlb for one in joined[MAX_SEGMENTS:]):
+        return joined[:MAX_SEGMENTS]
+    rest: dict[int | None, Mapping] = {}
+    for one in joined[MAX_SEGMENTS - MAX_PAGE_SIZES :]:
+        if one.is_hugetlb:
+            whole = rest.setdefault(one.page_bytes, replace(one, bytes=0))
+            whole.bytes += one.bytes
+    return [*joined[: MAX_SEGMENTS - MAX_PAGE_SIZES], *list(rest.values())[:MAX_PAGE_SIZES]]
 
 
 def segments(found: list[Mapping], has_thp: bool) -> list[dict[str, Any]]:
