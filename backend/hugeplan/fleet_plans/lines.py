@@ -31,6 +31,8 @@ FINE, ATTENTION, WRONG = 0, 1, 2
 MOST_NODE_SECONDS: Final = 3.0
 LEAST_NODE_SECONDS: Final = 0.3
 """Of processor time for one node, which others of the same agent may follow. A usual node takes 5 ms."""
+DEAR_SECONDS: Final = 8.0
+"""Of all nodes that took longer than the least, after which each may take half as long."""
 MOST_EXCEPTIONS: Final = 20
 MOST_JSON_BYTES: Final = 6 * 1024**2
 MOST_PLAN_BYTES: Final = 384 * 1024
@@ -115,22 +117,21 @@ class LinePlanner:
         self._hardware = SharedHardware()
         self._plans = SharedPlans()
         self._read_measured = lru_cache(KEPT_ANSWERS)(read_measured)
-        self._too_long = 0
+        self._dear_seconds = 0.0
 
     def _seconds(self) -> float:
-        """Of a node: the less, the more nodes have reached it, so that many use up nobody else's time."""
-        return max(LEAST_NODE_SECONDS, MOST_NODE_SECONDS / (1 + self._too_long / 4))
+        """Of a node: the less, the more time dear ones have had, so that many use up nobody else's."""
+        return max(LEAST_NODE_SECONDS, MOST_NODE_SECONDS / (1 + self._dear_seconds / DEAR_SECONDS))
 
     def lines(self, nodes: Sequence[StoredNode]) -> Lines:
         """The lines of some nodes. A node that cannot be planned has a line that says why."""
         found = Lines([], {})
         for node in nodes:
-            seconds = self._seconds()
+            seconds, began = self._seconds(), time.process_time()
             try:
                 with ended_at(time.process_time() + seconds):
                     row = self._add(node, found.plans)
             except TimeOverError:
-                self._too_long += 1
                 row = _odd_row(node, f"takes more than {seconds:.1f} s of processor time to plan; plan it by itself.")
             except (IncompleteReportError, PlannerError) as error:
                 row = _odd_row(node, str(error))
@@ -139,6 +140,8 @@ class LinePlanner:
             except Exception:  # whatever is odd about one node, the others get their plans
                 _logger.exception("a node of a fleet plan could not be planned", extra={"node": node.name})
                 row = _odd_row(node, "Internal error: the service's log says more.")
+            took = time.process_time() - began
+            self._dear_seconds += took if took > LEAST_NODE_SECONDS else 0.0
             found.rows.append(row)
         return found
 
