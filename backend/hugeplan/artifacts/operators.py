@@ -44,7 +44,7 @@ def _of_object(kind: str, name: str, target: OperatorObject, own: Needs) -> Arti
     instance, planned = own.largest
     row, operator = RESOURCES[target.group, target.kind]
     engine = operator.engine
-    amounts, missing = pod.resources(own)
+    amounts, missing = pod.resources(own, sets=not row.option_file)
     settings = {item.name: item.value for item in settings_to_write(instance, planned)}
     # An operator's check against the limit needs the buffer pool in the object; it is in the scenario's settings.
     given = _given(instance.settings, engine)

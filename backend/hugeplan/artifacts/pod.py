@@ -25,17 +25,25 @@ UNKNOWN_CONTAINER: Final = "CONTAINER_NAME"
 _NO_MEMORY = "memory: left out, the connections of this engine are not known to the plan; a pod needs cpu or memory."
 
 
-def resources(own: Needs) -> tuple[dict[str, Any], list[str]]:
-    """``resources`` of the container, and comments: the old and new memory with the reason, or what is left out."""
+def resources(own: Needs, *, sets: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """``resources`` of the container, and comments: the old and new memory with the reason, or what is left out.
+
+    ``sets``: the same file sets what makes the engine ask for pages. Where a later one does, memory is not lowered:
+    until then the pool is ordinary memory, and the kernel ends a server that has less.
+    """
     pages = {name: format_kubernetes_bytes(size) for name, size in own.pages.items()}
     memory = own.memory
     amounts = {"requests": dict(pages), "limits": dict(pages)}
-    for part, size in (("requests", memory.request_bytes), ("limits", memory.limit_bytes)):
+    is_later = not sets and any(asks_later(*one) for one in own.pods)
+    requests = [instance.pod_memory_request_bytes or 0 for instance, _ in own.pods if is_later]
+    limits = [instance.pod_memory_limit_bytes or 0 for instance, _ in own.pods if is_later]
+    for part, size, old in (("requests", memory.request_bytes, requests), ("limits", memory.limit_bytes, limits)):
         if size is not None:
-            amounts[part]["memory"] = format_kubernetes_bytes(size)
+            amounts[part]["memory"] = format_kubernetes_bytes(max(size, *old) if old else size)
     if memory.request_bytes is None and memory.limit_bytes is None:
         return amounts, [_NO_MEMORY]
-    return amounts, [f"memory: {memory.why}."]
+    stays = "stays as it is until the engine asks for pages, in a later step; then " if any(requests + limits) else ""
+    return amounts, [f"memory: {stays}{memory.why}."]
 
 
 def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) -> Iterable[Artifact]:
@@ -76,10 +84,6 @@ def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) 
         for own_kind, (instance, planned) in zip(unique_kinds(kind, _names(pairs)), pairs, strict=True):
             of_all = _needs(plan, instance, planned, of_objects)
             amounts, notes = resources(of_all)
-            if any(asks_later(*one) for one in of_all.pods) and "memory" in amounts["limits"]:
-                for part in amounts.values():
-                    part.pop("memory", None)
-                notes = [f"memory: left as it is until the engine asks for pages, in a later step. {notes[0]}"]
             yield made_once(_patch(instance, planned, own_kind, amounts, notes), plan.node, of_all.nodes)
 
 

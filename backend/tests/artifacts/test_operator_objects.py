@@ -133,19 +133,69 @@ def test_a_label_that_charts_set_names_no_object_by_itself() -> None:
     assert "statefulset shop --namespace default" in patch.install
 
 
-@pytest.mark.parametrize("image", ["mariadb:11.4", "mysql:8.4"])
-def test_no_limit_is_lowered_before_the_engine_asks_for_pages(image: str) -> None:
-    """Until large_pages is on, the pool is ordinary memory, and the kernel ends what has less."""
-    patches = []
-    for switch in ([], ["--large-pages"]):
-        limits = {"memory": "6Gi"}
-        server = container(image[:5], image, args=["--innodb-buffer-pool-size=4G", *switch], limits=limits)
-        found = files(answered(pod("shop-0", "worker-1", server, owner=("StatefulSet", "shop"))))
-        (patch,) = of_kinds(found, "statefulset_patch")
-        (one,) = yaml.safe_load(patch.content)["spec"]["template"]["spec"]["containers"]
-        patches.append(one["resources"])
-    assert [set(part["limits"]) for part in patches] == [{"hugepages-2Mi"}, {"hugepages-2Mi", "memory"}]
-    assert [set(part["requests"]) for part in patches] == [{"hugepages-2Mi"}, {"hugepages-2Mi", "memory"}]
+#: Engines with a pool: their settings, and what makes them ask for pages where they do not by themselves.
+ASKING: dict[str, tuple[Json, Json]] = {
+    "postgresql": ({"shared_buffers": "4GB", "max_connections": "100"}, {}),
+    "mysql": ({"innodb_buffer_pool_size": "4G"}, {"large_pages": "ON"}),
+    "mariadb": ({"innodb_buffer_pool_size": "4G"}, {"large_pages": "ON"}),
+    "oracle": ({"sga_max_size": "4G", "sga_target": "4G"}, {}),
+    "db2": ({"database_memory": "4G"}, {"db2_large_page_mem": "DB"}),
+    "jvm": ({"Xmx": "4g"}, {"UseLargePages": "on"}),
+}
+#: What makes the pods, by row of the operators' table: nothing that is known, a StatefulSet, an unknown operator.
+MAKERS: list[Json] = [
+    {},
+    {"stateful_set": "db/x", "container": "x"},
+    {"operator_object": OperatorObject(group="example.io", kind="Set", namespace="db", name="x")},
+]
+WAYS = [
+    *((engine, way) for engine in ASKING for way in MAKERS),
+    *(
+        (operator.engine, {"operator_object": OperatorObject(group=row.group, kind=row.kind, namespace="db", name="x",
+                                                             instance_set="one" if row.sets else None)})
+        for row, operator in RESOURCES.values()
+        if operator.engine in ASKING
+    ),
+]  # fmt: skip
+
+
+def amounts_of(value: Any, name: str) -> list[str]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    own = [value[name]] if isinstance(value, dict) and isinstance(value.get(name), str) else []
+    return [*own, *(found for one in inner for found in amounts_of(one, name))]
+
+
+@pytest.mark.parametrize(
+    ("engine", "way", "size"),
+    [
+        *((engine, way, {}) for engine, way in WAYS),
+        *((engine, way, {"pool_min_bytes": 2 * GIB, "pool_max_bytes": 4 * GIB}) for engine, way in WAYS),
+        *((engine, way, {"page_bytes": GIB}) for engine, way in WAYS if engine in {"postgresql", "jvm"}),
+    ],
+)
+def test_no_file_lowers_memory_before_the_engine_asks_for_pages(engine: str, way: Json, size: Json) -> None:
+    """Between two steps its pool is ordinary memory, and the kernel ends what has less. Once it asks, it is lowered.
+
+    Found: a JVM within the lowered limit without -XX:+UseLargePages was killed, and so was a MariaDB of an operator.
+    """
+    settings, switch = ASKING[engine]
+    numa = (NumaNode(id=0, mem_total_bytes=64 * GIB),)
+    for given, asks in (settings, not switch), (settings | switch, True):
+        database = DatabaseInstance(name="x", engine=engine, settings=given, pod_memory_limit_bytes=12 * GIB,
+                                    pod_memory_request_bytes=12 * GIB, **way, **size)  # fmt: skip
+        request = PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
+                              reservations=Reservations(kubernetes=True))  # fmt: skip
+        found = plan(request)
+        assert found.instances[0].page_bytes
+        documents = [
+            (file, document)
+            for file in of_kinds(render(found, request), *PATCHES, "pod", "statefulset_patch", "statefulset_snippet")
+            for document in [yaml.safe_load(file.content)]
+        ]
+        assert documents
+        for file, document in documents:
+            sets_it = file.kind in PATCHES and "by hand" not in file.summary
+            assert (set(amounts_of(document, "memory")) != {"12Gi"}) is ((asks and not size) or sets_it), file.kind
 
 
 def test_a_set_that_is_not_known_is_not_made() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
 from hugeplan.artifacts.engines.in_pod import in_pod
@@ -67,10 +68,29 @@ def _change(now: str | None) -> str:
     return "The plan counts with it; " + ("the server has its default." if now is None else f"the server has {now}.")
 
 
+#: What makes an engine ask for the planned pages: the engine's own default, and whether only the plan's value does.
+_ASKS: Final = {
+    "huge_pages": ("try", False), "huge_page_size": ("", True), "shared_memory_type": ("mmap", True),
+    "large_pages": ("off", False), "uselargepages": ("off", False), "largepagesizeinbytes": ("2m", True),
+    "db2_large_page_mem": ("off", False), "use_large_pages": ("on", False), "memory_target": ("0", True),
+}  # fmt: skip
+
+
 def asks_later(instance: DatabaseInstance, planned: InstancePlan) -> bool:
-    """Whether its own file is what makes the engine ask for pages: until then its pool is ordinary memory."""
-    switches = [item for item in settings_to_write(instance, planned) if item.name in ("large_pages", "UseLargePages")]
-    return any(_changes(instance, item) for item in switches)
+    """Whether its own file is what makes the engine ask for its pages: until then its pool is ordinary memory."""
+    given = {_bare_name(name): value for name, value in instance.settings.items()}
+    for item in settings_to_write(instance, planned):
+        name = _bare_name(item.name)
+        if name in _ASKS:
+            default, is_exact = _ASKS[name]
+            now = _plain(given.get(name, default))
+            if now != _plain(item.value) if is_exact else now in {"off", ""}:
+                return True
+    return planned.demand.pool_bytes is not None and is_ranged(instance)  # nor is the pool's size known before
+
+
+def _bare_name(name: str) -> str:
+    return name.lower().lstrip("-").removeprefix("xx:").lstrip("+")
 
 
 _SAME = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
