@@ -14,10 +14,11 @@ from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.files import decode_text, read_bytes, to_write
 from hugeplan.cli.plan_inventory import prometheus_inventory
 from hugeplan.inventory.ansible import read_ansible
+from hugeplan.inventory.answer import answer
 from hugeplan.inventory.csv_table import COLUMNS, read_csv
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
-from hugeplan.inventory.scenario import scenario_document
+from hugeplan.inventory.scenario import scenarios as planned_scenarios
 
 if TYPE_CHECKING:
     from hugeplan.cli.service_client import ServiceClient
@@ -59,13 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
         inventory = _READERS[arguments.source](arguments.path)
     except InventoryError as error:
         raise InputError(str(error)) from error
-    chosen = [node for node in inventory.nodes if node.databases or arguments.all]
-    if not chosen:
+    if not any(node.databases or arguments.all for node in inventory.nodes):
         raise InputError(
             f"{inventory.source}: {len(inventory.nodes)} nodes, none with a database; --all takes them all"
         )
-    scenarios = [(node.facts.name, scenario_document(node)) for node in chosen]
-    for note in inventory.notes:
+    documents, notes = planned_scenarios(answer(inventory))
+    scenarios = [(node.facts.name, document) for node, document in documents if node.databases or arguments.all]
+    for note in (*inventory.notes, *notes):
         sys.stderr.write(f"hugeplan import: {note}\n")
     refused = _send(arguments.to, inventory, scenarios) if arguments.to is not None else 0
     if arguments.out is not None:

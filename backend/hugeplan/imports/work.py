@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 from hugeplan.api.json_body import parse_json
 from hugeplan.errors import FieldProblem, invalid_input
@@ -12,7 +13,7 @@ from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.kubernetes.build import read_workloads
 from hugeplan.inventory.model import InventoryError
-from hugeplan.inventory.scenario import scenario_document, workload_documents
+from hugeplan.inventory.scenario import scenarios, workload_documents
 from hugeplan.inventory.text import inventory_text
 
 _SMALL = [
@@ -58,9 +59,11 @@ def _planned(body: bytes) -> bytes:
         expected = "objects with at least one Node: kubectl get nodes,pods,pvc -A -o json"
         raise invalid_input([FieldProblem(field="body", value=None, expected=expected)])
     answered = answer(inventory)
+    documents, notes = scenarios(answered)
+    answered = replace(answered, inventory=replace(answered.inventory, notes=(*answered.inventory.notes, *notes)))
     document = inventory_document(answered)
     # By this name the next import replaces it.
-    found = [(f"{node.facts.name} (imported)", scenario_document(node)) for node in inventory.nodes if node.databases]
+    found = [(f"{node.facts.name} (imported)", scenario) for node, scenario in documents if node.databases]
     return json.dumps({"answer": document, "text": inventory_text(answered), "scenarios": found}).encode()
 
 

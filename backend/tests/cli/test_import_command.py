@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.http_server import answering
-from support.kubernetes_objects import listing, node
+from support.kubernetes_objects import container, listing, node, pod
 from support.kubernetes_objects import postgres as postgres_pod
 from support.server import serving
 
@@ -61,6 +61,24 @@ class TestFiles:
         assert {(pool["page_bytes"], pool["pages"]) for pool in from_file if pool["pages"]} == {
             (pool["page_bytes"], pool["planned_pages"]) for pool in from_cluster["pools"] if pool["planned_pages"]
         }
+
+    def test_no_file_patches_an_object_with_a_pod_on_a_node_without_room(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Found: the scenario of one node handed out a patch for pods of which another node can take none."""
+        pair = [postgres_pod(f"pg-{i}", f"db-{i}", {"shared_buffers": "16GB"}, limits={"memory": "20Gi"})
+                for i in range(2)]  # fmt: skip
+        apps = [pod(f"a-{i}", "db-1", container(requests={"memory": "14Gi"}, limits={"memory": "14Gi"}))
+                for i in range(4)]  # fmt: skip
+        for others, patches, said in (([], ["db-0", "db-1"], ""), (apps, [], "pg-0 is planned on base pages")):
+            cluster, out = tmp_path / "cluster.json", tmp_path / f"out{len(others)}"
+            cluster.write_text(listing(node("db-0"), node("db-1"), *pair, *others))
+            assert main(["import", "kubernetes", str(cluster), "--out", str(out)]) == 0
+            assert said in capsys.readouterr().err
+            for name in ("db-0", "db-1"):
+                main(["plan", str(out / f"{name}.json"), "--artifacts", str(out / name)])
+            found = sorted(path.parent.name for path in out.glob("*/*statefulset_patch"))
+            assert (found, [*out.glob("db-0/*kernel*")] == []) == (patches, not patches)
 
     def test_nodes_without_databases_are_taken_when_asked_for(
         self, cluster: Path, capsys: pytest.CaptureFixture[str]

@@ -50,6 +50,18 @@ class TestKubernetes:
             (pool["page_bytes"], pool["planned_pages"]) for pool in answered["pools"] if pool["planned_pages"]
         }
 
+    async def test_no_kept_scenario_patches_an_object_that_another_node_has_no_room_for(
+        self, planner: httpx.AsyncClient
+    ) -> None:
+        pair = [postgres(f"pg-{i}", f"db-{i}", {"shared_buffers": "16GB"}, limits={"memory": "20Gi"}) for i in (0, 1)]
+        app = pod("app", "db-1", container(requests={"memory": "56Gi"}, limits={"memory": "56Gi"}))
+        objects = listing(node("db-0"), node("db-1"), *pair, app)
+        found = (await post(planner, "kubernetes", objects, save="true")).json()
+        assert "db-0: pg-0 is planned on base pages" in found["answer"]["notes"][0]
+        kept = {one["name"]: one["id"] for one in found["scenarios"]}["db-0 (imported)"]
+        plan = (await planner.post(f"/api/v1/scenarios/{kept}/plans")).json()["plan"]
+        assert (plan["fits"], [one["page_bytes"] for one in plan["instances"]]) == (True, [None])
+
     async def test_importing_again_replaces(self, planner: httpx.AsyncClient) -> None:
         first = (await post(planner, "kubernetes", listing(*CLUSTER), save="true")).json()["scenarios"]
         second = (await post(planner, "kubernetes", listing(*CLUSTER), save="true")).json()["scenarios"]
