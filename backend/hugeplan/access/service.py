@@ -12,6 +12,7 @@ import secrets
 import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from hugeplan.access import machines, repository
@@ -36,6 +37,8 @@ FRESH_LOGIN = timedelta(minutes=15)
 """How long after a login a browser session may make a credential that outlives it."""
 LINKS_PER_HOUR = 20
 """Tokens of one line. Each of them is a row, and a line of the audit log."""
+_LASTING: Final = frozenset({Role.AGENT, Role.ENROLMENT})
+"""Endless whatever end they have: an agent's token renews itself, and what an enrolment token enrols has no end."""
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="hugeplan"'}
 
 
@@ -165,12 +168,18 @@ def latest_end(actor: Actor, now: datetime) -> datetime | None:
     return actor.token_expires_at if is_fresh and not actor.is_person else actor.expires_at
 
 
-def _refuse_longer(actor: Actor, ends_at: datetime | None) -> None:
+def _refuse_longer(actor: Actor, role: Role, ends_at: datetime | None) -> None:
     """Raise ForbiddenError for a credential that would be good for longer than ``actor`` may make one."""
     now = datetime.now(UTC)
     latest = latest_end(actor, now)
-    if latest is None or (ends_at is not None and ends_at <= latest):
+    if latest is None or (ends_at is not None and ends_at <= latest and role not in _LASTING):
         return
+    if role in _LASTING:
+        raise ForbiddenError(
+            "An agent's token renews itself, and what an enrolment token enrols has no end: log in again, or use an"
+            " administrator's token that has no end either.",
+            [FieldProblem(field="role", value=role, expected="viewer, planner, approver or admin")],
+        )
     seconds = max(0, int((latest - now).total_seconds()))
     again = " or log in again" if actor.session_id is not None and not actor.is_person else ""
     raise ForbiddenError(
@@ -195,7 +204,7 @@ async def create_token(session: WriteSession, body: TokenCreate, actor: Actor) -
         problem = FieldProblem(field="limits", value=None, expected="null unless role is enrolment")
         raise invalid_input([problem])
     expires_in = None if body.expires_in_seconds is None else timedelta(seconds=body.expires_in_seconds)
-    _refuse_longer(actor, None if expires_in is None else datetime.now(UTC) + expires_in)
+    _refuse_longer(actor, body.role, None if expires_in is None else datetime.now(UTC) + expires_in)
     return await mint(
         session, name=body.name, role=body.role, machine_id=body.machine_id, expires_in=expires_in, limits=body.limits
     )
@@ -308,10 +317,9 @@ async def rotate_token(
     expires_in = None if like.expires_at is None else like.expires_at - like.created_at
     if actor is not None and not is_agents_own:
         latest = latest_end(actor, now)
-        if expires_in is None:
-            _refuse_longer(actor, None)
-        elif latest is not None:
+        if latest is not None and expires_in is not None:
             expires_in = min(expires_in, latest - now)
+        _refuse_longer(actor, stored_role(old.role), None if expires_in is None else now + expires_in)
     made = await mint(
         session,
         name=old.name,

@@ -46,7 +46,8 @@ def ends(answer: httpx.Response) -> datetime | None:
 
 
 ENDLESS = {"name": "x", "role": "admin"}
-WAYS = ("tokens", "own rotation", "rotation of another", "an enrolment token")
+WAYS = ("tokens", "own rotation", "rotation of another")
+LASTING = [{"name": "x", "role": role, "expires_in_seconds": 60} for role in ("enrolment", "agent")]
 
 
 async def make(client: httpx.AsyncClient, way: str, other: str) -> httpx.Response:
@@ -54,7 +55,7 @@ async def make(client: httpx.AsyncClient, way: str, other: str) -> httpx.Respons
         return await client.post("/api/v1/token/rotate", json={})
     if way == "rotation of another":
         return await client.post(f"/api/v1/tokens/{other}/rotate", json={})
-    return await client.post("/api/v1/tokens", json=ENDLESS | ({"role": "enrolment"} if "enrolment" in way else {}))
+    return await client.post("/api/v1/tokens", json=ENDLESS)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -82,6 +83,24 @@ async def test_nor_does_an_old_session_or_a_short_token_enrol(service: Service) 
         last = (await one.get("/api/v1/session")).json()["expires_at"]
         month = {"machine_id": "a" * 32, "expires_in_seconds": 30 * 86400}
         assert ends(await one.post("/api/v1/enrolments/approvals", json=month)) == datetime.fromisoformat(last)
+
+
+@pytest.mark.parametrize("body", LASTING, ids=lambda body: body["role"])
+async def test_nor_do_they_make_or_renew_a_short_one_that_makes_endless_ones(
+    service: Service, admin: httpx.AsyncClient, body: dict[str, object]
+) -> None:
+    """What an enrolment token of a minute enrols is good for ever, and an agent's token of a minute renews itself."""
+    made = (await admin.post("/api/v1/tokens", json=body)).json()["id"]
+    client = await browser(service, await service.token(Role.ADMIN))
+    await age_sessions(service, 16)
+    for one in (client, await service.client_as_for(Role.ADMIN, timedelta(minutes=2))):
+        for answer in (
+            await one.post("/api/v1/tokens", json=body),
+            await one.post(f"/api/v1/tokens/{made}/rotate", json={}),
+        ):
+            problem = assert_problem(answer, 403, "forbidden")
+            assert fields_of(problem) == ["role"]
+            assert "log in again" in problem["detail"]
 
 
 @pytest.mark.parametrize("way", WAYS)
