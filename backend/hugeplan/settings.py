@@ -155,9 +155,16 @@ class Settings(BaseSettings):
         Count,
         Field(
             description="Changes per minute, each with its line in the audit log, that one credential may make on one"
-            " process. Reports and enrolments are not counted.",
+            " process. Reports are not counted; of enrolments HUGEPLAN_MOST_MACHINES more may come at once.",
         ),
     ] = 120
+    most_machines: Annotated[
+        Count,
+        Field(
+            description="Agent tokens in force that were made or used within 30 days; another machine that comes with"
+            " an enrolment token is answered 409. Known machines and an administrator's enrolments go on."
+        ),
+    ] = 20_000
     max_scenarios: Annotated[
         int, Field(ge=1, le=10**7, description="Scenarios that are kept in all; another is answered 409.")
     ] = 50_000

@@ -44,6 +44,13 @@ async def count_enrolment(session: WriteSession, token_id: UUID) -> bool:
     return found is not None
 
 
+async def count_in_force(session: ReadSession, since: datetime) -> int:
+    """Agents' tokens without an end, of which a line has one, that were made or used since then and not revoked."""
+    is_heard = or_(Token.last_used_at > since, Token.created_at > since)
+    of_agents = and_(Token.role == "agent", Token.expires_at.is_(None), Token.revoked_at.is_(None))
+    return (await session.execute(select(func.count()).where(of_agents, is_heard))).scalar_one()
+
+
 async def is_own(session: ReadSession, secret_sha256: bytes, node_machine_id: str) -> bool:
     """Whether a secret is this machine's agent token, or the claim that it sent to get one. Revoked ones are not, nor
     is a token that has ended while the one that it was rotated to is in use.

@@ -5,10 +5,12 @@ docs/adr/0029 says who is let in without one, and what somebody with an enrolmen
 
 from __future__ import annotations
 
+import logging
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -33,6 +35,10 @@ from hugeplan.errors import ConflictError, FieldProblem, ForbiddenError, NotFoun
 
 APPROVED, REFUSED = "approved", "refused"
 APPROVAL_HOLDS = timedelta(days=1)
+COUNTED_FOR: Final = timedelta(days=30)
+"""How long a machine counts after its token was made or used: those that are gone for good make room."""
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,8 @@ class Enrolled:
     how: str
 
 
-async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, silence: timedelta) -> Enrolled:
-    """Mint the agent token of a machine. NotRecognisedError, ForbiddenError.
+async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, silence: timedelta, most: int) -> Enrolled:
+    """Mint the agent token of a machine. NotRecognisedError, ForbiddenError, ConflictError for one past ``most``.
 
     A clone, whose hardware differs from every machine known under the id, is another machine.
     """
@@ -89,7 +95,7 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
         how = await _how_known(session, _Attempt(actor, body, hints, now, silence), matched)
     else:
         how = "clone" if was_known else "new"
-        await _take_from_token(session, actor, body)
+        await _take_from_token(session, actor, body, now, most)
     machine = await machines.resolve(session, body.machine_id, hints, now)
     if await repository.count_agents_of(session, machine.node_machine_id, now - timedelta(hours=1)) >= MOST_PER_HOUR:
         raise RateLimitedError(
@@ -125,8 +131,13 @@ def _claim_of(body: EnrolmentRequest) -> bytes | None:
     return None if body.claim is None else hash_secret(body.claim)
 
 
-async def _take_from_token(session: WriteSession, actor: Actor, body: EnrolmentRequest) -> None:
-    """A machine that is not known uses up one enrolment of the token, whose pattern its name must match."""
+async def _take_from_token(
+    session: WriteSession, actor: Actor, body: EnrolmentRequest, now: datetime, most: int
+) -> None:
+    """A machine that is not known uses up one enrolment of the token, whose pattern its name must match.
+
+    Enrolments that come at once may exceed ``most`` by as many as there are connections: none waits for another.
+    """
     if actor.role is not Role.ENROLMENT:
         return
     limits = await asking.limits_of(session, actor.token_id)
@@ -141,6 +152,19 @@ async def _take_from_token(session: WriteSession, actor: Actor, body: EnrolmentR
             f"The enrolment token {actor.name!r} has enrolled all of its {limits.max_enrolments} machines. Make"
             " another: hugeplan token create --role enrolment --name NAME"
         )
+    if await asking.count_in_force(session, now - COUNTED_FOR) >= most:
+        _say_once(now.date(), actor.name, most)
+        raise ConflictError(
+            f"{most} machines have an agent token that was made or used within {COUNTED_FOR.days} days, as many as may"
+            " be (HUGEPLAN_MOST_MACHINES). Let an administrator revoke some (hugeplan token list) or raise it.",
+            [FieldProblem(field="machine_id", value=body.machine_id, expected=f"one of at most {most} machines")],
+        )
+
+
+@lru_cache(maxsize=1)
+def _say_once(day: date, token_name: str, most: int) -> None:
+    told = {"day": day.isoformat(), "token_name": token_name, "most": most}
+    _logger.warning("no further machine enrols: as many have tokens as may (HUGEPLAN_MOST_MACHINES)", extra=told)
 
 
 async def _how_known(session: WriteSession, attempt: _Attempt, machine: Machine | None) -> str:

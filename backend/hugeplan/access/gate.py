@@ -173,7 +173,7 @@ class Gate:
     def count_change(self, request: Request) -> None:
         """Take one change from the credential's bucket, or raise RateLimitedError: each leaves a line for good."""
         admitted: Admitted = request.state.admitted
-        if admitted.role is not Role.ENROLMENT:  # it has bounds of its own
+        if admitted.role is not Role.ENROLMENT:  # a fleet comes at once: counted where it leaves a line
             self._limiter().spend("change", admitted.line_id, self._settings.changes_per_minute)
 
 

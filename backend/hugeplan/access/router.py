@@ -24,6 +24,7 @@ from hugeplan.access.schemas import (
     LoginLink,
     LoginMethods,
     PendingEnrolment,
+    Role,
     Session,
     SessionCreate,
     Token,
@@ -241,11 +242,15 @@ async def enrolments_create(
     """Mint the agent token of one machine. A machine that is known must prove or show that it is the known one."""
     silence = timedelta(seconds=settings.reenrolment_silence_seconds)
     try:
-        enrolled = await enrolments.enrol(session, actor, body, silence)
+        enrolled = await enrolments.enrol(session, actor, body, silence, settings.most_machines)
     except enrolments.NotRecognisedError as error:
         # The request's own change ends without a trace; that somebody asked is to stay.
         await enrolments.keep_asking(session, actor, body, error.asking, client_address(request))
         raise
+    if actor.role is Role.ENROLMENT:  # each leaves a line for good; a whole fleet may come at once
+        limiter: RateLimiter = request.app.state.rate_limiter
+        per_minute = settings.changes_per_minute
+        limiter.spend("enrolment", str(actor.line_id), per_minute, max(per_minute, settings.most_machines))
     made = enrolled.token
     audit.note(request, kind="machine", subject=made.machine_id, token_id=str(made.id), how=enrolled.how)
     return made

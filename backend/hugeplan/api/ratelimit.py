@@ -17,19 +17,19 @@ MAX_BUCKETS = 50_000
 
 
 class RateLimiter:
-    """One bucket for each (kind, key). A bucket holds a minute's worth and refills evenly."""
+    """One bucket for each (kind, key). A bucket holds a minute's worth, or ``most``, and refills evenly."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
-    def _level(self, kind: str, key: str, per_minute: int) -> float:
-        level, at = self._buckets.get((kind, key), (float(per_minute), self._clock()))
-        return min(float(per_minute), level + (self._clock() - at) * per_minute / 60)
+    def _level(self, kind: str, key: str, per_minute: int, most: int) -> float:
+        level, at = self._buckets.get((kind, key), (float(most), self._clock()))
+        return min(float(most), level + (self._clock() - at) * per_minute / 60)
 
-    def refuse_exhausted(self, kind: str, key: str, per_minute: int) -> float:
+    def refuse_exhausted(self, kind: str, key: str, per_minute: int, most: int = 0) -> float:
         """The requests that are left in the bucket. RateLimitedError for less than one."""
-        level = self._level(kind, key, per_minute)
+        level = self._level(kind, key, per_minute, most or per_minute)
         if level < 1:
             seconds = math.ceil((1 - level) * 60 / per_minute)
             raise RateLimitedError(
@@ -37,9 +37,9 @@ class RateLimiter:
             )
         return level
 
-    def spend(self, kind: str, key: str, per_minute: int) -> None:
+    def spend(self, kind: str, key: str, per_minute: int, most: int = 0) -> None:
         """Take one request from the bucket, or raise RateLimitedError."""
-        self._buckets[kind, key] = (self.refuse_exhausted(kind, key, per_minute) - 1, self._clock())
+        self._buckets[kind, key] = (self.refuse_exhausted(kind, key, per_minute, most) - 1, self._clock())
         self._buckets.move_to_end((kind, key))
         while len(self._buckets) > MAX_BUCKETS:
             self._buckets.popitem(last=False)

@@ -243,8 +243,9 @@ async def test_one_token_keeps_so_many_sessions(service: Service) -> None:
 
 @pytest.fixture
 async def strict(settings: Settings) -> AsyncIterator[Service]:
-    """Another application over the same database: streams last, and ten changes a minute are many."""
-    app = create_app(settings.model_copy(update={"event_stream_seconds": 60.0, "changes_per_minute": 10}))
+    """Another application over the same database: streams last, ten changes a minute and three machines are many."""
+    changed = {"event_stream_seconds": 60.0, "changes_per_minute": 10, "most_machines": 3}
+    app = create_app(settings.model_copy(update=changed))
     app.state.rate_limiter = RateLimiter(lambda: 0.0)
     running = Service(app)
     yield running
@@ -296,6 +297,31 @@ async def test_changes_of_one_credential_are_limited_and_none_is_lost(service: S
     agent = strict.client(await service.token(Role.AGENT))
     statuses = {(await agent.post("/api/v1/reports", json={})).status_code for _ in range(15)}
     assert statuses == {422}
+
+
+async def test_an_enrolment_token_makes_so_many_machines_and_lines_of_the_audit_log(
+    service: Service, strict: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who reads it on one node could make any number up. Those that are known go on, and an administrator's come."""
+    holder = strict.client(await service.token(Role.ENROLMENT))
+    bodies = [{"machine_id": f"{n:032x}", "node_name": f"db-{n}", "claim": f"{n:064x}"} for n in range(9)]
+    answers = [await holder.post("/api/v1/enrolments", json=body) for body in bodies[:5]]
+    assert [answer.status_code for answer in answers] == [201] * 3 + [409] * 2
+    problem = assert_problem(answers[-1], 409, "conflict")
+    assert fields_of(problem) == ["machine_id"]
+    assert "HUGEPLAN_MOST_MACHINES" in problem["detail"]
+    assert sum("HUGEPLAN_MOST_MACHINES" in record.message for record in caplog.records) == 1
+    boss = strict.client(await service.token(Role.ADMIN))
+    assert (await boss.post("/api/v1/enrolments", json=bodies[5])).status_code == 201
+    async with service.database.write() as session:
+        long_ago = "created_at = created_at - interval '31 days', last_used_at = {}"
+        for name, used in (("db-0", "NULL"), ("db-1", "created_at - interval '31 days'"), ("db-2", "now()")):
+            values = {"name": name}
+            await session.execute(text(f"UPDATE tokens SET {long_ago.format(used)} WHERE name = :name"), values)
+    answers = [await holder.post("/api/v1/enrolments", json=body) for body in bodies[6:8]]
+    assert [answer.status_code for answer in answers] == [201, 409]  # the used one, the administrator's and this
+    answers = [await holder.post("/api/v1/enrolments", json=bodies[0]) for _ in range(8)]
+    assert [answer.status_code for answer in answers] == [201] * 6 + [429] * 2
 
 
 async def test_an_enrolment_token_renews_itself_never_and_its_successor_has_what_is_left(
