@@ -39,6 +39,7 @@ class LockOfOne(IntEnum):
     FLEET_PLANS = 4_811_252_266
     TRIALS = 4_811_252_267
     TOKEN_LINE = 4_811_252_268
+    WEBHOOKS = 4_811_252_269
 
 
 async def lock_one(session: WriteSession, lock: LockOfOne, whose: object) -> None:

@@ -12,7 +12,8 @@ import hmac
 import html
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -31,6 +32,8 @@ LONGEST_PAUSE: Final = timedelta(hours=1)
 GIVEN_UP_AFTER: Final = timedelta(days=1)
 SIGNATURE_HEADER: Final = "Hugeplan-Signature"
 _BATCH = 20
+_CONNECTIONS: Final = 2
+"""Of the pool that requests use, for all receivers together: the others wait without one."""
 # One after the other, each for as long as an attempt may last.
 LEASE_SECONDS: Final = _BATCH * TIMEOUT_SECONDS + 60
 
@@ -39,7 +42,10 @@ Send = Callable[[str, bytes, Mapping[str, str]], Awaitable[Outcome]]
 _logger = logging.getLogger(__name__)
 
 _QUEUE = """
-WITH due AS (SELECT id, kinds, last_event_id FROM webhooks FOR UPDATE SKIP LOCKED),
+WITH due AS (
+    SELECT id, kinds, last_event_id FROM webhooks
+    WHERE last_event_id < (SELECT max(id) FROM events) FOR UPDATE SKIP LOCKED
+),
 new AS (
     SELECT d.id AS webhook_id, e.id AS event_id FROM due d JOIN events e ON e.id > d.last_event_id
     WHERE d.kinds = '[]'::jsonb OR d.kinds ? e.kind
@@ -127,6 +133,7 @@ class Courier:
         self._database = database
         self._send = send
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        self._connections = asyncio.Semaphore(_CONNECTIONS)
         #: Receivers that were away: failures in a row, and when they are asked again.
         self._away: dict[UUID, tuple[int, float]] = {}
 
@@ -168,14 +175,14 @@ class Courier:
         # A receiver that was away is asked with one event first.
         limit = 1 if webhook_id in self._away else _BATCH
         values = {"webhook_id": webhook_id, "limit": limit, "lease": LEASE_SECONDS}
-        async with self._database.write() as session:
+        async with self._write() as session:
             rows = (await session.execute(text(_TAKE), values)).all()
         left = [row.event_id for row in rows]
         try:
             while left:
                 row = rows[len(rows) - len(left)]
                 outcome = await self._attempt(row)
-                async with self._database.write() as session:
+                async with self._write() as session:
                     await _note(session, row, outcome)
                 left.pop(0)
                 if outcome.is_of_receiver:
@@ -185,9 +192,14 @@ class Courier:
         finally:
             # Also when this sender is broken off: the next one does not wait for the lease to run out.
             if left:
-                async with self._database.write() as session:
+                async with self._write() as session:
                     await session.execute(text(_RELEASE), {"webhook_id": webhook_id, "event_ids": left})
-        return bool(rows)
+        return len(rows) == limit
+
+    @asynccontextmanager
+    async def _write(self) -> AsyncIterator[WriteSession]:
+        async with self._connections, self._database.write() as session:
+            yield session
 
     def _pause(self, webhook_id: UUID) -> None:
         failures = self._away.get(webhook_id, (0, 0.0))[0]

@@ -102,6 +102,11 @@ async def counts(session: ReadSession, webhook_ids: Sequence[UUID]) -> dict[UUID
     return {found[0]: WebhookCounts(found[1], found[2], found[3]) for found in await session.execute(statement)}
 
 
+async def count_webhooks(session: ReadSession) -> int:
+    """How many receivers there are."""
+    return (await session.execute(select(func.count()).select_from(WebhookRow))).scalar_one()
+
+
 async def add_webhook(session: WriteSession, row: WebhookRow) -> None:
     """Store a receiver."""
     session.add(row)

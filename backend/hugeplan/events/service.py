@@ -6,17 +6,22 @@ import secrets
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 from uuid import UUID
 
 from hugeplan.api.pagination import Page, decode_cursor, decode_time_cursor, encode_cursor, page_of
 from hugeplan.api.schemas import fields_of
+from hugeplan.db.locks import LockOfOne, keep_within
 from hugeplan.db.models import WebhookRow
 from hugeplan.db.session import ReadSession, WriteSession
-from hugeplan.errors import NotFoundError
+from hugeplan.errors import ConflictError, FieldProblem, NotFoundError
 from hugeplan.events import repository
 from hugeplan.events.feed import events_of
 from hugeplan.events.repository import WebhookCounts
 from hugeplan.events.schemas import FleetEvent, Webhook, WebhookCreated, WebhookWrite
+
+MOST_WEBHOOKS: Final = 100
+"""In all: each event of the fleet costs some milliseconds for each of them."""
 
 
 async def list_events(
@@ -64,7 +69,16 @@ async def list_webhooks(session: ReadSession, *, limit: int, cursor: str | None)
 
 
 async def create_webhook(session: WriteSession, body: WebhookWrite, *, created_by: str) -> WebhookCreated:
-    """A new receiver. It gets the events that are written from now on."""
+    """A new receiver. It gets the events that are written from now on. ConflictError for one too many."""
+
+    async def require_room(coming: int) -> None:
+        if await repository.count_webhooks(session) + coming > MOST_WEBHOOKS:
+            raise ConflictError(
+                f"There are {MOST_WEBHOOKS} webhooks, as many as may be. Delete one, then create this one.",
+                [FieldProblem(field="name", value=body.name, expected=f"one of at most {MOST_WEBHOOKS} webhooks")],
+            )
+
+    await keep_within(session, LockOfOne.WEBHOOKS, "all", require_room)
     row = WebhookRow(
         id=uuid.uuid4(),
         name=body.name,

@@ -22,9 +22,10 @@ import httpx
 import pytest
 from sqlalchemy import text
 from support.reports import report
-from support.service import Service
+from support.service import Service, fields_of
 
 from hugeplan.access.schemas import Role
+from hugeplan.events import service as events
 from hugeplan.events.delivery import Courier, body_of
 from hugeplan.events.sending import ANSWER_BYTES, Outcome, Sender, _status, why_refused
 
@@ -356,6 +357,31 @@ async def test_a_slow_receiver_keeps_no_other_waiting(
         await until_kept(service, receiver, 3)
         found = await Sender(LOOPBACK, timeout_seconds=0.3).post(raw.url, b"{}", {})
         assert found == Outcome(None, "no answer within 0.3 s")
+
+
+async def test_so_many_receivers_take_few_connections_of_requests_and_another_is_refused(
+    service: Service, admin: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "MOST_WEBHOOKS", 40)
+    hook = {"name": "hook", "url": "http://away.invalid/", "kinds": ["run_added"]}
+    made = [(await admin.post("/api/v1/webhooks", json=hook)).status_code for _ in range(41)]
+    assert made == [201] * 40 + [409]
+    assert fields_of((await admin.post("/api/v1/webhooks", json=hook)).json()) == ["name"]
+    async with service.database.write() as session:
+        await session.execute(text("UPDATE webhooks SET kinds = '[]'"))
+    pool: Any = service.database.engine.pool
+    used: list[int] = []
+
+    async def take(*_: object) -> Outcome:
+        used.append(pool.checkedout())
+        return Outcome(200, None)
+
+    await add_event(service)
+    courier = Courier(service.database, take)
+    for _ in range(3):
+        await courier.round()
+        await courier.settle()
+    assert max(used, default=0) <= 6  # with those of the service's own courier, which may be at work
 
 
 async def test_a_receiver_that_is_away_is_asked_with_one_event_at_a_time(
