@@ -126,7 +126,11 @@ class GatedRoute(APIRoute):
                         setattr(request, "_json", Unread(body, limits.json))  # noqa: B010
                     else:
                         await read_json(request, limits.at_most(PARSED_BODY_BYTES, PARSED_VALUES), counted.add)
-                    return await handle(request)
+                    if allowed is None:
+                        return await handle(request)
+                    # Else all wait for one lock, each with a connection that others need.
+                    async with intake.turns.turn(request.state.line_id):
+                        return await handle(request)
                 finally:
                     request.state.json_body = b""  # a connection that waits keeps the state of its last request
 

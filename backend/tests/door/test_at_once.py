@@ -21,6 +21,7 @@ from trials.test_trials import known_node, trial
 from door.test_room import API, SCENARIO, Limit, kept, limit
 from hugeplan.access.logins import SESSIONS_PER_TOKEN
 from hugeplan.access.schemas import Role
+from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import EnrolmentRequestRow
 from hugeplan.fleet_plans.room import WAITING_OF_ONE
 from hugeplan.main import create_app
@@ -49,6 +50,21 @@ async def test_refused_enrolments_wait_for_no_second_connection(service: Service
     async with service.database.read() as session:
         (row,) = (await session.scalars(select(EnrolmentRequestRow))).all()
     assert row.attempts == 40
+
+
+async def test_who_waits_for_one_machine_leaves_connections_to_others(
+    service: Service, viewer: httpx.AsyncClient
+) -> None:
+    """One credential's requests with a body wait for one another without one, as those without a body do."""
+    enroller = await service.client_as(Role.ENROLMENT)
+    body = {"machine_id": "f1" * 16, "node_name": "x", "boot_id": "other"}
+    await enroller.post(f"{API}/enrolments", json=body)
+    async with service.database.write() as session:
+        await lock_one(session, LockOfOne.MACHINE, body["machine_id"])
+        asked = asyncio.gather(*(enroller.post(f"{API}/enrolments", json=body) for _ in range(40)))
+        await asyncio.sleep(0.3)
+        assert (await asyncio.wait_for(viewer.get(f"{API}/nodes"), 3)).status_code == 200
+    assert {one.status_code for one in await asked} == {409}
 
 
 async def test_askers_of_one_machine_are_kept_up_to_the_limit(service: Service) -> None:
