@@ -102,8 +102,10 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
             f"This machine has enrolled {MOST_PER_HOUR} times within an hour: use the token that it got.",
             headers={"Retry-After": "3600"},
         )
+    line_id = None
     if how not in {"new", "clone"}:
-        await repository.revoke_agents_of(session, machine.node_machine_id, now)
+        # It goes on in its line: what is bounded per credential is not renewed by enrolling again.
+        line_id = await repository.revoke_agents_of(session, machine.node_machine_id, now)
         await asking.forget(session, machine.node_machine_id)
     by_token = actor.role is Role.ENROLMENT  # what it may call itself, it may call itself in its reports
     pattern = (await asking.limits_of(session, actor.token_id)).name_pattern if by_token else None
@@ -114,6 +116,7 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
         machine_id=machine.node_machine_id,
         claim_sha256=_claim_of(body),
         limits=EnrolmentLimits(name_pattern=pattern),
+        line_id=line_id,
     )
     return Enrolled(made, how)
 

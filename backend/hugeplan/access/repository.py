@@ -206,10 +206,10 @@ async def count_agents_of(session: ReadSession, machine_id: str, since: datetime
     return (await session.execute(statement)).scalar_one()
 
 
-async def revoke_agents_of(session: WriteSession, machine_id: str, now: datetime) -> None:
-    """Revoke all agent tokens of a machine."""
+async def revoke_agents_of(session: WriteSession, machine_id: str, now: datetime) -> UUID | None:
+    """Revoke all agent tokens of a machine; the line of one of them."""
     statement = update(Token).where(Token.machine_id == machine_id, Token.revoked_at.is_(None))
-    await session.execute(statement.values(revoked_at=now))
+    return (await session.scalars(statement.values(revoked_at=now).returning(Token.line_id))).first()
 
 
 async def revoke_named(session: WriteSession, name: str, role: str, now: datetime) -> None:

@@ -222,8 +222,9 @@ async def mint(
     claim_sha256: bytes | None = None,
     limits: EnrolmentLimits | None = None,
     enrolments: int = 0,
+    line_id: UUID | None = None,
 ) -> TokenCreated:
-    """Store a credential and return it with its secret, a fresh one unless given."""
+    """Store a credential and return it with its secret, a fresh one unless given. ``line_id``: None for a new line."""
     now = datetime.now(UTC)
     chosen = secret or new_secret()
     row = TokenRow(
@@ -235,6 +236,7 @@ async def mint(
         created_at=now,
         expires_at=None if expires_in is None else now + expires_in,
         replaces=replaces,
+        line_id=line_id,
         claim_sha256=claim_sha256,
         enrolments=enrolments,
         max_enrolments=limits.max_enrolments if limits else None,

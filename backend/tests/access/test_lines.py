@@ -38,6 +38,20 @@ async def status(client: httpx.AsyncClient) -> int:
     return (await client.get(f"{API}/session")).status_code
 
 
+async def test_a_machine_that_enrols_again_goes_on_in_its_line(service: Service) -> None:
+    """Else its day's bytes of reports would begin anew each time, with the token that it has itself."""
+    enroller = await service.client_as(Role.ENROLMENT)
+    body = {"machine_id": MACHINE_ID, "node_name": "db-7"}
+    first = (await enroller.post(f"{API}/enrolments", json=body)).json()
+    again = await enroller.post(f"{API}/enrolments", json=body | {"current_token": first["token"]})
+    assert again.status_code == 201, again.text
+    other = await enroller.post(f"{API}/enrolments", json=body | {"machine_id": "f" * 32})
+    ids = [UUID(one["id"]) for one in (first, again.json(), other.json())]
+    async with service.database.read() as session:
+        lines = [(await session.get_one(Token, one)).line_id for one in ids]
+    assert lines == [ids[0], ids[0], ids[2]]
+
+
 @pytest.mark.parametrize("role", [Role.PLANNER, Role.AGENT])
 async def test_all_that_is_bounded_per_credential_is_counted_for_its_line(
     service: Service, monkeypatch: pytest.MonkeyPatch, role: Role
