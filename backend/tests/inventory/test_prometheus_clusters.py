@@ -1,27 +1,17 @@
-"""One Prometheus with several clusters, as Thanos and federation make them. The server is a stand-in that answers each
-expression with recorded series: what is tested is what is asked, and what is made of the answers.
+"""One Prometheus with several clusters, as Thanos and federation make them. What is
+tested is what is asked, and what is made of the answers.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
-from urllib.parse import parse_qs
-
 import pytest
-from support.http_server import answering
+from support.prometheus_server import Lines, serving
 
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import queries, read_prometheus
-from hugeplan.inventory.prometheus.build import histories
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
+from hugeplan.inventory.prometheus.pods import histories
 from hugeplan.planner.model import GIB, MIB
-
-Lines = list[tuple[str, dict[str, str], float]]
 
 
 def cluster(labels: dict[str, str], *, address: str, memory: int = 64 * GIB, pods: int = 1) -> Lines:
@@ -40,40 +30,6 @@ def cluster(labels: dict[str, str], *, address: str, memory: int = 64 * GIB, pod
         ("node_memory_MemTotal_bytes", {"instance": f"{address}:9100"}, memory),
     ]
     return [(name, {**own, **labels}, value) for name, own, value in lines]
-
-
-def selects(expression: str, name: str) -> bool:
-    """Whether an expression's metric is this one; what it filters by is in the recorded series already."""
-    pattern = re.search(r'__name__=~"([^"]+)"', expression)
-    return re.fullmatch(pattern[1], name) is not None if pattern else re.split("[{ ]", expression)[0] == name
-
-
-@contextmanager
-def serving(lines: Lines, asked: list[str]) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            expression = body["query"][0]
-            asked.append(expression)
-            if expression == "time()":
-                result: object = [time.time(), str(time.time())]
-            else:
-                result = [
-                    {"metric": {"__name__": name, **labels}, "value": [time.time(), str(value)]}
-                    for name, labels, value in lines
-                    if selects(expression, name)
-                ]
-            answer = json.dumps({"status": "success", "data": {"result": result}}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    with answering(Handler) as address:
-        yield f"http://{address}"
 
 
 def test_clusters_are_kept_apart_by_their_label() -> None:
@@ -280,7 +236,7 @@ def test_what_nobody_foresaw_of_one_pod_leaves_its_node(monkeypatch: pytest.Monk
         found = read_prometheus(url)
     (node,) = found.nodes
     assert (node.databases, node.pods, len(node.tenants)) == ((), 1, 1)
-    assert found.notes == ("pod web/shop-0 counts as a workload: internal error: ValueError: odd",)
+    assert found.notes[1:] == ("pod web/shop-0 counts as a workload: internal error: ValueError: odd",)
 
 
 def both(own: Lines, said: Lines, last: bool) -> Lines:

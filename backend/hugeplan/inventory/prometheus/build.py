@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from hugeplan.inventory.instances import database_instance, free_name, tenant_of_unread, within_most
 from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
@@ -15,7 +15,9 @@ from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inv
 from hugeplan.inventory.prometheus import queries
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
 from hugeplan.inventory.prometheus.clusters import OwnSeries, Tables, clusters_of, mixed_nodes
-from hugeplan.inventory.prometheus.hosts import Host, history_of, host_node, read_hosts
+from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
+from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters
+from hugeplan.inventory.prometheus.pods import Pod, PodKey, exported_settings, histories, read_pods, resource_of
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Tenant, named
 from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
@@ -29,25 +31,6 @@ _POD_UNKNOWN: Final = (
 )
 _ALWAYS_UNKNOWN: Final = ("translation hardware: not in metrics, so gains are ranges over all known processors",)
 
-PodKey = tuple[str, str]
-
-
-@dataclass(slots=True)
-class _Pod:
-    """What metrics say of a pod's containers; ``doubtful`` where they say two things."""
-
-    nodes: set[str] = field(default_factory=set)
-    doubtful: bool = False
-    images: dict[str, str] = field(default_factory=dict)
-    requests: dict[str, int] = field(default_factory=dict)
-    limits: dict[str, int] = field(default_factory=dict)
-    huge: dict[str, dict[int, int]] = field(default_factory=dict)
-
-    def keep(self, held: dict[Any, Any], of: Any, said: Any) -> None:
-        """Of two sizes the larger counts: whoever says the other takes nothing from the pod."""
-        self.doubtful |= held.get(of, said) != said
-        held[of] = max(held.get(of, said), said)
-
 
 def read_prometheus(
     url: str, *, token: str | None = None, days: float = HISTORY_DAYS, step_seconds: float = STEP_SECONDS
@@ -58,16 +41,19 @@ def read_prometheus(
         span = _Span(end - days * 86_400, end, step_seconds)
         notes: list[str] = []
         nodes: list[FoundNode] = []
-        known: set[str] = set()
-        for cluster, tables in clusters_of(OwnSeries(client)):
-            twice = mixed_nodes(tables, notes)
-            found = [node for node in _nodes_of(tables, span, known, notes) if node.facts.name not in twice]
-            known |= {node.facts.name for node in found} | twice | _addresses(tables)
+        server = OwnSeries(client)
+        clusters = clusters_of(server)
+        if len(clusters) > 1:
+            told = named(cluster for cluster, _ in clusters if cluster)
+            notes.append(f"the series are of clusters {told}, as any scraped program may say: names begin with them")
+        for cluster, tables in clusters:
+            found = _nodes_of(tables, span, None if cluster or len(clusters) == 1 else server, notes)
             nodes += [_in_cluster(node, cluster) for node in found] if cluster else found
+        nodes = _of_one_name(nodes, notes)
         if not nodes:
             why = (
-                "neither kube_node_status_capacity (kube-state-metrics) nor node_memory_MemTotal_bytes (node_exporter)"
-                " has a series"
+                "no series of kube_node_status_capacity (kube-state-metrics) or node_memory_MemTotal_bytes"
+                " (node_exporter) says a size"
             )
             raise InventoryError(f"{client.shown}: no node: {'; '.join(notes[:3]) or why}")
         unknown = (*(_POD_UNKNOWN if client.query(queries.CAPACITY) else ()), *_ALWAYS_UNKNOWN)
@@ -93,25 +79,34 @@ class _Span:
         return tables.query_range(expression, self.start, self.end, self.step_seconds)
 
 
-def _nodes_of(tables: Tables, span: _Span, known: Collection[str], notes: list[str]) -> list[FoundNode]:
-    """The nodes of one cluster, and hosts beside it. ``known``: names and addresses of nodes that were found before."""
-    hosts = read_hosts(tables, notes)
-    capacity = _by_node(tables.query(queries.CAPACITY))
+def _nodes_of(tables: Tables, span: _Span, server: Tables | None, notes: list[str]) -> list[FoundNode]:
+    """The nodes of one cluster, and hosts beside it. ``server``: all clusters, of whose nodes these may be hosts."""
+    twice = mixed_nodes(tables, notes)
+    machines = machines_of(read_hosts(tables, notes), tables, twice, notes)
+    capacity = {
+        name: held
+        for name, held in _by_node(tables.query(queries.CAPACITY)).items()
+        if name not in twice and name not in machines.out
+    }
     nodes: list[FoundNode] = []
     if capacity:
-        nodes += _kubernetes_nodes(tables, capacity, hosts, histories(span.of(tables, queries.POD_USE), notes), notes)
-    seen = {*known, *_addresses(tables), *(node.facts.name for node in nodes)}
-    alone = [host for host in hosts if host.name not in seen and host.address not in seen]
-    if alone:
+        history = histories(span.of(tables, queries.POD_USE), notes)
+        nodes += _kubernetes_nodes(tables, capacity, machines.of, history, notes)
+    beside = machines.beside if server is None else not_in_clusters(machines.beside, server, notes)
+    if beside:
         found = sorted(span.of(tables, queries.HOST_USE), key=attrgetter("value"))
         use = {(one.labels.get("instance"), one.labels.get("job", "")): one for one in found}
-        nodes += [host_node(host, use.get((host.instance, host.job))) for host in alone]
+        nodes += [host_node(host, use.get((host.instance, host.job))) for host in beside]
     return nodes
 
 
-def _addresses(tables: Tables) -> set[str]:
-    """By address an exporter's host is a node that kube-state-metrics knows under another name."""
-    return {one.labels["internal_ip"] for one in tables.query(queries.NODE_INFO) if one.labels.get("internal_ip")}
+def _of_one_name(nodes: list[FoundNode], notes: list[str]) -> list[FoundNode]:
+    """The nodes whose names no other has: a host, a node and one of a cluster may be told of under one."""
+    names = Counter(node.facts.name for node in nodes)
+    twice = sorted(name for name, count in names.items() if count > 1)
+    if twice:
+        notes.append(f"nodes {named(twice)} are left out: two are told of under one name")
+    return [node for node in nodes if names[node.facts.name] == 1]
 
 
 def _in_cluster(node: FoundNode, cluster: str) -> FoundNode:
@@ -127,60 +122,28 @@ def _by_node(series: Iterable[Series]) -> dict[str, dict[str, int]]:
     for one in series:
         node, resource = one.labels.get("node"), one.labels.get("resource")
         if node and resource and one.value >= 0:
-            found.setdefault(node, {})[_resource(resource)] = int(one.value)
-    return found
-
-
-def _resource(name: str) -> str:
-    """kube-state-metrics writes ``hugepages_2Mi`` for ``hugepages-2Mi``."""
-    return name.replace("hugepages_", "hugepages-", 1)
-
-
-def histories(series: Iterable[Series], notes: list[str]) -> dict[PodKey, MemoryHistory]:
-    """By pod. Of several jobs the largest use counts; where they differ by a quarter, the largest of all moments does.
-
-    A stranger's many moments of little use would make the few moments of the pod's own job improbable.
-    """
-    told: dict[PodKey, list[Series]] = {}
-    for one in series:
-        told.setdefault(_key(one), []).append(one)
-    found, differing = {}, []
-    for key, jobs in told.items():
-        uses = [dict(one.points) for one in jobs] if len(jobs) > 1 else []
-        used = {at: max(use.get(at, 0) for use in uses) for at in sorted(set().union(*uses))}
-        if any(use.get(at, 0) < most * 0.75 for use in uses for at, most in used.items()):
-            differing.append("/".join(key))
-            used = dict.fromkeys(used, max(used.values()))
-        found[key] = history_of(Series({}, tuple(used.items())) if uses else jobs[0])
-    if differing:
-        notes.append(f"memory in use of pods {named(sorted(differing))}: jobs of Prometheus differ, the largest counts")
+            found.setdefault(node, {})[resource_of(resource)] = int(one.value)
     return found
 
 
 def _kubernetes_nodes(
     tables: Tables,
     capacity: Mapping[str, Mapping[str, int]],
-    hosts: Sequence[Host],
+    machines: Mapping[str, Host | None],
     history: Mapping[PodKey, MemoryHistory],
     notes: list[str],
 ) -> list[FoundNode]:
     allocatable = _by_node(tables.query(queries.ALLOCATABLE))
     infos = {one.labels.get("node", ""): one.labels for one in tables.query(queries.NODE_INFO)}
-    pods = _pods(tables)
+    pods = read_pods(tables)
     doubtful = sorted("/".join(key) for key, pod in pods.items() if pod.doubtful)
     if doubtful:
         notes.append(f"pods {named(doubtful)} count with their larger sizes: the series say different things of them")
-    settings = _exported_settings(tables)
+    settings = exported_settings(tables)
     refused = sorted(f"{'/'.join(key)} ({of})" for (key, of), said in settings.items() if key in pods and not said)
     if refused:
         notes.append(f"settings of {named(refused)} are not used: two differ, or no target (up) there says them")
-    by_address: dict[str, Host | None] = {}
-    for other in hosts:
-        first = by_address.setdefault(other.address, other)
-        if first and first.rank == other.rank and len({(o.machine, o.values["MemTotal"]) for o in (first, other)}) > 1:
-            by_address[other.address] = None
-    by_name = {host.name: host for host in hosts if host.rank == hosts[0].rank}
-    by_node: dict[str, dict[PodKey, _Pod]] = {}
+    by_node: dict[str, dict[PodKey, Pod]] = {}
     for key, pod in pods.items():
         for name in pod.nodes:
             by_node.setdefault(name, {})[key] = pod
@@ -188,8 +151,7 @@ def _kubernetes_nodes(
     for name, held in sorted(capacity.items()):
         info = infos.get(name, {})
         own = by_node.get(name, {})
-        host = by_address.get(info.get("internal_ip", ""), by_name.get(name))
-        node = _kubernetes_node(name, held, allocatable.get(name, {}), info, host)
+        node = _kubernetes_node(name, held, allocatable.get(name, {}), info, machines.get(name))
         if not isinstance(node, str):
             node = _with_pods(node, own, history, settings, notes)
         if isinstance(node, str):
@@ -250,75 +212,9 @@ def _with_host(facts: NodeFacts, host: Host) -> NodeFacts:
     )
 
 
-def _pods(tables: Tables) -> dict[PodKey, _Pod]:
-    """Pods that hold memory, with what their containers ask for."""
-    phases: dict[PodKey, set[bool]] = {}
-    for one in tables.query(queries.PHASES):
-        phases.setdefault(_key(one), set()).add(one.labels.get("phase") in {"Succeeded", "Failed"})
-    pods: dict[PodKey, _Pod] = {}
-    for one in tables.query(queries.PODS):
-        ended = phases.get(_key(one), set())
-        if one.labels.get("node") and ended != {True}:
-            there = pods.setdefault(_key(one), _Pod())
-            there.nodes.add(one.labels["node"])
-            there.doubtful = len(there.nodes) > 1 or len(ended) > 1
-    for one in tables.query(queries.CONTAINERS):
-        pod = pods.get(_key(one))
-        if pod is not None:
-            image = one.labels.get("image_spec") or one.labels.get("image", "")
-            pod.keep(pod.images, one.labels.get("container", ""), image)
-    for expression, field_name in ((queries.REQUESTS, "requests"), (queries.LIMITS, "limits")):
-        for one in tables.query(expression):
-            pod = pods.get(_key(one))
-            if pod is None or one.value < 0:
-                continue
-            container, resource = one.labels.get("container", ""), _resource(one.labels.get("resource", ""))
-            if resource == "memory":
-                pod.keep(getattr(pod, field_name), container, int(one.value))
-            for size in pools_of({resource: int(one.value)}):
-                pod.keep(pod.huge.setdefault(container, {}), size, int(one.value))
-    return pods
-
-
-def _key(one: Series) -> PodKey:
-    return one.labels.get("namespace", ""), one.labels.get("pod", "")
-
-
-def _exported_settings(tables: Tables) -> dict[tuple[PodKey, str], dict[str, str]]:
-    """Settings that a database's exporter reports, by pod and engine; none where others alone report them.
-
-    A scraped program may say any label that its target has not, and others below ``exported_*`` or by ``honorLabels``.
-    Prometheus itself writes ``up``, with the target's own labels: a program is believed of its target's namespace. A
-    setting with two values is not known.
-    """
-    names = "|".join(metric for metric, *_ in queries.SETTINGS)
-    rows = {metric: (engine, setting, suffix) for metric, engine, setting, suffix in queries.SETTINGS}
-    targets: dict[tuple[str | None, ...], set[str]] = {}
-    for one in tables.query("up"):
-        at = one.labels.get("job"), one.labels.get("instance")
-        targets.setdefault(at, set()).add(one.labels.get("namespace", ""))
-    found: dict[tuple[PodKey, str], dict[str, str]] = {}
-    doubtful = set()
-    for one in tables.query(f'{{__name__=~"{names}"}}'):
-        if one.labels.get("__name__") not in rows:
-            continue
-        engine, setting, suffix = rows[one.labels["__name__"]]
-        namespace = one.labels.get("namespace", "")
-        key = ((namespace, one.labels.get("exported_pod") or one.labels.get("pod", "")), engine)
-        value, known = f"{one.value:.0f}{suffix}", found.setdefault(key, {})
-        at = one.labels.get("job"), one.labels.get("instance")
-        if targets.get(at) != {namespace} or one.labels.get("exported_namespace", namespace) != namespace:
-            continue
-        if known.setdefault(setting, value) != value:
-            doubtful.add((key, setting))
-    for key, setting in doubtful:
-        del found[key][setting]
-    return found
-
-
 def _with_pods(
     node: FoundNode,
-    pods: Mapping[PodKey, _Pod],
+    pods: Mapping[PodKey, Pod],
     history: Mapping[PodKey, MemoryHistory],
     settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
     notes: list[str],
@@ -380,7 +276,7 @@ def _with_pods(
 def _databases(
     node: str,
     key: PodKey,
-    pod: _Pod,
+    pod: Pod,
     settings: Mapping[tuple[PodKey, str], Mapping[str, str]],
     names: set[str],
 ) -> list[FoundDatabase]:
@@ -424,7 +320,7 @@ def _with_settings(recognised: Recognised, exported: Mapping[str, str]) -> Recog
 
 
 def _tenants(
-    node: FoundNode, name: str, pod: _Pod, databases: list[FoundDatabase], history: MemoryHistory | None
+    node: FoundNode, name: str, pod: Pod, databases: list[FoundDatabase], history: MemoryHistory | None
 ) -> list[Tenant]:
     """The pod with its history. A database's own container is counted by its engine's rule, so its pod has none.
 
@@ -449,7 +345,7 @@ def _tenants(
     return [*(found if others else ()), *filter(None, asked)]
 
 
-def _tenant(name: str, pod: _Pod, containers: list[str], history: MemoryHistory | None) -> Tenant:
+def _tenant(name: str, pod: Pod, containers: list[str], history: MemoryHistory | None) -> Tenant:
     requests = [pod.requests.get(container) for container in containers]
     limits = [pod.limits.get(container) for container in containers]
     request = None if None in requests else sum(one for one in requests if one is not None)

@@ -13,7 +13,8 @@ LABEL: Final = "cluster"
 #: What a node has one of, in ``kube_node_info``.
 _OF_ONE: Final = ("system_uuid", "provider_id", "internal_ip", "kernel_version", "kubelet_version")
 _NOTED: Final = 20
-_EXPORTER: Final = "kube-state-metrics"
+#: What the job of the exporter of kube_ series is mostly named.
+EXPORTER: Final = "kube-state-metrics"
 
 
 class Tables(Protocol):
@@ -46,7 +47,7 @@ class OwnSeries:
         for one in self.tables.query(queries.CAPACITY):
             nodes.setdefault(one.labels.get("job", ""), set()).add((one.labels.get(LABEL), one.labels.get("node")))
         every = set().union(*nodes.values())
-        jobs = {job for job, told in nodes.items() if _EXPORTER in job and told == every}
+        jobs = {job for job, told in nodes.items() if EXPORTER in job and told == every}
         subjects = [tuple(one.labels.get(label) for label in (LABEL, "namespace", "pod")) for one in found]
         told = {subject for subject, one in zip(subjects, found, strict=True) if one.labels.get("job") in jobs}
         return [

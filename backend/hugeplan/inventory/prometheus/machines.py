@@ -1,0 +1,158 @@
+"""Which hosts of node_exporter are the machines of Kubernetes nodes.
+
+Any program that is scraped may tell of nodes, so the job that tells of the most is taken for kube-state-metrics. A host
+goes into a node of that job alone, and only where both say the same size: the kubelet's capacity is MemTotal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from hugeplan.inventory.prometheus import queries
+from hugeplan.inventory.prometheus.client import Series
+from hugeplan.inventory.prometheus.clusters import EXPORTER, LABEL, Tables
+from hugeplan.inventory.prometheus.hosts import Host
+from hugeplan.planner.model import named
+from hugeplan.planner.units import format_bytes
+
+
+@dataclass(slots=True, eq=False)
+class _Told:
+    """A node whose memory is told of; ``leads``: by the job that tells of the most nodes."""
+
+    name: str
+    leads: bool = False
+    sizes: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Nodes:
+    """The nodes that are told of, by own name and by address. ``doubtful``: leading jobs that may be a stranger's."""
+
+    names: dict[str, list[_Told]] = field(default_factory=dict)
+    addresses: dict[str, list[_Told]] = field(default_factory=dict)
+    doubtful: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Machines:
+    """``of``: the host of a node, None where two differ; ``out``: nodes that are none; ``beside``: the other hosts."""
+
+    of: dict[str, Host | None] = field(default_factory=dict)
+    out: set[str] = field(default_factory=set)
+    beside: list[Host] = field(default_factory=list)
+
+
+def _told(tables: Tables, *, apart: bool = False) -> _Nodes:
+    """Nodes with a memory capacity; ``apart``: those that name a cluster, each under its cluster's name."""
+
+    def key(one: Series) -> tuple[str, str]:
+        return one.labels.get(LABEL, "") if apart else "", one.labels.get("node", "")
+
+    jobs: dict[str, set[tuple[str | None, ...]]] = {}
+    capacity = [one for one in tables.query(queries.CAPACITY) if one.labels.get("resource") == "memory"]
+    capacity = [one for one in capacity if one.value > 0]
+    for one in capacity:
+        jobs.setdefault(one.labels.get("job", ""), set()).add((one.labels.get(LABEL), one.labels.get("node")))
+    ranks = {job: (len(told), EXPORTER in job, "/" not in job) for job, told in jobs.items()}
+    most = max(ranks.values(), default=None)
+    leading = {job for job, rank in ranks.items() if rank == most}
+    alone = len(jobs) == 1 and all(EXPORTER in job or not job for job in jobs)
+    nodes, told = _Nodes(doubtful=[] if alone else sorted(leading)), dict[tuple[str, str], _Told]()
+    for one in capacity:
+        cluster, name = key(one)
+        if apart and not cluster:
+            continue
+        if (cluster, name) not in told:
+            told[cluster, name] = _Told(f"{cluster}/{name}" if cluster else name)
+            nodes.names.setdefault(name, []).append(told[cluster, name])
+        told[cluster, name].leads |= one.labels.get("job", "") in leading
+        told[cluster, name].sizes.add(int(one.value))
+    for one in tables.query(queries.NODE_INFO):
+        node, here = told.get(key(one)), nodes.addresses.setdefault(one.labels.get("internal_ip", ""), [])
+        if node is not None and node.leads == (one.labels.get("job", "") in leading) and node not in here:
+            here.append(node)
+    return nodes
+
+
+def _grouped(hosts: Sequence[Host], nodes: _Nodes, beside: list[Host], notes: list[str]) -> dict[_Told, list[Host]]:
+    """The hosts of each node, by address and else by name. A host that is another than its namesake loses the name."""
+    of: dict[_Told, list[Host]] = {}
+    unknown, renamed = [], []
+    for host in hosts:
+        at = nodes.addresses.get(host.address, [])
+        at = [node for node in at if node.leads] or at
+        if host.address and len(at) == 1:
+            of.setdefault(at[0], []).append(host)
+        else:
+            unknown.append(host)
+    by_address = set(of)
+    for host in unknown:
+        (node,) = nodes.names.get(host.name, [None])
+        if node is not None and not (node.leads and (node in by_address or host.rank != hosts[0].rank)):
+            of.setdefault(node, []).append(host)
+            continue
+        if node is not None:
+            host.name = host.instance
+            renamed.append(host.name)
+        beside.append(host)
+    if renamed:
+        notes.append(f"hosts {named(sorted(renamed))} go by addresses: Kubernetes nodes have their names")
+    return of
+
+
+def machines_of(hosts: Sequence[Host], tables: Tables, twice: Collection[str], notes: list[str]) -> Machines:
+    """The hosts of one cluster's nodes. ``twice``: nodes that are left out already, and their hosts with them.
+
+    A host stays beside a node that a lesser job tells of, and the node is left out. A note names each that is left out,
+    and each host that goes into a node of another name.
+    """
+    nodes, found = _told(tables), Machines()
+    lesser, differing, merged = [], [], []
+    for node, held in _grouped(hosts, nodes, found.beside, notes).items():
+        first = [host for host in held if host.rank == held[0].rank]
+        size = held[0].values["MemTotal"]
+        if not node.leads:
+            lesser.append(node.name)
+            found.beside += held
+            continue
+        found.of[node.name] = held[0] if len({(one.machine, one.values["MemTotal"]) for one in first}) == 1 else None
+        if found.of[node.name] is not None and node.name not in twice and size not in node.sizes:
+            (told,) = node.sizes
+            at = f"{held[0].name} at {held[0].instance} {format_bytes(size)}"
+            differing.append((node.name, f"{node.name} ({format_bytes(told)}, {at})"))
+        else:
+            merged += [f"{host.name} ({node.name})" for host in held if host.name != node.name]
+    found.out = {*lesser, *(name for name, _ in differing)}
+    if lesser:
+        why = "another job of kube_node_status_capacity is taken for kube-state-metrics"
+        notes.append(f"nodes {named(sorted(lesser))} are left out, their hosts stay: {why}")
+    if differing:
+        why = "node_exporter says another size than kube_node_status_capacity"
+        notes.append(f"nodes {named(text for _, text in sorted(differing))} are left out: {why}")
+    if nodes.doubtful and found.of:
+        jobs = named(nodes.doubtful)
+        notes.append(f"nodes {named(sorted(found.of))} are as job {jobs} says: it is taken for kube-state-metrics")
+    _note_merged(merged, notes)
+    return found
+
+
+def not_in_clusters(hosts: Sequence[Host], server: Tables, notes: list[str]) -> list[Host]:
+    """Hosts that name no cluster, without the machines of clusters' nodes. ``server``: the series of all clusters."""
+    nodes, left, merged = _told(server, apart=True), [], []
+    for host in hosts:
+        told = [*nodes.addresses.get(host.address, ()), *nodes.names.get(host.name, ())]
+        same = [node.name for node in told if node.leads and host.values["MemTotal"] in node.sizes]
+        if same:
+            merged.append(f"{host.name} ({same[0]})")
+        else:
+            left.append(host)
+    _note_merged(merged, notes)
+    return left
+
+
+def _note_merged(merged: list[str], notes: list[str]) -> None:
+    if merged:
+        why = "by address or name, and their size"
+        notes.append(f"hosts {named(sorted(merged))} are the machines of these Kubernetes nodes: {why}")

@@ -1,0 +1,161 @@
+"""Hosts of node_exporter beside nodes of kube-state-metrics: what a scraped program says takes none away silently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.prometheus_server import Lines, serving
+
+from hugeplan.inventory.model import InventoryError
+from hugeplan.inventory.prometheus import read_prometheus
+from hugeplan.planner.model import GIB
+
+STRANGER: dict[str, Any] = {"job": "t/program", "namespace": "t", "instance": "10.9.9.9:80"}
+
+
+def host(name: str, address: str, size: int = 64, **labels: str) -> Lines:
+    """A host as node_exporter tells of it."""
+    at = {"instance": f"{address}:9100", "job": "node-exporter", **labels}
+    return [("node_uname_info", {**at, "nodename": name, "machine": "x86_64"}, 1),
+            ("node_memory_MemTotal_bytes", at, size * GIB)]  # fmt: skip
+
+
+def node(name: str, address: str = "", size: int = 64, **labels: str) -> Lines:
+    """A node as kube-state-metrics tells of it; without an address nobody says kube_node_info."""
+    at = {"node": name, "job": "kube-state-metrics", **labels}
+    lines: Lines = [
+        ("kube_node_status_capacity", {**at, "resource": "memory"}, size * GIB),
+        ("kube_node_status_allocatable", {**at, "resource": "memory"}, size * GIB - GIB),
+    ]
+    return [*lines, *([("kube_node_info", {**at, "internal_ip": address}, 1.0)] if address else [])]
+
+
+def info(name: str, address: str, **labels: str) -> Lines:
+    """The address of a node alone, as any program may say it."""
+    return [("kube_node_info", {"node": name, "internal_ip": address, **STRANGER, **labels}, 1)]
+
+
+def read(lines: Lines) -> tuple[dict[str, float], str]:
+    """Sizes in GiB by node, and the notes."""
+    with serving(lines, []) as url:
+        found = read_prometheus(url)
+    return {one.facts.name: one.facts.mem_total_bytes / GIB for one in found.nodes}, "; ".join(found.notes)
+
+
+HOSTS = [*host("db-a", "10.0.0.1"), *host("db-b", "10.0.0.2", 32)]
+OWN = [*HOSTS, *node("k1", "10.0.1.1"), *host("k1", "10.0.1.1")]
+HONEST = {"db-a": 64.0, "db-b": 32.0, "k1": 64.0}
+
+
+def test_what_is_honest_leaves_no_note() -> None:
+    assert read(OWN) == (HONEST, "")
+
+
+@pytest.mark.parametrize("name", ["whatever", "db-a", "k1"])
+def test_a_node_that_is_only_an_address_takes_no_host_away(name: str) -> None:
+    found, notes = read([*OWN, *info(name, "10.0.0.1")])
+    assert {"db-a", "db-b"} <= found.keys()
+    assert "k1" in found or "node k1 is left out" in notes
+
+
+def test_addresses_alone_take_all_hosts_away_nowhere() -> None:
+    """The refusal said that node_exporter has no series."""
+    assert read([*HOSTS, *info("w1", "10.0.0.1"), *info("w2", "10.0.0.2")])[0] == {"db-a": 64, "db-b": 32}
+
+
+@pytest.mark.parametrize("size", [1024, 64])
+@pytest.mark.parametrize("labels", [{}, {"cluster": "aaa"}])
+@pytest.mark.parametrize(("name", "address"), [("db-a", ""), ("db-a", "10.0.0.1"), ("x", "10.0.0.1")])
+def test_a_node_of_a_lesser_job_takes_the_place_of_no_host(
+    name: str, address: str, labels: dict[str, str], size: int
+) -> None:
+    found, notes = read([*OWN, *node(name, address, size, **{**STRANGER, **labels})])
+    assert {key: found.get(key) for key in HONEST} == HONEST
+    assert name == "x" or "nodes db-a are left out, their hosts stay: " in notes
+
+
+@pytest.mark.parametrize("name", ["k1", "worker"])
+def test_a_node_of_which_its_exporter_says_another_size_is_left_out(name: str) -> None:
+    found, notes = read([*HOSTS, *node(name, "10.0.1.1"), *host("k1", "10.0.1.1", 16)])
+    assert found == {"db-a": 64, "db-b": 32}
+    assert f"nodes {name} (64 GiB, k1 at 10.0.1.1:9100 16 GiB) are left out: " in notes
+    with pytest.raises(InventoryError, match="node_exporter says another size"):
+        read([*node("k1", "10.0.1.1"), *host("k1", "10.0.1.1", 16)])
+
+
+@pytest.mark.parametrize("job", ["t/program", "kube-state-metrics"])
+def test_a_node_that_a_job_alone_tells_of_is_merged_with_a_note_of_an_unknown_job(job: str) -> None:
+    found, notes = read([*HOSTS, *node("db-a", "10.0.0.1", job=job)])
+    assert found == {"db-a": 64, "db-b": 32}
+    assert notes == ("nodes db-a are as job t/program says: it is taken for kube-state-metrics" if "/" in job else "")
+
+
+def test_many_made_up_nodes_make_no_job_the_exporter_silently() -> None:
+    made_up = [line for number in range(3) for line in node(f"n{number}", **STRANGER)]
+    found, notes = read([*OWN, *made_up, *node("db-a", "10.0.0.1", **STRANGER)])
+    assert found.keys() >= HONEST.keys()
+    assert "nodes k1 are left out, their hosts stay: " in notes
+    assert "nodes db-a are as job t/program says" in notes
+
+
+def test_a_node_without_memory_takes_no_host_away() -> None:
+    cpu: Lines = [("kube_node_status_capacity", {"node": "db-a", "resource": "cpu", **STRANGER}, 8)]
+    found, notes = read([*HOSTS, *cpu, *info("db-a", "10.0.0.1")])
+    assert found == {"db-a": 64, "db-b": 32}
+    assert "node db-a is left out: its memory capacity is missing" in notes
+
+
+def test_a_host_that_is_merged_under_another_name_is_named() -> None:
+    found, notes = read([*node("k1", "10.0.1.1"), *host("ip-1", "10.0.1.1")])
+    assert found == {"k1": 64}
+    assert notes == "hosts ip-1 (k1) are the machines of these Kubernetes nodes: by address or name, and their size"
+
+
+def test_a_node_of_which_two_things_are_said_takes_its_host_with_it_by_name() -> None:
+    found, notes = read([*OWN, *host("ip-2", "10.0.1.2"), *node("k2", "10.0.1.2"), *node("k2", size=1, **STRANGER)])
+    assert found == HONEST
+    assert "node k2 is left out" in notes
+    assert "hosts ip-2 (k2) are " in notes
+
+
+def test_made_up_clusters_hide_no_host_and_a_note_names_the_clusters() -> None:
+    lines = [*node("db-a", "10.0.0.1", 1024, **STRANGER, cluster="aaa"),
+             *node("zz", "10.0.0.2", 32, **STRANGER, cluster="bbb")]  # fmt: skip
+    found, notes = read([*OWN, *node("k2", "10.0.1.2"), *node("k3", "10.0.1.3"), *lines])
+    assert {key: found.get(key) for key in HONEST} == HONEST
+    assert "of clusters aaa, bbb" in notes
+
+
+def test_a_made_up_cluster_hides_no_host_of_another_cluster() -> None:
+    own = [(name, {**labels, "cluster": "A"}, value) for name, labels, value in OWN]
+    found, notes = read([*own, *node("x", "10.0.0.1", **STRANGER, cluster="0")])
+    assert {key: found.get(f"A/{key}") for key in HONEST} == HONEST
+    assert "of clusters 0, A" in notes
+
+
+def test_a_host_without_a_cluster_is_named_where_it_is_a_clusters_node() -> None:
+    nodes = [*node("k1", "10.0.1.1", cluster="A"), *node("k2", "10.0.1.2", cluster="B")]
+    found, notes = read([*nodes, *host("k1", "10.0.1.1"), *host("k2", "10.0.1.2", 32)])
+    assert found == {"A/k1": 64, "B/k2": 64, "k2": 32}
+    assert "hosts k1 (A/k1) are the machines" in notes
+
+
+def test_a_host_of_a_lesser_job_goes_by_its_address_beside_a_node_of_its_name() -> None:
+    found, notes = read([*OWN, *host("k1", "10.9.9.9", 1, job="t/program")])
+    assert found == {**HONEST, "10.9.9.9:9100": 1}
+    assert "hosts 10.9.9.9:9100 go by addresses" in notes
+
+
+def test_of_two_nodes_under_one_name_neither_is_planned() -> None:
+    """A node's label may hold a slash, as the names of clusters' nodes do."""
+    nodes = [*node("k1", "10.0.1.1", cluster="A"), *node("k2", "10.0.1.2", cluster="B")]
+    found, notes = read([*nodes, *node("A/k1", size=1, **STRANGER)])
+    assert found == {"B/k2": 64}
+    assert "nodes A/k1 are left out: " in notes
+
+
+@pytest.mark.parametrize("lines", [host("db-a", "10.0.0.1", 0), node("k1", size=-1)])
+def test_the_refusal_is_true_where_a_series_says_no_size(lines: Lines) -> None:
+    with pytest.raises(InventoryError, match=r"says a size|memory capacity is missing"):
+        read(lines)
