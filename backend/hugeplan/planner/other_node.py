@@ -68,7 +68,7 @@ def _move(instance: DatabaseInstance, other: PlanRequest, planned: Planned) -> F
     free = format_bytes(available_bytes(there.ledger))
     return FitOption(
         kind="node",
-        text=f"{instance.name} fits on {there.node}: {free} stay available there.",
+        text=f"{instance.name} fits on {there.node}: {free} stay available there, by its own report.",
         instance=instance.name,
         node=there.node,
     )

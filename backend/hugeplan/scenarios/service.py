@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 from pydantic import TypeAdapter
 
+from hugeplan.access.machines import CLONE_MARK
 from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.json_body import JsonLimits, parse_json
@@ -45,6 +46,8 @@ from hugeplan.trials import service as trials
 _NODE_ID = TypeAdapter(UUID | None)
 _MOST_PROCESSES: Final = 4_000
 """In the samples of other nodes, after which no further one is read: a thousand take 3 ms."""
+_MOST_LISTED: Final = 300
+"""Of other nodes, as one credential may have 256 clones."""
 _VERSIONS_AT_ONCE: Final = 8
 """Each as large as a body may be."""
 
@@ -78,16 +81,21 @@ async def compute(
 async def _other_nodes(session: ReadSession, node_id: UUID | None) -> list[tuple[NodeFacts, NodeSample]]:
     """The nodes of the fleet with the most available memory, as they run: where a database may move to.
 
-    Without those that are dear to plan, and none after those that were dear to read.
+    Without those that are dear to plan and clones, of which one credential may have many; and none after those that
+    were dear to read.
     """
     synthetic = node_id is not None and (await fleet.require_node(session, node_id)).synthetic
     selector = NodeSelector(synthetic=synthetic, stale=False)
     page = await fleet.list_nodes(
-        session, selector, sort="mem_available_bytes", descending=True, limit=2 * MOST_TRIED + 1, cursor=None
+        session, selector, sort="mem_available_bytes", descending=True, limit=_MOST_LISTED, cursor=None
     )
     others: list[tuple[NodeFacts, NodeSample]] = []
     for item in page.items:
-        if item.id == node_id or item.numa_node_count * LISTED_UNITS > work.MOST_OTHER_CELLS:
+        if (
+            item.id == node_id
+            or CLONE_MARK in item.machine_id
+            or item.numa_node_count * LISTED_UNITS > work.MOST_OTHER_CELLS
+        ):
             continue
         if len(others) == MOST_TRIED or sum(len(sample.processes or ()) for _, sample in others) > _MOST_PROCESSES:
             break

@@ -217,6 +217,10 @@ async def test_another_node_of_the_fleet_is_offered_where_the_database_fits(
     large_id = next(n["id"] for n in (await planner.get("/api/v1/nodes")).json()["items"] if n["name"] == "db-large")
     there = (await planner.post(PREVIEW, json=body | {"node_id": large_id})).json()["plan"]
     assert there["feasible"] is True
+    async with service.database.write() as session:  # one credential may have many clones, and each says what it likes
+        await session.execute(text("UPDATE nodes SET machine_id = machine_id || '~a' WHERE name = 'db-large'"))
+    cloned = (await planner.post(PREVIEW, json=body)).json()["plan"]
+    assert not [option for option in cloned["shortfall"]["options"] if option["kind"] == "node"]
 
 
 async def test_files_are_compared_with_the_plan_in_force_of_the_node(
