@@ -10,12 +10,23 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, slug, unique_kinds, with_pool, yaml_text
+from hugeplan.artifacts.base import (
+    Artifact,
+    Restart,
+    all_of,
+    node_checks,
+    one_line,
+    slug,
+    unique_kinds,
+    with_pool,
+    yaml_text,
+)
 from hugeplan.artifacts.engines.common import asks_later
 from hugeplan.artifacts.engines.in_pod import pod_names
 from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
+from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
-from hugeplan.planner.units import format_kubernetes_bytes
+from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 #: Kind of the form that stands where no patch can be written.
 SNIPPET: Final = "statefulset_snippet"
@@ -44,6 +55,29 @@ def resources(own: Needs, *, sets: bool = False) -> tuple[dict[str, Any], list[s
         return amounts, [_NO_MEMORY]
     stays = "stays as it is until the engine asks for pages, in a later step; then " if any(requests + limits) else ""
     return amounts, [f"memory: {stays}{memory.why}."]
+
+
+def never_scheduled(plan: Plan, request: PlanRequest) -> str | None:
+    """Whose memory request stays until its engine asks for pages, where the node will not offer it; None: nobody's.
+
+    Its pod would wait for ever. Without a pool an engine that asks for pages runs on as it is: its settings go first.
+    """
+    asked = sum((one.request_bytes or 0) * one.count for one in request.tenants)
+    staying = ""
+    for instance, planned in zip(request.databases, plan.instances, strict=True):
+        request_bytes, found = instance.pod_memory_request_bytes or 0, patched(instance)
+        if planned.page_bytes and not ((found is None or found[1].option_file) and asks_later(instance, planned)):
+            request_bytes = pod_memory(plan, instance, planned).request_bytes or 0
+        elif planned.page_bytes and request_bytes:
+            staying = planned.name
+        asked += request_bytes
+    if not staying or plan.kubernetes is None or asked <= (offered := plan.kubernetes.allocatable["memory"]):
+        return None
+    return (
+        f"The memory request of {one_line(staying)} stays until its engine asks for huge pages, and"
+        f" {one_line(plan.node)} will offer {format_bytes(offered)} of the {format_bytes(asked)} requested: give the"
+        " engine the settings that ask for them first (without a pool it runs on as it is), then plan with them"
+    )
 
 
 def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) -> Iterable[Artifact]:

@@ -178,11 +178,14 @@ def platform_of(request: PlanRequest) -> Platform:
 def withheld(
     plan: Plan, request: PlanRequest | None = None, of_objects: Mapping[Owner, Needs] | None = None
 ) -> str | None:
-    """Why no file is handed out without force: the plan is not known to fit the node, or its pools not to hold what
-    the pods of an object there are to ask for. None where both are known.
+    """Why no file is handed out without force: the plan is not known to fit the node, its pools to hold what the
+    pods of an object there are to ask for, or the node to have room for these pods. None where all is known.
     """
     if plan.fits:
-        why = None if request is None else without_room(plan, request, of_objects or objects([(plan, request)]))
+        if request is None:
+            return None
+        why = without_room(plan, request, of_objects or objects([(plan, request)]))
+        why = why or pod.never_scheduled(plan, request)
         return why and f"{why}, so no file is handed out without force."
     reason = "" if plan.shortfall is None else f" {plan.shortfall.reason}"
     what = "The plan does not fit" if plan.fits is False else "Whether the plan fits is not known"

@@ -12,7 +12,7 @@ import yaml
 from support.kubernetes_objects import container, listing, node, pod
 from support.operator_samples import SAMPLES, Sample
 
-from hugeplan.artifacts import Artifact, render
+from hugeplan.artifacts import Artifact, render, withheld
 from hugeplan.artifacts.bundle import bundle
 from hugeplan.artifacts.owners import limits_field, settings_field
 from hugeplan.inventory.answer import NodeAnswer, answer
@@ -196,6 +196,23 @@ def test_no_file_lowers_memory_before_the_engine_asks_for_pages(engine: str, way
         for file, document in documents:
             sets_it = file.kind in PATCHES and "by hand" not in file.summary
             assert (set(amounts_of(document, "memory")) != {"12Gi"}) is ((asks and not size) or sets_it), file.kind
+
+
+def test_no_pod_waits_because_its_request_is_lowered_later_than_its_pool_is_made() -> None:
+    """Found: a request of 10Gi stayed on a node that offers 6.66 GiB beside the pool, and no step ever lowered it."""
+    withheld_because = []
+    for switch, memory in ([], "10Gi"), (["--large-pages"], "10Gi"), ([], "3Gi"):
+        args = [f"--innodb-buffer-pool-size={'8G' if memory == '10Gi' else '1G'}", *switch]
+        server = container("mariadb", "mariadb:11.4", args=args, limits={"memory": memory})
+        objects = listing(node("n", memory_kib=16 * GIB // 1024),
+                          pod("db-0", "n", server, owner=("StatefulSet", "db")))  # fmt: skip
+        (found,) = answer(read_kubernetes(objects.encode())).nodes
+        assert found.plan is not None
+        assert found.plan.fits
+        withheld_because.append(withheld(found.plan, found.request) or "")
+        assert (render(found.plan, found.request) == ()) is bool(withheld_because[-1])
+    assert "The memory request of db-0 stays until its engine asks for huge pages" in withheld_because[0]
+    assert withheld_because[1:] == ["", ""]
 
 
 def test_a_set_that_is_not_known_is_not_made() -> None:
