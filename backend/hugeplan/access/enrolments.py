@@ -266,11 +266,16 @@ async def list_pending(session: ReadSession, *, limit: int, cursor: str | None) 
     return Page(items=items, next_cursor=following)
 
 
-async def decide(session: WriteSession, name: str, request_id: UUID, decision: EnrolmentDecision) -> PendingEnrolment:
-    """An administrator's word on a request. An approval lets exactly its asker in, for a day. NotFoundError,
-    ConflictError.
+async def decide(
+    session: WriteSession, actor: Actor, request_id: UUID, decision: EnrolmentDecision
+) -> PendingEnrolment:
+    """An administrator's word on a request. An approval lets exactly its asker in, for a day, and ends with the
+    credential that gives it. NotFoundError, ConflictError.
     """
-    row = await asking.decide(session, request_id, decision.decision, name, datetime.now(UTC))
+    at, is_yes = datetime.now(UTC), decision.decision == APPROVED
+    if is_yes and (latest := latest_end(actor, at)) is not None:
+        at = min(at, latest - APPROVAL_HOLDS)
+    row = await asking.decide(session, request_id, decision.decision, actor.name, at)
     if row is None:
         raise NotFoundError(f"There is no enrolment request {request_id}. See: hugeplan enrolment list")
     if row.decision == APPROVED and row.claim_sha256 is None:

@@ -269,7 +269,7 @@ async def enrolment_requests_decide(
     request: Request, actor: Admin, session: Writes, request_id: UUID, body: EnrolmentDecision
 ) -> PendingEnrolment:
     """Approve or refuse one request. The machine asks again by itself; an approval lets exactly that asker in."""
-    decided = await enrolments.decide(session, actor.name, request_id, body)
+    decided = await enrolments.decide(session, actor, request_id, body)
     audit.note(request, kind="machine", subject=decided.node_machine_id, decision=body.decision)
     return decided
 

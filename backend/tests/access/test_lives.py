@@ -85,6 +85,22 @@ async def test_nor_does_an_old_session_or_a_short_token_enrol(service: Service) 
         assert ends(await one.post("/api/v1/enrolments/approvals", json=month)) == datetime.fromisoformat(last)
 
 
+async def test_the_approval_of_a_request_ends_with_who_gave_it(service: Service) -> None:
+    """A minute's token said yes, and the asker got a token without an end long after."""
+    enroller, body = await service.client_as(Role.ENROLMENT), {"machine_id": "a" * 32, "node_name": "n"}
+    asked = body | {"claim": "c" * 64}
+    assert [(await enroller.post("/api/v1/enrolments", json=one)).status_code for one in (body, asked)] == [201, 409]
+    short = await service.client_as_for(Role.ADMIN, timedelta(minutes=2))
+    (waiting,) = (await short.get("/api/v1/enrolments/requests")).json()["items"]
+    path = f"/api/v1/enrolments/requests/{waiting['id']}/decision"
+    assert (await short.post(path, json={"decision": "approved"})).status_code == 200
+    async with service.database.write() as session:  # as if three minutes had passed
+        await session.execute(text("UPDATE enrolment_requests SET decided_at = decided_at - interval '3 minutes'"))
+    assert (await enroller.post("/api/v1/enrolments", json=asked)).status_code == 409
+    assert (await (await service.client_as(Role.ADMIN)).post(path, json={"decision": "approved"})).status_code == 200
+    assert (await enroller.post("/api/v1/enrolments", json=asked)).status_code == 201
+
+
 @pytest.mark.parametrize("body", LASTING, ids=lambda body: body["role"])
 async def test_nor_do_they_make_or_renew_a_short_one_that_makes_endless_ones(
     service: Service, admin: httpx.AsyncClient, body: dict[str, object]
