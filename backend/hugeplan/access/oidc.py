@@ -19,6 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from hugeplan.access import repository
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import hash_secret, new_secret
+from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import OidcLogin, Token
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
@@ -241,6 +242,7 @@ def person_of(claims: dict[str, Any], settings: Settings) -> Person:
 
 async def row_of(session: WriteSession, person: Person) -> Token:
     """The row of a person, made at the first login; its role is that of now. ForbiddenError for a revoked one."""
+    await lock_one(session, LockOfOne.TOKEN_LINE, person.subject)  # of several tabs one makes the row
     row = await repository.token_of_person(session, person.subject)
     if row is None:
         row = Token(

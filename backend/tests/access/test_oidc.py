@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 import httpx
 import pytest
@@ -17,6 +19,7 @@ from pydantic import SecretStr
 from support.server import WAIT_SECONDS, free_port
 from support.service import BASE_URL, Service, assert_problem
 
+from hugeplan.access import oidc
 from hugeplan.access.oidc import person_of
 from hugeplan.access.schemas import Role
 from hugeplan.errors import ForbiddenError
@@ -109,6 +112,13 @@ class TestLogin:
         me = (await client.get("/api/v1/session")).json()
         assert (me["role"], me["name"]) == (role, f"{sub}@example.org")
         assert me["csrf_token"]
+
+    async def test_the_first_logins_of_a_person_at_once_make_one_row(self, service: Service) -> None:
+        async def row() -> UUID:
+            async with service.database.write() as session:
+                return (await oidc.row_of(session, oidc.Person("issuer sub", "n", Role.VIEWER))).id
+
+        assert len(set(await asyncio.gather(*(row() for _ in range(8))))) == 1
 
     async def test_a_login_lasts_half_a_day(self, opened: Service) -> None:
         """Whoever is removed at the provider is asked for there again; a login with a token lasts two weeks."""
