@@ -267,15 +267,16 @@ async def list_pending(session: ReadSession, *, limit: int, cursor: str | None) 
 
 
 async def decide(
-    session: WriteSession, actor: Actor, request_id: UUID, decision: EnrolmentDecision
+    session: WriteSession, actor: Actor | str, request_id: UUID, decision: EnrolmentDecision
 ) -> PendingEnrolment:
     """An administrator's word on a request. An approval lets exactly its asker in, for a day, and ends with the
-    credential that gives it. NotFoundError, ConflictError.
+    credential that gives it; ``actor`` is a name where a command on the server does. NotFoundError, ConflictError.
     """
-    at, is_yes = datetime.now(UTC), decision.decision == APPROVED
-    if is_yes and (latest := latest_end(actor, at)) is not None:
+    at, name = datetime.now(UTC), actor if isinstance(actor, str) else actor.name
+    latest = None if isinstance(actor, str) else latest_end(actor, at)
+    if latest is not None and decision.decision == APPROVED:
         at = min(at, latest - APPROVAL_HOLDS)
-    row = await asking.decide(session, request_id, decision.decision, actor.name, at)
+    row = await asking.decide(session, request_id, decision.decision, name, at)
     if row is None:
         raise NotFoundError(f"There is no enrolment request {request_id}. See: hugeplan enrolment list")
     if row.decision == APPROVED and row.claim_sha256 is None:
