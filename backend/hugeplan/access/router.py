@@ -33,6 +33,7 @@ from hugeplan.access.schemas import (
     TokenRevoked,
     TokenRotate,
 )
+from hugeplan.api.bodies_in_flight import Turns
 from hugeplan.api.csv_response import AsCsv, CsvResponse, json_row
 from hugeplan.api.dependencies import CurrentDatabase, CurrentSettings, Reads, Writes
 from hugeplan.api.pagination import Cursor, Limit, Page
@@ -106,7 +107,8 @@ async def oidc_login(
     """Send the browser to the OpenID provider."""
     limiter: RateLimiter = request.app.state.rate_limiter
     limiter.spend("oidc", address_key(request), settings.logins_per_minute * OIDC_LOGINS_PER_LOGIN)
-    async with database.write() as session:
+    turns: Turns = request.app.state.intake.turns
+    async with turns.turn(f"logins of {address_key(request)}"), database.write() as session:
         started = await provider.start(session)
     response = RedirectResponse(started.url, status_code=303)
     response.set_cookie(

@@ -16,6 +16,7 @@ from uuid import UUID
 import httpx
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import text
 from support.server import WAIT_SECONDS, free_port
 from support.service import BASE_URL, Service, assert_problem
 
@@ -119,6 +120,17 @@ class TestLogin:
                 return (await oidc.row_of(session, oidc.Person("issuer sub", "n", Role.VIEWER))).id
 
         assert len(set(await asyncio.gather(*(row() for _ in range(8))))) == 1
+
+    async def test_those_that_begin_at_once_leave_connections_to_others(
+        self, opened: Service, service: Service
+    ) -> None:
+        viewer, stranger = opened.client(await service.token(Role.VIEWER)), opened.client()
+        async with service.database.write() as session:
+            await session.execute(text("LOCK TABLE oidc_logins IN EXCLUSIVE MODE"))
+            begun = asyncio.gather(*(stranger.get(LOGIN) for _ in range(40)))
+            await asyncio.sleep(0.5)
+            assert (await asyncio.wait_for(viewer.get("/api/v1/nodes"), 3)).status_code == 200
+        assert {one.status_code for one in await begun} == {303}
 
     async def test_a_login_lasts_half_a_day(self, opened: Service) -> None:
         """Whoever is removed at the provider is asked for there again; a login with a token lasts two weeks."""
