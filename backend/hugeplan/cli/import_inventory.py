@@ -60,13 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
         inventory = _READERS[arguments.source](arguments.path)
     except InventoryError as error:
         raise InputError(str(error)) from error
+    for note in inventory.notes:
+        sys.stderr.write(f"hugeplan import: {note}\n")
     if not any(node.databases or arguments.all for node in inventory.nodes):
         raise InputError(
             f"{inventory.source}: {len(inventory.nodes)} nodes, none with a database; --all takes them all"
         )
     documents, notes = planned_scenarios(answer(inventory))
     scenarios = [(node.facts.name, document) for node, document in documents if node.databases or arguments.all]
-    for note in (*inventory.notes, *notes):
+    for note in notes:
         sys.stderr.write(f"hugeplan import: {note}\n")
     refused = _send(arguments.to, inventory, scenarios) if arguments.to is not None else 0
     if arguments.out is not None:

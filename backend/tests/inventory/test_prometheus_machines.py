@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.prometheus_server import Lines, serving
 
+from hugeplan.cli import main
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import read_prometheus
 from hugeplan.planner.model import GIB
@@ -80,6 +81,7 @@ def test_a_node_of_which_its_exporter_says_another_size_is_left_out(name: str) -
     found, notes = read([*HOSTS, *node(name, "10.0.1.1"), *host("k1", "10.0.1.1", 16)])
     assert found == {"db-a": 64, "db-b": 32}
     assert f"nodes {name} (64 GiB, k1 at 10.0.1.1:9100 16 GiB) are left out: " in notes
+    assert "taken for kube-state-metrics" not in read([*HOSTS, *node("db-a", "10.0.0.1", 1024, job="t/program")])[1]
     with pytest.raises(InventoryError, match="node_exporter says another size"):
         read([*node("k1", "10.0.1.1"), *host("k1", "10.0.1.1", 16)])
 
@@ -159,3 +161,10 @@ def test_of_two_nodes_under_one_name_neither_is_planned() -> None:
 def test_the_refusal_is_true_where_a_series_says_no_size(lines: Lines) -> None:
     with pytest.raises(InventoryError, match=r"says a size|memory capacity is missing"):
         read(lines)
+
+
+def test_an_import_without_a_database_says_what_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """The node that is left out may be the one with the databases."""
+    with serving([*HOSTS, *node("k1", "10.0.1.1"), *host("k1", "10.0.1.1", 16)], []) as url:
+        assert main(["import", "prometheus", url]) != 0
+    assert "nodes k1 (64 GiB, k1 at 10.0.1.1:9100 16 GiB) are left out" in capsys.readouterr().err

@@ -131,9 +131,10 @@ def machines_of(hosts: Sequence[Host], tables: Tables, twice: Collection[str], n
     if differing:
         why = "node_exporter says another size than kube_node_status_capacity"
         notes.append(f"nodes {named(text for _, text in sorted(differing))} are left out: {why}")
-    if nodes.doubtful and found.of:
+    planned = sorted(found.of.keys() - found.out - set(twice))
+    if nodes.doubtful and planned:
         jobs = named(nodes.doubtful)
-        notes.append(f"nodes {named(sorted(found.of))} are as job {jobs} says: it is taken for kube-state-metrics")
+        notes.append(f"nodes {named(planned)} are as job {jobs} says: it is taken for kube-state-metrics")
     _note_merged(merged, notes)
     return found
 
