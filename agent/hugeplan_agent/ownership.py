@@ -34,7 +34,8 @@ def service_user() -> pwd.struct_passwd | None:
 def as_owner_of(path: Path) -> Iterator[None]:
     """For the time of the block root is the user who could lead this path elsewhere at any moment, if there is one.
 
-    What root makes is then that user's, and a link leads only where that user may go. Raises OSError.
+    What root makes is then that user's, and a link leads only where that user may go. Raises OSError, also where a
+    group or all may lead it elsewhere: nobody knows then whose rights would do.
     """
     user = _who_may_lead(path) if os.geteuid() == 0 else None
     if user is None:
@@ -72,6 +73,12 @@ def _who_may_lead(path: Path) -> tuple[int, int] | None:
         if stat.S_ISLNK(state.st_mode):
             left += reversed(here.readlink().parts)
             here = here.parent
+            continue
+        shared = state.st_mode & (stat.S_IWOTH if state.st_gid == 0 else stat.S_IWOTH | stat.S_IWGRP)
+        if shared and not state.st_mode & stat.S_ISVTX:  # as hugeplan.unprivileged.require_own judges
+            what = f"{here} (group {state.st_gid}, mode {stat.filemode(state.st_mode)})"
+            advice = f"chmod go-w {here}, or use another folder"
+            raise PermissionError(errno.EACCES, f"{what} can be changed by others than root: {advice}")
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,7 @@ import pytest
 
 from hugeplan_agent import enrolment, machine, ownership, privileges
 from hugeplan_agent.config import Config, resolve, unknown_variables, with_system_settings
-from hugeplan_agent.errors import SpoolError
+from hugeplan_agent.errors import AgentError, SpoolError
 from hugeplan_agent.host import Host
 from hugeplan_agent.spool import Spool, read_small_json
 from tests.factories import add, make_spool
@@ -121,6 +123,38 @@ def test_who_may_lead_a_path_is_the_first_on_the_way_that_is_not_root(open_path:
     assert found == {name: her if "hers" in name or "there" in name else root for name in found}
     with pytest.raises(OSError, match="symbolic links"), ownership.as_owner_of(links / "round"):
         pass
+
+
+@AS_ROOT
+@pytest.mark.parametrize("which", ["above", "above/spool"])
+@pytest.mark.parametrize(
+    ("group", "mode", "is_taken"),
+    [
+        (NOBODY.pw_gid, 0o2775, False),
+        (0, 0o777, False),
+        (NOBODY.pw_gid, 0o3775, True),
+        (0, 0o1777, True),
+        (0, 0o775, True),
+        (NOBODY.pw_gid, 0o2755, True),
+    ],
+)
+def test_root_writes_nothing_where_a_group_or_all_may_lead_it(
+    open_path: Path, *, which: str, group: int, mode: int, is_taken: bool
+) -> None:
+    """Whoever may rename what lies in a folder of root's may put a link there, between any look and what follows."""
+    folder, place = open_path / "above/spool", open_path / which
+    folder.mkdir(parents=True)
+    os.chown(place, 0, group)
+    place.chmod(mode)
+    acts = (lambda: add(make_spool(folder), 1), lambda: enrolment.write_token(folder / "token", "hp_x"))
+    for act in acts:
+        if is_taken:
+            act()
+        else:
+            words = re.escape(f"{place} (group {group}, mode {stat.filemode(place.stat().st_mode)}) can be changed")
+            with pytest.raises(AgentError, match=words):
+                act()
+    assert bool(list(folder.iterdir())) is is_taken
 
 
 @AS_ROOT

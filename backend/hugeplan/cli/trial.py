@@ -112,11 +112,18 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0.05 <= arguments.minutes <= 24 * 60:
         raise InputError(f"--minutes {arguments.minutes:g}: give 0.05 to 1440")
     for name in _FILES if arguments.output else ():
-        to_write(Path(arguments.output, name))  # before minutes of measuring
+        to_write(Path(arguments.output, name))
     try:
-        from hugeplan.measuring.trial import TrialError  # noqa: PLC0415 - needs the agent's distribution
+        from hugeplan_agent.ownership import as_owner_of  # noqa: PLC0415 - an optional distribution
+
+        from hugeplan.measuring.trial import TrialError  # noqa: PLC0415 - needs it, too
     except ImportError as error:
         raise InputError("this command needs hugeplan-agent beside hugeplan (its extra is hugeplan[node])") from error
+    try:
+        with as_owner_of(Path(arguments.output or ".")):  # before minutes of measuring
+            pass
+    except OSError as error:
+        raise InputError(f"--output {arguments.output or '.'}: {error.strerror}") from error
     try:
         with only_one(Path("/")) if os.geteuid() == 0 else nullcontext():
             measured, about = _measured(arguments, arms)

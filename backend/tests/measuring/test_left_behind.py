@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import re
 import signal
 import stat
 import subprocess
@@ -300,6 +301,23 @@ def test_no_trial_works_where_another_user_may_change_its_folder(tmp_path: Path,
     with pytest.raises(PermissionError, match="can be changed by another user"):
         remove_leftovers(work)
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: others may put links only in root's way")
+@pytest.mark.parametrize(("group", "mode"), [(65534, 0o2775), (0, 0o777)])
+def test_root_measures_nothing_that_it_may_not_write(tmp_path: Path, group: int, mode: int) -> None:
+    """The agent's question is the same as the trial's for its own folder, and comes before minutes of measuring."""
+    out = tmp_path / "out"
+    out.mkdir()
+    os.chown(out, 0, group)
+    out.chmod(mode)
+    with pytest.raises(PermissionError, match="can be changed by another user"):
+        require_own(out)
+    words = command(tmp_path, "--work-dir", str(out))  # which it would refuse as well, later
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(rf"--output {out} ?.*\(group {group}, mode \S+\) can be changed by others than root", done.stderr)
+    assert not list(out.iterdir())
 
 
 def test_a_folder_at_work_is_not_touched(tmp_path: Path) -> None:
