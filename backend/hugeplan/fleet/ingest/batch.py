@@ -194,8 +194,9 @@ class Batch:
             if node is None or node.name != name:
                 new.add(name)
         if new:
+            alone = self._checked is None  # else the caller's transaction may be long, and others would wait
             now = max(incoming.received_at for incoming in self._incoming)
-            self._shown |= await names.settle(self._exchange, {name: said[name] for name in new}, now)
+            self._shown |= await names.settle(self._exchange, {name: said[name] for name in new}, now, alone=alone)
         for machine_id, node in self._nodes.items():
             node.shown = self._shown_of(machine_id)
 

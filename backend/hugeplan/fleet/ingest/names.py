@@ -35,14 +35,15 @@ def told_apart(name: str, machine_id: str) -> str:
 
 
 async def settle(
-    exchange: Exchange, claims: Mapping[str, Iterable[Claim]], now: datetime
+    exchange: Exchange, claims: Mapping[str, Iterable[Claim]], now: datetime, *, alone: bool
 ) -> dict[tuple[str, str], str]:
     """How machines are shown that say a name they do not have yet, by machine and name.
 
     A name is the machine's that reported it first, as long as it reports; all others are told apart from it. In a
-    transaction, which others that settle names wait for.
+    transaction, which others that settle names wait for where it is to be ``alone``.
     """
-    await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
+    if alone:
+        await exchange.run([(statements.LOCK_NAMES, [str(AdvisoryLock.NAMES.value).encode()])])
     (rows,) = await exchange.run([(statements.NAMESAKES, [texts(sorted(claims))])])
     stored: dict[str, list[tuple[Claim, datetime]]] = {}
     for row in rows:
