@@ -7,7 +7,7 @@ from typing import Any
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, object_name, pages_by_size, yaml_text
 from hugeplan.artifacts.kernel_command_line import has_pages, parameters
-from hugeplan.artifacts.owners import saved_once
+from hugeplan.artifacts.owners import put_back, saved_once
 from hugeplan.artifacts.tuned_profile import profile_text
 from hugeplan.planner.model import KIB, Plan, PlanRequest
 from hugeplan.planner.pages import page_label
@@ -62,7 +62,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         install=saved_once(f"oc get performanceprofile {name}", before)
         + f"oc patch performanceprofile {name} --type merge --patch-file performance-profile-patch.yaml",
         verify=verify,
-        rollback=f"oc replace -f {before} && rm {before}",
+        rollback=put_back(before, "oc"),
         restart=Restart.REBOOT,
         avoid_when="There is no PerformanceProfile for the pool, or its name is another: put it in place of ours.",
     )

@@ -9,7 +9,7 @@ from hugeplan.artifacts import pod
 from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.artifacts.owners import Needs, Owner, made_once, patched, saved_once
+from hugeplan.artifacts.owners import Needs, Owner, made_once, patched, put_back, saved_once
 from hugeplan.planner.model import OperatorObject, Plan, PlanRequest
 from hugeplan.recognition.base import CustomResource
 from hugeplan.recognition.operators import RESOURCES
@@ -149,7 +149,7 @@ def _artifact(
         + f"kubectl apply --server-side --force-conflicts --field-manager={manager} -f {file}"
         + "".join(f"\n# {line}" for line in by_hand),
         verify=all_of([f'test "$({query})" = {limit[1]}']),
-        rollback=f"kubectl replace -f {before} && rm {before}",
+        rollback=put_back(before),
         restart=Restart.ENGINE,
         avoid_when=f"{target.words} is not there any more: the patch would make a new one.",
     )

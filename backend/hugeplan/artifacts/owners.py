@@ -60,6 +60,15 @@ def saved_once(get: str, file: str) -> str:
     return f"test -s {file} || {get} -o yaml | sed '/^  resourceVersion:/d' > {file} && test -s {file} &&\n"
 
 
+def put_back(file: str, program: str = "kubectl") -> str:
+    """Commands that make an object what :func:`saved_once` kept: all of it, an old image and count of replicas, too."""
+    return (
+        "# all of the object becomes what it was before the install, image and replicas too; where more has changed\n"
+        f"# since, write the resources and settings out of {file} into it in place of this:\n"
+        f"{program} replace -f {file} && rm {file}"
+    )
+
+
 def owner(instance: DatabaseInstance) -> Owner | None:
     """What the patch for an instance changes; None where none is written."""
     if instance.operator_object is not None:

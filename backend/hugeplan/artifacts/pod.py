@@ -23,7 +23,7 @@ from hugeplan.artifacts.base import (
 )
 from hugeplan.artifacts.engines.common import asks_later
 from hugeplan.artifacts.engines.in_pod import pod_names
-from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
+from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, put_back, saved_once
 from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
@@ -179,7 +179,7 @@ def _patch(
         install=saved_once(f"kubectl get {of_set}", before)
         + f"kubectl patch {of_set} --type strategic --patch-file {file}",
         verify=all_of([f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"]),
-        rollback=f"kubectl replace -f {before} && rm {before}",
+        rollback=put_back(before),
         restart=Restart.ENGINE,
         avoid_when="An operator owns the StatefulSet: it would undo the patch. Or another node with a pod of it lacks"
         " the pages: that pod would wait."
