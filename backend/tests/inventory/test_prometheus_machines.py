@@ -81,7 +81,7 @@ def test_a_node_of_which_its_exporter_says_another_size_is_left_out(name: str) -
     found, notes = read([*HOSTS, *node(name, "10.0.1.1"), *host("k1", "10.0.1.1", 16)])
     assert found == {"db-a": 64, "db-b": 32}
     assert f"nodes {name} (64 GiB, k1 at 10.0.1.1:9100 16 GiB) are left out: " in notes
-    assert "taken for kube-state-metrics" not in read([*HOSTS, *node("db-a", "10.0.0.1", 1024, job="t/program")])[1]
+    assert "alone" not in read([*HOSTS, *node("db-a", "10.0.0.1", 1024, job="t/program")])[1]
     with pytest.raises(InventoryError, match="node_exporter says another size"):
         read([*node("k1", "10.0.1.1"), *host("k1", "10.0.1.1", 16)])
 
@@ -90,7 +90,11 @@ def test_a_node_of_which_its_exporter_says_another_size_is_left_out(name: str) -
 def test_a_node_that_a_job_alone_tells_of_is_merged_with_a_note_of_an_unknown_job(job: str) -> None:
     found, notes = read([*HOSTS, *node("db-a", "10.0.0.1", job=job)])
     assert found == {"db-a": 64, "db-b": 32}
-    assert notes == ("nodes db-a are as job t/program says: it is taken for kube-state-metrics" if "/" in job else "")
+    assert notes == (
+        "nodes db-a are as programs of job t/program say alone: are those your kube-state-metrics?"
+        if "/" in job
+        else ""
+    )
 
 
 def test_many_made_up_nodes_make_no_job_the_exporter_silently() -> None:
@@ -98,7 +102,23 @@ def test_many_made_up_nodes_make_no_job_the_exporter_silently() -> None:
     found, notes = read([*OWN, *made_up, *node("db-a", "10.0.0.1", **STRANGER)])
     assert found.keys() >= HONEST.keys()
     assert "nodes k1 are left out, their hosts stay: " in notes
-    assert "nodes db-a are as job t/program says" in notes
+    assert "nodes db-a are as programs of job t/program say alone" in notes
+
+
+def test_a_program_under_the_exporters_job_is_named_where_it_tells_of_a_host() -> None:
+    """Who makes a Service names the job that scrapes it."""
+    own = [*OWN, *node("k2", "10.0.1.2")]
+    found, notes = read([*own, *node("db-a", "10.0.0.1", **{**STRANGER, "job": "kube-state-metrics"})])
+    assert found == {**HONEST, "k2": 64}
+    assert notes == "nodes db-a are as programs of job kube-state-metrics say alone: are those your kube-state-metrics?"
+    assert read([*OWN, *node("k1", "10.0.1.1", instance="replica")]) == (HONEST, "")
+
+
+def test_a_node_without_a_cluster_beside_clusters_is_named_where_it_has_a_hosts_name() -> None:
+    nodes = [*node("k1", "10.0.1.1", cluster="A"), *node("k2", "10.0.1.2", cluster="B")]
+    found, notes = read([*nodes, *HOSTS, *node("db-a", "10.0.0.1")])
+    assert found == {"A/k1": 64, "B/k2": 64, "db-a": 64, "db-b": 32}
+    assert "nodes db-a are as programs of job kube-state-metrics say alone: " in notes
 
 
 def test_a_node_without_memory_takes_no_host_away() -> None:

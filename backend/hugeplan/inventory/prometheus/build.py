@@ -82,7 +82,7 @@ class _Span:
 def _nodes_of(tables: Tables, span: _Span, server: Tables | None, notes: list[str]) -> list[FoundNode]:
     """The nodes of one cluster, and hosts beside it. ``server``: all clusters, of whose nodes these may be hosts."""
     twice = mixed_nodes(tables, notes)
-    machines = machines_of(read_hosts(tables, notes), tables, twice, notes)
+    machines = machines_of(read_hosts(tables, notes), tables, twice, notes, is_rest=server is not None)
     capacity = {
         name: held
         for name, held in _by_node(tables.query(queries.CAPACITY)).items()

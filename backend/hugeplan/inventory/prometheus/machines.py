@@ -6,6 +6,7 @@ goes into a node of that job alone, and only where both say the same size: the k
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -24,15 +25,18 @@ class _Told:
     name: str
     leads: bool = False
     sizes: set[int] = field(default_factory=set)
+    #: Jobs and instances that tell of it.
+    tellers: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class _Nodes:
-    """The nodes that are told of, by own name and by address. ``doubtful``: leading jobs that may be a stranger's."""
+    """The nodes that are told of, by own name and by address."""
 
     names: dict[str, list[_Told]] = field(default_factory=dict)
     addresses: dict[str, list[_Told]] = field(default_factory=dict)
-    doubtful: list[str] = field(default_factory=list)
+    #: Jobs and instances that tell of the most.
+    tellers: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -58,8 +62,7 @@ def _told(tables: Tables, *, apart: bool = False) -> _Nodes:
     ranks = {job: (len(told), EXPORTER in job, "/" not in job) for job, told in jobs.items()}
     most = max(ranks.values(), default=None)
     leading = {job for job, rank in ranks.items() if rank == most}
-    alone = len(jobs) == 1 and all(EXPORTER in job or not job for job in jobs)
-    nodes, told = _Nodes(doubtful=[] if alone else sorted(leading)), dict[tuple[str, str], _Told]()
+    nodes, told = _Nodes(), dict[tuple[str, str], _Told]()
     for one in capacity:
         cluster, name = key(one)
         if apart and not cluster:
@@ -67,8 +70,12 @@ def _told(tables: Tables, *, apart: bool = False) -> _Nodes:
         if (cluster, name) not in told:
             told[cluster, name] = _Told(f"{cluster}/{name}" if cluster else name)
             nodes.names.setdefault(name, []).append(told[cluster, name])
-        told[cluster, name].leads |= one.labels.get("job", "") in leading
+        teller = one.labels.get("job", ""), one.labels.get("instance", "")
+        told[cluster, name].tellers.add(teller)
+        told[cluster, name].leads |= teller[0] in leading
         told[cluster, name].sizes.add(int(one.value))
+    many = Counter(teller for node in told.values() for teller in node.tellers)
+    nodes.tellers = {teller for teller, count in many.items() if count == max(many.values())}
     for one in tables.query(queries.NODE_INFO):
         node, here = told.get(key(one)), nodes.addresses.setdefault(one.labels.get("internal_ip", ""), [])
         if node is not None and node.leads == (one.labels.get("job", "") in leading) and node not in here:
@@ -102,8 +109,11 @@ def _grouped(hosts: Sequence[Host], nodes: _Nodes, beside: list[Host], notes: li
     return of
 
 
-def machines_of(hosts: Sequence[Host], tables: Tables, twice: Collection[str], notes: list[str]) -> Machines:
+def machines_of(
+    hosts: Sequence[Host], tables: Tables, twice: Collection[str], notes: list[str], *, is_rest: bool = False
+) -> Machines:
     """The hosts of one cluster's nodes. ``twice``: nodes that are left out already, and their hosts with them.
+    ``is_rest``: these name no cluster, and others do.
 
     A host stays beside a node that a lesser job tells of, and the node is left out. A note names each that is left out,
     and each host that goes into a node of another name.
@@ -131,10 +141,18 @@ def machines_of(hosts: Sequence[Host], tables: Tables, twice: Collection[str], n
     if differing:
         why = "node_exporter says another size than kube_node_status_capacity"
         notes.append(f"nodes {named(text for _, text in sorted(differing))} are left out: {why}")
-    planned = sorted(found.of.keys() - found.out - set(twice))
-    if nodes.doubtful and planned:
-        jobs = named(nodes.doubtful)
-        notes.append(f"nodes {named(planned)} are as job {jobs} says: it is taken for kube-state-metrics")
+    doubtful = {
+        name: {job for job, _ in node.tellers}
+        for name in found.of.keys() - found.out - set(twice)
+        for node in nodes.names[name]
+        if is_rest
+        or not nodes.tellers <= node.tellers
+        or not any(EXPORTER in job or not job for job, _ in node.tellers)
+    }
+    if doubtful:
+        jobs = named(sorted(set().union(*doubtful.values())))
+        why = f"as programs of job {jobs} say alone: are those your {EXPORTER}?"
+        notes.append(f"nodes {named(sorted(doubtful))} are {why}")
     _note_merged(merged, notes)
     return found
 
