@@ -656,17 +656,21 @@ def test_nobodys_server_goes_by_the_key_of_another_ones(host: Host, victim: str)
         host.path(f"sys/fs/cgroup/{cgroup}").mkdir(parents=True)
         server(host, pid, LOCAL, cgroup=f"/{cgroup}", arguments="--port=3399")
 
+    run(26002, copies[0])
+    give(host, copies[0])
+    alone = observe(host)[26002]["key"]
     run(26001, victim)
     if victim.startswith("user"):
         give(host, victim)
+    host.begin()
     before = observe(host)[26001]["key"]
-    for number, place in enumerate(copies):
-        run(26002 + number, place)
-        give(host, place)
+    run(26003, copies[1])
+    give(host, copies[1])
     host.begin()
     now = {pid: one["key"] for pid, one in observe(host).items()}
-    assert before not in (now[26002], now[26003])
-    assert (now[26001] == before) != victim.startswith("user"), "of users alone, nobody can tell whose it is"
+    assert (now[26001], now[26002]) == (before, alone), "also while the other is down"
+    assert len({before, alone, now[26003]}) == 3
+    assert ("#" in before) == victim.startswith("user"), "hugeplan verify takes no other key for a user's"
 
 
 def test_a_key_that_was_made_is_nobodys_to_take(host: Host) -> None:

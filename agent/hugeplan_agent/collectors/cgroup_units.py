@@ -69,14 +69,14 @@ def find_cgroup_units(
 
 def distinct(units: Iterable[Unit], taken: set[str], is_roots: Callable[[str], bool] = bool) -> None:
     """Keys that are each once: whoever has a cgroup gives any name to one below it. Root's first keeps its own, and of
-    users' alone none does: nobody's server goes by the key of another's."""
+    users' alone none does: nobody's server goes by the key of another's. A container's key does not say whose it is."""
     alike: dict[str, list[Unit]] = {}
     for unit in units:
         alike.setdefault(storable(unit.key), []).append(unit)  # or two would be alike in the report
     for key, same in alike.items():
         is_one = key not in taken and len(same) == 1 and "#" not in key  # which would look like one that was made
         of_root = (one for one in same if key not in taken and is_roots(one.path or "x"))
-        keeper = same[0] if is_one else next(of_root, None)
+        keeper = same[0] if is_one and same[0].name.kind.startswith("systemd_") else next(of_root, None)
         for unit in same:
             mark = hashlib.sha256((unit.path or unit.key).encode("utf-8", "surrogatepass")).hexdigest()[:12]
             unit.name = replace(unit.name, key=key if unit is keeper else f"{key[: MAX_KEY - 13]}#{mark}")
