@@ -9,6 +9,9 @@
 
 A server of the same unit with another data directory is another server, whatever else fits. What is left after that
 stays open: the servers are candidates, and the checks say so.
+
+A server where a user of the node gives the names (a session, a service or container of a user's own) is an instance by
+rules 1 and 2 alone: port, name and size are what anybody chooses who wants to be taken for it.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from hugeplan.proof.observation import Observation
 Server = Mapping[str, Any]
 _PORT_DIGITS: Final = 5
 _WORDS = re.compile(r"[^a-z0-9]+")
+_OF_A_USER = re.compile(r"systemd:(?:session-|user@|.*/)|cgroup:/user\.slice/|.*#")
+_BY_A_RUNTIME = ("container:", "pod:")
 _TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#([0-9a-f]{12}))?(?:#\d+)?$")
 
 
@@ -34,11 +39,13 @@ class Matched:
     """The server of an instance, or the servers that it may be. Neither: none of its engine runs, or none is left.
 
     ``rivals`` are the instances that share these candidates, in the order of the plan, this one included.
+    ``of_users``: servers of its engine that are left out, as users may have made them look like it.
     """
 
     server: Server | None = None
     candidates: tuple[Server, ...] = ()
     rivals: tuple[str, ...] = ()
+    of_users: tuple[Server, ...] = ()
 
     @property
     def possible(self) -> tuple[Server, ...]:
@@ -57,10 +64,14 @@ class _Seen:
     port: int | None
     instance_id: str | None
     largest_bytes: int | None
+    is_of_user: bool
 
     @classmethod
-    def of(cls, server: Server) -> _Seen:
-        """What tells this server apart; ``largest_bytes`` None where its segments are not known."""
+    def of(cls, server: Server, paths: Mapping[object, object]) -> _Seen:
+        """What tells this server apart; ``largest_bytes`` None where its segments are not known.
+
+        ``paths``: the cgroups of the units by their keys.
+        """
         key = str(server.get("key") or "")
         port = server.get("port")
         return cls(
@@ -72,16 +83,25 @@ class _Seen:
             port=port_of_key(key) if port is None else port,
             instance_id=server.get("instance_id") or _place_of(key)[1],
             largest_bytes=largest_segment_bytes(server) if server.get("segments") else None,
+            is_of_user=_is_of_user(_place_of(key)[0].partition("@")[2], paths)
+            or _OF_A_USER.match(str(server.get("unit"))) is not None,
         )
+
+
+def _is_of_user(unit: str, paths: Mapping[object, object]) -> bool:
+    """Whether a user of the node may have made the unit. A container's key says its name alone: its cgroup tells."""
+    path = str(paths.get(unit) or "/user.slice/")
+    return _OF_A_USER.match(unit) is not None or (unit.startswith(_BY_A_RUNTIME) and path.startswith("/user.slice/"))
 
 
 def match_servers(plan: Plan, observed: Observation) -> dict[str, Matched]:
     """Each instance of the plan, by its name."""
     found: dict[str, Matched] = {}
     listed = list(observed.listed("databases"))
+    paths = {unit.get("key"): unit.get("cgroup_path") for unit in observed.listed("units")}
     for engine in dict.fromkeys(instance.engine for instance in plan.instances):
         instances = [i for i in plan.instances if i.engine == engine]
-        found |= _of_engine(instances, [_Seen.of(server) for server in listed if server.get("engine") == engine])
+        found |= _of_engine(instances, [_Seen.of(one, paths) for one in listed if one.get("engine") == engine])
     return found
 
 
@@ -90,18 +110,23 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
     left = list(servers)
     for fits in (_has_key, _has_place, _has_tail, _has_name, _has_size):
         waiting = [i for i in instances if i.name not in found]
-        for instance, seen in _pairs(waiting, left, fits):
+        known = left if fits in (_has_key, _has_place) else [seen for seen in left if not seen.is_of_user]
+        for instance, seen in _pairs(waiting, known, fits):
             found[instance.name] = Matched(seen.server)
             left = [other for other in left if other is not seen]
     waiting = [i for i in instances if i.name not in found]
+    of_users = tuple(seen.server for seen in left if seen.is_of_user)
+    left = [seen for seen in left if not seen.is_of_user]
     if len(waiting) == len(left) == 1 and _may_be(waiting[0], left[0]):
         found[waiting[0].name] = Matched(left[0].server)
     else:
-        found |= _undecided(waiting, left)
+        found |= _undecided(waiting, left, of_users)
     return found
 
 
-def _undecided(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> dict[str, Matched]:
+def _undecided(
+    instances: Sequence[InstancePlan], servers: Sequence[_Seen], of_users: tuple[Server, ...]
+) -> dict[str, Matched]:
     """The candidates of each instance: those that are not elsewhere. Instances with the same candidates share them."""
     by_place: dict[tuple[str, str, str | None], list[InstancePlan]] = {}
     for instance in instances:
@@ -115,7 +140,7 @@ def _undecided(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
     for possible, names in sharing.items():
         near = {name for other, theirs in sharing.items() if not {*other}.isdisjoint(possible) for name in theirs}
         rivals = tuple(instance.name for instance in instances if instance.name in near)
-        matched = Matched(candidates=tuple(seen.server for seen in possible), rivals=rivals)
+        matched = Matched(candidates=tuple(seen.server for seen in possible), rivals=rivals, of_users=of_users)
         found |= dict.fromkeys(names, matched)
     return found
 

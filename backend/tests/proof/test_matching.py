@@ -210,3 +210,46 @@ def test_replicas_with_new_units_are_candidates_for_each_other() -> None:
     assert findings(found, *new)[0] is Outcome.IN_FORCE
     new[0] = server("postgresql@pod-c:5432", huge=False)
     assert findings(found, *new)[0] is Outcome.NOT_IN_FORCE
+
+
+REAL, HERS = "postgresql@systemd:postgresql@17-main.service:5432", "postgresql@container:lxc/a:5432"
+OF_USERS = (
+    "container:lxc/a", "container:lxc/a#0a1b2c3d4e5f", "systemd:user@1000.service/a.service", "systemd:session-3.scope",
+    "cgroup:/alice/a#0a1b2c3d4e5f",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", OF_USERS)
+@pytest.mark.parametrize("planned", [None, REAL])
+def test_a_user_who_gives_his_server_name_port_and_size_decides_nothing(planned: str | None, unit: str) -> None:
+    """Found with 8 MiB in a container named as the instance: in force, while the planned server was on base pages."""
+    found, free = plan_of(a=planned), {"free_hugepages": 2 * PAGES}
+    for pages, huge in ((PAGES, True), (PAGES, False), (4, True), (4, False)):
+        hers = server(f"postgresql@{unit}:5432", huge=huge, pages=pages)
+        for others in ([server(REAL)], [server(REAL, huge=False)], []):
+            alone, both = (said(found, *seen, **free) for seen in (others, [*others, hers]))
+            assert both == alone
+            text = " ".join(f"{one.reason} {one.fix}" for one in verify(found, observed(*others, hers)).findings)
+            assert others or "PostgreSQL on port 5432 (PID 7): a user of the node may have made it look so" in text
+    hers = server(f"postgresql@{unit}:5432")
+    # Without a memory controller no key has a unit, and systemd's tree tells.
+    assert matched(plan_of(a=None), server("postgresql@node:1") | {"unit": "systemd:user@1000.service"}) == {"a": None}
+    # Its key in the plan is the planner's word.
+    assert matched(plan_of(a=str(hers["key"])), server(REAL), hers) == {"a": hers["key"]}
+
+
+def said(found: Plan, *servers: dict[str, Any], **pool: int) -> tuple[Any, ...]:
+    seen = observed(*servers)
+    seen.sample["global_pools"][0].update(pool)
+    verdict = verify(found, seen)
+    states = [(one.code, one.subject, one.state, one.title) for one in verdict.findings]
+    return verdict.outcome, verdict.cause, states
+
+
+def test_the_cgroup_tells_a_users_container_from_one_of_a_runtime() -> None:
+    folders = {"/lxc.payload.a": HERS, "/user.slice/user-1000.slice/user@1000.service/lxc.payload.a": None}
+    for path, key in folders.items():
+        seen = observed(server(HERS), server("postgresql@x:1"))
+        seen.sample["units"] = [{"key": "container:lxc/a", "cgroup_path": path}]
+        one = match_servers(plan_of(a=None), seen)["a"].server
+        assert (one and one["key"]) == (key or "postgresql@x:1")

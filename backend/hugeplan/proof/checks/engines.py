@@ -120,13 +120,13 @@ def _first_of(names: Sequence[str], most: int = 8) -> str:
 def _backings(pairs: Iterable[tuple[InstancePlan, _Group]], observed: Observation) -> Iterable[Finding]:
     for instance, group in pairs:
         if not group.matched.possible:
-            yield _absent(instance, observed)
+            yield _absent(instance, observed, group.matched.of_users)
         else:
             yield _judged(BACKING, instance, group, partial(_backing, observed))
 
 
-def _absent(instance: InstancePlan, observed: Observation) -> Finding:
-    """No server was seen that may be the instance."""
+def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Server]) -> Finding:
+    """No server was seen that may be the instance, besides those ``of_users``."""
     if not observed.knows("databases"):
         title, why = "It is not known on which pages it runs", "Servers were not observed."
         return unknown(BACKING, instance.name, title, why, "Run hugeplan verify as root on the node.")
@@ -135,6 +135,9 @@ def _absent(instance: InstancePlan, observed: Observation) -> Finding:
     which = engine if tail is None else f"{engine} on port {tail}"
     reason = f"No server of {engine} was found that may be it."
     fix = "Install the plan's file for it and start it, then verify again."
+    if of_users:
+        reason += f" {_first_of([called(one) for one in of_users])}: a user of the node may have made it look so."
+        fix += " If it is that one, plan again with its key as runs_as."
     evidence = (because(Cause.NOT_RUNNING),)
     return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
 
