@@ -113,18 +113,21 @@ def _reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
         for node in found.nodes
     ]
     is_new = not force
+    first = [node.node.facts.name for node in found.nodes]  # the node whose own reason is the reason for all in a row
     while is_new:
         with_pages: list[set[str]] = []
-        lacking: dict[str, str] = {}
-        for node, reason in zip(found.nodes, reasons, strict=True):
+        lacking: dict[str, tuple[str, str]] = {}
+        for index, (node, reason) in enumerate(zip(found.nodes, reasons, strict=True)):
             sizes = [] if node.plan is None or reason is not None else [one.page_bytes for one in node.plan.instances]
             pairs = [(name, size) for one, size in zip_longest(node.node.databases, sizes[: len(node.node.databases)])
                      if (name := maker(one.instance)) is not None]  # fmt: skip
             with_pages.append({name for name, size in pairs if size is not None})
-            lacking |= {name: node.node.facts.name for name, size in pairs if size is None}
+            lacking |= {name: (node.node.facts.name, first[index]) for name, size in pairs if size is None}
         held = [(index, name) for index, names in enumerate(with_pages) for name in sorted(names & lacking.keys())]
         for index, name in held:
-            where = f"{name} has a pod on {lacking[name]}, too, which gets no file or no pool for it"
+            other, first[index] = lacking[name]
+            why = "" if other == first[index] else f" (see {first[index]})"
+            where = f"{name} has a pod on {other}, too, which gets no file or no pool for it{why}"
             reasons[index] = f"{where}, so no file is handed out without force."
         is_new = bool(held)
     return reasons

@@ -134,6 +134,11 @@ def test_an_object_is_patched_where_all_nodes_with_its_pods_have_room(tmp_path: 
     assert "db-0: StatefulSet default/pg has a pod on db-1, too, which gets no file" in done.stderr
     forced = plan(listing(*nodes, *pair, other, *apps), "--artifacts", str(tmp_path / "forced"), "--force")
     assert (forced.stderr, len([*(tmp_path / "forced").glob("*/*statefulset_patch")])) == ("", 3)
+    chained = postgres("own-1", "db-0", {"shared_buffers": "4GB"}, limits={"memory": "8Gi"})
+    done = plan(listing(*nodes, *pair, other, chained, *apps), "--artifacts", str(tmp_path / "chain"))
+    assert (
+        "db-2: StatefulSet default/own has a pod on db-0, too, which gets no file or no pool for it (see" in done.stderr
+    )
 
 
 def _patches(folder: Path) -> dict[str, dict[str, str]]:
