@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
-from support.prometheus_server import Lines, serving
+from support.prometheus_server import Lines, selects, serving
 
 from hugeplan.cli import main
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus import read_prometheus
+from hugeplan.inventory.prometheus.client import Series
+from hugeplan.inventory.prometheus.hosts import Host
+from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters
 from hugeplan.planner.model import GIB
 
 STRANGER: dict[str, Any] = {"job": "t/program", "namespace": "t", "instance": "10.9.9.9:80"}
@@ -188,3 +192,26 @@ def test_an_import_without_a_database_says_what_is_left_out(capsys: pytest.Captu
     with serving([*HOSTS, *node("k1", "10.0.1.1"), *host("k1", "10.0.1.1", 16)], []) as url:
         assert main(["import", "prometheus", url]) != 0
     assert "nodes k1 (64 GiB, k1 at 10.0.1.1:9100 16 GiB) are left out" in capsys.readouterr().err
+
+
+class Recorded:
+    """A node and a host of each number, all at one address."""
+
+    def __init__(self, count: int) -> None:
+        self.hosts = [Host(f"10.0.0.1:{i}", f"h{i}", "node-exporter", values={"MemTotal": 1}) for i in range(count)]
+        lines = [(i, line) for i in range(count) for line in node(f"n{i}", "10.0.0.1", instance=str(i), cluster="A")]
+        self.series = [Series({"__name__": name, **labels}, ((0, value),)) for _, (name, labels, value) in lines]
+
+    def query(self, expression: str) -> list[Series]:
+        return [one for one in self.series if selects(expression, one.labels["__name__"])]
+
+    def query_range(self, *_: object) -> list[Series]:
+        return []
+
+
+def test_many_nodes_at_one_address_cost_what_they_are_many() -> None:
+    recorded = Recorded(12_000)
+    began = time.process_time()
+    assert len(machines_of(recorded.hosts, recorded, (), []).beside) == 12_000
+    assert len(not_in_clusters(recorded.hosts, recorded, [])) == 12_000
+    assert time.process_time() - began < 4

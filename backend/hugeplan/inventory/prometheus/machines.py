@@ -33,8 +33,10 @@ class _Told:
 class _Nodes:
     """The nodes that are told of, by own name and by address."""
 
-    names: dict[str, list[_Told]] = field(default_factory=dict)
-    addresses: dict[str, list[_Told]] = field(default_factory=dict)
+    names: dict[str, _Told] = field(default_factory=dict)
+    addresses: dict[str, _Told] = field(default_factory=dict)
+    #: Names of those that lead and have one size, by it and by name or address.
+    sized: dict[tuple[str, int], str] = field(default_factory=dict)
     #: Jobs and instances that tell of the most.
     tellers: set[tuple[str, str]] = field(default_factory=set)
 
@@ -69,17 +71,27 @@ def _told(tables: Tables, *, apart: bool = False) -> _Nodes:
             continue
         if (cluster, name) not in told:
             told[cluster, name] = _Told(f"{cluster}/{name}" if cluster else name)
-            nodes.names.setdefault(name, []).append(told[cluster, name])
+            nodes.names[name] = told[cluster, name]
         teller = one.labels.get("job", ""), one.labels.get("instance", "")
         told[cluster, name].tellers.add(teller)
         told[cluster, name].leads |= teller[0] in leading
         told[cluster, name].sizes.add(int(one.value))
     many = Counter(teller for node in told.values() for teller in node.tellers)
-    nodes.tellers = {teller for teller, count in many.items() if count == max(many.values())}
+    top = max(many.values(), default=0)
+    nodes.tellers = {teller for teller, count in many.items() if count == top}
+    at: dict[str, set[_Told]] = {}
     for one in tables.query(queries.NODE_INFO):
-        node, here = told.get(key(one)), nodes.addresses.setdefault(one.labels.get("internal_ip", ""), [])
-        if node is not None and node.leads == (one.labels.get("job", "") in leading) and node not in here:
-            here.append(node)
+        node = told.get(key(one))
+        if node is not None and node.leads == (one.labels.get("job", "") in leading):
+            at.setdefault(one.labels.get("internal_ip", ""), set()).add(node)
+    for address, all_there in at.items():
+        there = {node for node in all_there if node.leads} or all_there
+        if len(there) == 1:  # an address of two nodes tells of none
+            (nodes.addresses[address],) = there
+    called = [(name, node) for (_, name), node in told.items()] + [(by, node) for by in at for node in at[by]]
+    nodes.sized = {
+        (by, size): node.name for by, node in called if node.leads and len(node.sizes) == 1 for size in node.sizes
+    }
     return nodes
 
 
@@ -88,15 +100,14 @@ def _grouped(hosts: Sequence[Host], nodes: _Nodes, beside: list[Host], notes: li
     of: dict[_Told, list[Host]] = {}
     unknown, renamed = [], []
     for host in hosts:
-        at = nodes.addresses.get(host.address, [])
-        at = [node for node in at if node.leads] or at
-        if host.address and len(at) == 1:
-            of.setdefault(at[0], []).append(host)
+        at = nodes.addresses.get(host.address) if host.address else None
+        if at is not None:
+            of.setdefault(at, []).append(host)
         else:
             unknown.append(host)
     by_address = set(of)
     for host in unknown:
-        (node,) = nodes.names.get(host.name, [None])
+        node = nodes.names.get(host.name)
         if node is not None and not (node.leads and (node in by_address or host.rank != hosts[0].rank)):
             of.setdefault(node, []).append(host)
             continue
@@ -141,14 +152,11 @@ def machines_of(
     if differing:
         why = "node_exporter says another size than kube_node_status_capacity"
         notes.append(f"nodes {named(text for _, text in sorted(differing))} are left out: {why}")
-    doubtful = {
-        name: {job for job, _ in node.tellers}
-        for name in found.of.keys() - found.out - set(twice)
-        for node in nodes.names[name]
-        if is_rest
-        or not nodes.tellers <= node.tellers
-        or not any(EXPORTER in job or not job for job, _ in node.tellers)
-    }
+    doubtful: dict[str, set[str]] = {}
+    for name in found.of.keys() - found.out - set(twice):
+        tellers = nodes.names[name].tellers
+        if is_rest or not nodes.tellers <= tellers or not any(EXPORTER in job or not job for job, _ in tellers):
+            doubtful[name] = {job for job, _ in tellers}
     if doubtful:
         jobs = named(sorted(set().union(*doubtful.values())))
         why = f"as programs of job {jobs} say alone: are those your {EXPORTER}?"
@@ -161,10 +169,10 @@ def not_in_clusters(hosts: Sequence[Host], server: Tables, notes: list[str]) -> 
     """Hosts that name no cluster, without the machines of clusters' nodes. ``server``: the series of all clusters."""
     nodes, left, merged = _told(server, apart=True), [], []
     for host in hosts:
-        told = [*nodes.addresses.get(host.address, ()), *nodes.names.get(host.name, ())]
-        same = [node.name for node in told if node.leads and host.values["MemTotal"] in node.sizes]
+        size = host.values["MemTotal"]
+        same = nodes.sized.get((host.address, size)) or nodes.sized.get((host.name, size))
         if same:
-            merged.append(f"{host.name} ({same[0]})")
+            merged.append(f"{host.name} ({same})")
         else:
             left.append(host)
     _note_merged(merged, notes)
