@@ -287,7 +287,7 @@ def _verify(recommended: Sequence[Artifact]) -> str:
 
 
 def _check(name: str, commands: str) -> list[str]:
-    return [f"if ! {{\n{commands}\n}}; then", f'    echo "not in force: {name}" >&2', "    failed=1", "fi"]
+    return [f"if ! (\n{commands}\n); then", f'    echo "not in force: {name}" >&2', "    failed=1", "fi"]
 
 
 def _pool_checks(artifacts: Sequence[Artifact]) -> list[str]:

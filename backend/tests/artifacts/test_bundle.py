@@ -61,7 +61,7 @@ def verify_script() -> str:
 def run_verify(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     script = folder / "verify.sh"
     script.write_text(text or verify_script())
-    own = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    own = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PGDATA": str(folder)}
     return subprocess.run(["/bin/sh", str(script)], env=own, capture_output=True, text=True, check=False)
 
 
@@ -105,8 +105,11 @@ class TestBundle:
             (pools / str(number)).write_text(f"{pages}\n")
             text = text.replace(path, str(pools / str(number)))
         # PostgreSQL does not run here; its check has no file to go by and is always made.
-        (tmp_path / "psql").write_text("#!/bin/sh\necho on\n")
-        (tmp_path / "psql").chmod(0o755)
+        (tmp_path / "postmaster.pid").write_text("1\n\n\n5432\n/run\n")
+        answer = f'case "$*" in *data_directory*) echo {tmp_path};; *) echo on;; esac'
+        for name, script in (("psql", answer), ("runuser", 'shift 3; exec "$@"')):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+            (tmp_path / name).chmod(0o755)
         text = text.replace("/etc/", f"{tmp_path}/etc/")
         done = run_verify(tmp_path, text)
         assert done.returncode == 0, done.stderr

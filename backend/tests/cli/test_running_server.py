@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from artifacts.samples import request_of
 from hugeplan_agent import collectors
 from hugeplan_agent.fragment import Collector, Fragment
 from hugeplan_agent.host import Host
 from support.postgresql_servers import WHEEL, RealServer, programs
 from support.stuck import stuck_names
 
+from hugeplan.artifacts import render
 from hugeplan.artifacts.base import APART, as_user
 from hugeplan.artifacts.engines.common import changed_settings
 from hugeplan.artifacts.engines.postgresql_conf import _Commands
@@ -279,7 +281,7 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
                 words = ["/bin/sh", "-ec", commands]
                 return subprocess.run(words, check=False, cwd=tmp_path, stdout=out, stderr=out, env=bare).returncode
 
-        install, _, restart = file["install"].rpartition("\n")  # which would fail without pages
+        install, _, restart = file["install"].rpartition(" &&\n")  # which would fail without pages
         assert "check first" not in install
         assert [paste(install) for _ in "12"] == [0, 0], (tmp_path / "out").read_text()
         wanted = "select setting from pg_file_settings where sourcefile ~ 'hugepages.conf$' and name = 'huge_pages'"
@@ -299,9 +301,8 @@ def test_pasted_commands_reach_only_what_the_servers_user_may_write(
             (roots / name).touch()
         made.folder.symlink_to(roots)
         tmp_path.chmod(0o755)
-        exports, *lines = f"{file['install']}\n{file['rollback']}".splitlines()
-        for line in lines:
-            paste(f"{exports}\n{line}")
+        for line in f"{file['install']}\n{file['rollback']}".splitlines():
+            paste(line.removesuffix(" &&"))
         assert [path.stat().st_size for path in roots.rglob("*") if path.is_file()] == [0, 0]
     finally:
         if made.folder.is_symlink():
@@ -364,10 +365,84 @@ def test_a_service_is_restarted_only_where_it_is_the_systems() -> None:
         ("systemd:user@1001.service/postgresql.service", f"{as_user('eve')} pg_ctl -D "),
     ):
         place = ServerPlace(data_directory="/d", uid=1001, user="eve")
-        assert _Commands.of(replace(OTHER, unit=unit, place=place)).restart.startswith(restart)
+        for known in (place, None):
+            user = {"eve": "postgres"} if known is None else {}
+            expected = restart.replace("eve", user.get("eve", "eve"))
+            assert _Commands.of(replace(OTHER, unit=unit, place=known)).restart.startswith(expected)
     nameless = _Commands.of(replace(OTHER, place=ServerPlace(data_directory="/d", uid=1001, refused="/d$(cmd)")))
     assert nameless.user == f"{APART} setpriv --reuid=1001 --regid=65534 --clear-groups --"
-    assert nameless.note == "  # check first: '/d$(cmd)'", "some shells have no comments"
+    assert nameless.note == "# check first: '/d$(cmd)'", "some shells have no comments"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("runuser"), reason="SKIP: root pastes, with runuser")
+def test_the_steps_of_two_servers_reach_each_its_own(tmp_path: Path) -> None:
+    """All pasted into one shell, which has a PGDATA and a PGPORT of one of them."""
+    given = {"main": "40MB", "side": "24MB"}
+    databases = tuple(
+        DatabaseInstance(name=name, engine="postgresql", page_bytes=0, settings={"shared_buffers": value,
+                         "max_connections": "20", "huge_pages": "on"})
+        for name, value in given.items()
+    )  # fmt: skip
+    request = request_of("postgresql")
+    request = replace(request, databases=databases)
+    files = {a.kind: a for a in render(plan(request), request)}
+    servers: dict[str, RealServer] = {}
+    try:
+        for name, value in given.items():
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                servers[name] = made = RealServer(programs(WHEEL), free.getsockname()[1])
+            settings = {"unix_socket_directories": str(made.folder), "port": str(made.port), "shared_buffers": value}
+            made.configure(settings | {"max_connections": "20", "listen_addresses": "", "huge_pages": "try"})
+            assert made.control("start") == 0, made.log
+        main_server, side = servers.values()
+        bare = {
+            "PATH": f"{side.bin}:{os.environ['PATH']}", "PGDATA": str(main_server.data), "PGPORT": str(main_server.port)
+        }  # fmt: skip
+
+        def paste(kind: str, part: str, **known: str) -> int:
+            own = getattr(files[f"postgresql_conf-{kind}"], part).replace("runuser -u postgres", "runuser -u nobody")
+            with (tmp_path / "out").open("w") as out:
+                words = ["/bin/sh", "-c", own]
+                done = subprocess.run(words, check=False, cwd=tmp_path, stdout=out, stderr=out, env=bare | known)
+            return done.returncode
+
+        for name in given:
+            file = files[f"postgresql_conf-{name}"]
+            (tmp_path / file.filename).write_text(file.content)
+            assert paste(name, "install") != 0, "which server is not said"
+            assert f"PGDATA_{name.upper()}: export it" in (tmp_path / "out").read_text()
+        known = {f"PGDATA_{name.upper()}": str(server.data) for name, server in servers.items()}
+        assert paste("side", "verify", **known) != 0
+        assert paste("side", "install", **known) == 0, (tmp_path / "out").read_text()
+        assert [paste(name, "verify", **known) == 0 for name in given] == [False, True]
+        assert [server.sql("show huge_pages") for server in servers.values()] == ["try", "off"]
+        assert not (main_server.data / "conf.d").exists()
+        side.control("stop", "-m", "immediate")  # its file of that name still says a port
+        (side.data / "postmaster.pid").write_text((main_server.data / "postmaster.pid").read_text())
+        assert paste("side", "verify", **known) != 0, "another server answers"
+        (side.data / "postmaster.pid").unlink()
+        assert paste("side", "rollback", **known) == 0, (tmp_path / "out").read_text()
+        assert not list(side.data.glob("conf.d/*"))
+    finally:
+        for server in servers.values():
+            server.close()
+
+
+def test_a_service_of_debian_names_its_folders() -> None:
+    known = replace(OTHER, place=None, sources={"huge_pages": "postgresql.auto.conf"})
+    own = (DatabaseInstance(name="db", engine="postgresql", runs_as=known.key, settings={"shared_buffers": "1GB"}),)
+    for unit, folder in (
+        ("systemd:postgresql@16-main.service", "/etc/postgresql/16/main"), ("systemd:postgresql-16.service", "$PGDATA"),
+    ):  # fmt: skip
+        sample = NodeSample(databases=(replace(known, unit=unit),))
+        request = replace(request_of("postgresql"), databases=own, sample=sample)
+        file = next(a for a in render(plan(request), request) if a.kind == "postgresql_conf")
+        assert file.path == f"{folder}/conf.d/db-hugepages.conf"
+        assert f"systemctl restart {unit.removeprefix('systemd:')}" in file.install.splitlines()
+        assert f"systemctl restart {unit.removeprefix('systemd:')}" in file.rollback.splitlines()
+        assert "pg_ctl" not in file.install + file.rollback
+        assert ("--cluster 16/main" in file.verify) is ("${PGDATA:?export it}" not in file.install) is ("@" in unit)
 
 
 def test_a_link_of_a_container_makes_no_folder_of_the_nodes(tmp_path: Path) -> None:

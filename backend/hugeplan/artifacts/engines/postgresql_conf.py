@@ -2,7 +2,8 @@
 
 The folders are the server's user's, who may put links there at any time: every command that leads through them runs as
 that user, whose name is fixed when the plan is made. Where the server was seen on this node, they name its folders,
-port and programs.
+port and programs; Debian's names of services name them, too. Else each server has a variable of its own, and its port
+is what its folder says: commands pasted for one server reach no other.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ _INCLUDE = '''"grep -q '^ *include_dir.*conf[.]d' \\"\\$1\\" || echo \\"include_
 
 #: Lines of the file $2 for the names $3 are kept in $1, after those of an earlier install.
 _KEEP_LINES = shlex.quote('grep -iE "^ *($3)[ =]" "$2" >> "$1" || { test $? = 1 && test -e "$1"; }')
+#: Asks the server of the folder $1, by its own port and socket.
+_ASK = shlex.quote(
+    '{ read -r _; read -r _; read -r _; read -r port; read -r host; } < "$1/postmaster.pid"'
+    ' && exec psql -XAt -d postgres -p "$port" -h "$host" -c "$2"'
+)
+#: Whether the server of the folder $1 runs in the service $2, which would else be another's to restart.
+_OF_SERVICE = shlex.quote('read -r pid < "$1/postmaster.pid" && grep -qF "/$2" "/proc/$pid/cgroup"')
 #: $1 goes, and what was kept beside it goes back to the end of $2.
 _BACK = shlex.quote('rm -f "$1"; test ! -e "$1.before" || { cat "$1.before" >> "$2" && rm "$1.before"; }')
 
@@ -28,11 +36,17 @@ _BACK = shlex.quote('rm -f "$1"; test ! -e "$1.before" || { cat "$1.before" >> "
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One file per PostgreSQL."""
     servers = {planned.name: request.server(planned.runs_as) for planned in plan.instances}
+    running = () if request.sample is None else request.sample.databases or ()
+    here = {one.runs_as or f"/{one.name}" for one in plan.instances if one.engine == "postgresql"}
+    several = len(here | {one.key for one in running if one.engine == "postgresql"}) > 1
 
     def write(
         kind: str, instance: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]
     ) -> Artifact:
-        return _write(kind, instance, planned, advice, servers[planned.name])
+        own = kind.partition("-")[2] or slug(planned.name)
+        variable = f"PGDATA_{own.upper().replace('-', '_')}" if several else "PGDATA"
+        commands = _Commands() if request.reservations.kubernetes else _Commands.of(servers[planned.name], variable)
+        return _write(kind, instance, planned, advice, servers[planned.name], commands=commands)
 
     return per_instance("postgresql_conf", ("postgresql",), plan, request, write)
 
@@ -45,16 +59,19 @@ class _Commands:
     folder: str = '"$PGDATA/conf.d"'
     main_file: str = '"$PGDATA/postgresql.conf"'
     user: str = as_user("postgres")
-    note: str = "  # another user than postgres runs it: write that name"
+    note: str = ""
     programs: str = ""
     psql: str = "psql -XAtc"
     service: str | None = None
+    guards: tuple[str, ...] = ()
+    is_named: bool = False
 
     @classmethod
-    def of(cls, server: ObservedDatabase | None) -> _Commands:
+    def of(cls, server: ObservedDatabase | None, variable: str = "PGDATA") -> _Commands:
         place = None if server is None else server.place
+        service = _service_of((server and server.unit) or "")
         if server is None or place is None:
-            return cls()
+            return cls._unplaced(service, variable)
         user, programs = _as(place.user, place.uid), ""
         options = (("-p", server.port), ("-h", place.socket_directory))
         where = "".join(f" {name} {shlex.quote(str(value))}" for name, value in options if value is not None)
@@ -66,10 +83,43 @@ class _Commands:
             folder=shlex.quote(str(main.parent / "conf.d")),
             main_file=shlex.quote(str(main)),
             user=user,
-            note=f"  # check first: {shlex.quote(one_line(place.refused))}" if place.refused else "",
+            note=f"# check first: {shlex.quote(one_line(place.refused))}" if place.refused else "",
             programs=programs,
             psql=f"{user} {programs}psql -XAt -d postgres{where} -c",
-            service=_service_of(server.unit or ""),
+            service=service,
+            is_named=True,
+        )
+
+    @classmethod
+    def _unplaced(cls, service: str | None, variable: str) -> _Commands:
+        """By Debian's name of its service, else by a variable that must be exported."""
+        user, note = as_user("postgres"), "# another user than postgres runs it: write that name"
+        cluster = re.fullmatch(r"postgresql@([0-9]+(?:\.[0-9]+)?)-([A-Za-z0-9_]+)\.service", service or "")
+        if cluster:
+            version, name = cluster.groups()
+            folder = f"/etc/postgresql/{version}/{name}"
+            return cls(
+                data=f'"$({user} pg_conftool -s {version} {name} show data_directory)"',
+                folder=f"{folder}/conf.d",
+                main_file=f"{folder}/postgresql.conf",
+                note=note,
+                psql=f"{user} psql --cluster {version}/{name} -XAt -d postgres -c",
+                service=service,
+                is_named=True,
+            )
+        data = f'"${{{variable}:?export it}}"'
+        guards = [f': "${{{variable}:?export it: the data directory of this one server}}"']
+        if service is not None:
+            guards.append(f"{user} sh -c {_OF_SERVICE} sh {data} {shlex.quote(service)}")
+        return cls(
+            data=data,
+            folder=f"{data}/conf.d",
+            main_file=f"{data}/postgresql.conf",
+            note=note,
+            psql=f"{user} sh -c {_ASK} sh {data}",
+            service=service,
+            guards=tuple(guards),
+            is_named=True,
         )
 
     @property
@@ -99,10 +149,12 @@ def _service_of(unit: str) -> str | None:
     return found[1] if found else None
 
 
-def _counted_for(instance: DatabaseInstance) -> list[str]:
+def _counted_for(instance: DatabaseInstance, wanted: Iterable[str]) -> list[str]:
     """What the pages depend on: this file does not set it, and a reader may believe that it does."""
     given = ", ".join(
-        f"{one_line(name)} = {one_line(value)}" for name, value in sorted(counted_settings(instance).items())
+        f"{one_line(name)} = {one_line(value)}"
+        for name, value in sorted(counted_settings(instance).items())
+        if name not in wanted
     )
     return [f"# Its pages are counted for {given}; plan again before one of them is changed."] if given else []
 
@@ -130,9 +182,10 @@ def _write(
     planned: InstancePlan,
     advice: tuple[SettingAdvice, ...],
     server: ObservedDatabase | None,
+    *,
+    commands: _Commands,
 ) -> Artifact:
     name = f"{slug(planned.name)}-hugepages.conf"
-    commands = _Commands.of(server)
     psql = commands.psql
     changed = {item.name for item in changed_settings(instance, server)}
     wanted = {item.name: item.value for item in advice}
@@ -142,25 +195,29 @@ def _write(
     if wanted.get("huge_pages") == "on":
         # A server with huge_pages = on that answers has its pages; the status says so since PostgreSQL 17.
         checks.append(f'{{ test "$({psql} "SELECT current_setting(\'huge_pages_status\', true)")" != off; }}')
+    if commands.is_named:
+        checks = [f"test \"$({psql} 'SHOW data_directory')\" -ef {commands.data}", *commands.guards[1:], *checks]
     lines = [
         *commented(
             planned, advice, lambda i: f"{i.name} = {_quoted(i.value) if i.name in changed else one_line(i.value)}"
         ),
         *notes,
-        *_counted_for(instance),
+        *_counted_for(instance, wanted),
         "",
     ]
     return Artifact(
         kind=kind,
         filename=name,
-        path=shlex.split(path)[0],
+        path=re.sub(r"\$\{(\w+):[^}]*\}", r"$\1", shlex.split(path)[0]),
         content="\n".join(lines),
         summary=f"Puts the shared memory of {one_line(planned.name)} on its planned pages."
         if planned.page_bytes is not None
         else f"Keeps {one_line(planned.name)} on base pages, as planned.",
-        install="\n".join(
+        install=(f"{commands.note}\n" if commands.note else "")
+        + all_of(
             [
-                f"{commands.user} {KEEP} {path} < {name}{commands.note}",
+                *commands.guards,
+                f"{commands.user} {KEEP} {path} < {name}",
                 f"{commands.user} sh -c {_INCLUDE} sh {commands.main_file}",
                 *resets,
                 commands.restart,
