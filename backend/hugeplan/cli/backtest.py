@@ -107,25 +107,26 @@ def _run_trials(arguments: argparse.Namespace) -> int:
     from hugeplan.cli.service_client import ServiceClient  # noqa: PLC0415 - no HTTP client where nothing is asked
 
     client = ServiceClient(arguments.trials, option="--trials", token_file=arguments.token_file)
-    rows = [
-        {**trial, "size": size}
-        for trial in client.items("trials")
-        for size in trial["page_sizes"]
-        if size["text"] is not None and size["page_size"] != "equal"
-    ]
-    rows.sort(key=lambda row: (row["machine_type"] or "", row["started_at"]))
-    predicted = [row for row in rows if row["size"]["predicted"]]
-    inside = [row for row in predicted if _is_inside(row["size"])]
+    with client.understood():
+        rows = [
+            {**trial, "size": size}
+            for trial in client.items("trials")
+            for size in trial["page_sizes"]
+            if size["text"] is not None and size["page_size"] != "equal"
+        ]
+        rows.sort(key=lambda row: (row["machine_type"] or "", row["started_at"]))
+        predicted = [row for row in rows if row["size"]["predicted"]]
+        inside = [row for row in predicted if _is_inside(row["size"])]
+        by_type = groupby(rows, key=lambda row: row["machine_type"] or "unknown machine type")
+        lines = [line for kind, of_type in by_type for line in (kind, *map(_trial_line, of_type))]
     if arguments.json:
         answer = {"items": rows, "predicted": len(predicted), "inside": len(inside)}
         json.dump(answer, sys.stdout, indent=1)
         sys.stdout.write("\n")
         return 0
     print(_TRIAL_LINE.format("day", "node", "engine", "pages", "measured", "predicted (range)", "class", "status"))
-    for kind, of_type in groupby(rows, key=lambda row: row["machine_type"]):
-        print(kind or "unknown machine type")
-        for row in of_type:
-            print(_trial_line(row))
+    for line in lines:
+        print(line)
     print(
         f"{len(rows)} measured page sizes of trials, {len(predicted)} predicted from their node's curves:"
         f" {len(inside)} inside the predicted range, {len(predicted) - len(inside)} outside."

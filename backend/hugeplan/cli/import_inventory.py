@@ -138,15 +138,17 @@ def _keep(client: ServiceClient, source: str, batch: list[tuple[str, str]]) -> l
 
     body = f'{{"source": {json.dumps(source)}, "scenarios": [{",".join(item for _, item in batch)}]}}'
     try:
-        receipt = client.ask("imports/scenarios", body=body.encode()).json()
+        answer = client.ask("imports/scenarios", body=body.encode())
     except RefusedError as error:
         half = len(batch) // 2
         if not half:
             return [(batch[0][0], str(error))]
         return [*_keep(client, source, batch[:half]), *_keep(client, source, batch[half:])]
-    for kept in receipt["scenarios"]:
-        print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
-    return [(one["name"], one["reason"]) for one in receipt.get("refused", ())]
+    with client.understood():
+        receipt = json.loads(answer.content)
+        for kept in receipt["scenarios"]:
+            print(f"{kept['name']}: {'created' if kept['created'] else 'replaced'}, {kept['id']}")
+        return [(one["name"], one["reason"]) for one in receipt.get("refused", ())]
 
 
 def _batches(items: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:

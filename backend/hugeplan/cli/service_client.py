@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +15,12 @@ import httpx
 
 from hugeplan.cli import InputError
 from hugeplan.documents.trial import TrialDocument
+from hugeplan.http_answer import Answer, whole_answer
 
 SECONDS: Final = 120.0
+MOST_BYTES: Final = 16 * 2**20
+LIST_SECONDS: Final = 600.0
+LIST_MOST_BYTES: Final = 128 * 2**20
 _TRIES: Final = 5
 _LONGEST_WAIT: Final = 60  # seconds
 
@@ -30,34 +36,47 @@ class ServiceClient:
         self._url, self._option = url, option
         self._headers = {"authorization": f"Bearer {_token(option, token_file)}", "content-type": "application/json"}
 
-    def ask(self, path: str, body: bytes | None = None, parameters: dict[str, str] | None = None) -> httpx.Response:
+    def ask(self, path: str, body: bytes | None = None, parameters: dict[str, str] | None = None) -> Answer:
         """The answer: to a POST where there is a body, else to a GET. Where it says when to, it is asked again."""
         url, method = f"{self._url.rstrip('/')}/api/v1/{path}", "GET" if body is None else "POST"
         for left in reversed(range(_TRIES)):
             try:
-                answer = httpx.request(
-                    method, url, content=body, params=parameters, headers=self._headers, timeout=SECONDS
-                )
+                with httpx.Client(headers=self._headers, timeout=SECONDS) as client:
+                    sent = {"content": body, "params": parameters}
+                    answer = whole_answer(client, method, url, seconds=SECONDS, most_bytes=MOST_BYTES, **sent)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise InputError(f"{self._option} {self._url}: {error or type(error).__name__}") from error
-            wait = answer.headers.get("retry-after", "") if answer.status_code in {429, 503} else ""
+            wait = answer.headers.get("retry-after", "") if answer.status in {429, 503} else ""
             if not left or not re.fullmatch("[0-9]{1,4}", wait) or int(wait) > _LONGEST_WAIT:
                 break
             time.sleep(int(wait))
-        if answer.is_success and answer.headers.get("content-type", "").startswith("application/json"):
+        if 200 <= answer.status < 300 and answer.headers.get("content-type", "").startswith("application/json"):
             return answer
-        kind = RefusedError if answer.status_code in {413, 422} else InputError
-        raise kind(f"{self._option} {self._url}: HTTP {answer.status_code}: {_detail(answer)}")
+        kind = RefusedError if answer.status in {413, 422} else InputError
+        raise kind(f"{self._option} {self._url}: HTTP {answer.status}: {_detail(answer)[:2000]}")
 
     def items(self, path: str) -> Iterator[dict[str, Any]]:
-        """What a list holds, from all of its pages."""
-        cursor: dict[str, str] = {}
-        while True:
-            page = self.ask(path, parameters=cursor).json()
+        """What a list holds, from all of its pages; for a block that is ``understood``."""
+        parameters, left, end = {"limit": "500"}, LIST_MOST_BYTES, time.monotonic() + LIST_SECONDS
+        while left > 0 and time.monotonic() < end:
+            content = self.ask(path, parameters=parameters).content
+            page, left = json.loads(content), left - len(content)
             yield from page["items"]
-            if page["next_cursor"] is None:
+            if (cursor := page["next_cursor"]) is None:
                 return
-            cursor = {"cursor": page["next_cursor"]}
+            if not isinstance(cursor, str) or cursor == parameters.get("cursor"):
+                raise TypeError(cursor)
+            parameters = {"limit": "500", "cursor": cursor}
+        limits = f"{LIST_MOST_BYTES} bytes and {LIST_SECONDS:g} s"
+        raise InputError(f"{self._option} {self._url}: a list without end; expected at most {limits}")
+
+    @contextmanager
+    def understood(self) -> Iterator[None]:
+        """InputError where what was answered is not of the types that the block reads."""
+        try:
+            yield
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise InputError(f"{self._option} {self._url}: not an answer of hugeplan") from error
 
 
 def post(url: str, document: TrialDocument, token_file: str | None) -> str:
@@ -67,7 +86,7 @@ def post(url: str, document: TrialDocument, token_file: str | None) -> str:
     """
     client = ServiceClient(url, option="--to", token_file=token_file)
     answer = client.ask("trials", body=document.model_dump_json().encode())
-    return f"sent to {url}: {'stored' if answer.status_code == 201 else 'it was there already'}"
+    return f"sent to {url}: {'stored' if answer.status == 201 else 'it was there already'}"
 
 
 def _token(option: str, path: str | None) -> str:
@@ -82,11 +101,11 @@ def _token(option: str, path: str | None) -> str:
     return token
 
 
-def _detail(answer: httpx.Response) -> str:
+def _detail(answer: Answer) -> str:
     """The problem's own words."""
     try:
-        problem = answer.json()
-    except ValueError:
+        problem = json.loads(answer.content)
+    except (ValueError, RecursionError):
         problem = None
     if not isinstance(problem, dict):
         return "not an answer of hugeplan"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,6 +11,7 @@ from typing import Any, Self
 import httpx
 import msgspec
 
+from hugeplan.http_answer import Answer, whole_answer
 from hugeplan.inventory.model import InventoryError
 
 _BODY_MAX = 512 * 2**20
@@ -91,15 +91,16 @@ class PrometheusClient:
         return points[-1][1]
 
     def _ask(self, path: str, parameters: Mapping[str, str], *, scalar: bool = False) -> list[Series]:
-        status, content, headers = self._answer(path, parameters)
-        self._refuse(status, content, headers)
+        answer = self._answer(path, parameters)
+        self._refuse(answer.status, answer.content, answer.headers)
         try:
-            body = msgspec.json.decode(content)
+            body = msgspec.json.decode(answer.content)
         except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested without end
-            raise InventoryError(f"{self.shown}: HTTP {status}, {_not_json(status)}") from error
+            raise InventoryError(f"{self.shown}: HTTP {answer.status}, {_not_json(answer.status)}") from error
         if not isinstance(body, dict) or body.get("status") != "success":
             reason = body.get("error") if isinstance(body, dict) else None
-            raise InventoryError(f"{self.shown}: HTTP {status}: {reason or 'not an answer of Prometheus'}")
+            words = str(reason or "not an answer of Prometheus")[:2000]
+            raise InventoryError(f"{self.shown}: HTTP {answer.status}: {words}")
         data = body.get("data")
         result = data.get("result") if isinstance(data, dict) else None
         if not isinstance(result, list):
@@ -108,7 +109,7 @@ class PrometheusClient:
             return [Series({}, _points([result]))]
         return [found for one in result if (found := _series(one)) is not None]
 
-    def _refuse(self, status: int, content: bytearray, headers: httpx.Headers) -> None:
+    def _refuse(self, status: int, content: bytes, headers: httpx.Headers) -> None:
         """InventoryError for an answer that is not Prometheus's own, with what it is and what to do."""
         kind = headers.get("content-type", "")
         said = None
@@ -126,19 +127,17 @@ class PrometheusClient:
         if said is not None:
             raise InventoryError(f"{self.shown}: HTTP {status}: {said}")
 
-    def _answer(self, path: str, parameters: Mapping[str, str]) -> tuple[int, bytearray, httpx.Headers]:
+    def _answer(self, path: str, parameters: Mapping[str, str]) -> Answer:
         """Status, body and headers; a body that goes past the bound is not read on."""
-        content = bytearray()
-        end = time.monotonic() + self._timeout_seconds
         try:
-            with self._client.stream("POST", f"{self.url}{path}", data=dict(parameters)) as answer:
-                for chunk in answer.iter_bytes():
-                    content += chunk
-                    if time.monotonic() > end:  # the client's own limit is for each chunk
-                        raise httpx.ReadTimeout("the answer takes too long")
-                    if len(content) > self._body_max:
-                        raise InventoryError(f"{self.shown}: an answer of more than {self._body_max} bytes")
-                return answer.status_code, content, answer.headers
+            return whole_answer(
+                self._client,
+                "POST",
+                f"{self.url}{path}",
+                data=dict(parameters),
+                seconds=self._timeout_seconds,
+                most_bytes=self._body_max,
+            )
         except httpx.TimeoutException as error:
             query = " ".join(parameters["query"].split())[:120]
             raise InventoryError(

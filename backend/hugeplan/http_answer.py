@@ -1,0 +1,59 @@
+"""One answer of an HTTP server that may have turned bad: whole within a time and a size, or an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+import httpx
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, headers and unpacked body."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes
+
+
+def whole_answer(client: httpx.Client, *what: str, seconds: float, most_bytes: int, **more: Any) -> Answer:
+    """The answer to a request (method, URL). Raises httpx.HTTPError (ReadTimeout when it takes longer) and InvalidURL.
+
+    The client's own limits are per read: a name, a head or a body that comes in small parts would never end.
+    """
+    end = monotonic() + seconds
+    found: list[Answer | Exception] = []
+
+    def read() -> Answer:
+        request = client.build_request(*what, **more)
+        request.headers["accept-encoding"] = "gzip"
+        answer = client.send(request, stream=True)
+        try:
+            if (coding := answer.headers.get("content-encoding", "identity")) not in {"identity", "gzip"}:
+                raise httpx.DecodingError(f"content-encoding {coding[:80]}; expected gzip")  # packed twice has no bound
+            content = bytearray()
+            for chunk in answer.iter_bytes():
+                content += chunk
+                if len(content) > most_bytes or monotonic() > end:
+                    raise httpx.ReadError(f"it has more than {most_bytes} bytes")
+            return Answer(answer.status_code, answer.headers, bytes(content))
+        finally:
+            answer.close()
+
+    def ask() -> None:
+        try:
+            found.append(read())
+        except Exception as error:  # raised below
+            found.append(error)
+
+    thread = Thread(target=ask, daemon=True)  # which is left behind at the end, and ends with its connection
+    thread.start()
+    thread.join(seconds)
+    if not found:
+        raise httpx.ReadTimeout(f"no answer within {seconds:g} s")
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
