@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import runpy
 from typing import Any
 
 import httpx
+import pytest
+from conftest import REPOSITORY
 from sqlalchemy import text
 from support.reports import report
 from support.service import Service
@@ -87,6 +90,30 @@ async def test_a_machine_has_only_names_that_its_enrolment_allows(service: Servi
             assert await names(service) == {OTHER: shown}
     await send(service, FIRST, "prod-db")
     assert (await names(service))[FIRST] == "prod-db"
+
+
+async def test_an_upgrade_leaves_each_name_to_one_of_those_that_had_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines = [f"{number}" * 32 for number in range(4)]
+    for number, machine_id in enumerate(machines):
+        await send(service, machine_id, f"n{number}")
+    await heard_before(service, machines[0], 30)
+    said: list[str] = []
+    path = next((REPOSITORY / "migrations" / "versions").glob("*_names.py"))
+    with monkeypatch.context() as patched:
+        patched.setattr("alembic.op.execute", said.append)
+        runpy.run_path(str(path))["upgrade"]()
+    async with service.database.write() as session:
+        await session.execute(text("UPDATE nodes SET name = 'db-1' WHERE name <> 'n3'"))
+        await session.execute(text(said[0]))
+    found = await names(service)
+    assert found == {
+        machines[0]: "db-1 (machine 00000000)",
+        machines[1]: "db-1",
+        machines[2]: "db-1 (machine 22222222)",
+        machines[3]: "n3",
+    }
 
 
 async def test_no_file_is_made_for_a_machine_that_says_anothers_name(service: Service) -> None:
