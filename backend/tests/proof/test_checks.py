@@ -149,8 +149,8 @@ def changed(*path: Any, to: Any) -> Any:
         (
             changed("sample", "databases", 0, "segments", 0, "bytes", to=M2),
             "verify_engine",
-            State.ATTENTION,
-            Outcome.IN_FORCE,
+            State.UNKNOWN,
+            Outcome.UNDECIDED,
         ),
         (limit("usage"), "verify_limit", State.WRONG, Outcome.NOT_IN_FORCE),
         (limit("reservation"), "verify_limit", State.WRONG, Outcome.NOT_IN_FORCE),
@@ -163,10 +163,22 @@ def changed(*path: Any, to: Any) -> Any:
         ),
         (changed("sample", "global_pools", to=None), "verify_overcommit", State.UNKNOWN, Outcome.IN_FORCE),
         (
+            changed("sample", "global_pools", 0, "free_hugepages", to=2000),  # without a reservation
+            "verify_engine",
+            State.UNKNOWN,
+            Outcome.UNDECIDED,
+        ),
+        (
+            changed("sample", "global_pools", 0, "free_hugepages", to=200),
+            "verify_engine",
+            State.OK,
+            Outcome.IN_FORCE,
+        ),
+        (
             changed("sample", "global_pools", 0, "free_hugepages", to=2000),
             "verify_pool_idle",
             State.ATTENTION,
-            Outcome.IN_FORCE,
+            Outcome.UNDECIDED,
         ),
         (changed("inventory", "thp", "enabled", to="always"), "verify_thp", State.ATTENTION, Outcome.IN_FORCE),
         (changed("inventory", "thp", to=None), "verify_thp", State.UNKNOWN, Outcome.IN_FORCE),
@@ -253,6 +265,17 @@ def test_other_pages_of_an_older_version_are_not_blamed_on_settings(version: str
     assert finding.state is State.ATTENTION
     assert words in finding.reason
     assert fix in (finding.fix or "")
+
+
+def test_pages_that_nobody_has_are_no_plan_in_force_whatever_maps_them() -> None:
+    """A mapping without a reservation (MAP_NORESERVE) of nearly the planned size, and one that is read in part."""
+    for change in ({"bytes": 2100 * M2}, {"bytes": 2100 * M2, "partial": True}):
+        found, report = good()
+        server_of(report)["segments"][0]["bytes"] = change["bytes"]
+        server_of(report)["huge_pages_status"] = "partial" if "partial" in change else "on"
+        assert states(found, report)[0] is Outcome.IN_FORCE
+        report["sample"]["global_pools"][0]["free_hugepages"] = 2100
+        assert states(found, report)[0] is Outcome.UNDECIDED
 
 
 def holder(report: dict[str, Any]) -> None:

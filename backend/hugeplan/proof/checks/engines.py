@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -19,12 +20,14 @@ from hugeplan.proof.matching import Matched, Server, match_servers, port_of_key
 from hugeplan.proof.observation import Observation
 
 BACKING = "verify_engine"
-"""On which pages does the server really run: the planned ones, pages of another size, or base pages?"""
+"""On which pages does the server really run: the planned ones, pages of another size, or base pages?
+Where it maps less than nine tenths of the planned ones, that is unknown: it is another server, or its settings are."""
 LIMIT = "verify_limit"
 """Is a huge page limit of a cgroup below the segment? A usage limit ends in SIGBUS, a reservation limit in a fallback;
 what is wrong is worded as in pod_limit_below_segment."""
 MEMLOCK = "verify_memlock"
 """May a server that locks its segment lock all of it?"""
+MAPPED = "pages mapped"
 MAX_DIFFERENT_PAIRS = 256
 """Different demands times different servers that are judged where it cannot be told which is which."""
 _JUDGED_BY = ("huge_pages_status", "segments", "version", "memlock_limit_bytes", "memlock_limited")
@@ -118,11 +121,38 @@ def _first_of(names: Sequence[str], most: int = 8) -> str:
 
 
 def _backings(pairs: Iterable[tuple[InstancePlan, _Group]], observed: Observation) -> Iterable[Finding]:
+    found: list[tuple[InstancePlan, Finding, int | None]] = []
+    said: Counter[int] = Counter()
     for instance, group in pairs:
         if not group.matched.possible:
-            yield _absent(instance, observed, group.matched.of_users)
+            one = _absent(instance, observed, group.matched.of_users)
         else:
-            yield _judged(BACKING, instance, group, partial(_backing, observed))
+            one = _judged(BACKING, instance, group, partial(_backing, observed))
+        mapped = next((int(str(term.value)) for term in one.evidence if term.name == MAPPED), None)
+        found.append((instance, one, mapped))
+        said[instance.page_bytes or 0] += instance.demand.pages if mapped is not None else 0
+    for instance, one, mapped in found:
+        size = instance.page_bytes or 0
+        pool = observed.global_pool(size) or {}
+        total, free, reserved = (pool.get(name) for name in ("nr_hugepages", "free_hugepages", "resv_hugepages"))
+        idle = int(free or 0) - int(reserved or 0)
+        if mapped is None:
+            yield one
+        elif one.state is State.ATTENTION and _is_short(mapped, instance.demand.pages - instance.demand.error_pages):
+            yield replace(one, state=State.UNKNOWN)  # another server, or other settings: neither is the plan
+        elif None not in (total, free, reserved) and _is_short(
+            int(total or 0) - idle, min(said[size], int(total or 0))
+        ):  # a mapping without a reservation (MAP_NORESERVE) has no pages
+            title = f"It is said to run on pages of {page_label(size)}, and {idle:,} of them are idle"
+            fix = "Check huge_pages_status or its log, restart it, then verify again."
+            yield unknown(BACKING, instance.name, title, one.reason, fix, evidence=one.evidence)
+        else:
+            yield one
+
+
+def _is_short(pages: int, planned: int) -> bool:
+    """Whether so few pages contradict the plan: versions and rounding are a matter of less than a tenth."""
+    return pages * 10 < planned * 9
 
 
 def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Server]) -> Finding:
@@ -224,14 +254,14 @@ def _backing(observed: Observation, instance: InstancePlan, server: Server) -> F
         title = "Only a part of its memory lies on the planned pages"
         reason = f"{counted_pages(pages, instance.page_bytes or 0)} are mapped; another part lies elsewhere."
         fix = "Check that the pool was complete when it started, then restart it."
-        return attention(BACKING, name, title, reason, fix, evidence=(pid,))
+        return attention(BACKING, name, title, reason, fix, evidence=(pid, measured(MAPPED, pages)))
     planned_pages, error = instance.demand.pages, instance.demand.error_pages
     if pages and abs(pages - planned_pages) > error:
         title = f"It maps {pages:,} pages of {planned}, {planned_pages:,} are planned"
-        evidence = (pid, measured("pages mapped", pages))
+        evidence = (pid, measured(MAPPED, pages))
         return attention(BACKING, name, title, *_why_other_pages(instance, server), evidence=evidence)
     mapped = f"It maps {counted_pages(pages, instance.page_bytes or 0)}." if pages else "Its mappings are huge."
-    return ok(BACKING, name, f"It runs on pages of {planned}", mapped, evidence=(pid, measured("pages mapped", pages)))
+    return ok(BACKING, name, f"It runs on pages of {planned}", mapped, evidence=(pid, measured(MAPPED, pages)))
 
 
 def _why_other_pages(instance: InstancePlan, server: Server) -> tuple[str, str]:
