@@ -121,9 +121,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             {"groups": [{"name": "hugeplan", "rules": rules}]},
         ),
         summary="Alerts when the pool is short of the plan, idle, exceeded, or unknown to the cluster.",
-        install=f"{_AS_OWNER} {KEEP} {RULES_PATH} < hugeplan-alerts.yaml\nkill -HUP $(pidof prometheus)",
+        install=f"{_AS_OWNER} {KEEP} {RULES_PATH} < hugeplan-alerts.yaml\nsystemctl kill --signal=HUP prometheus",
         verify=f"promtool check rules {RULES_PATH}",
-        rollback=f"{_AS_OWNER} rm -f {RULES_PATH}\nkill -HUP $(pidof prometheus)",
+        rollback=f"{_AS_OWNER} rm -f {RULES_PATH}\nsystemctl kill --signal=HUP prometheus",
         avoid_when="The Prometheus Operator is used: put the groups into a PrometheusRule.",
     )
     yield _dashboard(plan)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from artifacts.samples import loaded
+from artifacts.samples import EVERYTHING, loaded
 from artifacts.test_kinds import needs, run
 
 from hugeplan.artifacts import Artifact, render
@@ -195,6 +195,16 @@ def test_names_stay_inside_comments(name: str) -> None:
         for line in artifact.content.splitlines():
             if "reboot)" in line or "`id`" in line or "= 1" in line.split("#")[0]:
                 assert line.startswith("#")
+
+
+def test_a_process_of_any_user_answers_for_no_server_of_a_host() -> None:
+    """Found with `exec -a mariadbd sleep` of a user, whose pages were what the verify line asked for."""
+    alone = request_of(DatabaseInstance(name="a", engine="mysql", settings={"innodb_buffer_pool_size": "9G"}))
+    files = [
+        file for own in (alone, *EVERYTHING) if not own.reservations.kubernetes for file in rendered(own)[1].values()
+    ]
+    assert {"jvm_options", "my_cnf", "prometheus_rules"} <= {file.kind for file in files}
+    assert not [file.kind for file in files if "pidof" in file.install + file.verify + file.rollback]
 
 
 def test_no_pool_no_files() -> None:

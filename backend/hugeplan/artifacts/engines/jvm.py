@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
 from hugeplan.artifacts.engines.common import commented, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 from hugeplan.planner.units import format_mysql_bytes
 
+_USER = "${JVM_USER:?the user that the program runs as}"
+
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One options file per JVM."""
-    return per_instance("jvm_options", ("jvm",), plan, request, _write)
+    # A process of any user may be called java; a container has its own alone.
+    pid = "pidof -s java" if request.reservations.kubernetes else f'pgrep -n -x -u "{_USER}" java'
+    return per_instance("jvm_options", ("jvm",), plan, request, partial(_write, pid))
 
 
 def _flag(item: SettingAdvice) -> str:
@@ -21,7 +26,9 @@ def _flag(item: SettingAdvice) -> str:
     return f"{item.name}{item.value}" if item.name in {"-Xms", "-Xmx"} else f"{item.name}={item.value}"
 
 
-def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
+def _write(
+    pid: str, kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]
+) -> Artifact:
     name = f"{slug(planned.name)}-jvm.options"
     lines = commented(planned, [item for item in advice if item.name.startswith("-")], _flag)
     if planned.demand.pool_bytes is not None:
@@ -33,7 +40,7 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         content="\n".join([*lines, ""]),
         summary=f"Puts heap and code cache of {one_line(planned.name)} on its planned pages.",
         install=f"install -m 0644 {name} /etc/java/{name}\n# start the program as: java @/etc/java/{name} ...",
-        verify="test \"$(awk '/^HugetlbPages/ {print $2}' /proc/$(pidof -s java)/status)\" -gt 0",
+        verify=f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/$({pid})/status)\" -gt 0",
         rollback=f"rm -f /etc/java/{name}\n# start the program with its previous options",
         restart=Restart.ENGINE,
         avoid_when="The program sets its own heap options elsewhere: the last option wins.",

@@ -50,7 +50,8 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
     name, whose = f"{slug(planned.name)}-hugepages.cnf", one_line(planned.name)
     on = any(item.name == "large_pages" and item.value == "ON" for item in advice)
     checks = [f'test "$({client} -BNe "SELECT @@GLOBAL.large_pages")" = {int(on)}']
-    section, pid = service, f"$(pidof -s {service} mariadbd mysqld)"
+    # The server's own word: a process of any user may have its name.
+    section, pid = service, f'$(cat "$({client} -BNe "SELECT @@GLOBAL.pid_file")")'
     head, *lines = commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}")
     # systemd writes other characters of a name in its own way.
     its_own = re.fullmatch(rf"systemd:{service}@([A-Za-z0-9_]+)\.service", unit) if shares else None
