@@ -7,7 +7,8 @@
 5. The size of the segment, where it fits one server alone and no other instance fits that one; not on another port.
 6. The only one left of its engine, for the only server left of it, unless a place was planned for and its unit is new.
 
-A server of the same unit with another data directory is another server, whatever else fits. What is left after that
+A server of the same unit with another data directory is another server, whatever else fits; so is one in a container
+where the planned one was in none, or the other way round. What is left after that
 stays open: the servers are candidates, and the checks say so.
 
 A server where a user of the node gives the names (a session, a service or container of a user's own) is an instance by
@@ -30,7 +31,7 @@ Server = Mapping[str, Any]
 _PORT_DIGITS: Final = 5
 _WORDS = re.compile(r"[^a-z0-9]+")
 _OF_A_USER = re.compile(r"systemd:(?:session-|user@|.*/)|cgroup:/user\.slice/|.*#")
-_BY_A_RUNTIME = ("container:", "pod:")
+_BY_A_RUNTIME = re.compile(r"\w+@(?:container|pod):")
 _TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#([0-9a-f]{12}))?(?:#\d+)?$")
 
 
@@ -83,15 +84,20 @@ class _Seen:
             port=port_of_key(key) if port is None else port,
             instance_id=server.get("instance_id") or _place_of(key)[1],
             largest_bytes=largest_segment_bytes(server) if server.get("segments") else None,
-            is_of_user=_is_of_user(_place_of(key)[0].partition("@")[2], paths)
-            or _OF_A_USER.match(str(server.get("unit"))) is not None,
+            is_of_user=_is_of_user(_place_of(key)[0], paths) or _OF_A_USER.match(str(server.get("unit"))) is not None,
         )
 
 
-def _is_of_user(unit: str, paths: Mapping[object, object]) -> bool:
+def _is_of_user(place: str, paths: Mapping[object, object]) -> bool:
     """Whether a user of the node may have made the unit. A container's key says its name alone: its cgroup tells."""
+    unit = place.partition("@")[2]
     path = str(paths.get(unit) or "/user.slice/")
-    return _OF_A_USER.match(unit) is not None or (unit.startswith(_BY_A_RUNTIME) and path.startswith("/user.slice/"))
+    return _OF_A_USER.match(unit) is not None or (_is_by_a_runtime(place) and path.startswith("/user.slice/"))
+
+
+def _is_by_a_runtime(key: str) -> bool:
+    """Whether it runs in a container, where ports and settings are the choice of who is root there."""
+    return _BY_A_RUNTIME.match(key) is not None
 
 
 def match_servers(plan: Plan, observed: Observation) -> dict[str, Matched]:
@@ -213,6 +219,8 @@ def port_of_key(key: str) -> int | None:
 
 def _has_other_place(planned: str | None, seen: _Seen) -> bool:
     unit, instance_id = _place_of(planned or "")
+    if planned and _is_by_a_runtime(planned) != _is_by_a_runtime(seen.key):
+        return True
     known = instance_id is not None and seen.instance_id is not None
     return known and unit == _place_of(seen.key)[0] and instance_id != seen.instance_id
 

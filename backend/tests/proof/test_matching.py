@@ -238,6 +238,15 @@ def test_a_user_who_gives_his_server_name_port_and_size_decides_nothing(planned:
     assert matched(plan_of(a=str(hers["key"])), server(REAL), hers) == {"a": hers["key"]}
 
 
+def test_a_tenants_container_is_no_service_of_the_node() -> None:
+    """Root made the container; who is root in it chooses port and size."""
+    for planned, running in ((REAL, HERS), (HERS, REAL)):
+        for found in (plan_of(x=planned), plan_of(a=planned)):
+            seen = observed(server(running))
+            seen.sample["units"] = [{"key": "container:lxc/a", "cgroup_path": "/lxc.payload.a"}]
+            assert not match_servers(found, seen)[found.instances[0].name].possible
+
+
 def said(found: Plan, *servers: dict[str, Any], **pool: int) -> tuple[Any, ...]:
     seen = observed(*servers)
     seen.sample["global_pools"][0].update(pool)
