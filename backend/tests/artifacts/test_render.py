@@ -313,6 +313,20 @@ class TestSeveralServersOfOneHost:
             assert done.stdout.count("--large_pages=ON") == asked
 
 
+def test_a_lone_server_is_restarted_by_its_own_service() -> None:
+    """Another one of its engine may be installed beside it, which a restart would start."""
+    for unit, section, service in (
+        ("mariadb@main", "mariadb.main", "mariadb@main"),
+        ("mariadb@a\\x2db", "mariadb", "'mariadb@a\\x2db'"),
+        ("mysql", "mariadb", "mysql"),
+    ):
+        file = TestSeveralServersOfOneHost.files(f"{unit}.service")["mariadb_cnf"]
+        assert f"\n[{section}]\n" in file.content
+        assert file.install.endswith(f"systemctl restart {service}")
+        assert file.rollback.endswith(f"systemctl restart {service}")
+        assert f"MainPID --value {service})" in file.verify
+
+
 def test_each_oracle_has_a_way_back_of_its_own() -> None:
     """Instances of one home share its folder; the file that a running one uses is not written anew (ORA-32002)."""
     _, files = rendered(request_of(DatabaseInstance(name="one", engine="oracle", settings={"sga_max_size": "4G"})))

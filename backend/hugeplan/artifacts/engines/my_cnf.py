@@ -1,12 +1,13 @@
 """my.cnf of MySQL and Percona Server, and MariaDB's, whose section and service differ.
 
-Every server of a host reads the folder and the section. Where there are several, one whose unit gives it a section of
-its own gets that; what another needs goes where only a person knows.
+Every server of a host reads the folder and the section. One whose unit gives it a section of its own gets that. Where
+there are several, what another needs goes where only a person knows. A unit that is known is what is restarted.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
@@ -53,14 +54,17 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
     # The server's own word: a process of any user may have its name.
     section, pid = service, f'$(cat "$({client} -BNe "SELECT @@GLOBAL.pid_file")")'
     head, *lines = commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}")
+    of_host = re.fullmatch(r"systemd:((?:mysql|mariadb|percona)[^/]*)\.service", unit)
     # systemd writes other characters of a name in its own way.
-    its_own = re.fullmatch(rf"systemd:{service}@([A-Za-z0-9_]+)\.service", unit) if shares else None
+    its_own = re.fullmatch(rf"{service}@([A-Za-z0-9_]+)", of_host[1]) if of_host else None
     is_form = shares and its_own is None
     if is_form:  # lines that no server reads do no harm wherever they are copied
         section = f"{service}{mark}OWN_SECTION"
         head += f"\n# No server reads this section: write the lines into one that {whose} alone reads."
     if its_own is not None:
-        section, service, checks = f"{service}{mark}{its_own[1]}", f"{service}@{its_own[1]}", []
+        section, checks = f"{service}{mark}{its_own[1]}", []
+    if of_host is not None and not is_form:
+        service = shlex.quote(of_host[1])
         pid = f"$(systemctl show --property MainPID --value {service})"
     if on or its_own is not None:
         checks.append(f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/{pid}/status)\" {'-gt' if on else '-eq'} 0")
