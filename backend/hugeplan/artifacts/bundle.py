@@ -235,14 +235,14 @@ def _left_to_you(artifacts: Sequence[Artifact]) -> tuple[str, ...]:
 def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:
     others = [quoted(name) for name in group if not is_plain_host(name)]
     shown = ", ".join(others[:10]) + (", ..." if len(others) > 10 else "")
-    left_out = f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, whose names are no host's own: "
-    return (
+    left_out = f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, silent or no host by its name: "
+    same = (
         "",
         f"The files are for {len(group)} nodes that get the same files; `nodes.txt` names them. They were made for"
         f" {markdown(node)},",
         "which has the least memory of them. Where a command names it, put each node's own name.",
-        *(("", left_out + markdown(shown)) if others else ()),
     )
+    return (*(same if len(group) > 1 else ()), *(("", left_out + markdown(shown)) if others else ()))
 
 
 def _commands(artifact: Artifact) -> list[str]:

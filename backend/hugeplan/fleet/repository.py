@@ -306,7 +306,11 @@ async def stored_nodes(
 ) -> list[dict[str, Any]]:
     """What is stored of nodes, by name: the fields of ``StoredNode`` but its history."""
     columns = NodeRow.id, NodeRow.name, NodeRow.labels, NodeRow.machine_type, NodeRow.mem_total_bytes, *COLUMNS
-    of_them = NodeRow.sampled_at.label("taken_at"), cast(NodeStateRow.measured, Text).label("measured")
+    of_them = (
+        NodeRow.last_report_at,
+        NodeRow.sampled_at.label("taken_at"),
+        cast(NodeStateRow.measured, Text).label("measured"),
+    )
     statement = with_newest(select(*columns, *of_them)).where(*which).order_by(NodeRow.name, NodeRow.id).limit(limit)
     if after is not None:
         statement = statement.where(tuple_(NodeRow.name, NodeRow.id) > after)

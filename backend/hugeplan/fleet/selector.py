@@ -16,6 +16,14 @@ from hugeplan.db.models import NodeFindingRow, NodeRow
 STALE_AFTER = timedelta(minutes=15)
 """A node is stale without a report for this long: 15 reports at the agent's usual interval of a minute."""
 
+
+def silence(last_report_at: datetime | None) -> str | None:
+    """Since when a node is silent, for a person; None where it reports, or is gone."""
+    if last_report_at is None or last_report_at >= datetime.now(UTC) - STALE_AFTER:
+        return None
+    return f"silent since {last_report_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 PlanState = Literal["match", "short", "idle", "drifted", "none"]
 
 

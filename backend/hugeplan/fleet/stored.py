@@ -53,6 +53,7 @@ class StoredNode:
     machine_type: str | None
     mem_total_bytes: int
     taken_at: datetime
+    last_report_at: datetime
     inventory: str | None
     sample: str | None
     collectors: str | None

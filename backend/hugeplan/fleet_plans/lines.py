@@ -18,6 +18,7 @@ import msgspec
 from hugeplan.artifacts import files_key
 from hugeplan.documents.plans import require_small
 from hugeplan.fleet.facts import IncompleteReportError, SharedHardware
+from hugeplan.fleet.selector import silence
 from hugeplan.fleet.stored import StoredNode, as_observed, read_measured
 from hugeplan.planner.check import MOST_SIZES_OF_ONE, require_bounded
 from hugeplan.planner.errors import PlannerError
@@ -196,11 +197,12 @@ def _odd_row(node: StoredNode, why: str) -> dict[str, Any]:
 
 
 def _planned_row(node: StoredNode, answer: NodePlan, plan: Plan) -> dict[str, Any]:
-    exceptions: list[str] = []
-    severity = FINE
+    silent = silence(node.last_report_at)
+    exceptions = [f"{node.name} has been {silent}."] if silent else []
+    severity = ATTENTION if silent else FINE
     if plan.fits is not True:
         exceptions.append(plan.headline if plan.shortfall is None else f"{plan.headline} {plan.shortfall.reason}")
-        severity = ATTENTION if plan.fits is None else WRONG
+        severity = max(severity, ATTENTION if plan.fits is None else WRONG)
     for finding in plan.findings:
         if finding.state in (State.WRONG, State.ATTENTION) and finding.code not in _IN_THE_LINE:
             exceptions.append(f"{subject_words(finding.subject)}: {finding.title}")

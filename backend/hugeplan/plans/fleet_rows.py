@@ -23,6 +23,7 @@ from hugeplan.db.session import ReadSession, WriteSession
 from hugeplan.errors import ConflictError, NotFoundError, PlanFitUnknownError
 from hugeplan.events.records import Event, write_events
 from hugeplan.fleet import service as fleet
+from hugeplan.fleet.selector import silence
 from hugeplan.fleet.stored import StoredNode, read_nodes_by_id
 from hugeplan.fleet_plans import service as fleet_plans
 from hugeplan.fleet_plans.schemas import FleetPlanDetail
@@ -65,14 +66,17 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
     ConflictError where the plan does not fit, changes nothing, or the node has changed since.
     """
     job = await fleet_plans.get_job(session, job_id)
-    row, names = await repository.group(session, job_id, number)
+    row, nodes = await repository.group(session, job_id, number)
     if row is None:
         raise NotFoundError(f"This fleet plan has no group {number}.")
     if row.fits is False:
         raise ConflictError(f"The plan of {row.name} does not fit, so there is no file to apply.")
-    group = sorted(names) if len(names) > 1 else []
+    several = len(nodes) > 1
+    # What is no host's name is not in nodes.txt, and the README says it.
+    names = sorted(f"{name} ({silent})" if (silent := silence(heard)) else name for name, heard in nodes)
+    group = names if several or names != [row.name] else []
     kept = await repository.plan_of_row(session, job_id, row.node_id)
-    if row.fits is None and group:  # somebody may have approved this node's all the same, and not the others'
+    if row.fits is None and several:  # somebody may have approved this node's all the same, and not the others'
         raise PlanFitUnknownError(f"Whether the plan of {row.name} fits is not known, nor whether it fits the others.")
     found: saved_plans.Computed | PlanRow
     if kept is None:
@@ -82,7 +86,7 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
         found = await saved_plans.stored_plan(session, kept.id)
         _, content = await saved_plans.zip_artifacts(session, kept.id, group=group)
     key = await fleet_plans.files_key_of_group(session, job_id, number)
-    if (group or key) and key != await asyncio.to_thread(saved_plans.files_key_of, found):
+    if (several or key) and key != await asyncio.to_thread(saved_plans.files_key_of, found):
         raise ConflictError(f"The files of {row.name} have changed since the fleet plan. Run the fleet plan again.")
     return f"hugeplan-group-{number + 1}-{object_name(job.name)}.zip", content
 

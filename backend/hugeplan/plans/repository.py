@@ -123,12 +123,16 @@ async def fleet_row(session: ReadSession, fleet_plan_id: UUID, node_id: UUID) ->
     return found
 
 
-async def group(session: ReadSession, fleet_plan_id: UUID, number: int) -> tuple[FleetPlanNodeRow | None, list[str]]:
-    """The row of a group's node with the least memory, whose plan stands for the group, and the names of all nodes."""
+async def group(
+    session: ReadSession, fleet_plan_id: UUID, number: int
+) -> tuple[FleetPlanNodeRow | None, list[tuple[str, datetime | None]]]:
+    """The row of a group's node with the least memory, whose plan stands for the group, and of all nodes the names and
+    when they last reported (None: they are gone)."""
     row = FleetPlanNodeRow
     is_of_it = (row.fleet_plan_id == fleet_plan_id, row.group_number == number)
     least = select(row).where(*is_of_it).order_by(row.mem_total_bytes, row.name).limit(1)
-    return await session.scalar(least), list(await session.scalars(select(row.name).where(*is_of_it)))
+    each = select(row.name, NodeRow.last_report_at).outerjoin(NodeRow, NodeRow.id == row.node_id).where(*is_of_it)
+    return await session.scalar(least), [(name, heard) for name, heard in await session.execute(each)]
 
 
 class KeptOfRow(NamedTuple):

@@ -157,6 +157,35 @@ async def test_the_files_of_a_group_name_its_nodes(viewer: httpx.AsyncClient, jo
         assert_problem(await viewer.get(f"{job['url']}/{address.format(2**63)}"), 422, "invalid-input")
 
 
+@pytest.mark.usefixtures("job")
+async def test_a_node_that_is_silent_is_said_on_its_row_and_left_out_of_its_groups_hosts(
+    service: Service, planner: httpx.AsyncClient
+) -> None:
+    """Its files are made from a report of long ago."""
+    async with service.database.write() as session:
+        heard = "UPDATE nodes SET last_report_at = '2026-01-02 03:04+00' WHERE name IN ('node-2', 'node-3')"
+        await session.execute(text(heard))
+    again = {"url": f"{API}/fleet/plans/{(await planner.post(f'{API}/fleet/plan', json={'name': 'x'})).json()['id']}"}
+    async with planner.stream("GET", f"{again['url']}/progress") as stream:
+        await stream.aread()
+    silent = "silent since 2026-01-02 03:04 UTC"
+    rows = (await planner.get(f"{again['url']}/nodes")).json()["items"]
+    said = {row["name"]: [text for text in row["exceptions"] if silent in text] for row in rows}
+    found = {name: [f"{name} has been {silent}."] if name in ("node-2", "node-3") else [] for name in said}
+    assert said == found
+    assert len(said) == 4
+    assert {row["severity"] for row in rows if said[row["name"]]} <= {"attention", "wrong"}
+    files = {}
+    for group in await groups(planner, again):
+        answer = await planner.get(f"{again['url']}/groups/{group['number']}/files.zip")
+        archive = zipfile.ZipFile(io.BytesIO(answer.content))
+        hosts = archive.read("nodes.txt").decode() if "nodes.txt" in archive.namelist() else None
+        files[hosts] = archive.read("README.md").decode()
+    assert {hosts: silent in readme for hosts, readme in files.items()} == {"node-1\n": True, "": True, None: False}
+    assert "1 of the 2 nodes are left out of `nodes.txt`" in files["node-1\n"]
+    assert "that get the same files" not in files[""]
+
+
 def on_kubernetes(number: int, *, kube_reserved: str) -> dict[str, Any]:
     document = database_node(number, pages=8000)
     total = document["sample"]["memory"]["mem_total_bytes"]
