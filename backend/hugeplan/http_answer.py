@@ -27,32 +27,26 @@ def whole_answer(client: httpx.Client, *what: str, seconds: float, most_bytes: i
     end = monotonic() + seconds
     found: list[Answer | Exception] = []
 
-    def read() -> Answer:
-        request = client.build_request(*what, **more)
-        request.headers["accept-encoding"] = "gzip"
-        answer = client.send(request, stream=True)
-        try:
-            if (coding := answer.headers.get("content-encoding", "identity")) not in {"identity", "gzip"}:
-                raise httpx.DecodingError(f"content-encoding {coding[:80]}; expected gzip")  # packed twice has no bound
-            content = bytearray()
-            for chunk in answer.iter_bytes():
-                content += chunk
-                if len(content) > most_bytes or monotonic() > end:
-                    raise httpx.ReadError(f"it has more than {most_bytes} bytes")
-            return Answer(answer.status_code, answer.headers, bytes(content))
-        finally:
-            answer.close()
-
     def ask() -> None:
+        content = bytearray()
         try:
-            found.append(read())
+            with client.stream(*what, headers={"accept-encoding": "gzip"}, **more) as answer:
+                if (coding := answer.headers.get("content-encoding", "identity")) not in {"identity", "gzip"}:
+                    raise httpx.DecodingError(f"content-encoding {coding[:80]}; expected gzip")  # twice has no bound
+                for chunk in answer.iter_bytes():
+                    content += chunk
+                    if monotonic() > end:
+                        return
+                    if len(content) > most_bytes:
+                        raise httpx.ReadError(f"it has more than {most_bytes} bytes")
+            found.append(Answer(answer.status_code, answer.headers, bytes(content)))
         except Exception as error:  # raised below
             found.append(error)
 
     thread = Thread(target=ask, daemon=True)  # which is left behind at the end, and ends with its connection
     thread.start()
     thread.join(seconds)
-    if not found:
+    if not found or isinstance(found[0], httpx.TimeoutException):
         raise httpx.ReadTimeout(f"no answer within {seconds:g} s")
     if isinstance(found[0], Exception):
         raise found[0]
