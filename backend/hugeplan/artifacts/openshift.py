@@ -7,7 +7,7 @@ from typing import Any
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, object_name, pages_by_size, yaml_text
 from hugeplan.artifacts.kernel_command_line import has_pages, parameters
-from hugeplan.artifacts.owners import put_back, saved_once
+from hugeplan.artifacts.owners import saved_once
 from hugeplan.artifacts.tuned_profile import profile_text
 from hugeplan.planner.model import KIB, Plan, PlanRequest
 from hugeplan.planner.pages import page_label
@@ -45,7 +45,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         return
     profile = _profile(plan, request)
     name = profile["metadata"]["name"]
-    verify, before = all_of(node_checks(plan)), "performance-profile-before.yaml"
+    verify, before = all_of(node_checks(plan)), "performance-profile-fields-before.yaml"
     yield Artifact(
         kind="performance_profile",
         filename="performance-profile-patch.yaml",
@@ -59,10 +59,12 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             profile,
         ),
         summary="Lets the Node Tuning Operator reserve the pools: units per NUMA node, the rest on the command line.",
-        install=saved_once(f"oc get performanceprofile {name}", before)
+        install=saved_once(
+            f"oc get performanceprofile {name}", {"spec": dict.fromkeys(profile["spec"])}, before, nulls=True
+        )
         + f"oc patch performanceprofile {name} --type merge --patch-file performance-profile-patch.yaml",
         verify=verify,
-        rollback=put_back(before, "oc"),
+        rollback=f"oc patch performanceprofile {name} --type merge --patch-file {before} && rm {before}",
         restart=Restart.REBOOT,
         avoid_when="There is no PerformanceProfile for the pool, or its name is another: put it in place of ours.",
     )

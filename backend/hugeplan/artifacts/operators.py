@@ -9,7 +9,7 @@ from hugeplan.artifacts import pod
 from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.artifacts.owners import Needs, Owner, made_once, patched, put_back, saved_once
+from hugeplan.artifacts.owners import Needs, Owner, made_once, patched, saved_once
 from hugeplan.planner.model import OperatorObject, Plan, PlanRequest
 from hugeplan.recognition.base import CustomResource
 from hugeplan.recognition.operators import RESOURCES
@@ -127,8 +127,9 @@ def _artifact(
     # One owner of fields per instance set: an apply takes away what its owner wrote before and leaves out now.
     # Likewise where the option file is no part of the patch any more: the former owner wrote it.
     manager = "-".join(filter(None, ("hugeplan", target.instance_set, "resources" if row.option_file else None)))
+    apply = f"kubectl apply --server-side --force-conflicts --field-manager={manager}"
     more = " (its option file is edited by hand)" if by_hand else " and settings"
-    before = f"{slug(slug_of)}-before.yaml"
+    before = f"{slug(slug_of)}-fields-before.yaml"
     return Artifact(
         kind=kind,
         filename=file,
@@ -144,12 +145,12 @@ def _artifact(
         summary=f"Gives {target.words} its huge page limit{more}; its operator makes its pods anew.",
         # Without the object the first command fails, and the last would make one. The annotation goes, because kubectl
         # takes its fields over for whoever applies next, and drops all that our file does not hold.
-        install=saved_once(f"kubectl get {of_object}", before)
+        install=saved_once(f"kubectl get {of_object}", document, before, nulls=False)
         + f"kubectl annotate {of_object} kubectl.kubernetes.io/last-applied-configuration- &&\n"
-        + f"kubectl apply --server-side --force-conflicts --field-manager={manager} -f {file}"
+        + f"{apply} -f {file}"
         + "".join(f"\n# {line}" for line in by_hand),
         verify=all_of([f'test "$({query})" = {limit[1]}']),
-        rollback=put_back(before),
+        rollback=f"{apply} -f {before} && rm {before}",
         restart=Restart.ENGINE,
         avoid_when=f"{target.words} is not there any more: the patch would make a new one.",
     )

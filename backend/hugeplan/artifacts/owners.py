@@ -8,10 +8,13 @@ A patch changes the pods of its object on every node, so all files that patch it
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 from hugeplan.artifacts.base import Artifact, one_line, with_pool
 from hugeplan.planner.memory.kubernetes import PodMemory, huge_page_limits, pod_memory
@@ -53,20 +56,44 @@ def settings_field(found: OperatorObject) -> str:
     return f"{'.'.join(('spec', *field)) if field else 'the settings'} of {found.words}"
 
 
-def saved_once(get: str, file: str) -> str:
-    """Commands up to the next one: what an object was before the first install. With the version that it had then, the
-    API server would refuse it; restored, the file goes, so that the next install saves anew.
+#: A value as kubectl's templates know it, in YAML; what starts with a brace would be read as JSON, without such commas.
+_VALUE = (
+    '{{define "v"}}{{$t := printf "%T" .}}{{if eq $t "float64"}}{{printf "%.0f" .}}'
+    '{{else if eq $t "[]interface {}"}}[{{range .}}{{template "v" .}},{{end}}]'
+    '{{else if eq $t "map[string]interface {}"}}{ {{range $k, $v := .}}{{printf "%q" $k}}: {{template "v" $v}},'
+    '{{end}} }{{else}}{{printf "%#v" .}}{{end}}{{end}}# before the install{{"\\n"}}'
+)
+
+
+def saved_once(get: str, ours: Mapping[str, Any], file: str, *, nulls: bool) -> str:
+    """Commands up to the next one: what stood in the fields of ``ours`` before the first install, as a patch of them.
+
+    All else of the object stays as it is then. A field that was not there is null, which takes it away, or left out,
+    which does where the fields' owner applies it. Used, the file goes, so that the next install saves anew.
     """
-    return f"test -s {file} || {get} -o yaml | sed '/^  resourceVersion:/d' > {file} && test -s {file} &&\n"
+    template = shlex.quote(_VALUE + _standing(ours, (), nulls=nulls))
+    return f"test -s {file} || {get} -o go-template={template} > {file} && test -s {file} &&\n"
 
 
-def put_back(file: str, program: str = "kubectl") -> str:
-    """Commands that make an object what :func:`saved_once` kept: all of it, an old image and count of replicas, too."""
-    return (
-        "# all of the object becomes what it was before the install, image and replicas too; where more has changed\n"
-        f"# since, write the resources and settings out of {file} into it in place of this:\n"
-        f"{program} replace -f {file} && rm {file}"
-    )
+def _standing(ours: Any, at: tuple[str, ...], *, nulls: bool) -> str:
+    if isinstance(ours, Mapping):
+        return f"{{ {''.join(_field(key, value, (*at, key), nulls=nulls) for key, value in ours.items())}}}"
+    if isinstance(ours, list) and "name" in ours[0]:
+        fields = "".join(_field(key, value, (key,), nulls=nulls) for key, value in ours[0].items())
+        is_it = f"{{{{if eq .name {_words([ours[0]['name']])}}}}}"
+        return f"[{{{{range index . {_words(at)}}}}}{is_it}{{ {fields}}},{{{{end}}}}{{{{end}}}}]"
+    return f'{{{{template "v" (index . {_words(at)})}}}}'
+
+
+def _field(key: str, ours: Any, at: tuple[str, ...], *, nulls: bool) -> str:
+    value, is_there = _standing(ours, at, nulls=nulls), f"{{{{if exists . {_words(at)}}}}}"
+    if not nulls:
+        return f'{is_there}"{key}": {value}, {{{{end}}}}'
+    return f'"{key}": {value}, ' if isinstance(ours, Mapping) else f'"{key}": {is_there}{value}{{{{end}}}}, '
+
+
+def _words(names: Iterable[str]) -> str:
+    return " ".join(json.dumps(name, ensure_ascii=False) for name in names)
 
 
 def owner(instance: DatabaseInstance) -> Owner | None:

@@ -23,7 +23,7 @@ from hugeplan.artifacts.base import (
 )
 from hugeplan.artifacts.engines.common import asks_later
 from hugeplan.artifacts.engines.in_pod import pod_names
-from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, put_back, saved_once
+from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
 from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
@@ -154,7 +154,7 @@ def _patch(
     document = {"spec": {"template": {"spec": {"containers": [{"name": container, "resources": amounts}]}}}}
     limit, amount = next(iter(amounts["limits"].items()))
     path = f'{{.spec.template.spec.containers[?(@.name=="{container}")].resources.limits.{limit}}}'
-    before = f"{name if is_known else slug(planned.name)}-before.yaml"
+    before = f"{name if is_known else slug(planned.name)}-fields-before.yaml"
     comments = [f"Strategic merge patch for the StatefulSet {instance.stateful_set}."]
     summary = (
         f"Gives container {container} of StatefulSet {instance.stateful_set} its limits and starts its pods again."
@@ -176,10 +176,10 @@ def _patch(
         media_type="application/yaml",
         content=yaml_text([*comments, "Volumes: left out, MAP_HUGETLB needs none.", *left_out], document),
         summary=summary,
-        install=saved_once(f"kubectl get {of_set}", before)
+        install=saved_once(f"kubectl get {of_set}", document, before, nulls=True)
         + f"kubectl patch {of_set} --type strategic --patch-file {file}",
         verify=all_of([f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"]),
-        rollback=put_back(before),
+        rollback=f"kubectl patch {of_set} --type strategic --patch-file {before} && rm {before}",
         restart=Restart.ENGINE,
         avoid_when="An operator owns the StatefulSet: it would undo the patch. Or another node with a pod of it lacks"
         " the pages: that pod would wait."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -69,6 +70,48 @@ _STATEFUL_SET = {
             ]},
         },
     },
+}  # fmt: skip
+#: What the fields of a patch had before, and what somebody else changes between the install and the way back.
+_OLD = {"limits": {"cpu": "1", "memory": "20Gi"}, "requests": {"memory": "1073741824"}}
+_NEW = {"limits": {"cpu": "2"}}
+BEFORE: dict[str, dict[str, Any]] = {
+    "cloudnative_pg": {"resources": _OLD, "postgresql": {"parameters": {"huge_pages": "off", "work_mem": "4MB"}}},
+    "crunchy_cluster": {"instances": [{"name": "one", "resources": _OLD, "dataVolumeClaimSpec": _CLAIM}]},
+    "percona_postgresql_cluster": {
+        "patroni": {
+            "dynamicConfiguration": {"postgresql": {"parameters": {"huge_pages": False, "shared_buffers": 2000000}}}
+        },
+    },
+    "mariadb_operator": {"resources": _OLD},
+    "performance_profile": {
+        "hugepages": {
+            "defaultHugepagesSize": "1G",
+            "pages": [
+                {"size": "1G", "count": 4, "node": 1},
+                {"size": "2M", "count": 2000000},
+            ],
+        }
+    },
+    "statefulset_patch": {
+        "template": {
+            "metadata": {"labels": {"app": "pg"}},
+            "spec": {
+                "containers": [
+                    {"name": "exporter", "image": "x"},
+                    {"name": "postgresql", "image": "postgres:17", "resources": _OLD},
+                ]
+            },
+        }
+    },
+}
+CHANGED_SINCE: dict[str, dict[str, Any]] = {
+    "cloudnative_pg": {"instances": 3, "resources": _NEW, "postgresql": {"parameters": {"work_mem": "8MB"}}},
+    "percona_postgresql_cluster": {"postgresVersion": 18},
+    "zalando_postgresql": {"numberOfInstances": 3},
+    "mariadb_operator": {"replicas": 3, "resources": _NEW},
+    "statefulset_patch": {"replicas": 3, "template": {"spec": {
+        "containers": [{"name": "postgresql", "image": "postgres:18", "resources": _NEW}],
+    }}},
 }  # fmt: skip
 FROM_NOTHING = ("node_feature_rule", "karpenter_node_overlay", "openshift_tuned", "aks_daemonset")
 
@@ -231,15 +274,29 @@ def test_the_form_of_an_unknown_owner_is_refused(cluster: ControlPlane) -> None:
     assert kubectl(cluster, "apply", "--server-side", "-n", "hugeplan", "-f", "-", text=form).returncode != 0
 
 
+def _merged(whole: Any, part: Any) -> Any:
+    """``whole`` with ``part`` in it; items of lists go by their names."""
+    if isinstance(part, dict):
+        return {**whole, **{key: _merged(whole.get(key, {}), value) for key, value in part.items()}}
+    if isinstance(part, list):
+        by_name = {one["name"]: one for one in part}
+        return [_merged(one, by_name.get(one["name"], {})) for one in whole]
+    return part
+
+
+@pytest.mark.parametrize("prior", [False, True])
 @pytest.mark.parametrize("kind", [*STANDING, "statefulset_patch"])
-def test_the_way_back_after_two_installs(cluster: ControlPlane, kind: str, tmp_path: Path) -> None:
-    """What was there before the first install comes back, whatever version the object has by now."""
+def test_the_way_back_after_two_installs(cluster: ControlPlane, kind: str, tmp_path: Path, *, prior: bool) -> None:
+    """What the fields of the patch had before the first install comes back; all that was changed since stays."""
     artifact, standing = files()[kind], STANDING.get(kind, _STATEFUL_SET)
+    if prior:
+        standing = {**standing, "spec": {**standing["spec"], **BEFORE.get(kind, {})}}
     (tmp_path / artifact.filename).write_text(artifact.content)
     (tmp_path / "oc").symlink_to(cluster.programs / "kubectl")
     path = f"{tmp_path}:{cluster.programs}:{os.environ['PATH']}"
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
-    assert kubectl(cluster, "apply", "-n", "hugeplan", "-f", "-", text=yaml.safe_dump(standing)).returncode == 0
+    for word in ("delete", "apply"):
+        kubectl(cluster, word, "-n", "hugeplan", "-f", "-", text=yaml.safe_dump(standing))
 
     def shell(text: str) -> None:
         words = ["/bin/sh", "-c", text]
@@ -255,7 +312,14 @@ def test_the_way_back_after_two_installs(cluster: ControlPlane, kind: str, tmp_p
     patched = spec()
     assert patched != before
     shell(artifact.install)
+    changed = CHANGED_SINCE.get(kind, {})
+    how = "strategic" if kind == "statefulset_patch" else "merge"
+    words = ["patch", "-n", "hugeplan", "-f", "-", "--type", how, "--patch", json.dumps({"spec": changed})]
+    done = kubectl(cluster, *words, text=yaml.safe_dump(standing))
+    assert done.returncode == 0, done.stderr
     shell(artifact.rollback)
-    assert spec() == before
+    assert spec() == _merged(before, changed)
+    assert not list(tmp_path.glob("*before.yaml"))
+    assert kubectl(cluster, "replace", "-n", "hugeplan", "-f", "-", text=yaml.safe_dump(standing)).returncode == 0
     shell(artifact.install)
     assert spec() == patched

@@ -215,15 +215,6 @@ def test_no_pod_waits_because_its_request_is_lowered_later_than_its_pool_is_made
     assert withheld_because[1:] == ["", ""]
 
 
-def test_a_way_back_says_that_it_takes_later_changes_away() -> None:
-    """Found: after an upgrade and a scaling it put back the image and the replicas of the day of the install."""
-    for file in (
-        of_kinds(files(answered(owned("StatefulSet", "apps"))), "statefulset_patch"),
-        of_kinds(files(answered(cnpg("cn-1"))), *PATCHES),
-    ):
-        assert "image and replicas too; where more has changed" in file[0].rollback.partition("kubectl replace")[0]
-
-
 def test_a_set_that_is_not_known_is_not_made() -> None:
     sample = next(one for one in SAMPLES if one.operator == "Crunchy PGO")
     one = json.loads(json.dumps(sample.pod))
