@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Final
 
 import yaml
@@ -142,8 +143,12 @@ def one_line(text: str) -> str:
 
 
 def slug(text: str) -> str:
-    """``text`` as part of a file name: at most 50 lower-case letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:50].strip("-") or "instance"
+    """``text`` as part of a file name: at most 50 lower-case letters, digits and dashes. A longer one ends in its
+    digest: Helm's names are alike in their beginnings.
+    """
+    own = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "instance"
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return own if len(own) <= 50 else f"{own[:41].strip('-')}-{digest}"
 
 
 def object_name(text: str) -> str:

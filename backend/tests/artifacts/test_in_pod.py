@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from hugeplan.artifacts import Artifact
+from hugeplan.artifacts.base import object_name, slug
 from hugeplan.planner.model import PlanRequest
 from tests.artifacts.samples import instance, rendered, request_of
 
@@ -70,6 +71,20 @@ def test_namespace_and_container_of_the_instance_are_used() -> None:
     start = "kubectl exec --namespace shop statefulset/pg-main --container database -- "
     assert found.verify.startswith(start)
     assert "kubectl rollout restart --namespace shop statefulset/pg-main" in found.install
+
+
+def test_long_names_that_begin_alike_share_no_config_map() -> None:
+    """Helm names both by release and chart: the second's would overwrite the first's."""
+    asked = request_of("mysql", "jvm", kubernetes=True)
+    release = "production-eu-central-1/billing-platform-mysql-cluster"
+    names = [f"{release}-{end}" for end in ("primary-0", "read-0")]
+    both = tuple(replace(one, name=name) for one, name in zip(asked.databases, names, strict=True))
+    files = [a for kind, a in rendered(replace(asked, databases=both))[1].items() if kind in FILES.values()]
+    maps = [re.findall(r"configmap ([a-z0-9-]{1,63}) ", file.install)[0] for file in files]
+    assert len(set(maps)) == len({file.filename for file in files}) == 2
+    assert all(len(name) <= 63 for name in maps)
+    assert len({object_name(name) for name in names}) == 2
+    assert slug("a" * 50) == "a" * 50
 
 
 def test_the_content_is_the_same_in_a_pod_and_on_a_host() -> None:
