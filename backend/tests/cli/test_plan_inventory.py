@@ -171,10 +171,10 @@ def test_all_patches_of_an_object_ask_for_the_same(tmp_path: Path) -> None:
         (asked,) = (limits["hugepages-2Mi"] for where, limits in patches.items() if where.startswith(own))
         assert places.count(own) * int(asked.removesuffix("Mi")) * 2**20 <= held
     first, other = ((tmp_path / f"alike/{own}/README.md").read_text() for own in ("db-1", "db-2"))
-    assert "# first the pools of db-2\n    test -s shop-before.yaml" in first
+    assert "# first the pools of db-2\n    test -s shop-fields-before.yaml" in first
     assert "# from the folder of db-1, once for all nodes, after their pools" in other
     assert "kubectl patch" not in other
-    assert "kubectl replace" not in (tmp_path / "alike/db-2/roll-back.sh").read_text()
+    assert "kubectl patch" not in (tmp_path / "alike/db-2/roll-back.sh").read_text()
 
     near = [member(number, where, f"{2048 + 2 * number}M") for number, where in enumerate(places)]
     plan(listing(*nodes, *near), "--artifacts", str(tmp_path / "near"), "--force")
