@@ -12,13 +12,25 @@ depends_on = None
 
 def upgrade() -> None:
     """Apply. In the words of hugeplan.fleet.ingest.names, which settles whose a name is from now on."""
+    op.execute("CREATE INDEX ix_nodes_host ON nodes (split_part(lower(name), '.', 1))")
     op.execute(
-        "UPDATE nodes SET name = left(name, 200) || ' (machine ' || left(regexp_replace(machine_id, '^.*~', ''), 8)"
-        " || ')' FROM (SELECT id, row_number() OVER (PARTITION BY name ORDER BY"
-        " last_report_at > now() - interval '1 day' DESC, first_report_at, machine_id) AS place FROM nodes) AS o"
-        " WHERE o.id = nodes.id AND o.place > 1"
+        """
+        UPDATE nodes n
+        SET name = left(name, 200) || ' (machine ' || left(regexp_replace(machine_id, '^.*~', ''), 8) || ')'
+        WHERE EXISTS (
+            SELECT FROM nodes o
+            WHERE o.id <> n.id AND split_part(lower(o.name), '.', 1) = split_part(lower(n.name), '.', 1)
+            AND (
+                lower(o.name) = lower(n.name)
+                OR (strpos(o.name, '.') = 0 OR strpos(n.name, '.') = 0) AND split_part(n.name, '.', 1) !~ '^[0-9]+$'
+            )
+            AND (o.last_report_at <= now() - interval '1 day', o.first_report_at, o.machine_id)
+                < (n.last_report_at <= now() - interval '1 day', n.first_report_at, n.machine_id)
+        )
+        """
     )
 
 
 def downgrade() -> None:
-    """Nothing to undo: the next report of a machine says its name."""
+    """Undo: the next report of a machine says its name."""
+    op.execute("DROP INDEX ix_nodes_host")

@@ -194,9 +194,13 @@ async def _how_known(session: WriteSession, attempt: _Attempt, machine: Machine 
         )
     if machine is None:
         raise _not_recognised(body, node_machine_id, ("nothing is known of its hardware",), 0)
+    known = await asking.remembered(session, machine)
+    name = body.node_name
+    if known.node_name == machines.told_apart(name, node_machine_id):
+        name = known.node_name  # it says what it said before, and another has that name
     judgement = recognition.judge(
-        recognition.Asked(body.node_name, attempt.hints, body.cpu_brand, body.mem_total_bytes),
-        await asking.remembered(session, machine),
+        recognition.Asked(name, attempt.hints, body.cpu_brand, body.mem_total_bytes),
+        known,
         now,
         attempt.silence,
     )

@@ -24,6 +24,11 @@ CLONE_MARK = "~"
 """Between the id that clones share and what tells one apart. No agent's id has it (MachineId)."""
 
 
+def told_apart(name: str, machine_id: str) -> str:
+    """How a machine is shown whose name is another's: no host name, so that no file is ever made for it."""
+    return f"{name[:200]} (machine {machine_id.rpartition(CLONE_MARK)[2][:8]})"
+
+
 @dataclass(frozen=True, slots=True)
 class Hints:
     """What a machine says of itself beside its id. Null is unknown. ``taken_at`` is by the machine's clock."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
+from ipaddress import ip_address
 from typing import Any, Final, TypeVar, cast
 
 from hugeplan.planner.errors import shown_value
@@ -26,6 +27,8 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:
 _LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 _MOST_OF_A_HOST: Final = 253
+#: A last part that makes resolvers read a name as an address, as 0x7f000001 or 127.1.
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 #: What Ansible reads in a way of its own: groups of all hosts, and the machine that it runs on.
 _ANSIBLE_WORDS: Final = frozenset({"all", "ungrouped", "localhost"})
 #: A setting's name and value, as the planner's engines write them: nothing that a shell, SQL or an option file reads.
@@ -42,7 +45,15 @@ def is_host_name(name: str) -> bool:
 def is_plain_host(name: str) -> bool:
     """Whether Ansible reads ``name`` as one host of the inventory, and not as a group or as the machine it runs on."""
     low = name.lower()
-    return is_host_name(name) and low not in _ANSIBLE_WORDS and not low.startswith(("localhost.", "127."))
+    if not is_host_name(name) or low in _ANSIBLE_WORDS or low.startswith("localhost."):
+        return False
+    if _NUMBER.fullmatch(low.rpartition(".")[2]) is None:
+        return True
+    try:
+        address = ip_address(low)
+    except ValueError:  # an address all the same to who asks for it
+        return False
+    return not (address.is_loopback or address.is_unspecified)
 
 
 def _is_stateful_set(name: str) -> bool:

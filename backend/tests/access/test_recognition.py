@@ -13,7 +13,7 @@ from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem
 
 from hugeplan.access import enrolment_repository
-from hugeplan.access.machines import Hints
+from hugeplan.access.machines import Hints, told_apart
 from hugeplan.access.recognition import Asked, Remembered, judge
 from hugeplan.access.schemas import Role
 from hugeplan.db.models import EnrolmentRequestRow, Machine
@@ -102,6 +102,14 @@ class TestAReplacement:
         assert 1 <= int(answer.headers["Retry-After"]) <= 151
         assert (await service.client(enrolled).post(f"{API}/reports", json=made)).status_code in {200, 201}
         assert len(await requests(admin)) == 1
+
+    @pytest.mark.usefixtures("enrolled")
+    async def test_of_a_machine_whose_name_another_has_enrols_by_itself_too(
+        self, service: Service, enroller: httpx.AsyncClient
+    ) -> None:
+        async with service.database.write() as session:
+            await session.execute(text("UPDATE nodes SET name = :name"), {"name": told_apart("db-7", MACHINE_ID)})
+        assert (await enroller.post(ENROL, json=asking())).status_code == 201
 
     @pytest.mark.usefixtures("enrolled")
     @pytest.mark.parametrize(

@@ -186,6 +186,21 @@ async def test_a_node_that_is_silent_is_said_on_its_row_and_left_out_of_its_grou
     assert "that get the same files" not in files[""]
 
 
+async def test_a_node_without_a_hosts_name_leaves_no_group_without_files(
+    service: Service, viewer: httpx.AsyncClient, job: dict[str, Any]
+) -> None:
+    largest = (await groups(viewer, job))[0]
+    async with service.database.write() as session:
+        await session.execute(
+            text("UPDATE fleet_plan_nodes SET name = '!rep', mem_total_bytes = 1 WHERE name = 'node-1'")
+        )
+    answer = await viewer.get(f"{job['url']}/groups/{largest['number']}/files.zip")
+    assert answer.status_code == 200, answer.text
+    archive = zipfile.ZipFile(io.BytesIO(answer.content))
+    assert archive.read("nodes.txt").decode().split() == ["node-2"]
+    assert "made for node-2" in " ".join(archive.read("README.md").decode().split())
+
+
 def on_kubernetes(number: int, *, kube_reserved: str) -> dict[str, Any]:
     document = database_node(number, pages=8000)
     total = document["sample"]["memory"]["mem_total_bytes"]

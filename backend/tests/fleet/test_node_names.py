@@ -14,6 +14,7 @@ from support.reports import report
 from support.service import Service
 
 from hugeplan.access.schemas import Role
+from hugeplan.fleet.ingest.names import is_one_host
 
 FIRST, OTHER = "11" * 16, "22" * 16
 
@@ -41,9 +42,11 @@ async def heard_before(service: Service, machine_id: str, hours: float) -> None:
         await session.execute(text(statement), {"hours": hours, "m": machine_id})
 
 
-async def test_a_name_is_the_machines_that_said_it_first(service: Service) -> None:
+@pytest.mark.parametrize("older", [FIRST, OTHER])
+async def test_a_name_is_the_machines_that_said_it_first(service: Service, older: str) -> None:
+    """However long the other is known under another name."""
+    await send(service, older, "web-7")
     await send(service, FIRST, "prod-db")
-    await send(service, OTHER, "web-7")
     for _ in range(2):
         await send(service, OTHER, "prod-db")
         assert await names(service) == {FIRST: "prod-db", OTHER: f"prod-db (machine {OTHER[:8]})"}
@@ -51,6 +54,40 @@ async def test_a_name_is_the_machines_that_said_it_first(service: Service) -> No
     assert (await names(service))[FIRST] == "prod-db"
     await send(service, OTHER, "web-7")
     assert (await names(service))[OTHER] == "web-7"
+
+
+@pytest.mark.parametrize(
+    ("has", "says", "is_free"),
+    [
+        ("prod-db", "PROD-DB", False),
+        ("prod-db", "prod-db.evil.example", False),
+        ("Prod-DB.example.com", "prod-db", False),
+        ("prod-db.eu.example.com", "prod-db.us.example.com", True),
+        ("10.0.0.5", "10.0.0.6", True),
+        ("10", "10.0.0.6", True),
+        ("prod-db", "prod-db-2", True),
+    ],
+)
+async def test_names_of_one_host_are_one_name(service: Service, has: str, says: str, is_free: bool) -> None:
+    """As ``hugeplan apply`` takes them for one."""
+    await send(service, FIRST, has)
+    await send(service, OTHER, says)
+    assert await names(service) == {FIRST: has, OTHER: says if is_free else f"{says} (machine {OTHER[:8]})"}
+    assert (has == "10") or is_one_host(has, says) is not is_free
+
+
+async def test_a_report_that_changes_nothing_takes_no_name(service: Service) -> None:
+    async with await agent(service, OTHER) as client:
+        first = report(machine_id=OTHER, node_name="prod-db")
+        for document in (first, report(machine_id=OTHER, node_name="web-7")):
+            assert (await client.post("/api/v1/reports", json=document)).status_code == 201
+        await send(service, FIRST, "prod-db")
+        await heard_before(service, FIRST, 30)  # its name is free for who reports it now
+        old = report(machine_id=OTHER, node_name="prod-db")
+        old["created_at"] = old["sample"]["taken_at"] = "2026-11-20T12:00:00Z"
+        for document in (first, old):
+            assert (await client.post("/api/v1/reports", json=document)).status_code in {200, 201}
+    assert await names(service) == {FIRST: "prod-db", OTHER: "web-7"}
 
 
 async def test_reports_at_once_give_a_name_to_one(service: Service) -> None:
@@ -71,9 +108,9 @@ async def test_a_machine_that_is_set_up_anew_gets_the_name_of_one_that_is_gone(s
     assert (await names(service))[OTHER] != "prod-db"
     await heard_before(service, FIRST, 2)
     await send(service, OTHER, "prod-db")
-    assert await names(service) == {FIRST: f"prod-db (machine {FIRST[:8]})", OTHER: "prod-db"}
-    await send(service, FIRST, "prod-db")
-    assert await names(service) == {FIRST: "prod-db", OTHER: f"prod-db (machine {OTHER[:8]})"}
+    for _ in range(2):
+        assert await names(service) == {FIRST: f"prod-db (machine {FIRST[:8]})", OTHER: "prod-db"}
+        await send(service, FIRST, "prod-db")
 
 
 async def test_a_machine_has_only_names_that_its_enrolment_allows(service: Service) -> None:
@@ -106,12 +143,17 @@ async def test_an_upgrade_leaves_each_name_to_one_of_those_that_had_it(
         runpy.run_path(str(path))["upgrade"]()
     async with service.database.write() as session:
         await session.execute(text("UPDATE nodes SET name = 'db-1' WHERE name <> 'n3'"))
-        await session.execute(text(said[0]))
+        await session.execute(
+            text("UPDATE nodes SET name = 'DB-1.example.com' WHERE machine_id = :m"), {"m": machines[2]}
+        )
+        for statement in said:
+            if "UPDATE" in statement:
+                await session.execute(text(statement))
     found = await names(service)
     assert found == {
         machines[0]: "db-1 (machine 00000000)",
         machines[1]: "db-1",
-        machines[2]: "db-1 (machine 22222222)",
+        machines[2]: "DB-1.example.com (machine 22222222)",
         machines[3]: "n3",
     }
 

@@ -44,6 +44,7 @@ class NodeRow(Base):
         CheckConstraint("mem_total_bytes > 0", name="mem_total_bytes"),
         CheckConstraint("numa_node_count > 0", name="numa_node_count"),
         Index(None, "name", "id"),
+        Index("ix_nodes_host", text("split_part(lower(name), '.', 1)")),
         Index(None, "group_key"),
         {"postgresql_with": {"fillfactor": 70}},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -17,7 +17,7 @@ import msgspec
 import psycopg
 from psycopg import AsyncConnection
 
-from hugeplan.access.machines import CLONE_MARK
+from hugeplan.access.machines import CLONE_MARK, told_apart
 from hugeplan.db.exchange import BEGIN, COMMIT, ROLLBACK, Call, Exchange, Prepared, Row, texts, times, uuids
 from hugeplan.documents.report import Report
 from hugeplan.errors import FieldProblem, ForbiddenError, UnauthenticatedError, invalid_input
@@ -167,36 +167,40 @@ class Batch:
                 node.measured = _measured.decode(state)
         bound = {_uuid(row[0]): None if row[1] is None else _text(row[1]) for row in found if row[0] is not None}
         self._enrolled = {_text(row[2]) for row in found if row[9] == b"t"}
-        await self._settle_names({_uuid(row[0]): _text(row[8]) for row in found if row[8] is not None})
         known = _seen(found)
         known |= await self._seen_sealed(known)
+        patterns = {_uuid(row[0]): _text(row[8]) for row in found if row[8] is not None}
+        await self._settle_names(patterns, bound if self._checked is None else self._checked, known)
         in_force = {node.plan_id for node in self._nodes.values() if node.plan_id is not None}
         self._plans = await self._saved.read(self._connection, in_force, labelled=self._newly_labelled())
         return bound, known
 
-    async def _settle_names(self, patterns: Mapping[UUID, str]) -> None:
+    async def _settle_names(
+        self, patterns: Mapping[UUID, str], bound: Mapping[UUID, str | None], seen: Container[tuple[str, UUID]]
+    ) -> None:
         """Whose the names are that a machine says and does not have yet: none in nearly all batches. ``patterns``: of
-        the names that machines were enrolled for, by token.
+        the names that machines were enrolled for, by token. What is not stored, or stored already, takes no name.
         """
-        said: dict[str, set[names.Claim]] = {}
-        new: set[str] = set()
+        claims: set[names.Claim] = set()
         for incoming in self._incoming:
             node = self._nodes.get(incoming.machine_id)
             report = incoming.parsed or (lenient(incoming.content) if node is None else None)
-            if report is None or incoming.machine_id in self._held:
+            if report is None or incoming.machine_id in self._held or (incoming.machine_id, incoming.report_id) in seen:
+                continue
+            if (node is not None and not node.is_newest(incoming)) or self._refusal(incoming, bound) is not None:
                 continue
             name = printable(report.node_name)
             if not fnmatchcase(name, patterns.get(incoming.token_id, "*")):
-                self._shown[incoming.machine_id, name] = names.told_apart(name, incoming.machine_id)
-                continue
-            first_at = (node and node.first_report_at) or incoming.received_at
-            said.setdefault(name, set()).add(names.Claim(first_at, incoming.machine_id))
-            if node is None or node.name != name:
-                new.add(name)
-        if new:
+                self._shown[incoming.machine_id, name] = told_apart(name, incoming.machine_id)
+            elif node is not None and node.name == name:
+                self._shown[incoming.machine_id, name] = name
+            else:
+                first_at = (node and node.first_report_at) or incoming.received_at
+                claims.add(names.Claim(first_at, incoming.machine_id, name))
+        if claims:
             alone = self._checked is None  # else the caller's transaction may be long, and others would wait
             now = max(incoming.received_at for incoming in self._incoming)
-            self._shown |= await names.settle(self._exchange, {name: said[name] for name in new}, now, alone=alone)
+            self._shown |= await names.settle(self._exchange, claims, now, alone=alone)
         for machine_id, node in self._nodes.items():
             node.shown = self._shown_of(machine_id)
 
@@ -287,7 +291,7 @@ class Batch:
         receipt._event_bytes = len(to_json(node.events[before:])) if node.events[before:] else 0
         return receipt
 
-    def _refusal(self, incoming: Incoming, bound: dict[UUID, str | None]) -> Exception | None:
+    def _refusal(self, incoming: Incoming, bound: Mapping[UUID, str | None]) -> Exception | None:
         """An agent reports only for its own machine; an unbound token binds to the first one it names."""
         if incoming.token_id not in bound:
             return UnauthenticatedError("This token is unknown, expired or revoked.")

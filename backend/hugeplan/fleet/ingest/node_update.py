@@ -96,8 +96,7 @@ class Node:
 
     def name_in(self, report: Report) -> str:
         """The name under which the node is shown."""
-        said = printable(report.node_name)
-        return self.shown.get(said, said)
+        return self.shown.get(printable(report.node_name), self.name)
 
     def apply(self, incoming: Incoming, run: RunRecord | None, plans: Plans, *, is_reference: bool = False) -> None:
         """Take a report over. One that waited in a spool does not overwrite a newer sample."""
@@ -109,7 +108,7 @@ class Node:
             self._event(incoming.received_at, "node_added", text="Reported for the first time.")
         if run is not None and incoming.run is not None:
             self._apply_run(run, incoming.run.measured)
-        if self._is_newest(incoming):
+        if self.is_newest(incoming):
             self._follow_label(incoming, labelled_plan(report.labels), plans)
             self._apply_sample(incoming, report, is_reference)
             self._verify(incoming, plans)
@@ -140,7 +139,7 @@ class Node:
         """Whether one statement writes everything that changed: the node was there, and has a newer sample."""
         return not self.is_new and "name" in self.columns
 
-    def _is_newest(self, incoming: Incoming) -> bool:
+    def is_newest(self, incoming: Incoming) -> bool:
         """Whether a report says how the node is now. One dated ahead of the server's clock was taken before the clock
         was stepped back, and says nothing about what comes later.
         """

@@ -74,8 +74,10 @@ for it in line, such as the many changes of one planner."""
 
 LOCK_NAMES: Final = Statement("SELECT pg_advisory_xact_lock($1::bigint)")
 NAMESAKES: Final = Statement("""
-SELECT name, id, machine_id, first_report_at, last_report_at FROM nodes WHERE name = ANY($1)
+SELECT name, id, machine_id, last_report_at FROM nodes
+WHERE split_part(lower(name), '.', 1) IN (SELECT split_part(lower(said), '.', 1) FROM unnest($1::text[]) AS s(said))
 """)
+"""All nodes whose names begin as these do: hugeplan.fleet.ingest.names compares them."""
 LOCK_THESE: Final = Statement("SELECT id FROM nodes WHERE id = ANY($1) FOR UPDATE SKIP LOCKED")
 RENAME_NODES: Final = Statement(_update("nodes", "id", {"name": "text"}))
 
