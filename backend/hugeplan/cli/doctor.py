@@ -17,6 +17,7 @@ from hugeplan.api.ui import ui_dir
 from hugeplan.cli import EXIT_FAILED, InputError, postgres_programs
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.db import migrate, server_release
+from hugeplan.http_answer import whole_answer
 from hugeplan.planner.printable import printable
 from hugeplan.settings import Settings, is_loopback
 
@@ -61,7 +62,9 @@ def check_answer(settings: Settings) -> Iterator[Result]:
     """Whether the service answers where it is to listen."""
     address = settings.local_url()
     try:
-        status = httpx.get(f"{address}/healthz", timeout=ANSWER_SECONDS, trust_env=False).status_code
+        with httpx.Client(timeout=ANSWER_SECONDS, trust_env=False) as client:  # somebody else may listen there
+            asked = ("GET", f"{address}/healthz")
+            status = whole_answer(client, *asked, seconds=ANSWER_SECONDS, most_bytes=2**20).status
         yield Result("ok" if status == 200 else "attention", f"{address} answers with status {status}.")
     except httpx.HTTPError as error:
         yield Result(

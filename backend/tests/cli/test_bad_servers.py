@@ -14,11 +14,12 @@ import httpx
 import pytest
 
 from hugeplan import cli
-from hugeplan.cli import InputError, import_inventory, service_client
+from hugeplan.cli import InputError, backtest, doctor, import_inventory, service_client
 from hugeplan.cli.service_client import ServiceClient
 from hugeplan.http_answer import Answer
 from hugeplan.inventory.model import InventoryError
 from hugeplan.inventory.prometheus.client import PrometheusClient
+from hugeplan.settings import Settings
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 
@@ -128,3 +129,24 @@ def test_a_list_that_is_one_is_printed(capsys: pytest.CaptureFixture[str]) -> No
     assert [line if "mysql" not in line else "" for line in lines] == kinds
     assert last.startswith("4 measured page sizes of trials, 2 predicted")
     assert "2 inside" in last
+
+
+@pytest.mark.parametrize("rest", [(b"x",), (b"x" * 1_000_000,)], ids=["drips", "never ends"])
+def test_a_doctor_asks_who_listens_in_the_services_place(rest: tuple[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "ANSWER_SECONDS", 0.5)
+    with saying(HEAD + b"content-length: 99999999999\r\n\r\n", *rest, pause=0.01) as url:
+        began = time.monotonic()
+        (found,) = doctor.check_answer(Settings(port=int(url.rpartition(":")[2])))
+    assert found.state == "attention"
+    assert time.monotonic() - began < 10
+
+
+def test_a_trial_of_more_page_sizes_than_any_machine_has_is_not_copied_for_each(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = {"page_size": "2M", "text": "x", "predicted": None, "gain": None}
+    trial = {"machine_type": "m", "started_at": "x", "page_sizes": [size] * 5000}
+    monkeypatch.setattr(backtest, "_trial_line", lambda _: "")
+    with saying(whole({"items": [trial], "next_cursor": None})) as url:
+        assert cli.main(["backtest", "--trials", url, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["items"]) == 16
