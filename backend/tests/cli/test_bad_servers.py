@@ -145,7 +145,7 @@ def test_a_trial_of_more_page_sizes_than_any_machine_has_is_not_copied_for_each(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = {"page_size": "2M", "text": "x", "predicted": None, "gain": None}
-    trial = {"machine_type": "m", "started_at": "x", "page_sizes": [size] * 5000}
+    trial = {"machine_type": "m", "started_at": "x", "page_sizes": [size] * 500}
     monkeypatch.setattr(backtest, "_trial_line", lambda _: "")
     with saying(whole({"items": [trial], "next_cursor": None})) as url:
         assert cli.main(["backtest", "--trials", url, "--json"]) == 0
