@@ -62,12 +62,14 @@ def never_scheduled(plan: Plan, request: PlanRequest) -> str | None:
 
     Its pod would wait for ever. Without a pool an engine that asks for pages runs on as it is: its settings go first.
     """
-    asked = sum((one.request_bytes or 0) * one.count for one in request.tenants)
+    asked = sum(_requested(one.request_bytes, one.limit_bytes) * one.count for one in request.tenants)
     staying = ""
     for instance, planned in zip(request.databases, plan.instances, strict=True):
-        request_bytes, found = instance.pod_memory_request_bytes or 0, patched(instance)
+        request_bytes = _requested(instance.pod_memory_request_bytes, instance.pod_memory_limit_bytes)
+        found = patched(instance)
         if planned.page_bytes and not ((found is None or found[1].option_file) and asks_later(instance, planned)):
-            request_bytes = pod_memory(plan, instance, planned).request_bytes or 0
+            memory = pod_memory(plan, instance, planned)
+            request_bytes = _requested(memory.request_bytes, memory.limit_bytes)
         elif planned.page_bytes and request_bytes:
             staying = planned.name
         asked += request_bytes
@@ -78,6 +80,11 @@ def never_scheduled(plan: Plan, request: PlanRequest) -> str | None:
         f" {one_line(plan.node)} will offer {format_bytes(offered)} of the {format_bytes(asked)} requested: give the"
         " engine the settings that ask for them first (without a pool it runs on as it is), then plan with them"
     )
+
+
+def _requested(request_bytes: int | None, limit_bytes: int | None) -> int:
+    """What the scheduler counts: Kubernetes makes a limit without a request the request."""
+    return (limit_bytes or 0) if request_bytes is None else request_bytes
 
 
 def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) -> Iterable[Artifact]:

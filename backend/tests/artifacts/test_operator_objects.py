@@ -18,7 +18,16 @@ from hugeplan.artifacts.owners import limits_field, settings_field
 from hugeplan.inventory.answer import NodeAnswer, answer
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.scenario import scenario_document
-from hugeplan.planner.model import GIB, DatabaseInstance, NodeFacts, NumaNode, OperatorObject, PlanRequest, Reservations
+from hugeplan.planner.model import (
+    GIB,
+    DatabaseInstance,
+    NodeFacts,
+    NumaNode,
+    OperatorObject,
+    PlanRequest,
+    Reservations,
+    Tenant,
+)
 from hugeplan.planner.plan import plan
 from hugeplan.recognition.operators import RESOURCES
 from hugeplan.scenario_file import load, to_request
@@ -213,6 +222,21 @@ def test_no_pod_waits_because_its_request_is_lowered_later_than_its_pool_is_made
         assert (render(found.plan, found.request) == ()) is bool(withheld_because[-1])
     assert "The memory request of db-0 stays until its engine asks for huge pages" in withheld_because[0]
     assert withheld_because[1:] == ["", ""]
+
+
+@pytest.mark.parametrize(("own", "beside", "waits"), [(10, None, True), (5, 3, True), (5, 1, False)])
+def test_a_limit_without_a_request_is_the_request(own: int, beside: int | None, *, waits: bool) -> None:
+    """Kubernetes makes it the pod's. Found: such a pod counted as asking for nothing, and waited for ever."""
+    database = DatabaseInstance(name="x", engine="mariadb", settings={"innodb_buffer_pool_size": "8G"},
+                                pod_memory_limit_bytes=own * GIB)  # fmt: skip
+    tenants = () if beside is None else (Tenant(name="app", limit_bytes=beside * GIB),)
+    numa = (NumaNode(id=0, mem_total_bytes=16 * GIB),)
+    request = PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
+                          tenants=tenants, reservations=Reservations(kubernetes=True))  # fmt: skip
+    found = plan(request)
+    assert found.fits
+    assert found.instances[0].page_bytes
+    assert ("The memory request of x stays" in (withheld(found, request) or "")) is waits
 
 
 def test_a_set_that_is_not_known_is_not_made() -> None:
