@@ -113,10 +113,13 @@ def _reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
         for node in found.nodes
     ]
     is_new = not force
+    nowhere = {
+        name: (one.node or "no node",) * 2 for one in found.inventory.not_planned if (name := maker(one.instance))
+    }
     first = [node.node.facts.name for node in found.nodes]  # the node whose own reason is the reason for all in a row
     while is_new:
         with_pages: list[set[str]] = []
-        lacking: dict[str, tuple[str, str]] = {}
+        lacking = dict(nowhere)
         for index, (node, reason) in enumerate(zip(found.nodes, reasons, strict=True)):
             sizes = [] if node.plan is None or reason is not None else [one.page_bytes for one in node.plan.instances]
             pairs = [(name, size) for one, size in zip_longest(node.node.databases, sizes[: len(node.node.databases)])

@@ -82,11 +82,15 @@ class FoundNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What a source holds. ``notes`` are objects that could not be read and other oddities, one sentence each."""
+    """What a source holds. ``notes`` are objects that could not be read and other oddities, one sentence each.
+
+    ``not_planned`` are databases that run and are in no node's plan: no file may change the objects of their pods.
+    """
 
     source: str
     nodes: tuple[FoundNode, ...]
     not_scheduled: tuple[FoundDatabase, ...] = ()
+    not_planned: tuple[FoundDatabase, ...] = ()
     pods: int = 0
     notes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()

@@ -65,7 +65,11 @@ def scenarios(found: FleetAnswer) -> tuple[list[tuple[FoundNode, Json]], list[st
         for sizes in [[p.page_bytes for p in node.plan.instances] if node.plan is not None and node.fits else []]
         for one, size in zip_longest(node.node.databases, sizes[: len(node.node.databases)])
     ]
-    lacking = {maker: node.node.facts.name for node, _, maker, size in pairs if size is None and maker is not None}
+    nowhere = {
+        one.instance.operator_object or one.instance.stateful_set: one.node for one in found.inventory.not_planned
+    }
+    lacking = nowhere | {maker: node.node.facts.name for node, _, maker, size in pairs if size is None}
+    lacking.pop(None, None)
     held = [(node.node, one, lacking[maker]) for node, one, maker, size in pairs if size and maker in lacking]
     notes = [f"{node.facts.name}: {one.instance.name} is planned on base pages (page_size 0) in its scenario, as"
              f" {where} has no huge pages for a pod of its object" for node, one, where in held]  # fmt: skip

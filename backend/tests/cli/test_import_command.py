@@ -80,6 +80,31 @@ class TestFiles:
             found = sorted(path.parent.name for path in out.glob("*/*statefulset_patch"))
             assert (found, [*out.glob("db-0/*kernel*")] == []) == (patches, not patches)
 
+    @pytest.mark.parametrize("case", ["odd", "no node", "no capacity", "unknown architecture", "larger than its node"])
+    def test_no_file_patches_an_object_with_a_pod_that_is_not_planned(
+        self, case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Found: a stranger's pod of 64 MiB had the pod beside it left out, and the other node's file patched both."""
+        size = "100GB" if case == "odd" else "8GB"
+        memory = {"memory": "12Gi" if case == "larger than its node" else "4Gi"}
+        pair = [postgres_pod(f"pg-{i}", f"db-{i}", {"shared_buffers": size}, limits=memory) for i in range(2)]
+        first, second = node("db-0", memory_kib=2**28), node("db-1", memory_kib=2**22 if "larger" in case else 2**26)
+        if case == "no capacity":
+            second["status"]["capacity"]["memory"] = "lots"
+        if case == "unknown architecture":
+            second["status"]["nodeInfo"]["architecture"] = "sparc"
+        more = [] if case == "no node" else [second]
+        if case == "odd":
+            more.append(postgres_pod("x-0", "db-1", {}, limits={"memory": "64Mi"}, namespace="evil"))
+        cluster, out = tmp_path / "cluster.json", tmp_path / "out"
+        cluster.write_text(listing(first, *more, *pair))
+        main(["plan", str(cluster), "--artifacts", str(out)])
+        assert "db-0: StatefulSet default/pg has a pod on db-1, too, which gets no file" in capsys.readouterr().err
+        assert main(["import", "kubernetes", str(cluster), "--out", str(out)]) == 0
+        assert "db-0: pg-0 is planned on base pages (page_size 0) in its scenario, as db-1" in capsys.readouterr().err
+        main(["plan", str(out / "db-0.json"), "--artifacts", str(out / "from-scenario")])
+        assert [*out.rglob("*statefulset_patch")] == []
+
     def test_nodes_without_databases_are_taken_when_asked_for(
         self, cluster: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
@@ -81,6 +81,7 @@ def build_inventory(read: Read, source: str) -> Inventory:
     parts = {name: _NodeParts(memory=_capacity(node).get("memory")) for name, node in nodes.items()}
     waiting: list[FoundDatabase] = []
     elsewhere: dict[str, int] = {}
+    out: list[Pod] = []
     for pod in pods:
         if not holds_memory(pod):
             with _alone(pod, notes):
@@ -91,9 +92,12 @@ def build_inventory(read: Read, source: str) -> Inventory:
         if home is None:
             with _alone(pod, notes):
                 waiting += _databases(pod, pod_view(pod, given.config_maps), given, set())
-        elif home in parts:
+            continue
+        out.append(pod)
+        if home in parts:
             with _alone(pod, notes):
                 _add_pod(parts[home], pod, given)
+                out.pop()
         else:
             elsewhere[home] = elsewhere.get(home, 0) + 1
     for home, count in sorted(elsewhere.items())[:MAX_NOTES]:
@@ -111,10 +115,23 @@ def build_inventory(read: Read, source: str) -> Inventory:
         source=source,
         nodes=tuple(found),
         not_scheduled=tuple(waiting),
+        not_planned=_not_planned(found, parts.values(), out, given),
         pods=len(pods),
         notes=tuple(notes),
         unknown=_unknown_of_source(read, given),
     )
+
+
+def _not_planned(
+    nodes: Sequence[FoundNode], parts: Iterable[_NodeParts], out: Sequence[Pod], given: _Input
+) -> tuple[FoundDatabase, ...]:
+    """Databases that run and are in no node's plan; ``out`` are pods that were added to no node."""
+    planned = {id(one) for node in nodes for one in node.databases}
+    found = [one for own in parts for one in own.databases if id(one) not in planned]
+    for pod in out:
+        with _alone(pod, []):
+            found += [] if plain_pod(pod) else _databases(pod, pod_view(pod, given.config_maps), given, set())
+    return tuple(found)
 
 
 def _unreadable(pod: Pod) -> list[str]:
