@@ -18,7 +18,7 @@ from hugeplan.inventory.answer import answer
 from hugeplan.inventory.csv_table import COLUMNS, read_csv
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
-from hugeplan.inventory.scenario import scenarios as planned_scenarios
+from hugeplan.object_files import scenarios as planned_scenarios
 
 if TYPE_CHECKING:
     from hugeplan.cli.service_client import ServiceClient

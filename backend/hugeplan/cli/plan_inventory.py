@@ -7,11 +7,8 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hugeplan.cli import InputError, status_of_plans
 from hugeplan.cli.files import to_write, write_bundle
@@ -21,9 +18,6 @@ from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.model import Inventory, InventoryError
 from hugeplan.inventory.text import inventory_text
 from hugeplan.planner.model import State
-
-if TYPE_CHECKING:
-    from hugeplan.artifacts.owners import Needs, Owner
 
 
 def plan_kubernetes(data: bytes, path: str, arguments: argparse.Namespace) -> int:
@@ -68,11 +62,12 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
     from hugeplan.artifacts import render  # noqa: PLC0415 - most answers are only printed
     from hugeplan.artifacts.bundle import bundle  # noqa: PLC0415
     from hugeplan.artifacts.outside import folder_name  # noqa: PLC0415
+    from hugeplan.object_files import needs_of_objects, reasons  # noqa: PLC0415
 
     taken: set[str] = set()
-    reasons = _reasons(found, force=force)
-    of_objects = _objects(found, reasons)
-    for node, reason in zip(found.nodes, reasons, strict=True):
+    why_not = reasons(found, force=force)
+    of_objects = needs_of_objects(node for node, reason in zip(found.nodes, why_not, strict=True) if reason is None)
+    for node, reason in zip(found.nodes, why_not, strict=True):
         if node.plan is None:
             continue
         if reason is not None:
@@ -88,52 +83,6 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
         artifacts = () if reason else render(node.plan, node.request, force=force, of_objects=of_objects)
         if artifacts:
             write_bundle(bundle(node.plan.node, node.plan.headline, artifacts), own, "--artifacts")
-
-
-def _objects(found: FleetAnswer, reasons: Sequence[str | None]) -> dict[Owner, Needs]:
-    """What the pods of each object need on the nodes that have files."""
-    from hugeplan.artifacts.owners import objects  # noqa: PLC0415 - most answers are only printed
-
-    planned = (node for node, reason in zip(found.nodes, reasons, strict=True) if reason is None)
-    return objects((node.plan, node.request) for node in planned if node.plan is not None)
-
-
-def _reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
-    """Why each node has no file; None: it has. A file that patches an object changes its pods on every node: where one
-    of these nodes has no pool for them, the update of the object waits there for ever. So none of them has files.
-    """
-    from hugeplan.artifacts import refused, withheld  # noqa: PLC0415 - most answers are only printed
-    from hugeplan.artifacts.owners import maker  # noqa: PLC0415
-
-    of_objects = _objects(found, [None] * len(found.nodes))
-    reasons = [
-        "It is not planned."
-        if node.plan is None
-        else refused(node.plan, node.request) or (None if force else withheld(node.plan, node.request, of_objects))
-        for node in found.nodes
-    ]
-    is_new = not force
-    nowhere = {
-        name: (one.node or "no node",) * 2 for one in found.inventory.not_planned if (name := maker(one.instance))
-    }
-    first = [node.node.facts.name for node in found.nodes]  # the node whose own reason is the reason for all in a row
-    while is_new:
-        with_pages: list[set[str]] = []
-        lacking = dict(nowhere)
-        for index, (node, reason) in enumerate(zip(found.nodes, reasons, strict=True)):
-            sizes = [] if node.plan is None or reason is not None else [one.page_bytes for one in node.plan.instances]
-            pairs = [(name, size) for one, size in zip_longest(node.node.databases, sizes[: len(node.node.databases)])
-                     if (name := maker(one.instance)) is not None]  # fmt: skip
-            with_pages.append({name for name, size in pairs if size is not None})
-            lacking |= {name: (node.node.facts.name, first[index]) for name, size in pairs if size is None}
-        held = [(index, name) for index, names in enumerate(with_pages) for name in sorted(names & lacking.keys())]
-        for index, name in held:
-            other, first[index] = lacking[name]
-            why = "" if other == first[index] else f" (see {first[index]})"
-            where = f"{name} has a pod on {other}, too, which gets no file or no pool for it{why}"
-            reasons[index] = f"{where}, so no file is handed out without force."
-        is_new = bool(held)
-    return reasons
 
 
 def plan_prometheus(arguments: argparse.Namespace) -> int:

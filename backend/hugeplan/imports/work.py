@@ -13,8 +13,9 @@ from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.kubernetes.build import read_workloads
 from hugeplan.inventory.model import InventoryError
-from hugeplan.inventory.scenario import scenarios, workload_documents
+from hugeplan.inventory.scenario import workload_documents
 from hugeplan.inventory.text import inventory_text
+from hugeplan.object_files import scenarios
 
 _SMALL = [
     {

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from itertools import zip_longest
+from dataclasses import asdict
 from typing import Any, Final
 
-from hugeplan.inventory.answer import FleetAnswer, request_of
+from hugeplan.inventory.answer import request_of
 from hugeplan.inventory.instances import free_name
 from hugeplan.inventory.model import FoundNode
 from hugeplan.planner.model import (
@@ -51,37 +50,6 @@ def scenario_document(node: FoundNode) -> Json:
         **workload_documents(request.tenants, request.databases),
     }
     return found
-
-
-def scenarios(found: FleetAnswer) -> tuple[list[tuple[FoundNode, Json]], list[str]]:
-    """The scenario of each node, and notes on them.
-
-    A patch of an object changes its pods on every node, and a scenario knows one. So a database is planned on base
-    pages where another node has no huge pages for a pod of its object: the update would wait at that pod.
-    """
-    pairs = [
-        (node, one, one.instance.operator_object or one.instance.stateful_set, size)
-        for node in found.nodes
-        for sizes in [[p.page_bytes for p in node.plan.instances] if node.plan is not None and node.fits else []]
-        for one, size in zip_longest(node.node.databases, sizes[: len(node.node.databases)])
-    ]
-    nowhere = {
-        one.instance.operator_object or one.instance.stateful_set: one.node for one in found.inventory.not_planned
-    }
-    lacking = nowhere | {maker: node.node.facts.name for node, _, maker, size in pairs if size is None}
-    lacking.pop(None, None)
-    held = [(node.node, one, lacking[maker]) for node, one, maker, size in pairs if size and maker in lacking]
-    notes = [f"{node.facts.name}: {one.instance.name} is planned on base pages (page_size 0) in its scenario, as"
-             f" {where} has no huge pages for a pod of its object" for node, one, where in held]  # fmt: skip
-    without = {id(one) for _, one, _ in held}
-    nodes = [
-        replace(node.node, databases=tuple(
-            replace(one, instance=replace(one.instance, page_bytes=0)) if id(one) in without else one
-            for one in node.node.databases
-        ))
-        for node in found.nodes
-    ]  # fmt: skip
-    return [(node, scenario_document(node)) for node in nodes], notes
 
 
 def workload_documents(tenants: Sequence[Tenant], databases: Sequence[DatabaseInstance]) -> Json:

@@ -105,6 +105,27 @@ class TestFiles:
         main(["plan", str(out / "db-0.json"), "--artifacts", str(out / "from-scenario")])
         assert [*out.rglob("*statefulset_patch")] == []
 
+    @pytest.mark.parametrize("case", ["request", "page sizes"])
+    def test_a_scenario_hands_out_what_the_folder_of_its_node_does(
+        self, case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Found: a folder asked whether files are withheld, a scenario only whether the other node's plan fits."""
+        sizes = [64, 16] if case == "request" else [128, 128]
+        pools = [None, None] if case == "request" else [{"2Mi": "0"}, {"1Gi": "0"}]
+        nodes = [node(f"db-{i}", memory_kib=sizes[i] * 2**20, pools=pools[i]) for i in range(2)]
+        server = container("db", "mariadb:10.11", args=["--innodb-buffer-pool-size=8G"], limits={"memory": "10Gi"})
+        pair = [postgres_pod(f"pg-{i}", f"db-{i}", {"shared_buffers": "8GB"}, limits={"memory": "8Gi"})
+                if case == "page sizes" else pod(f"pg-{i}", f"db-{i}", server, owner=("StatefulSet", "pg"))
+                for i in range(2)]  # fmt: skip
+        cluster, out = tmp_path / "cluster.json", tmp_path / "out"
+        cluster.write_text(listing(*nodes, *pair))
+        main(["plan", str(cluster), "--artifacts", str(out / "folders")])
+        assert main(["import", "kubernetes", str(cluster), "--out", str(out)]) == 0
+        assert "db-0: pg-0 is planned on base pages (page_size 0) in its scenario, as db-1" in capsys.readouterr().err
+        for name in ("db-0", "db-1"):
+            main(["plan", str(out / f"{name}.json"), "--artifacts", str(out / name)])
+        assert [*out.rglob("*statefulset_patch")] == []
+
     def test_nodes_without_databases_are_taken_when_asked_for(
         self, cluster: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

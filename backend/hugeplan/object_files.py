@@ -1,0 +1,107 @@
+"""Which objects of a cluster files may patch: one answer for the folders of nodes and for their scenarios.
+
+A patch of an object changes its pods on every node. Where one of these nodes has no huge pages for its pod, the update
+of the object waits at that pod for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from hugeplan.artifacts import refused, withheld
+from hugeplan.artifacts.owners import Needs, Owner, maker, objects
+from hugeplan.inventory.answer import FleetAnswer, NodeAnswer
+from hugeplan.inventory.model import FoundDatabase, FoundNode
+from hugeplan.inventory.scenario import Json, scenario_document
+
+
+def needs_of_objects(nodes: Iterable[NodeAnswer]) -> dict[Owner, Needs]:
+    """What the pods of each object need on these nodes."""
+    return objects((node.plan, node.request) for node in nodes if node.plan is not None)
+
+
+def reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
+    """Why each node has no file; None: it has. None has that shares an object with a node without pages for its pod."""
+    first = [node.node.facts.name for node in found.nodes]  # the node whose own reason is the reason for all in a row
+    of_objects = needs_of_objects(found.nodes)
+    reasons = [_own_reason(node, of_objects, force=force) for node in found.nodes]
+    nowhere = {name: (node, node) for name, node in _nowhere(found).items()}
+    is_new = not force
+    while is_new:
+        with_pages: list[set[str]] = []
+        lacking = dict(nowhere)
+        for index, (node, reason) in enumerate(zip(found.nodes, reasons, strict=True)):
+            pods = [(name, size) for name, _, size in _pods(node, reason)]
+            with_pages.append({name for name, size in pods if size is not None})
+            lacking |= {name: (node.node.facts.name, first[index]) for name, size in pods if size is None}
+        held = [(index, name) for index, names in enumerate(with_pages) for name in sorted(names & lacking.keys())]
+        for index, name in held:
+            other, first[index] = lacking[name]
+            why = "" if other == first[index] else f" (see {first[index]})"
+            where = f"{name} has a pod on {other}, too, which gets no file or no pool for it{why}"
+            reasons[index] = f"{where}, so no file is handed out without force."
+        is_new = bool(held)
+    return reasons
+
+
+def scenarios(found: FleetAnswer) -> tuple[list[tuple[FoundNode, Json]], list[str]]:
+    """The scenario of each node, and notes on them.
+
+    A scenario knows one node. So a database is planned on base pages where another node has none for a pod of its
+    object, or cannot take the pod as the patches of all nodes together make it.
+    """
+    of_objects = needs_of_objects(found.nodes)
+    lacking = {name: {node} for name, node in _nowhere(found).items()}
+    free = []  # what a scenario by itself would hand out a file for
+    for node in found.nodes:
+        own, reason = _own_reason(node), _own_reason(node, of_objects)
+        for name, _, size in _pods(node, reason):
+            if size is None:
+                lacking.setdefault(name, set()).add(node.node.facts.name)
+        free += [(node.node.facts.name, name, one) for name, one, size in _pods(node, own) if size is not None]
+    without: set[int] = set()
+    notes = []
+    is_new = True
+    while is_new:
+        held = [(where, name, one, others) for where, name, one in free
+                if id(one) not in without and (others := lacking.get(name, set()) - {where})]  # fmt: skip
+        for where, name, one, others in held:
+            without.add(id(one))
+            lacking[name].add(where)
+            notes.append(f"{where}: {one.instance.name} is planned on base pages (page_size 0) in its scenario, as"
+                         f" {min(others)} has no huge pages for a pod of its object")  # fmt: skip
+        is_new = bool(held)
+    nodes = (replace(node.node, databases=tuple(_scenarios_own(one, without) for one in node.node.databases))
+             for node in found.nodes)  # fmt: skip
+    return [(node, scenario_document(node)) for node in nodes], notes
+
+
+def _scenarios_own(one: FoundDatabase, without: set[int]) -> FoundDatabase:
+    return replace(one, instance=replace(one.instance, page_bytes=0)) if id(one) in without else one
+
+
+def _own_reason(
+    node: NodeAnswer, of_objects: Mapping[Owner, Needs] | None = None, *, force: bool = False
+) -> str | None:
+    """Why a node has no file, but for what other nodes lack."""
+    if node.plan is None:
+        return "It is not planned."
+    return refused(node.plan, node.request) or (None if force else withheld(node.plan, node.request, of_objects))
+
+
+def _pods(node: NodeAnswer, reason: str | None) -> Iterator[tuple[str, FoundDatabase, int | None]]:
+    """The node's databases that an object makes, with its name and their page size; None: no file, or no pool."""
+    sizes: Sequence[int | None] = []
+    if node.plan is not None and reason is None:
+        sizes = [one.page_bytes for one in node.plan.instances][: len(node.node.databases)]
+    for one, size in zip_longest(node.node.databases, sizes):
+        name = maker(one.instance)
+        if name is not None:
+            yield name, one, size
+
+
+def _nowhere(found: FleetAnswer) -> dict[str, str]:
+    """The objects of databases that are in no plan, and the node of each."""
+    return {name: one.node or "" for one in found.inventory.not_planned if (name := maker(one.instance)) is not None}
