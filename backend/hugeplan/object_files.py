@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from typing import Final
 
 from hugeplan.artifacts import refused, withheld
 from hugeplan.artifacts.owners import Needs, Owner, maker, objects
 from hugeplan.inventory.answer import FleetAnswer, NodeAnswer
 from hugeplan.inventory.model import FoundDatabase, FoundNode
 from hugeplan.inventory.scenario import Json, scenario_document
+
+_KEPT: Final = "has huge pages and keeps them: its scenario has no object that a file could patch"
 
 
 def needs_of_objects(nodes: Iterable[NodeAnswer]) -> dict[Owner, Needs]:
@@ -50,7 +53,7 @@ def scenarios(found: FleetAnswer) -> tuple[list[tuple[FoundNode, Json]], list[st
     """The scenario of each node, and notes on them.
 
     A scenario knows one node. So a database is planned on base pages where another node has none for a pod of its
-    object, or cannot take the pod as the patches of all nodes together make it.
+    object, or cannot take the pod as the patches of all nodes together make it. One that has huge pages keeps them.
     """
     of_objects = needs_of_objects(found.nodes)
     lacking = {name: {node} for name, node in _nowhere(found).items()}
@@ -70,8 +73,10 @@ def scenarios(found: FleetAnswer) -> tuple[list[tuple[FoundNode, Json]], list[st
         for where, name, one, others in held:
             without.add(id(one))
             lacking[name].add(where)
-            notes.append(f"{where}: {one.instance.name} is planned on base pages (page_size 0) in its scenario, as"
-                         f" {min(others)} has no huge pages for a pod of its object")  # fmt: skip
+            how = _KEPT if one.huge_pages_limit_bytes else "is planned on base pages (page_size 0) in its scenario"
+            notes.append(
+                f"{where}: {one.instance.name} {how}, as {min(others)} has no huge pages for a pod of its object"
+            )
         is_new = bool(held)
     nodes = (replace(node.node, databases=tuple(_scenarios_own(one, without) for one in node.node.databases))
              for node in found.nodes)  # fmt: skip
@@ -79,7 +84,12 @@ def scenarios(found: FleetAnswer) -> tuple[list[tuple[FoundNode, Json]], list[st
 
 
 def _scenarios_own(one: FoundDatabase, without: set[int]) -> FoundDatabase:
-    return replace(one, instance=replace(one.instance, page_bytes=0)) if id(one) in without else one
+    """A pod that has huge pages would need memory on base pages that no file gives it, so it loses its object alone."""
+    if id(one) not in without:
+        return one
+    if one.huge_pages_limit_bytes:
+        return replace(one, instance=replace(one.instance, stateful_set=None, operator_object=None))
+    return replace(one, instance=replace(one.instance, page_bytes=0))
 
 
 def _own_reason(

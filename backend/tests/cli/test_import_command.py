@@ -126,6 +126,21 @@ class TestFiles:
             main(["plan", str(out / f"{name}.json"), "--artifacts", str(out / name)])
         assert [*out.rglob("*statefulset_patch")] == []
 
+    def test_a_pod_keeps_the_huge_pages_that_it_has(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Found: by a stranger's small pod on another node a file said huge_pages = off, in a container of 1 GiB."""
+        limits = {"memory": "1Gi", "hugepages-2Mi": "8400Mi"}
+        pair = [postgres_pod(f"pg-{i}", f"db-{i}", {"shared_buffers": "8GB"}, limits=limits) for i in range(2)]
+        nodes = [node(f"db-{i}", pools={"2Mi": "8400Mi", "1Gi": "0"}) for i in range(2)]
+        more = postgres_pod("x-0", "db-1", {"config_file": "/x"}, limits={"memory": "64Mi"}, namespace="evil")
+        cluster, out = tmp_path / "cluster.json", tmp_path / "out"
+        cluster.write_text(listing(*nodes, *pair, more))
+        assert main(["import", "kubernetes", str(cluster), "--out", str(out)]) == 0
+        assert "db-0: pg-0 has huge pages and keeps them" in capsys.readouterr().err
+        main(["plan", str(out / "db-0.json"), "--artifacts", str(out / "db-0")])
+        assert "Reserve 4,2" in capsys.readouterr().out
+        assert [*out.rglob("*statefulset_patch")] == []
+        assert "huge_pages = off" not in "".join(path.read_text() for path in out.rglob("*.conf"))
+
     def test_nodes_without_databases_are_taken_when_asked_for(
         self, cluster: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
