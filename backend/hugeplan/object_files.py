@@ -17,6 +17,8 @@ from hugeplan.inventory.answer import FleetAnswer, NodeAnswer
 from hugeplan.inventory.model import FoundDatabase, FoundNode
 from hugeplan.inventory.scenario import Json, scenario_document
 
+#: An object and the name of a container in its pods: another one beside it may take no huge pages on any node.
+_Container = tuple[str, str | None]
 _KEPT: Final = "has huge pages and keeps them: its scenario has no object that a file could patch"
 
 
@@ -33,7 +35,7 @@ def reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
     nowhere = {name: (node, node) for name, node in _nowhere(found).items()}
     is_new = not force
     while is_new:
-        with_pages: list[set[str]] = []
+        with_pages: list[set[_Container]] = []
         lacking = dict(nowhere)
         for index, (node, reason) in enumerate(zip(found.nodes, reasons, strict=True)):
             pods = [(name, size) for name, _, size in _pods(node, reason)]
@@ -43,7 +45,7 @@ def reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
         for index, name in held:
             other, first[index] = lacking[name]
             why = "" if other == first[index] else f" (see {first[index]})"
-            where = f"{name} has a pod on {other}, too, which gets no file or no pool for it{why}"
+            where = f"{name[0]} has a pod on {other}, too, which gets no file or no pool for it{why}"
             reasons[index] = f"{where}, so no file is handed out without force."
         is_new = bool(held)
     return reasons
@@ -101,17 +103,22 @@ def _own_reason(
     return refused(node.plan, node.request) or (None if force else withheld(node.plan, node.request, of_objects))
 
 
-def _pods(node: NodeAnswer, reason: str | None) -> Iterator[tuple[str, FoundDatabase, int | None]]:
-    """The node's databases that an object makes, with its name and their page size; None: no file, or no pool."""
+def _pods(node: NodeAnswer, reason: str | None) -> Iterator[tuple[_Container, FoundDatabase, int | None]]:
+    """The node's databases that an object makes, with their page size; None: no file, or no pool."""
     sizes: Sequence[int | None] = []
     if node.plan is not None and reason is None:
         sizes = [one.page_bytes for one in node.plan.instances][: len(node.node.databases)]
     for one, size in zip_longest(node.node.databases, sizes):
-        name = maker(one.instance)
+        name = _container(one)
         if name is not None:
             yield name, one, size
 
 
-def _nowhere(found: FleetAnswer) -> dict[str, str]:
-    """The objects of databases that are in no plan, and the node of each."""
-    return {name: one.node or "" for one in found.inventory.not_planned if (name := maker(one.instance)) is not None}
+def _nowhere(found: FleetAnswer) -> dict[_Container, str]:
+    """Those of databases that are in no plan, and the node of each."""
+    return {name: one.node or "" for one in found.inventory.not_planned if (name := _container(one)) is not None}
+
+
+def _container(one: FoundDatabase) -> _Container | None:
+    name = maker(one.instance)
+    return None if name is None else (name, one.instance.container)

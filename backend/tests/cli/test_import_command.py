@@ -141,6 +141,20 @@ class TestFiles:
         assert [*out.rglob("*statefulset_patch")] == []
         assert "huge_pages = off" not in "".join(path.read_text() for path in out.rglob("*.conf"))
 
+    def test_a_container_without_pages_beside_the_database_holds_nothing_back(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Found: a cluster of one node had no file, as the pod of the object had a Redis beside its PostgreSQL."""
+        beside = container("redis", "redis:7", args=["--maxmemory", "100mb"], limits={"memory": "512Mi"})
+        server = container("postgres", "postgres:16", args=["-c", "shared_buffers=8GB"], limits={"memory": "10Gi"})
+        cluster, out = tmp_path / "cluster.json", tmp_path / "out"
+        cluster.write_text(listing(node("db-0"), pod("pg-0", "db-0", server, beside, owner=("StatefulSet", "pg"))))
+        main(["plan", str(cluster), "--artifacts", str(out / "folders")])
+        assert main(["import", "kubernetes", str(cluster), "--out", str(out)]) == 0
+        assert capsys.readouterr().err == ""
+        main(["plan", str(out / "db-0.json"), "--artifacts", str(out / "db-0")])
+        assert len([*out.rglob("*statefulset_patch")]) == 2
+
     def test_nodes_without_databases_are_taken_when_asked_for(
         self, cluster: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
