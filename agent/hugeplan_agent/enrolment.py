@@ -167,8 +167,8 @@ def _sender(config: Config, server: str, token: str) -> Sender:
 def write_token(path: Path, token: str) -> None:
     """Write the token so that nobody else can read it at any moment. Raises AgentError."""
     try:
-        with as_owner_of(path.parent):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with as_owner_of(path.parent, make=0o700):
+            pass
         remove_leftovers(path.parent, of=path.name)
         replace_file(path, f"{token}\n".encode("ascii"))
     except OSError as error:

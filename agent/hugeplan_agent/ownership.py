@@ -31,14 +31,17 @@ def service_user() -> pwd.struct_passwd | None:
 
 
 @contextmanager
-def as_owner_of(path: Path) -> Iterator[None]:
-    """For the time of the block root is the user who could lead this path elsewhere at any moment, if there is one.
+def as_owner_of(path: Path, make: int | None = None) -> Iterator[None]:
+    """For the time of the block root is the user who could lead this folder elsewhere at any moment, if there is one.
 
     What root makes is then that user's, and a link leads only where that user may go. Raises OSError, also where a
-    group or all may lead it elsewhere: nobody knows then whose rights would do.
+    group or all may lead it elsewhere: nobody knows then whose rights would do. ``make``: the mode with which missing
+    folders are made, as root each in what is known to be root's, so that nobody else can make it first.
     """
-    user = _who_may_lead(path) if os.geteuid() == 0 else None
+    user = _who_may_lead(path, make) if os.geteuid() == 0 else None
     if user is None:
+        if make is not None:
+            path.mkdir(mode=make, parents=True, exist_ok=True)
         yield
         return
     groups, group = os.getgroups(), os.getegid()
@@ -46,6 +49,8 @@ def as_owner_of(path: Path) -> Iterator[None]:
         os.setgroups([])
         os.setegid(user[1])
         os.seteuid(user[0])
+        if make is not None:
+            path.mkdir(mode=make, parents=True, exist_ok=True)
         yield
     finally:
         os.seteuid(0)
@@ -53,18 +58,25 @@ def as_owner_of(path: Path) -> Iterator[None]:
         os.setgroups(groups)
 
 
-def _who_may_lead(path: Path) -> tuple[int, int] | None:
+def _who_may_lead(path: Path, make: int | None) -> tuple[int, int] | None:
     """User and group of the first that is not root's on the way to a path, links of root's included."""
-    here, left = Path("/"), [*reversed(path.absolute().parts)]
+    here, left, is_anybodys = Path("/"), [*reversed(path.absolute().parts)], False
     for _ in range(MOST_STEPS):
         if not left:
             return None
-        name = left.pop()
+        above, name = here, left.pop()
         here = here.parent if name == ".." else here / name
         try:
             state = here.lstat()
-        except OSError:  # nothing is there yet, and root alone makes it
-            return None
+        except FileNotFoundError:
+            if make is not None:
+                with suppress(FileExistsError):  # what somebody made meanwhile is judged as what was there before
+                    here.mkdir(mode=0o755 if left else make)
+                here, left = above, [*left, name]
+                continue
+            if is_anybodys:  # a sticky folder: whoever likes makes it at any moment
+                raise
+            return None  # root alone makes it
         if state.st_uid != 0 and not (state.st_uid == UNNAMED and _names_few_users()):
             # Not the folder's group, which is often still root's.
             with suppress(KeyError):
@@ -74,8 +86,8 @@ def _who_may_lead(path: Path) -> tuple[int, int] | None:
             left += reversed(here.readlink().parts)
             here = here.parent
             continue
-        shared = state.st_mode & (stat.S_IWOTH if state.st_gid == 0 else stat.S_IWOTH | stat.S_IWGRP)
-        if shared and not state.st_mode & stat.S_ISVTX:  # as hugeplan.unprivileged.require_own judges
+        is_anybodys = bool(state.st_mode & (stat.S_IWOTH if state.st_gid == 0 else stat.S_IWOTH | stat.S_IWGRP))
+        if is_anybodys and not state.st_mode & stat.S_ISVTX:  # as hugeplan.unprivileged.require_own judges
             what = f"{here} (group {state.st_gid}, mode {stat.filemode(state.st_mode)})"
             advice = f"chmod go-w {here}, or use another folder"
             raise PermissionError(errno.EACCES, f"{what} can be changed by others than root: {advice}")

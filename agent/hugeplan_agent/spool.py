@@ -78,9 +78,9 @@ class Spool:
         """
         try:
             for place in (self.folder, self.rejected, self.pending):
-                with as_owner_of(place):
-                    if not place.is_dir():
-                        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                is_new = not place.is_dir()
+                with as_owner_of(place, make=0o700):
+                    if is_new:
                         adopt(place)
                     state = place.lstat()
                     is_anybodys = stat.S_ISLNK(state.st_mode) or place.parent.stat().st_mode & stat.S_IWOTH

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,40 @@ def test_who_may_lead_a_path_is_the_first_on_the_way_that_is_not_root(open_path:
     assert found == {name: her if "hers" in name or "there" in name else root for name in found}
     with pytest.raises(OSError, match="symbolic links"), ownership.as_owner_of(links / "round"):
         pass
+
+
+@AS_ROOT
+@pytest.mark.parametrize("name", ["new", "new/spool"])
+def test_root_makes_what_is_missing_where_everybody_may(
+    open_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Found with a user whose folder of links came and went in /tmp: the links were followed as root."""
+    open_path.chmod(0o1777)
+    folder, roots, make = open_path / name, open_path / "roots", Path.mkdir
+    with pytest.raises(FileNotFoundError), ownership.as_owner_of(folder):
+        pass
+    roots.mkdir(mode=0o700)
+
+    def late(path: Path, *arguments: Any, **words: Any) -> None:
+        if not (open_path / "new").exists():
+            make(folder.parent, exist_ok=True)
+            make(folder)
+            (folder / "token").symlink_to(roots / "token")
+            for one in (open_path / "new", *(open_path / "new").rglob("*")):
+                os.chown(one, NOBODY.pw_uid, NOBODY.pw_gid, follow_symlinks=False)
+        make(path, *arguments, **words)
+
+    monkeypatch.setattr(Path, "mkdir", late)
+    with ownership.as_owner_of(folder, make=0o700):
+        assert os.geteuid() == NOBODY.pw_uid
+        with pytest.raises(PermissionError):
+            (folder / "token").write_text("x")
+    monkeypatch.undo()
+    shutil.rmtree(open_path / "new")
+    with ownership.as_owner_of(folder, make=0o700):
+        assert os.geteuid() == 0
+    found = folder.stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o700)
 
 
 @AS_ROOT

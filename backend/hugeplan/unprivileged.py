@@ -7,6 +7,7 @@ that started it ends, however that ends, so it must be one that stays.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 import struct
@@ -24,6 +25,7 @@ _PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAPABILITIES = 64
+_MOST_STEPS = 1000
 
 
 def own_path() -> dict[str, str]:
@@ -55,15 +57,29 @@ def become(uid: int, gid: int, program: str) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def require_own(parent: Path, advice: str = "Name a folder of your own with --work-dir.") -> None:
+def require_own(
+    parent: Path, advice: str = "Name a folder of your own with --work-dir.", *, make: bool = False
+) -> None:
     """PermissionError where another user made ``parent``, or can put something else in its place or into it.
 
-    What root makes there it also gives to the server's user and to everybody to read.
+    What root makes there it also gives to the server's user and to everybody to read. ``make``: what is missing, each
+    folder in one that has been judged.
     """
     me, here, left = os.geteuid(), parent / "/", [*reversed(parent.absolute().parts)]
-    while left:
-        here = here.parent if (name := left.pop()) == ".." else here / name
-        at = here.lstat()
+    for _ in range(_MOST_STEPS):
+        if not left:
+            return
+        above, name = here, left.pop()
+        here = here.parent if name == ".." else here / name
+        try:
+            at = here.lstat()
+        except FileNotFoundError:
+            if not make:
+                raise
+            with suppress(FileExistsError):  # what somebody made meanwhile is judged as what was there before
+                here.mkdir()
+            here, left = above, [*left, name]
+            continue
         is_link = stat.S_ISLNK(at.st_mode)
         is_above = bool(left) or is_link
         shared = at.st_mode & (stat.S_IWOTH if at.st_gid == os.getegid() else stat.S_IWOTH | stat.S_IWGRP)
@@ -73,6 +89,7 @@ def require_own(parent: Path, advice: str = "Name a folder of your own with --wo
             raise PermissionError(f"{what} can be changed by another user. {advice}")
         if is_link:
             here, left = here.parent, [*left, *reversed(here.readlink().parts)]
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         raise InputError("this command needs hugeplan-agent beside hugeplan (its extra is hugeplan[node])") from error
     try:
-        with as_owner_of(Path(arguments.output or ".")):  # before minutes of measuring
+        with suppress(FileNotFoundError), as_owner_of(Path(arguments.output or ".")):  # before minutes of measuring
             pass
     except OSError as error:
         raise InputError(f"--output {arguments.output or '.'}: {error.strerror}") from error

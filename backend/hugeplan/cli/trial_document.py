@@ -131,14 +131,14 @@ def written(arguments: argparse.Namespace, measured: Measured, about: About) -> 
     text = f"{document.sentence}\n\n{table(measured)}\n"
     made = document.model_dump_json(indent=1) + "\n"
     title = f"{about.engine} {about.version or ''} on {document.machine.name}, {about.started:%Y-%m-%d}"
+    sys.stdout.write(made if arguments.json else text)  # first: minutes of measuring are not lost with the folder
     try:
-        with as_owner_of(folder):  # who may have put links there while it was measured
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "trial.json").write_text(made, encoding="utf-8")
-            (folder / "trial.svg").write_text(picture(measured, title), encoding="utf-8")
-            (folder / "trial.txt").write_text(text, encoding="utf-8")
+        with as_owner_of(folder, make=0o755):  # who may have put links there while it was measured
+            for name, content in (("json", made), ("svg", picture(measured, title)), ("txt", text)):
+                (folder / f"trial.{name}").unlink(missing_ok=True)  # it may be a link or a FIFO by now
+                with (folder / f"trial.{name}").open("x", encoding="utf-8") as file:
+                    file.write(content)
     except OSError as error:
         raise InputError(f"--output {folder}: {error.strerror}") from error
-    sys.stdout.write(made if arguments.json else text)
     print(f"written: {folder}/trial.json, trial.svg, trial.txt", file=sys.stderr)
     return document

@@ -163,9 +163,8 @@ def workplace(parent: Path = DEFAULT_PARENT, say: Callable[[str], None] = lambda
 def _new_folder(parent: Path) -> Path:
     """A folder below ``parent``, which another trial that ends may remove at any moment while it is empty."""
     while True:
-        parent.mkdir(parents=True, exist_ok=True)
+        require_own(parent, make=True)
         with suppress(FileNotFoundError):
-            require_own(parent)
             return Path(tempfile.mkdtemp(prefix="trial-", dir=parent))
 
 

@@ -17,12 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 from conftest import REPOSITORY
 from hugeplan_agent import apart
 from hugeplan_agent.host import Host
+from support.folders import folder_for_all
 from support.stuck import stuck_names
 
 from hugeplan.measuring import mariadb_server, postgresql_server
@@ -318,6 +320,31 @@ def test_root_measures_nothing_that_it_may_not_write(tmp_path: Path, group: int,
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(rf"--output {out} ?.*\(group {group}, mode \S+\) can be changed by others than root", done.stderr)
     assert not list(out.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SKIP: others may put links only in root's way")
+def test_root_makes_nothing_through_a_link_that_comes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    with folder_for_all() as place:
+        place.chmod(0o1777)
+        (place / "root").mkdir()
+        mkdir = Path.mkdir
+
+        def late(path: Path, *arguments: Any, **words: Any) -> None:
+            if not (place / "a").is_symlink():
+                (place / "a").symlink_to("root")
+                os.chown(place / "a", 65534, 65534, follow_symlinks=False)
+            mkdir(path, *arguments, **words)
+
+        monkeypatch.setattr(Path, "mkdir", late)
+        with pytest.raises(PermissionError, match="can be changed by another user"), workplace(place / "a/work"):
+            raise AssertionError("the trial began")
+        assert not list((place / "root").iterdir())
+        monkeypatch.undo()
+        (place / "round").symlink_to("round")
+        with pytest.raises(OSError, match="symbolic links"), workplace(place / "round"):
+            raise AssertionError("the trial began")
+        with workplace(place / "b/work") as work:
+            assert work.parent.stat().st_uid == 0
 
 
 def test_a_folder_at_work_is_not_touched(tmp_path: Path) -> None:
