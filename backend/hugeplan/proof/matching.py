@@ -2,17 +2,18 @@
 
 1. The key that was observed when the plan was made: engine, unit (cgroup), and port or data directory.
 2. The same data directory in the same unit, where the port changed meanwhile.
-3. The same port or data directory, where the unit changed meanwhile.
+3. The same port or data directory, where the unit changed meanwhile, unless a service was planned for.
 4. The instance's name as a word of exactly one server's key.
 5. The size of the segment, where it fits one server alone and no other instance fits that one; not on another port.
 6. The only one left of its engine, for the only server left of it, unless a place was planned for and its unit is new.
 
 A server of the same unit with another data directory is another server, whatever else fits; so is one in a container
-where the planned one was in none, or the other way round. What is left after that
-stays open: the servers are candidates, and the checks say so.
+where the planned one was in none, or the other way round, and one in another unit than the service of the planned one.
+What is left after that stays open: the servers are candidates, and the checks say so.
 
-A server where a user of the node gives the names (a session, a service or container of a user's own) is an instance by
-rules 1 and 2 alone: port, name and size are what anybody chooses who wants to be taken for it.
+A server where a user of the node gives the names (a session, a service or container of a user's own) or has programs
+started (by cron, at, sshd, a batch system, a web or mail server) is an instance by rules 1 and 2 alone: port, name and
+size are what anybody chooses who wants to be taken for it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,15 @@ from hugeplan.proof.observation import Observation
 Server = Mapping[str, Any]
 _PORT_DIGITS: Final = 5
 _WORDS = re.compile(r"[^a-z0-9]+")
-_OF_A_USER = re.compile(r"systemd:(?:session-|user@|.*/)|cgroup:/user\.slice/|.*#")
+_OF_A_USER = re.compile(
+    r"systemd:(?:session-|user@|.*/|(?:[\w-]*cron|atd?[.@]|(?:open)?ssh|dropbear|tinyssh|teleport|telnet|x?inetd|rsh)"
+    # Terminals and desktops; batch systems, notebooks and builds; mail's filters and web's scripts.
+    r"|[\w-]*(?:getty|vnc)|xrdp|x2go|cockpit|webmin|shellinabox|ttyd|gdm|sddm|lxdm|xdm|lightdm|greetd|display-manager"
+    r"|slurm|pbs|condor|sge_?execd|gridengine|lsf|jupyter|rstudio|code-server|[\w.-]*(?:runner|buildkite)|jenkins"
+    r"|postfix|exim|sendmail|opensmtpd|dovecot|courier|apache2?[.@]|httpd|lighttpd|php|uwsgi|fcgi|machine-|systemd-nspawn)"
+    r"|cgroup:/user\.slice/|.*#"
+)
+_OF_A_SERVICE = re.compile(r"\w+@systemd:[^/#]+?\.service(?=[:#]|$)")
 _BY_A_RUNTIME = re.compile(r"\w+@(?:container|pod):")
 _TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#([0-9a-f]{12}))?(?:#\d+)?$")
 
@@ -40,7 +49,8 @@ class Matched:
     """The server of an instance, or the servers that it may be. Neither: none of its engine runs, or none is left.
 
     ``rivals`` are the instances that share these candidates, in the order of the plan, this one included.
-    ``of_users``: servers of its engine that are left out, as users may have made them look like it.
+    ``of_users``: servers of its engine that are left out, as users may have made them look like it, or in another unit
+    than was planned for.
     """
 
     server: Server | None = None
@@ -121,7 +131,10 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
             found[instance.name] = Matched(seen.server)
             left = [other for other in left if other is not seen]
     waiting = [i for i in instances if i.name not in found]
-    of_users = tuple(seen.server for seen in left if seen.is_of_user)
+    services = {_service_of(i.runs_as or "") for i in waiting} - {None}
+    of_users = tuple(
+        seen.server for seen in left if seen.is_of_user or len(services) > (_service_of(seen.key) in services)
+    )
     left = [seen for seen in left if not seen.is_of_user]
     if len(waiting) == len(left) == 1 and _may_be(waiting[0], left[0]):
         found[waiting[0].name] = Matched(left[0].server)
@@ -164,7 +177,7 @@ def _may_be(instance: InstancePlan, seen: _Seen) -> bool:
     """
     key = instance.runs_as or ""
     if not _tail(key):
-        return True
+        return not _has_other_place(key, seen)
     is_near = _place_of(key)[0] == _place_of(seen.key)[0] or _has_tail(instance, seen)
     return is_near and not _is_elsewhere(key, seen)
 
@@ -217,9 +230,21 @@ def port_of_key(key: str) -> int | None:
     return int(tail) if tail.isdigit() and len(tail) <= _PORT_DIGITS else None
 
 
+def _is_in_other_unit(planned: str, seen: _Seen) -> bool:
+    """Whether the planned server ran in a service, in which nobody but root starts one, and this one does not."""
+    return _service_of(planned) not in (None, _service_of(seen.key))
+
+
+@lru_cache(maxsize=1024)
+def _service_of(key: str) -> str | None:
+    """Engine and service of the system in a key."""
+    found = _OF_A_SERVICE.match(key)
+    return found and found[0]
+
+
 def _has_other_place(planned: str | None, seen: _Seen) -> bool:
     unit, instance_id = _place_of(planned or "")
-    if planned and _is_by_a_runtime(planned) != _is_by_a_runtime(seen.key):
+    if planned and (_is_by_a_runtime(planned) != _is_by_a_runtime(seen.key) or _is_in_other_unit(planned, seen)):
         return True
     known = instance_id is not None and seen.instance_id is not None
     return known and unit == _place_of(seen.key)[0] and instance_id != seen.instance_id

@@ -215,7 +215,10 @@ def test_replicas_with_new_units_are_candidates_for_each_other() -> None:
 REAL, HERS = "postgresql@systemd:postgresql@17-main.service:5432", "postgresql@container:lxc/a:5432"
 OF_USERS = (
     "container:lxc/a", "container:lxc/a#0a1b2c3d4e5f", "systemd:user@1000.service/a.service", "systemd:session-3.scope",
-    "cgroup:/alice/a#0a1b2c3d4e5f",
+    "cgroup:/alice/a#0a1b2c3d4e5f", "systemd:cron.service", "systemd:crond.service", "systemd:anacron.service",
+    "systemd:cron-alice-0.service", "systemd:atd.service", "systemd:ssh@1-10.0.0.1:22-10.0.0.2:1.service",
+    "systemd:sshd.service", "systemd:serial-getty@ttyS0.service", "systemd:slurmd.service",
+    "systemd:php8.4-fpm.service",
 )  # fmt: skip
 
 
@@ -230,12 +233,27 @@ def test_a_user_who_gives_his_server_name_port_and_size_decides_nothing(planned:
             alone, both = (said(found, *seen, **free) for seen in (others, [*others, hers]))
             assert both == alone
             text = " ".join(f"{one.reason} {one.fix}" for one in verify(found, observed(*others, hers)).findings)
-            assert others or "PostgreSQL on port 5432 (PID 7): a user of the node may have made it look so" in text
+            assert others or "PostgreSQL on port 5432 (PID 7): a user of the node may have made it look so," in text
     hers = server(f"postgresql@{unit}:5432")
     # Without a memory controller no key has a unit, and systemd's tree tells.
     assert matched(plan_of(a=None), server("postgresql@node:1") | {"unit": "systemd:user@1000.service"}) == {"a": None}
     # Its key in the plan is the planner's word.
     assert matched(plan_of(a=str(hers["key"])), server(REAL), hers) == {"a": hers["key"]}
+
+
+@pytest.mark.parametrize("unit", ["systemd:a.service", "systemd:x.scope", "node", "systemd:postgresql@17-main.scope"])
+def test_a_server_in_another_unit_is_none_that_was_planned_in_a_service(unit: str) -> None:
+    """Found with a job of cron's: port, name and size were the planned ones, and the plan was in force."""
+    found = plan_of(a=REAL)
+    for pages, huge in ((PAGES, True), (PAGES, False), (4, True)):
+        other = server(f"postgresql@{unit}:5432", huge=huge, pages=pages)
+        assert said(found, other) == said(found)
+        assert said(found, other, server(REAL, huge=False)) == said(found, server(REAL, huge=False))
+        text = " ".join(one.reason for one in verify(found, observed(other)).findings)
+        assert "PostgreSQL on port 5432 (PID 7): a user of the node may have made it look so, or it runs in" in text
+    for tail in (":6000", f":{ONE}", f":5432#{ONE}", f":5432#{TWO}", "#77", ""):
+        key = REAL.removesuffix(":5432") + tail
+        assert matched(plan_of(a=key), server(f"postgresql@{unit}{tail}")) == {"a": None}
 
 
 def test_a_tenants_container_is_no_service_of_the_node() -> None:

@@ -166,7 +166,8 @@ def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Se
     reason = f"No server of {engine} was found that may be it."
     fix = "Install the plan's file for it and start it, then verify again."
     if of_users:
-        reason += f" {_first_of([called(one) for one in of_users])}: a user of the node may have made it look so."
+        reason += f" {_first_of([called(one) for one in of_users])}: a user of the node may have made it look so,"
+        reason += " or it runs in another unit than was planned for."
         fix += " If it is that one, plan again with its key as runs_as."
     evidence = (because(Cause.NOT_RUNNING),)
     return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
