@@ -69,7 +69,7 @@ ROWS: Final = (
     Row(eks.render, ("eks_user_data", "bottlerocket_settings", "karpenter_node_overlay")),
     Row(aks.render, ("aks_daemonset", "aks_node_config")),
     Row(monitoring.render, ("prometheus_rules", "grafana_dashboard")),
-    Row(postgresql_conf.render, ("postgresql_conf",)),
+    Row(postgresql_conf.render, ("postgresql_conf", "postgresql_conf_snippet")),
     Row(my_cnf.render, ("my_cnf", "my_cnf_snippet")),
     Row(my_cnf.render_mariadb, ("mariadb_cnf", "mariadb_cnf_snippet")),
     Row(oracle.render, ("oracle_parameters",)),

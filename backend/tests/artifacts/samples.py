@@ -13,7 +13,9 @@ from hugeplan.planner.model import (
     MIB,
     DatabaseInstance,
     NodeFacts,
+    NodeSample,
     NumaNode,
+    ObservedDatabase,
     OperatorObject,
     Plan,
     PlanRequest,
@@ -93,6 +95,13 @@ def in_stateful_set(request: PlanRequest) -> PlanRequest:
     return replace(request, databases=tuple(known))
 
 
+def of_patroni() -> PlanRequest:
+    """A PostgreSQL that runs in Patroni's service."""
+    running = ObservedDatabase(key="here", engine="postgresql", unit="systemd:patroni.service")
+    own = (instance("postgresql", runs_as=running.key),)
+    return replace(request_of("postgresql"), databases=own, sample=NodeSample(databases=(running,)))
+
+
 EVERYTHING = (
     request_of("postgresql", "oracle", "db2", "jvm", "redis", "sqlserver", "generic", kubernetes=False),
     request_of(
@@ -102,6 +111,7 @@ EVERYTHING = (
     in_stateful_set(request_of("mysql", kubernetes=True, provider="eks")),
     request_of("mariadb", kubernetes=True, provider="gke"),
     request_of("mysql", "mariadb", nodes=1, reserve_at="runtime"),
+    of_patroni(),
     *(operated(kind) for kind in OBJECTS),
 )  # fmt: skip
 

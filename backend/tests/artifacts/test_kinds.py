@@ -32,7 +32,7 @@ from hugeplan.planner.units import parse_kubernetes_bytes
 from hugeplan.scenario_file import ScenarioDocument, to_request
 
 GOLDEN = Path(__file__).parent / "golden"
-NAMES = ("bare", "kubernetes", "eks", "gke", "runtime", *OBJECTS)
+NAMES = ("bare", "kubernetes", "eks", "gke", "runtime", "postgresql_conf_snippet", *OBJECTS)
 #: Kinds that the linter has no rules for: programs and files of other tools.
 NOT_LINTED = {
     "numa_script", "node_label", "terraform_gke", "eks_user_data", "prometheus_rules", "grafana_dashboard",
@@ -49,7 +49,7 @@ def everything() -> list[tuple[str, PlanRequest, Artifact]]:
         (name, request, artifact)
         for name, request in zip(NAMES, EVERYTHING, strict=True)
         for artifact in rendered(request)[1].values()
-        if name not in OBJECTS or base_kind(artifact.kind) == name  # the others are as on any Kubernetes node
+        if name not in KINDS or base_kind(artifact.kind) == name  # the others are as on any Kubernetes node
     ]
 
 

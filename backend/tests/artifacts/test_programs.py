@@ -61,6 +61,7 @@ READ_BY = {
     "prometheus_rules": "promtool",
     "grafana_dashboard": "a JSON parser; no Grafana",
     "postgresql_conf": "postgres -C",
+    "postgresql_conf_snippet": "postgres -C reads the same lines as a file",
     "my_cnf": "mysqld of MySQL where it is installed",
     "my_cnf_snippet": "nothing: its section is a placeholder",
     "mariadb_cnf": "mariadbd --help --verbose",

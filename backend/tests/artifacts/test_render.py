@@ -245,11 +245,11 @@ class TestSeveralServersOfOneHost:
     """Each reads [mysqld], and each MariaDB [mariadb]: a file there sets all their pools."""
 
     @staticmethod
-    def files(*units: str, engine: str = "mariadb", **fields: object) -> dict[str, Artifact]:
+    def files(*units: str, engine: str = "mariadb", prefix: str = "systemd:", **fields: object) -> dict[str, Artifact]:
         names = [f"db{number}" for number in range(len(units))]
         settings = {"innodb_buffer_pool_size": "1G", "large_pages": "OFF"}
         running = tuple(
-            ObservedDatabase(key=name, engine=engine, unit=f"systemd:{unit}", settings=settings)
+            ObservedDatabase(key=name, engine=engine, unit=prefix + unit, settings=settings)
             for name, unit in zip(names, units, strict=True)
         )
         databases = tuple(
@@ -325,6 +325,26 @@ def test_a_lone_server_is_restarted_by_its_own_service() -> None:
         assert file.install.endswith(f"systemctl restart {service}")
         assert file.rollback.endswith(f"systemctl restart {service}")
         assert f"MainPID --value {service})" in file.verify
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["systemd:rh-mariadb105-mariadb.service", "systemd:orders-db.service", "systemd:galera.service",
+     "systemd:mysql@bootstrap.service", "systemd:user@1001.service/mariadb.service", "container:lxc/db",
+     "systemd:session-3.scope"],
+)  # fmt: skip
+def test_a_server_of_a_unit_of_any_other_name_is_restarted_by_no_other(unit: str) -> None:
+    """Which files it reads is not known: the usual folder may be another server's, which the restart would start."""
+    for engine, kind in (("mariadb", "mariadb_cnf_snippet"), ("mysql", "my_cnf_snippet")):
+        files = TestSeveralServersOfOneHost.files(unit, engine=engine, prefix="")
+        assert kind.replace("_snippet", "") not in files
+        form = files[kind]
+        assert (form.path, form.recommended) == (None, False)
+        assert all(text.startswith("#") for text in (form.install, form.verify, form.rollback))
+        assert "OWN_SECTION]\n" in form.content
+        service = unit.removeprefix("systemd:") if unit.endswith(".service") and "/" not in unit else None
+        for text in (form.install, form.rollback):
+            assert text.partition("systemctl restart ")[2] == (service or "")
 
 
 def test_each_oracle_has_a_way_back_of_its_own() -> None:

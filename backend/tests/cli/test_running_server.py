@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -22,7 +23,7 @@ from hugeplan_agent.host import Host
 from support.postgresql_servers import WHEEL, RealServer, programs
 from support.stuck import stuck_names
 
-from hugeplan.artifacts import render
+from hugeplan.artifacts import Artifact, render
 from hugeplan.artifacts.base import APART, as_user
 from hugeplan.artifacts.engines.common import changed_settings
 from hugeplan.artifacts.engines.postgresql_conf import _Commands
@@ -443,6 +444,59 @@ def test_a_service_of_debian_names_its_folders() -> None:
         assert f"systemctl restart {unit.removeprefix('systemd:')}" in file.rollback.splitlines()
         assert "pg_ctl" not in file.install + file.rollback
         assert ("--cluster 16/main" in file.verify) is ("${PGDATA:?export it}" not in file.install) is ("@" in unit)
+
+
+OWN = (DatabaseInstance(name="db", engine="postgresql", runs_as=OTHER.key, settings={"shared_buffers": "1GB"}),)
+
+
+def files_of(unit: str, place: ServerPlace | None) -> dict[str, Artifact]:
+    sample = NodeSample(databases=(replace(OTHER, place=place, unit=unit),))
+    request = replace(request_of("postgresql"), databases=OWN, sample=sample)
+    return {a.kind: a for a in render(plan(request), request)}
+
+
+@pytest.mark.parametrize("place", [None, ServerPlace(data_directory="/d", uid=1001, user="eve")])
+def test_a_service_of_any_name_restarts_its_server(place: ServerPlace | None) -> None:
+    """A server that pg_ctl starts is none of its service: systemd takes that for failed."""
+    for unit, is_plain in (("rh-postgresql13-postgresql", True), ("16-postgresql", True), ("orders-db", False),
+                           ("timescaledb", False), ("cron", False)):  # fmt: skip
+        file = files_of(f"systemd:{unit}.service", place)["postgresql_conf"]
+        for text in (file.install, file.rollback):
+            assert text.splitlines()[-1] == f"systemctl restart {unit}.service"
+            assert "pg_ctl" not in text
+        assert ("MainPID" not in file.install.partition("mkdir -p")[0]) is is_plain
+
+
+def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
+    """What a crontab or a supervisor started is not its service's: no file is written, and a person is told."""
+    (tmp_path / "postmaster.pid").write_text("77\n/d\n")
+    said = tmp_path / "systemctl"
+    own = _Commands(data=shlex.quote(str(tmp_path)), user="env", service="cron.service")
+    for pid, is_right in (("77", True), ("5", False)):
+        said.write_text(f"#!/bin/sh\necho {pid}\n")
+        said.chmod(0o755)
+        words = ["/bin/sh", "-c", own.is_main[0]]
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+        assert (done.returncode == 0) is is_right
+        assert ("cron.service is not this server's alone" in done.stderr) is not is_right
+
+
+@pytest.mark.parametrize("place", [None, ServerPlace(data_directory="/d", uid=1001, user="eve")])
+def test_a_server_that_no_service_of_the_system_starts_is_left_to_a_person(place: ServerPlace | None) -> None:
+    for unit in ("systemd:patroni.service", "systemd:patroni@a.service", "container:lxc/$(id)",
+                 "systemd:user@1001.service/postgresql.service"):  # fmt: skip
+        files = files_of(unit, place)
+        assert "postgresql_conf" not in files
+        form = files["postgresql_conf_snippet"]
+        assert (form.path, form.recommended) == (None, False)
+        for text in (form.install, form.verify, form.rollback):
+            assert text.startswith("# ")
+            assert "\n" not in text
+            assert "pg_ctl" not in text
+        assert ("patronictl" in form.install) is ("patroni.yml" in form.install) is ("patroni" in unit)
+        assert ("'container:lxc/$(id)'" in form.install) is unit.startswith("container")
+        assert "huge_pages = " in form.content
 
 
 def test_a_link_of_a_container_makes_no_folder_of_the_nodes(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -33,6 +35,25 @@ def per_instance(
         if any(_changes(instance, item) for item in advice):
             artifact = write(own_kind, instance, planned, advice)
             yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
+
+
+def service_of(unit: str) -> str | None:
+    """The system's service of a unit's key; a unit of a user's own manager is none, whatever its name."""
+    found = re.fullmatch(r"systemd:(?!user@)([^/]+\.service)", unit)
+    return found[1] if found else None
+
+
+def by_hand(unit: str) -> tuple[str, str]:
+    """Install and rollback of lines that are left to a person, for a server of this unit."""
+    where, restart = "where this one server reads them", "its own service"
+    if "patroni" in unit:  # which starts the server, and writes its files
+        where = "into postgresql.parameters of its own patroni.yml (max_connections: patronictl edit-config)"
+        restart = "that member by patronictl"
+    elif service := service_of(unit):
+        restart += f": systemctl restart {shlex.quote(service)}"
+    elif unit:  # some shells have no comments
+        restart = f"it in {shlex.quote(one_line(unit))}"
+    return f"# write the lines {where}, then restart {restart}", f"# set the previous values and restart {restart}"
 
 
 #: Engines whose files take settings by name.

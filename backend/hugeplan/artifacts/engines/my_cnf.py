@@ -1,7 +1,8 @@
 """my.cnf of MySQL and Percona Server, and MariaDB's, whose section and service differ.
 
 Every server of a host reads the folder and the section. One whose unit gives it a section of its own gets that. Where
-there are several, what another needs goes where only a person knows. A unit that is known is what is restarted.
+there are several, what another needs goes where only a person knows. A unit that is known is what is restarted; one
+of another name than the distributions' may read other files, which a person knows, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import shlex
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
-from hugeplan.artifacts.engines.common import commented, per_instance
+from hugeplan.artifacts.engines.common import by_hand, commented, per_instance
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
 #: engine -> kind, section and service, what stands before a name in a section of its own, folder, client.
@@ -19,6 +20,8 @@ _DIALECTS = {
     "mysql": ("my_cnf", "mysqld", "@", "/etc/my.cnf.d", "mysql"),
     "mariadb": ("mariadb_cnf", "mariadb", ".", "/etc/mysql/mariadb.conf.d", "mariadb"),
 }
+#: Services of the distributions, which read the usual folder; mysql@bootstrap would make another cluster of one's own.
+_USUAL = re.compile(r"systemd:(mysql|(?:mysqld|mariadb)(?:@[^/@]+)?)\.service")
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
@@ -40,31 +43,31 @@ def _files(engine: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     shares = not request.reservations.kubernetes and sum(name in _DIALECTS for name in on_host) > 1
 
     def write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
-        server = request.server(planned.runs_as)
+        server = None if request.reservations.kubernetes else request.server(planned.runs_as)
         return _file(kind, planned, advice, (server and server.unit) or "", shares=shares)
 
     return per_instance(_DIALECTS[engine][0], (engine,), plan, request, write)
 
 
 def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, *, shares: bool) -> Artifact:
-    own_kind, service, mark, folder, client = _DIALECTS[planned.engine]
+    own_kind, common, mark, folder, client = _DIALECTS[planned.engine]
     name, whose = f"{slug(planned.name)}-hugepages.cnf", one_line(planned.name)
     on = any(item.name == "large_pages" and item.value == "ON" for item in advice)
     checks = [f'test "$({client} -BNe "SELECT @@GLOBAL.large_pages")" = {int(on)}']
     # The server's own word: a process of any user may have its name.
-    section, pid = service, f'$(cat "$({client} -BNe "SELECT @@GLOBAL.pid_file")")'
+    section, service, pid = common, common, f'$(cat "$({client} -BNe "SELECT @@GLOBAL.pid_file")")'
     head, *lines = commented(planned, advice, lambda i: f"{i.name} = {one_line(i.value)}")
-    of_host = re.fullmatch(r"systemd:((?:mysql|mariadb|percona)[^/]*)\.service", unit)
+    usual = _USUAL.fullmatch(unit)
     # systemd writes other characters of a name in its own way.
-    its_own = re.fullmatch(rf"{service}@([A-Za-z0-9_]+)", of_host[1]) if of_host else None
-    is_form = shares and its_own is None
+    its_own = re.fullmatch(rf"{service}@([A-Za-z0-9_]+)", usual[1]) if usual else None
+    is_form = its_own is None and (shares or (usual is None and unit != ""))
     if is_form:  # lines that no server reads do no harm wherever they are copied
-        section = f"{service}{mark}OWN_SECTION"
+        section = f"{common}{mark}OWN_SECTION"
         head += f"\n# No server reads this section: write the lines into one that {whose} alone reads."
     if its_own is not None:
-        section, checks = f"{service}{mark}{its_own[1]}", []
-    if of_host is not None and not is_form:
-        service = shlex.quote(of_host[1])
+        section, checks = f"{common}{mark}{its_own[1]}", []
+    if usual is not None:
+        service = shlex.quote(usual[1])
         pid = f"$(systemctl show --property MainPID --value {service})"
     if on or its_own is not None:
         checks.append(f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/{pid}/status)\" {'-gt' if on else '-eq'} 0")
@@ -84,17 +87,18 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
             restart=Restart.ENGINE,
             avoid_when="An operator writes the option file: set the values there.",
         )
+    install, rollback = by_hand(unit)
     return Artifact(
         kind=kind.replace(own_kind, f"{own_kind}_snippet", 1),
         filename=name,
         content=content,
         # Who insists on pages does not start while this one has them.
         summary=f"{'Lines' if planned.page_bytes is not None else 'Before the numbered steps: lines'} for the option"
-        f" file or section that {whose} alone reads, as several MySQL or MariaDB servers of this host read [{service}]"
+        f" file or section that {whose} alone reads, as another MySQL or MariaDB of this host may read [{common}]"
         f" in {folder}.",
-        install="# write the lines where this one server reads them, then restart its own service",
+        install=install,
         verify=f"# ask that server, by its own socket: SELECT @@GLOBAL.large_pages is {int(on)}",
-        rollback="# set the previous values and restart its own service",
+        rollback=rollback,
         restart=Restart.ENGINE,
         avoid_when="Another server reads the same file and section.",
     )

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hugeplan.artifacts.base import APART, KEEP, Artifact, Restart, all_of, as_user, one_line, slug
-from hugeplan.artifacts.engines.common import changed_settings, commented, counted_settings, per_instance
+from hugeplan.artifacts.engines.common import (
+    by_hand,
+    changed_settings,
+    commented,
+    counted_settings,
+    per_instance,
+    service_of,
+)
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
 _INCLUDE = '''"grep -q '^ *include_dir.*conf[.]d' \\"\\$1\\" || echo \\"include_dir = 'conf.d'\\" >> \\"\\$1\\""'''
@@ -29,6 +36,10 @@ _ASK = shlex.quote(
 )
 #: Whether the server of the folder $1 runs in the service $2, which would else be another's to restart.
 _OF_SERVICE = shlex.quote('read -r pid < "$1/postmaster.pid" && grep -qF "/$2" "/proc/$pid/cgroup"')
+#: Services that run one PostgreSQL and nothing else; another may run a server only among others.
+_USUAL = re.compile(r"edb|.*(?:postgres|pgsql)")
+#: What runs a server that is neither the system's nor a login's: Patroni, a container, a user's own manager.
+_APART = re.compile(r"systemd:[^/]*patroni.*|container:.*|systemd:.*/.*\.service")
 #: $1 goes, and what was kept beside it goes back to the end of $2.
 _BACK = shlex.quote('rm -f "$1"; test ! -e "$1.before" || { cat "$1.before" >> "$2" && rm "$1.before"; }')
 
@@ -46,7 +57,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         own = kind.partition("-")[2] or slug(planned.name)
         variable = f"PGDATA_{own.upper().replace('-', '_')}" if several else "PGDATA"
         commands = _Commands() if request.reservations.kubernetes else _Commands.of(servers[planned.name], variable)
-        return _write(kind, instance, planned, advice, servers[planned.name], commands=commands)
+        file = _write(kind, instance, planned, advice, servers[planned.name], commands=commands)
+        unit = getattr(servers[planned.name], "unit", None) or ""
+        return _form(file, planned, unit) if _APART.fullmatch(unit) and not request.reservations.kubernetes else file
 
     return per_instance("postgresql_conf", ("postgresql",), plan, request, write)
 
@@ -69,7 +82,7 @@ class _Commands:
     @classmethod
     def of(cls, server: ObservedDatabase | None, variable: str = "PGDATA") -> _Commands:
         place = None if server is None else server.place
-        service = _service_of((server and server.unit) or "")
+        service = service_of((server and server.unit) or "")
         if server is None or place is None:
             return cls._unplaced(service, variable)
         user, programs = _as(place.user, place.uid), ""
@@ -123,6 +136,17 @@ class _Commands:
         )
 
     @property
+    def is_main(self) -> list[str]:
+        """Of a service of any name: a restart of cron's, or of a supervisor's, would not be this server's alone."""
+        if self.service is None or _USUAL.match(self.service):
+            return []
+        service = shlex.quote(self.service)
+        first = f'"$({self.user} head -n 1 {self.data}/postmaster.pid)"'
+        said = shlex.quote(f"{self.service} is not this server's alone: restart it by what starts it")
+        main = f'"$(systemctl show --property MainPID --value {service})"'
+        return [f"{{ test {first} = {main} || {{ echo {said} >&2; false; }}; }}"]
+
+    @property
     def auto_file(self) -> str:
         """What ALTER SYSTEM writes."""
         return f"{self.data}/postgresql.auto.conf"
@@ -141,12 +165,6 @@ def _as(name: str | None, uid: int | None) -> str:
     if name is None and uid is not None:
         return f"{APART} setpriv --reuid={uid} --regid=65534 --clear-groups --"
     return as_user(shlex.quote(name or "postgres"))
-
-
-def _service_of(unit: str) -> str | None:
-    """The system's service of a unit's key; a unit of a user's own manager is none, whatever its name."""
-    found = re.fullmatch(r"systemd:((?:postgres|pgsql|edb)[^/]*\.service)", unit)
-    return found[1] if found else None
 
 
 def _counted_for(instance: DatabaseInstance, wanted: Iterable[str]) -> list[str]:
@@ -217,6 +235,7 @@ def _write(
         + all_of(
             [
                 *commands.guards,
+                *commands.is_main,
                 f"{commands.user} {KEEP} {path} < {name}",
                 f"{commands.user} sh -c {_INCLUDE} sh {commands.main_file}",
                 *resets,
@@ -232,6 +251,22 @@ def _write(
         + f"\n{commands.restart}",
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
+    )
+
+
+def _form(file: Artifact, planned: InstancePlan, unit: str) -> Artifact:
+    install, rollback = by_hand(unit)
+    return Artifact(
+        kind=file.kind.replace("postgresql_conf", "postgresql_conf_snippet", 1),
+        filename=file.filename,
+        content=file.content,
+        summary=f"{'Lines' if planned.page_bytes is not None else 'Before the numbered steps: lines'} for the"
+        f" configuration of {one_line(planned.name)}, which Patroni, a container or a user's own manager starts.",
+        install=install,
+        verify="# ask that server, by its own socket, for what the lines say",
+        rollback=rollback,
+        restart=Restart.ENGINE,
+        avoid_when="Another server reads the same file.",
     )
 
 

@@ -31,6 +31,7 @@ const TITLES: Readonly<Record<string, string>> = {
   percona_postgresql_cluster: "Percona Operator for PostgreSQL",
   performance_profile: "PerformanceProfile",
   postgresql_conf: "postgresql.conf",
+  postgresql_conf_snippet: "PostgreSQL's lines for a configuration of its own",
   prometheus_rules: "Prometheus rules",
   redis_conf: "redis.conf",
   statefulset_patch: "StatefulSet patch",
