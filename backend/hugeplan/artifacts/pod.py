@@ -26,6 +26,7 @@ from hugeplan.artifacts.engines.in_pod import pod_names
 from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
 from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
+from hugeplan.planner.pages import huge_page_sizes, kubernetes_resource_name
 from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 #: Kind of the form that stands where no patch can be written.
@@ -125,7 +126,17 @@ def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) 
         for own_kind, (instance, planned) in zip(unique_kinds(kind, _names(pairs)), pairs, strict=True):
             of_all = _needs(plan, instance, planned, of_objects)
             amounts, notes = resources(of_all)
+            if kind != SNIPPET:
+                amounts = {part: amounts[part] | _no_other(request, amounts[part]) for part in amounts}
             yield made_once(_patch(instance, planned, own_kind, amounts, notes), plan.node, of_all.nodes)
+
+
+def _no_other(request: PlanRequest, amounts: Mapping[str, Any]) -> dict[str, None]:
+    """Pages of the machine's other sizes, which an earlier plan may have asked for: a merge alone takes nothing away,
+    and the way back of the first patch knows the fields of the first patch.
+    """
+    sizes = huge_page_sizes(request.node.arch, request.node.base_page_bytes)
+    return {name: None for size in sizes if (name := kubernetes_resource_name(size)) not in amounts}
 
 
 def _needs(plan: Plan, instance: DatabaseInstance, planned: InstancePlan, of_objects: Mapping[Owner, Needs]) -> Needs:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -345,6 +347,28 @@ def test_a_server_of_a_unit_of_any_other_name_is_restarted_by_no_other(unit: str
         service = unit.removeprefix("systemd:") if unit.endswith(".service") and "/" not in unit else None
         for text in (form.install, form.rollback):
             assert text.partition("systemctl restart ")[2] == (service or "")
+
+
+def test_a_second_plan_of_another_page_size_takes_the_pages_of_the_first_away() -> None:
+    """Found: a pod asked for both, of which its node had one; and the first way back knew one of them alone."""
+    container = {"name": "postgresql", "image": "i", "resources": {"limits": {"memory": "10Gi"}}}
+    held: Any = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "postgresql"},
+                 "spec": {"template": {"spec": {"containers": [container]}}}}  # fmt: skip
+    for size, own in ((2 * MIB, "hugepages-2Mi"), (GIB, "hugepages-1Gi")):
+        database = postgresql(page_bytes=size, stateful_set="hugeplan/postgresql", container="postgresql")
+        request = request_of(database, reservations=Reservations(kubernetes=True))
+        file = rendered(request)[1]["statefulset_patch"]
+        words = ("patch", "--local", "-f", "-", "--type", "strategic", "-o", "json", "--patch", file.content)
+        done = subprocess.run(
+            [needs("kubectl"), *words], input=json.dumps(held), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        held = json.loads(done.stdout)
+        resources = held["spec"]["template"]["spec"]["containers"][0]["resources"]
+        for part in ("requests", "limits"):
+            assert [name for name in resources[part] if name.startswith("hugepages")] == [own]
+        for name in ("hugepages-2Mi", "hugepages-1Gi"):
+            assert f'"limits" "{name}"}}}}' in file.install, "what it had of both comes back"
 
 
 def test_each_oracle_has_a_way_back_of_its_own() -> None:

@@ -57,6 +57,8 @@ def read_quantities(resources: Tree | None, notes: Notes, context: Context, pref
         name = key.removeprefix(prefix)
         if key.startswith(prefix) and name.lower().startswith(("hugepages", "hugepage-", "huge-pages")):
             size = check_name(name, tree, notes, context, prefix)
+            if tree.text is None and getattr(tree.node, "value", None) == "null":
+                continue  # the word takes a field away where a patch has it
             found[name] = Quantity(name, size, _bytes(name, size, tree, notes), tree)
     return found
 
