@@ -371,6 +371,15 @@ def test_a_second_plan_of_another_page_size_takes_the_pages_of_the_first_away() 
             assert f'"limits" "{name}"}}}}' in file.install, "what it had of both comes back"
 
 
+def test_each_jvm_of_a_host_is_asked_itself() -> None:
+    """Found: the newest java of one user answered for both."""
+    two = [DatabaseInstance(name=name, engine="jvm", settings={"Xmx": "1G"}) for name in ("a", "b-c")]
+    for databases, words in ((two, ["JVM_PID_A:?", "JVM_PID_B_C:?"]), (two[:1], ["pgrep -n -x -u"])):
+        files = [a for a in rendered(request_of(*databases))[1].values() if a.kind.startswith("jvm_options")]
+        for file, word in zip(files, words, strict=True):
+            assert word in file.verify
+
+
 def test_each_oracle_has_a_way_back_of_its_own() -> None:
     """Instances of one home share its folder; the file that a running one uses is not written anew (ORA-32002)."""
     _, files = rendered(request_of(DatabaseInstance(name="one", engine="oracle", settings={"sga_max_size": "4G"})))

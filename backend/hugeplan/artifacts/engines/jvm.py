@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
 from hugeplan.artifacts.engines.common import commented, per_instance
@@ -15,9 +14,19 @@ _USER = "${JVM_USER:?the user that the program runs as}"
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One options file per JVM."""
-    # A process of any user may be called java; a container has its own alone.
-    pid = "pidof -s java" if request.reservations.kubernetes else f'pgrep -n -x -u "{_USER}" java'
-    return per_instance("jvm_options", ("jvm",), plan, request, partial(_write, pid))
+    running = () if request.sample is None else request.sample.databases or ()
+    here = {one.runs_as or f"/{one.name}" for one in plan.instances if one.engine == "jvm"}
+    several = len(here | {one.key for one in running if one.engine == "jvm"}) > 1
+
+    def write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
+        # A process of any user may be called java; a container has its own alone.
+        pid = "$(pidof -s java)" if request.reservations.kubernetes else f'$(pgrep -n -x -u "{_USER}" java)'
+        if several and not request.reservations.kubernetes:  # the newest of a user may be another's
+            own = (kind.partition("-")[2] or slug(planned.name)).upper().replace("-", "_")
+            pid = f"${{JVM_PID_{own}:?the process id of this one JVM}}"
+        return _write(pid, kind, planned, advice)
+
+    return per_instance("jvm_options", ("jvm",), plan, request, write)
 
 
 def _flag(item: SettingAdvice) -> str:
@@ -26,9 +35,7 @@ def _flag(item: SettingAdvice) -> str:
     return f"{item.name}{item.value}" if item.name in {"-Xms", "-Xmx"} else f"{item.name}={item.value}"
 
 
-def _write(
-    pid: str, kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]
-) -> Artifact:
+def _write(pid: str, kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
     name = f"{slug(planned.name)}-jvm.options"
     lines = commented(planned, [item for item in advice if item.name.startswith("-")], _flag)
     if planned.demand.pool_bytes is not None:
@@ -40,7 +47,7 @@ def _write(
         content="\n".join([*lines, ""]),
         summary=f"Puts heap and code cache of {one_line(planned.name)} on its planned pages.",
         install=f"install -m 0644 {name} /etc/java/{name}\n# start the program as: java @/etc/java/{name} ...",
-        verify=f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/$({pid})/status)\" -gt 0",
+        verify=f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/{pid}/status)\" -gt 0",
         rollback=f"rm -f /etc/java/{name}\n# start the program with its previous options",
         restart=Restart.ENGINE,
         avoid_when="The program sets its own heap options elsewhere: the last option wins.",
