@@ -7434,7 +7434,7 @@ export interface components {
          *     ``error_class``: the class of the model's error that the prediction was of. ``fractured``: whether one TLB entry
          *     covered less than the page there. ``difference`` and ``noise_sd`` (of the trial's own noise) are in throughput (0.01
          *     is one point), beside a likely gain of at most ten per cent: beside a larger one they are brought to it in
-         *     proportion.
+         *     proportion. ``speaks_for_any``: its node's newest of all classes, which alone counts where the class is unknown.
          */
         TrialDifference: {
             /** Engine */
@@ -7449,6 +7449,11 @@ export interface components {
             difference: number;
             /** Noise Sd */
             noise_sd: number;
+            /**
+             * Speaks For Any
+             * @default true
+             */
+            speaks_for_any: boolean;
         };
         /**
          * TrialDocument
