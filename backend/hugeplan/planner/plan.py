@@ -40,6 +40,7 @@ from hugeplan.planner.model import (
     PoolPlan,
     Tenant,
 )
+from hugeplan.planner.observation.pods import made_by, pods_of, unit_of_key
 from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
 from hugeplan.planner.observation.start import started
 from hugeplan.planner.observation.told_apart import perhaps_twice
@@ -199,7 +200,7 @@ def _room_by_node(node: NodeFacts, pools: Sequence[PoolPlan], claims: Iterable[C
 
 
 def _instance_plan(
-    item: _Chosen, placement: NumaPlacement, node: NodeFacts, running: Mapping[str, str]
+    item: _Chosen, placement: NumaPlacement, node: NodeFacts, running: Mapping[str, str], pods: Mapping[str, str]
 ) -> InstancePlan:
     p, candidate = item.instance_candidates, item.candidate
     others = [c for c in p.candidates if c is not candidate and c.obstacle is None]
@@ -207,6 +208,7 @@ def _instance_plan(
     nodes = tuple(numa_id for numa_id, pages in sorted(placement.pages.items()) if pages)
     bound = p.instance.numa_node
     why, why_besides_score = why_instance(p, candidate, runner_up, item.sized)
+    runs_as = running.get(p.instance.name, p.instance.runs_as)
     return InstancePlan(
         name=p.instance.name,
         engine=p.engine.name,
@@ -220,7 +222,8 @@ def _instance_plan(
         why=why,
         pool_benefit=table_says(p.instance.workload.benefit_points, candidate.demand.pool_bytes),
         why_besides_score=why_besides_score,
-        runs_as=running.get(p.instance.name, p.instance.runs_as),
+        runs_as=runs_as,
+        pod=pods.get(unit_of_key(runs_as or "")) or made_by(p.instance),
     )
 
 
@@ -237,8 +240,9 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
     pools = placed.pools
     matched = () if inputs.start is None else inputs.start.matched
     running = {match.instance: match.database.key for match in matched}
+    pods = pods_of(request.sample)
     instances = tuple(
-        _instance_plan(item, placement, node, running)
+        _instance_plan(item, placement, node, running, pods)
         for item, placement in zip(chosen, placed.placements, strict=True)
     )
     ledger, cache_demands = _ledger(inputs, placed)

@@ -2,13 +2,16 @@
 
 1. The key that was observed when the plan was made: engine, unit (cgroup), and port or data directory.
 2. The same data directory in the same unit, where the port changed meanwhile.
-3. The same port or data directory, where the unit changed meanwhile, unless a service was planned for.
+3. The pod of the same namespace and name; then the same port or data directory, where the unit changed meanwhile,
+   unless a service was planned for.
 4. The instance's name as a word of exactly one server's key.
 5. The size of the segment, where it fits one server alone and no other instance fits that one; not on another port.
 6. The only one left of its engine, for the only server left of it, unless a place was planned for and its unit is new.
 
 A server of the same unit with another data directory is another server, whatever else fits; so is one in a container
 where the planned one was in none, or the other way round, and one in another unit than the service of the planned one.
+So is one in a pod of another namespace or owner: whoever may create a pod chooses what is in it. A pod without a name
+in the report, and a guest of LXC where no container was planned, is an instance by rules 1 and 2 (a guest by 4) alone.
 What is left after that stays open: the servers are candidates, and the checks say so.
 
 A server where a user of the node gives the names (a session, a service or container of a user's own) or has programs
@@ -41,6 +44,8 @@ _OF_A_USER = re.compile(
 )
 _OF_A_SERVICE = re.compile(r"\w+@systemd:[^/#]+?\.service(?=[:#]|$)")
 _BY_A_RUNTIME = re.compile(r"\w+@(?:container|pod):")
+_QUALIFIED = re.compile(r"[a-z0-9-]+[/.][a-z0-9]")
+_OF_ONE_OWNER = re.compile(r"-\d+$|(?:-[bcdf-hj-np-tv-xz2456789]{6,10})?-[bcdf-hj-np-tv-xz2456789]{5}$")
 _TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#([0-9a-f]{12}))?(?:#\d+)?$")
 
 
@@ -76,25 +81,30 @@ class _Seen:
     instance_id: str | None
     largest_bytes: int | None
     is_of_user: bool
+    pod: str | None
+    """Namespace and name of its pod; empty where the report does not say them, None where it is in no pod."""
 
     @classmethod
-    def of(cls, server: Server, paths: Mapping[object, object]) -> _Seen:
+    def of(cls, server: Server, paths: Mapping[object, object], pods: Mapping[object, str]) -> _Seen:
         """What tells this server apart; ``largest_bytes`` None where its segments are not known.
 
-        ``paths``: the cgroups of the units by their keys.
+        ``paths``: the cgroups of the units by their keys; ``pods``: the pods of those that are in one.
         """
         key = str(server.get("key") or "")
+        unit = _place_of(key)[0].partition("@")[2]
+        pod = pods.get(unit, pods.get(str(server.get("unit")), "" if unit.startswith("pod:") else None))
         port = server.get("port")
         return cls(
             server=server,
             key=key,
             tail=_tail(key),
             # The engine's own name is in every key of its servers.
-            words=f" {_WORDS.sub(' ', key.lower().partition('@')[2])} ",
+            words=f" {_WORDS.sub(' ', (pod or key.partition('@')[2]).lower())} ",
             port=port_of_key(key) if port is None else port,
             instance_id=server.get("instance_id") or _place_of(key)[1],
             largest_bytes=largest_segment_bytes(server) if server.get("segments") else None,
             is_of_user=_is_of_user(_place_of(key)[0], paths) or _OF_A_USER.match(str(server.get("unit"))) is not None,
+            pod=pod,
         )
 
 
@@ -115,16 +125,18 @@ def match_servers(plan: Plan, observed: Observation) -> dict[str, Matched]:
     found: dict[str, Matched] = {}
     listed = list(observed.listed("databases"))
     paths = {unit.get("key"): unit.get("cgroup_path") for unit in observed.listed("units")}
+    units = observed.listed("units")
+    pods = {unit.get("key"): _named(unit["pod"]) for unit in units if isinstance(unit.get("pod"), Mapping)}
     for engine in dict.fromkeys(instance.engine for instance in plan.instances):
         instances = [i for i in plan.instances if i.engine == engine]
-        found |= _of_engine(instances, [_Seen.of(one, paths) for one in listed if one.get("engine") == engine])
+        found |= _of_engine(instances, [_Seen.of(one, paths, pods) for one in listed if one.get("engine") == engine])
     return found
 
 
 def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> dict[str, Matched]:
     found: dict[str, Matched] = {}
     left = list(servers)
-    for fits in (_has_key, _has_place, _has_tail, _has_name, _has_size):
+    for fits in (_has_key, _has_place, _has_pod, _has_tail, _has_name, _has_size):
         waiting = [i for i in instances if i.name not in found]
         known = left if fits in (_has_key, _has_place) else [seen for seen in left if not seen.is_of_user]
         for instance, seen in _pairs(waiting, known, fits):
@@ -132,10 +144,15 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
             left = [other for other in left if other is not seen]
     waiting = [i for i in instances if i.name not in found]
     services = {_service_of(i.runs_as or "") for i in waiting} - {None}
+    out = {
+        id(seen)
+        for seen in left
+        if seen.is_of_user or (waiting and all(_is_of_another(instance, seen) for instance in waiting))
+    }
     of_users = tuple(
-        seen.server for seen in left if seen.is_of_user or len(services) > (_service_of(seen.key) in services)
+        seen.server for seen in left if id(seen) in out or len(services) > (_service_of(seen.key) in services)
     )
-    left = [seen for seen in left if not seen.is_of_user]
+    left = [seen for seen in left if id(seen) not in out]
     if len(waiting) == len(left) == 1 and _may_be(waiting[0], left[0]):
         found[waiting[0].name] = Matched(left[0].server)
     else:
@@ -147,10 +164,10 @@ def _undecided(
     instances: Sequence[InstancePlan], servers: Sequence[_Seen], of_users: tuple[Server, ...]
 ) -> dict[str, Matched]:
     """The candidates of each instance: those that are not elsewhere. Instances with the same candidates share them."""
-    by_place: dict[tuple[str, str, str | None], list[InstancePlan]] = {}
+    by_place: dict[tuple[str, str, str | None, str], list[InstancePlan]] = {}
     for instance in instances:
         key = instance.runs_as or ""
-        by_place.setdefault((_tail(key), *_place_of(key)), []).append(instance)
+        by_place.setdefault((_tail(key), *_place_of(key), _pod_of(instance)), []).append(instance)
     sharing: dict[tuple[_Seen, ...], list[str]] = {}
     for own in by_place.values():
         possible = tuple(seen for seen in servers if _may_be(own[0], seen))
@@ -164,10 +181,41 @@ def _undecided(
     return found
 
 
-def _is_elsewhere(planned: str | None, seen: _Seen) -> bool:
+def _named(pod: Mapping[str, Any]) -> str:
+    return f"{pod['namespace']}/{pod['name']}" if pod.get("namespace") and pod.get("name") else ""
+
+
+def _pod_of(instance: InstancePlan) -> str:
+    """What the plan says of its pod: by its name where that says the namespace, as inventories write it."""
+    return instance.pod or (instance.name if _QUALIFIED.match(instance.name) else "")
+
+
+def _is_of_another(instance: InstancePlan, seen: _Seen) -> bool:
+    """Whether a server is in a pod that is not the planned one's, nor of its owner, or a guest that nobody planned."""
+    planned = _pod_of(instance)
+    if seen.pod is None:
+        is_guest = seen.key.partition("@")[2].startswith("container:lxc/") and not instance.runs_as
+        return instance.pod is not None or (is_guest and not _has_name(instance, seen))
+    if not seen.pod or not planned:
+        return True
+    namespace, _, name = seen.pod.partition("/")
+    if planned.endswith("-"):
+        return not seen.pod.startswith(planned)
+    # An inventory's name: NAMESPACE.POD or NAMESPACE.POD.CONTAINER.
+    if f"{planned}.".startswith(f"{namespace}.{name}."):
+        return False
+    return seen.pod != planned and _owner(seen.pod) not in (planned, _owner(planned))
+
+
+def _owner(pod: str) -> str:
+    """A pod's name without what tells the pods of one owner apart."""
+    return _OF_ONE_OWNER.sub("", pod)
+
+
+def _is_elsewhere(instance: InstancePlan, seen: _Seen) -> bool:
     """Whether a server is another one than was planned for: it has another data directory in that unit, or port."""
-    port = port_of_key(planned or "")
-    return _has_other_place(planned, seen) or (port is not None and seen.port is not None and port != seen.port)
+    port = port_of_key(instance.runs_as or "")
+    return _has_other_place(instance, seen) or (port is not None and seen.port is not None and port != seen.port)
 
 
 def _may_be(instance: InstancePlan, seen: _Seen) -> bool:
@@ -177,9 +225,9 @@ def _may_be(instance: InstancePlan, seen: _Seen) -> bool:
     """
     key = instance.runs_as or ""
     if not _tail(key):
-        return not _has_other_place(key, seen)
+        return not _has_other_place(instance, seen)
     is_near = _place_of(key)[0] == _place_of(seen.key)[0] or _has_tail(instance, seen)
-    return is_near and not _is_elsewhere(key, seen)
+    return is_near and not _is_elsewhere(instance, seen)
 
 
 @lru_cache(maxsize=1024)
@@ -197,7 +245,7 @@ def _pairs(
 ) -> list[tuple[InstancePlan, _Seen]]:
     """Pairs that fit each other and nobody else."""
     own = [
-        [seen for seen in servers if fits(instance, seen) and not _has_other_place(instance.runs_as, seen)]
+        [seen for seen in servers if fits(instance, seen) and not _has_other_place(instance, seen)]
         for instance in instances
     ]
     claims = Counter(id(seen) for fitting in own for seen in fitting)
@@ -242,12 +290,19 @@ def _service_of(key: str) -> str | None:
     return found and found[0]
 
 
-def _has_other_place(planned: str | None, seen: _Seen) -> bool:
+def _has_other_place(instance: InstancePlan, seen: _Seen) -> bool:
+    planned = instance.runs_as
     unit, instance_id = _place_of(planned or "")
+    if unit != _place_of(seen.key)[0] and _is_of_another(instance, seen):
+        return True
     if planned and (_is_by_a_runtime(planned) != _is_by_a_runtime(seen.key) or _is_in_other_unit(planned, seen)):
         return True
     known = instance_id is not None and seen.instance_id is not None
     return known and unit == _place_of(seen.key)[0] and instance_id != seen.instance_id
+
+
+def _has_pod(instance: InstancePlan, seen: _Seen) -> bool:
+    return bool(seen.pod) and instance.pod == seen.pod
 
 
 def _has_tail(instance: InstancePlan, seen: _Seen) -> bool:
@@ -265,7 +320,7 @@ def _words_of(name: str) -> str:
 
 
 def _has_size(instance: InstancePlan, seen: _Seen) -> bool:
-    if _is_elsewhere(instance.runs_as, seen):
+    if _is_elsewhere(instance, seen):
         return False
     if seen.largest_bytes is None:
         return _may_be(instance, seen)  # not known: it may be any of these

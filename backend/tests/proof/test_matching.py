@@ -9,7 +9,8 @@ import pytest
 from artifacts.samples import request_of
 from proof.test_checks import EXAMPLE
 
-from hugeplan.planner.model import MIB, Finding, Plan, State
+from hugeplan.planner.model import MIB, Finding, NodeSample, ObservedUnit, OperatorObject, Plan, State
+from hugeplan.planner.observation.pods import pods_of, unit_of_key
 from hugeplan.planner.plan import plan
 from hugeplan.proof import Observation, verify
 from hugeplan.proof.matching import match_servers
@@ -280,3 +281,84 @@ def test_the_cgroup_tells_a_users_container_from_one_of_a_runtime() -> None:
         seen.sample["units"] = [{"key": "container:lxc/a", "cgroup_path": path}]
         one = match_servers(plan_of(a=None), seen)["a"].server
         assert (one and one["key"]) == (key or "postgresql@x:1")
+
+
+A_POD, B_POD = "postgresql@pod:11111111-1111-1111-1111-111111111111:5432", "postgresql@container:b0b0:5432"
+SET = "prod/pg"
+
+
+def in_pods(found: Plan, *servers: tuple[dict[str, Any], str | None]) -> tuple[Outcome, str | None]:
+    """The verdict, and the key of the first instance's server: each server with namespace and name of its pod."""
+    seen = observed(*(one for one, _ in servers))
+    pods = [(one["key"].split("@")[1].removesuffix(":5432"), *(pod or "/").split("/")) for one, pod in servers]
+    seen.sample["units"] = [
+        {
+            "key": unit,
+            "cgroup_path": f"/kubepods.slice/{unit}",
+            "pod": {"namespace": space or None, "name": name or None},
+        }
+        for unit, space, name in pods
+    ]
+    one = match_servers(found, seen)[found.instances[0].name].server
+    return verify(found, seen).outcome, one and one["key"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pod", "own"),
+    [
+        ("prod/pg-0", None, "prod/pg-0"),
+        ("prod.pg-0", None, "prod/pg-0"),
+        ("prod.pg-0.postgres", None, "prod/pg-0"),
+        ("pg-0", SET, "prod/pg-0"),
+        ("orders", SET, "prod/pg-3"),
+        ("orders", "prod/pg-0", "prod/pg-0"),
+        ("orders", "prod/pg-7d4b9c6f5-x2k7b", "prod/pg-7d4b9c6f5-zzzzz"),
+        ("orders", "prod/pg-", "prod/pg-instance1-abcd-0"),
+    ],
+)
+@pytest.mark.parametrize("theirs", ["evil/pg-0", "evil/x-0", "prod/x-0", "evil/prod-pg-0", None])
+@pytest.mark.parametrize("planned", [None, "postgresql@pod:99999999-1111-1111-1111-111111111111:5432"])
+def test_a_pod_of_another_namespace_or_owner_decides_nothing(
+    name: str, pod: str | None, own: str, theirs: str | None, planned: str | None
+) -> None:
+    """Found with a tenant's pod of the planned size: in force while the planned one was on base pages, or not there."""
+    found = plan_of(a=planned)
+    found = replace(found, instances=(replace(found.instances[0], name=name, pod=pod),))
+    for huge, pages in ((True, PAGES), (False, PAGES), (True, 4)):
+        hers = server(B_POD, huge=huge, pages=pages), theirs
+        assert in_pods(found, hers) == (Outcome.UNDECIDED, None)
+        assert in_pods(found, (server(A_POD), own), hers) == (Outcome.IN_FORCE, A_POD)
+        for small in (PAGES, 4):
+            assert in_pods(found, (server(A_POD, huge=False, pages=small), own), hers) == (Outcome.NOT_IN_FORCE, A_POD)
+    # A service of the node is no pod.
+    assert pod is None or in_pods(found, (server(REAL), None))[0] is Outcome.UNDECIDED
+
+
+def test_the_plan_says_in_which_pod_an_instance_is() -> None:
+    unit = ObservedUnit(key="pod:1", kind="pod", name="prod/pg-0")
+    inner = ObservedUnit(key="container:2", kind="container", name="prod/pg-0/postgres", parent="pod:1")
+    units = (unit, inner, replace(unit, key="pod:3", name="pod 3"), replace(inner, name="a/b", key="c:4", parent=None))
+    sample = NodeSample(units=units)
+    assert pods_of(sample) == {"pod:1": "prod/pg-0", "container:2": "prod/pg-0"}
+    request = request_of("postgresql", nodes=1)
+    for what, pod in (({"stateful_set": SET}, SET), ({"operator_object": OperatorObject(
+        group="g", kind="Cluster", namespace="prod", name="pg")}, "prod/pg-")):  # fmt: skip
+        asked = replace(request, databases=(replace(request.databases[0], **what),))
+        assert plan(asked).instances[0].pod == pod
+    assert unit_of_key("postgresql@container:2:5432") == "container:2"
+
+
+def test_a_guest_of_the_planned_size_is_not_taken_where_no_container_was_planned() -> None:
+    seen = observed(server("postgresql@container:lxc/101:6000"), server(REAL, huge=False, pages=4))
+    seen.sample["units"] = [{"key": "container:lxc/101", "cgroup_path": "/lxc.payload.101"}]
+    assert verify(plan_of(a=None), seen).outcome is Outcome.NOT_IN_FORCE
+    seen.sample["databases"] = [server("postgresql@container:lxc/101:6000", huge=False), server(REAL)]
+    assert verify(plan_of(a=None), seen).outcome is Outcome.IN_FORCE
+
+
+def test_pods_of_one_owner_are_told_apart_by_their_own_names() -> None:
+    found = plan_of(a=None, b=None)
+    pods = {"a": "prod/pg-0", "b": "prod/pg-1"}
+    found = replace(found, instances=tuple(replace(one, pod=pods[one.name]) for one in found.instances))
+    both = ((server(B_POD), "prod/pg-1"), (server(A_POD), "prod/pg-0"))
+    assert in_pods(found, *both) == (Outcome.IN_FORCE, A_POD)

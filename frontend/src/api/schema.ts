@@ -3900,7 +3900,8 @@ export interface components {
          * @description The plan for one database instance: its demand at the chosen size and why not another.
          *
          *     ``why`` is the whole reason in sentences; ``why_besides_score`` leaves out the score that ``chosen`` holds.
-         *     ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made.
+         *     ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made. ``pod``: namespace
+         *     and name of the pod that it is in, or of its StatefulSet; with a hyphen at the end, how an operator's pods begin.
          *     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
          */
         InstancePlan: {
@@ -3929,6 +3930,8 @@ export interface components {
             why_besides_score: string;
             /** Runs As */
             runs_as: string | null;
+            /** Pod */
+            pod: string | null;
         };
         /**
          * Inventory

@@ -103,7 +103,8 @@ class InstancePlan:
     """The plan for one database instance: its demand at the chosen size and why not another.
 
     ``why`` is the whole reason in sentences; ``why_besides_score`` leaves out the score that ``chosen`` holds.
-    ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made.
+    ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made. ``pod``: namespace
+    and name of the pod that it is in, or of its StatefulSet; with a hyphen at the end, how an operator's pods begin.
     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
     """
 
@@ -120,6 +121,7 @@ class InstancePlan:
     pool_benefit: PoolBenefit | None = None
     why_besides_score: str = ""
     runs_as: str | None = None
+    pod: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
