@@ -207,7 +207,6 @@ def _is_of_another(instance: InstancePlan, seen: _Seen) -> bool:
     return seen.pod != planned and _owner(seen.pod) not in (planned, _owner(planned))
 
 
-@lru_cache(maxsize=1024)
 def _owner(pod: str) -> str:
     """A pod's name without what tells the pods of one owner apart."""
     return _OF_ONE_OWNER.sub("", pod)

@@ -330,9 +330,6 @@ def test_a_pod_of_another_namespace_or_owner_decides_nothing(
         assert in_pods(found, (server(A_POD), own), hers) == (Outcome.IN_FORCE, A_POD)
         for small in (PAGES, 4):
             assert in_pods(found, (server(A_POD, huge=False, pages=small), own), hers) == (Outcome.NOT_IN_FORCE, A_POD)
-        seen = observed(hers[0])
-        fix = " ".join(str(one.fix) for one in verify(found, seen).findings)
-        assert "Names of pods tell more: agent.kubernetesApi of the chart" in fix
     # A service of the node is no pod.
     assert pod is None or in_pods(found, (server(REAL), None))[0] is Outcome.UNDECIDED
 

@@ -169,8 +169,6 @@ def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Se
         reason += f" {_first_of([called(one) for one in of_users])}: a user of the node may have made it look so,"
         reason += " or it runs in another unit than was planned for."
         fix += " If it is that one, plan again with its key as runs_as."
-        if any("kubepods" in str(one.get("cgroup_path")) for one in observed.listed("units")):
-            fix += " Names of pods tell more: agent.kubernetesApi of the chart has them read."
     evidence = (because(Cause.NOT_RUNNING),)
     return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
 
