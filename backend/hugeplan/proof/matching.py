@@ -10,8 +10,8 @@
 
 A server of the same unit with another data directory is another server, whatever else fits; so is one in a container
 where the planned one was in none, or the other way round, and one in another unit than the service of the planned one.
-So is one in a pod of another namespace or owner: whoever may create a pod chooses what is in it. A pod without a name
-in the report, and a guest of LXC where no container was planned, is an instance by rules 1 and 2 (a guest by 4) alone.
+So is one in a pod of another namespace or owner, where report and plan say its name: whoever may create a pod chooses
+what is in it. A guest of LXC where no container was planned is an instance by rules 1, 2 and 4 alone.
 What is left after that stays open: the servers are candidates, and the checks say so.
 
 A server where a user of the node gives the names (a session, a service or container of a user's own) or has programs
@@ -197,7 +197,7 @@ def _is_of_another(instance: InstancePlan, seen: _Seen) -> bool:
         is_guest = seen.key.partition("@")[2].startswith("container:lxc/") and not instance.runs_as
         return instance.pod is not None or (is_guest and not _has_name(instance, seen))
     if not seen.pod or not planned:
-        return True
+        return False  # nobody said it, as the chart's agent without the Kubernetes API
     namespace, _, name = seen.pod.partition("/")
     if planned.endswith("-"):
         return not seen.pod.startswith(planned)
