@@ -275,6 +275,12 @@ class TestOthers:
         assert (server["product"], server["version"]) == ("kafka", "21")
         assert (server["huge_pages_status"], server["segments"][0]["bytes"]) == ("off", 3 * GIB)
 
+    def test_jvm_flags_of_a_file_that_a_variable_names_are_not_read(self, machine: Machine) -> None:
+        host = machine("kubernetes-v2")
+        file = host.path(f"proc/{databases(host)['jvm']['main_pid']}/environ")
+        file.write_bytes(b"JDK_JAVA_OPTIONS=@/etc/java/a.options\0")
+        assert databases(Host(host.root))["jvm"]["settings_complete"] is False
+
     def test_a_limit_of_nothing_is_a_limit(self, machine: Machine) -> None:
         limits = databases(machine("kubernetes-v2"))["jvm"]["hugetlb_limits"]
         assert [(one["counter"], one["limit_bytes"]) for one in limits if one["page_bytes"] == 2 * MIB] == [

@@ -95,19 +95,20 @@ def version_of(executable: str | None) -> tuple[str | None, str | None]:
 def describe(server: Server) -> Facts:
     settings = Settings(FLAGS | set(SHORT), complete=True)
     variables = server.environment(VARIABLES)
-    for source, words in (
+    words_of = (
         ("JAVA_TOOL_OPTIONS", variables.get("JAVA_TOOL_OPTIONS", "").split()),
         ("JDK_JAVA_OPTIONS", variables.get("JDK_JAVA_OPTIONS", "").split()),
         ("command line", server.arguments[1:]),
         ("_JAVA_OPTIONS", variables.get("_JAVA_OPTIONS", "").split()),
-    ):
+    )
+    for source, words in words_of:
         for word in words:
             flag = read_flag(word)
             if flag:
                 settings.put(*flag, source)
     if server.hides_environment():
         settings.missing("this user may not read its environment")
-    if any(word.startswith(("@", "-XX:Flags=", "-XX:VMOptionsFile=")) for word in server.arguments[1:]):
+    if any(word.startswith(("@", "-XX:Flags=", "-XX:VMOptionsFile=")) for _, words in words_of for word in words):
         settings.missing("it reads flags from a file")
     # The name of its folder says the series, or what an administrator called it; the runtime's own file is exact.
     version, source_of_version = versions.first(versions.of_release_file(server), version_of(server.executable))

@@ -16,7 +16,7 @@ from hugeplan.planner.units import format_bytes
 _TELLING_PAGE_BYTES: Final = 2 * MIB
 
 # What runs may be so much larger than its settings come to: pages rounded up, memory that a rule counts by the way.
-_EXPLAINED_FACTOR: Final = 1.25
+EXPLAINED_FACTOR: Final = 1.25
 _EXPLAINED_BYTES: Final = 256 * MIB
 
 
@@ -145,7 +145,7 @@ def require_size_known(instances: Sequence[DatabaseInstance], matches: Sequence[
         except PlannerError:
             continue
         mapped = mapped_bytes(database, context.default_huge_page_bytes)
-        if mapped > by_rule * _EXPLAINED_FACTOR + _EXPLAINED_BYTES:
+        if mapped > by_rule * EXPLAINED_FACTOR + _EXPLAINED_BYTES:
             raise PlannerError(
                 f"databases[{index}].settings.{setting}",
                 "not known",

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from hugeplan.planner.demand import Engine, engine_named, is_sized
-from hugeplan.planner.model import InstancePlan, ObservedDatabase, PlanRequest, named
+from hugeplan.planner.model import Demand, InstancePlan, ObservedDatabase, PlanRequest, named
+from hugeplan.planner.observation.databases import EXPLAINED_FACTOR, mapped_bytes
 
 
 class Unread(NamedTuple):
@@ -30,7 +31,8 @@ def sizes_not_read(request: PlanRequest, instances: Sequence[InstancePlan]) -> d
             continue
         server = request.server(planned.runs_as)
         if not set(engine.sized_by).isdisjoint(instance.unread_settings) or (
-            server is not None and not _tells_its_size(engine, server)
+            server is not None
+            and not _tells_its_size(engine, server, planned.demand, request.node.default_huge_page_bytes)
         ):
             found[instance.name] = Unread(engine.sized_by[0], "was not read")
         elif limitless:
@@ -52,9 +54,13 @@ def settings_of(unread: Mapping[str, Unread]) -> str:
     return " and ".join(dict.fromkeys(found.setting for found in unread.values()))
 
 
-def _tells_its_size(engine: Engine, server: ObservedDatabase) -> bool:
-    if server.settings_complete or server.segments:
-        return True  # complete settings name what is no default; mappings beyond the default were refused
+def _tells_its_size(engine: Engine, server: ObservedDatabase, demand: Demand, default_page_bytes: int) -> bool:
+    """Complete settings name what is no default. Mappings beyond the default were refused; far below, it is none."""
+    if server.settings_complete:
+        return True
+    counted_bytes = demand.segment_bytes if demand.pool_bytes is None else demand.pool_bytes
+    if server.segments and counted_bytes <= mapped_bytes(server, default_page_bytes) * EXPLAINED_FACTOR:
+        return True
     return not _plain(engine.sized_by).isdisjoint(_plain(server.settings))
 
 

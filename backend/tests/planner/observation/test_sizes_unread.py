@@ -133,6 +133,17 @@ def test_a_mapping_of_the_defaults_size_tells_the_size(engine: str) -> None:
     assert fit(observed(server)) is State.OK
 
 
+@pytest.mark.parametrize(("mapped", "told"), [(304 * MIB, False), (17 * GIB, True)])
+def test_a_mapping_far_below_the_default_says_that_the_default_is_not_the_size(mapped: int, told: bool) -> None:
+    """Found: pages for a quarter of the node were handed out for `java @file` of 64 MiB, which mapped 152 of them."""
+    segment = ObservedSegment(bytes=mapped, backing="hugetlb", page_bytes=2 * MIB)
+    server = ObservedDatabase(key="db:1", engine="jvm", unit="pods/db", segments=(segment,), settings_complete=False)
+    found = observed(server)
+    assert (fit(found) is not State.UNKNOWN) is told
+    assert told or (found.fits, "Xmx of db was not read" in found.headline) == (None, True)
+    assert fit(observed(replace(server, settings_complete=True))) is not State.UNKNOWN
+
+
 @pytest.mark.parametrize(("given", "meant"), [("32", "32GB"), ("16", "16GB")])
 def test_a_size_without_a_unit_is_asked_about_before_anything_is_given_back(given: str, meant: str) -> None:
     pools = (Pool(page_bytes=2 * MIB, nr_hugepages=17_000, free_hugepages=17_000, resv_hugepages=0),)
