@@ -65,7 +65,7 @@ def test_names_in_files(name: str) -> None:
             if isinstance(token, yaml.ScalarToken) and token.value == name:
                 assert not token.plain, (file.kind, name)
                 plain += 1
-    assert plain >= 3
+    assert plain >= 3 - name.isdecimal()  # a number is no host of a playbook
 
 
 def test_a_scenario_is_written_so_too() -> None:

@@ -39,7 +39,7 @@ _OF_SERVICE = shlex.quote('read -r pid < "$1/postmaster.pid" && grep -qF "/$2" "
 #: Services that run one PostgreSQL and nothing else; another may run a server only among others.
 _USUAL = re.compile(r"edb|.*(?:postgres|pgsql)")
 #: What runs a server that is neither the system's nor a login's: Patroni, a container, a user's own manager.
-_APART = re.compile(r"systemd:[^/]*patroni.*|container:.*|systemd:.*/.*\.service")
+_APART = re.compile(r"systemd:[^/]*patroni.*|container:.*|systemd:[^/]*/.*\.service")
 #: $1 goes, and what was kept beside it goes back to the end of $2.
 _BACK = shlex.quote('rm -f "$1"; test ! -e "$1.before" || { cat "$1.before" >> "$2" && rm "$1.before"; }')
 
