@@ -12,6 +12,7 @@ from typing import Final
 
 from hugeplan.cli.apply_journal import Change, Journal, with_state
 from hugeplan.cli.pool_files import PoolError, PoolFiles
+from hugeplan.planner.host_names import is_one_host
 from hugeplan.planner.pages import counted_pages, page_label
 from hugeplan.planner.units import format_bytes
 from hugeplan.signals import ignore
@@ -43,13 +44,11 @@ def releasable(files: PoolFiles, change: Change) -> int:
 def check_node(root: Path, node: str) -> str | None:
     """Why a plan for ``node`` is not for this one; None where the names agree, or this one's is not known.
 
-    A domain behind one of them does not count: a Kubernetes node is often named without the one its host has. Where
-    both have one they differ by it, and the first part of an address is no name.
+    A domain behind one of them does not count: a Kubernetes node is often named without the one its host has.
     """
     path = root / "proc/sys/kernel/hostname"
     own = path.read_text(encoding="utf-8").strip() if path.exists() else ""
-    short, long = sorted((own.lower(), node.lower()), key=len)
-    if not own or short == long or (long.partition(".")[0] == short and not short.isdecimal()):
+    if not own or is_one_host(own, node):
         return None
     return f"the plan is for {node}, this node is {own}"
 

@@ -14,6 +14,7 @@ from hugeplan.access.machines import told_apart
 from hugeplan.db.exchange import Exchange, texts, uuids
 from hugeplan.db.locks import AdvisoryLock
 from hugeplan.fleet.ingest import statements
+from hugeplan.planner.host_names import is_one_host
 
 HELD: Final = timedelta(days=1)
 """How long a machine that is silent keeps its name from another that says the same."""
@@ -36,12 +37,6 @@ class _Held:
     machine_id: str
     node_id: UUID | None
     is_alive: bool
-
-
-def is_one_host(one: str, other: str) -> bool:
-    """Whether both may be names of one host: letters of either case, and one of them may lack the domain."""
-    short, long = sorted((one.lower(), other.lower()), key=len)
-    return short == long or (long.partition(".")[0] == short and not short.isdecimal())
 
 
 async def settle(
