@@ -256,7 +256,8 @@ async def test_runs_that_cannot_be_read_are_looked_at_twenty_times(
 ) -> None:
     """Each was looked for anew among all runs of the node, while it was locked."""
     (node_id,) = await nodes(service, {"run": run()})
-    copied = "jsonb_populate_record(r, jsonb_build_object('id', gen_random_uuid(), 'document', '\\x31'))"
+    newer = "'id', gen_random_uuid(), 'document', '\\x31', 'ordered_at', r.ordered_at + interval '1 second'"
+    copied = f"jsonb_populate_record(r, jsonb_build_object({newer}))"
     await change(service, f"INSERT INTO runs SELECT ({copied}).* FROM runs r, generate_series(1, 40)")
     read, asked = fleet_rows_of_runs.run_documents, []
 
