@@ -49,6 +49,27 @@ class TestPostgresql:
     def test_processes_and_clients(self, server: dict[str, Any]) -> None:
         assert (server["main_pid"], server["process_count"], server["client_count"]) == (5001, 5, 2)
 
+    @pytest.mark.parametrize(
+        ("ids", "mapped", "uid"),
+        [
+            ("1000\t999\t998\t997", None, 999),  # as what it runs, not who started it
+            ("0\t0\t0\t0", "         0          0 4294967295", 0),
+            ("1000\t4294967294\t0\t0", None, 4294967294),
+            # In a user namespace numbers are not the node's, and most users have one number.
+            ("999\t999\t999\t999", "         0     100000      65536", None),
+            ("1000", None, None),
+            (None, None, None),
+        ],
+    )
+    def test_whose_it_is(self, machine: Machine, ids: str | None, mapped: str | None, uid: int | None) -> None:
+        host = machine("kubernetes-v2")
+        status = host.path("proc/5001/status")
+        status.write_text(status.read_text() + ("" if ids is None else f"Uid:\t{ids}\n"))
+        if mapped is not None:
+            host.path("proc/self").mkdir(exist_ok=True)
+            host.path("proc/self/uid_map").write_text(f"{mapped}\n")
+        assert databases(host)["postgresql"]["owner_uid"] == uid
+
     def test_the_segment_and_what_backs_it(self, server: dict[str, Any]) -> None:
         assert server["segments"][0] == {
             "bytes": 543 * 2 * MIB, "backing": "hugetlb", "page_bytes": 2 * MIB, "kind": "anonymous_shared",

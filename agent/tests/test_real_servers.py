@@ -62,6 +62,9 @@ class TestPostgresql:
     def test_it_is_recognised_with_its_settings(self, postgresql: Postgresql) -> None:
         found = observed(postgresql)
         assert found["engine"] == "postgresql"
+        mapped = Path("/proc/self/uid_map").read_text().split()
+        owner = postgresql.folder.stat().st_uid if mapped == ["0", "0", "4294967295"] else None
+        assert found["owner_uid"] == owner
         assert postgresql.sql("show server_version").stdout.startswith(found["version"])
         assert found["settings"]["shared_buffers"] == {"value": "128MB", "source": "postgresql.conf"}
         assert found["settings"]["work_mem"]["value"] == "7MB"

@@ -20,6 +20,7 @@ from hugeplan_agent.schema import (
 )
 
 _FRACTION = number()
+MAX_USER_ID = 2**32 - 2
 
 DATABASE = about(
     record(
@@ -55,6 +56,11 @@ DATABASE = about(
             "version_source": about({"type": ["string", "null"], "maxLength": 64}, "PG_VERSION, executable path, ..."),
             "main_pid": PID,
             "start_time_ticks": TICKS,
+            "owner_uid": about(
+                {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_USER_ID},
+                "Effective user id of its main process, as the node numbers users, in a container too; a number"
+                " alone. null: unknown, as where the agent itself runs in a user namespace",
+            ),
             "process_count": NUMBER,
             "client_count": about(NUMBER, "Server processes that serve a client now; null for engines with threads"),
             "unit": UNIT_REF,

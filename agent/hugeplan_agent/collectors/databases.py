@@ -20,6 +20,8 @@ from hugeplan_agent.schema import array, ref
 MAX_VERSION_CHARACTERS = 64
 """It may stand in a name that a user gave to a folder or a file."""
 MIN_TOUCHED_BYTES = 16 * 1024 * 1024
+ALL_USERS = ["0", "0", str(2**32 - 1)]
+"""/proc/PID/uid_map of whoever is in no user namespace but the node's."""
 
 
 def segments_of(host: Host, one: Found) -> tuple[list[dict[str, Any]], str | None, str | None]:
@@ -73,6 +75,12 @@ def memory_of(one: Found) -> dict[str, Any]:
     }
 
 
+def owner_uid(host: Host, main: Process) -> int | None:
+    """The user whose rights it has; unknown in a user namespace, where most users of the node have one number."""
+    mapped = host.shared("uid_map", lambda host: host.read_optional("proc/self/uid_map"))
+    return main.effective_user if mapped is None or mapped.split() == ALL_USERS else None
+
+
 def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str, Any]:
     """One server as the report has it."""
     facts = facts_of(host, one)
@@ -91,6 +99,7 @@ def entry(host: Host, one: Found, key: str, instance_id: str | None) -> dict[str
         "version_source": facts.version_source if has_version else None,
         "main_pid": main.pid,
         "start_time_ticks": main.start_time_ticks,
+        "owner_uid": owner_uid(host, main),
         "process_count": len(one.members),
         "client_count": clients,
         "unit": units.placement(host).unit_of_pid.get(main.pid),

@@ -72,6 +72,7 @@ class Process:
     """Whether the kernel lets this user look into it; None: not tried."""
     user: int | None = None
     """Its real user id, where the status was read."""
+    effective_user: int | None = None
     account: Any = None
     """Of a server: whom it counts for where something is shared. Before that: whose it is where there are too many."""
     is_below: bool = False
@@ -129,7 +130,7 @@ def parse_stat(text: str, page_bytes: int) -> Process | None:
     return Process(int(pid), int(fields[1]), int(fields[19]), name or f"pid {pid}", rss_bytes, virtual_bytes or None)
 
 
-_STATUS_USER = re.compile(r"^Uid:[ \t]*([0-9]{1,20})", re.MULTILINE)
+_STATUS_USER = re.compile(r"^Uid:[ \t]*([0-9]{1,20})(?:[ \t]+([0-9]{1,20}))?", re.MULTILINE)
 _STATUS_BELOW = re.compile(r"^NSpid:[ \t]*[0-9]+[ \t]+[0-9]", re.MULTILINE)
 _STATUS_AMOUNT = re.compile(
     r"^(VmRSS|RssAnon|RssFile|RssShmem|HugetlbPages|VmPTE|VmSwap):[ \t]*([0-9]{1,20}) kB$", re.MULTILINE
@@ -143,6 +144,7 @@ def add_status(process: Process, text: str) -> None:
         process.name = text[5:].partition("\n")[0].strip() or process.name
     user = _STATUS_USER.search(text)
     process.user = int(user[1]) if user else None
+    process.effective_user = int(user[2]) if user and user[2] else None
     # Whoever has so many groups that what follows them is cut off hides nothing by it.
     _, has_groups, after = text.partition("\nGroups:")
     is_cut = bool(has_groups) and "\n" not in after
