@@ -23,6 +23,7 @@ from hugeplan.documents.bounds import (
 )
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+UserId = Annotated[int, Field(ge=0, le=2**32 - 2)]
 Ticks = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Ratio = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -208,6 +209,7 @@ class Database(DocumentModel):
     version: Word | None = None
     version_source: Word | None = None
     main_pid: SmallCount
+    owner_uid: UserId | None = None
     start_time_ticks: Ticks | None = None
     process_count: SmallCount | None = None
     client_count: SmallCount | None = None

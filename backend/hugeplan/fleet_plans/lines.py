@@ -266,6 +266,8 @@ def _sizes(plan: Plan) -> list[dict[str, int | None]]:
 def _group_plan(
     order: tuple[int, str], answer: NodePlan, plan: Plan, group: tuple[Any, ...], figures: GroupFigures
 ) -> GroupPlan:
+    # It stands for several nodes, and a user has another number on each of them.
+    plan = replace(plan, instances=tuple(replace(one, owner_uid=None) for one in plan.instances))
     whole = require_small(msgspec.json.encode(plan), MOST_JSON_BYTES)
     return GroupPlan(
         order=order,

@@ -200,7 +200,7 @@ def _room_by_node(node: NodeFacts, pools: Sequence[PoolPlan], claims: Iterable[C
 
 
 def _instance_plan(
-    item: _Chosen, placement: NumaPlacement, node: NodeFacts, running: Mapping[str, str], pods: Mapping[str, str]
+    item: _Chosen, placement: NumaPlacement, request: PlanRequest, running: Mapping[str, str], pods: Mapping[str, str]
 ) -> InstancePlan:
     p, candidate = item.instance_candidates, item.candidate
     others = [c for c in p.candidates if c is not candidate and c.obstacle is None]
@@ -209,10 +209,11 @@ def _instance_plan(
     bound = p.instance.numa_node
     why, why_besides_score = why_instance(p, candidate, runner_up, item.sized)
     runs_as = running.get(p.instance.name, p.instance.runs_as)
+    server = request.server(runs_as)
     return InstancePlan(
         name=p.instance.name,
         engine=p.engine.name,
-        numa_nodes=nodes or ((bound,) if bound is not None else tuple(n.id for n in node.numa)),
+        numa_nodes=nodes or ((bound,) if bound is not None else tuple(n.id for n in request.node.numa)),
         page_bytes=candidate.page_bytes if candidate.is_pool else None,
         demand=candidate.demand,
         page_tables_base_bytes=p.base_tables_bytes,
@@ -224,6 +225,7 @@ def _instance_plan(
         why_besides_score=why_besides_score,
         runs_as=runs_as,
         pod=pods.get(unit_of_key(runs_as or "")) or made_by(p.instance),
+        owner_uid=None if server is None else server.owner_uid,
     )
 
 
@@ -242,7 +244,7 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
     running = {match.instance: match.database.key for match in matched}
     pods = pods_of(request.sample)
     instances = tuple(
-        _instance_plan(item, placement, node, running, pods)
+        _instance_plan(item, placement, request, running, pods)
         for item, placement in zip(chosen, placed.placements, strict=True)
     )
     ledger, cache_demands = _ledger(inputs, placed)

@@ -10,8 +10,9 @@
 
 A server of the same unit with another data directory is another server, whatever else fits; so is one in a container
 where the planned one was in none, or the other way round, and one in another unit than the service of the planned one.
-So is one in a pod of another namespace or owner, where report and plan say its name: whoever may create a pod chooses
-what is in it. A guest of LXC where no container was planned is an instance by rules 1, 2 and 4 alone.
+So is one of another user id, where report and plan say it: nobody starts a server as another user without root. So is
+one in a pod of another namespace or owner, where they say its name: whoever may create a pod chooses what is in it. A
+guest of LXC where no container was planned is an instance by rules 1, 2 and 4 alone.
 What is left after that stays open: the servers are candidates, and the checks say so.
 
 A server where a user of the node gives the names (a session, a service or container of a user's own) or has programs
@@ -33,6 +34,8 @@ from hugeplan.proof.observation import Observation
 
 Server = Mapping[str, Any]
 _PORT_DIGITS: Final = 5
+_USERS_OF_A_POD: Final = 65536
+"""User ids that a pod with users of its own gets on the node, its first a multiple of it; another pod, other ones."""
 _WORDS = re.compile(r"[^a-z0-9]+")
 _OF_A_USER = re.compile(
     r"systemd:(?:session-|user@|.*/|(?:[\w-]*cron|atd?[.@]|(?:open)?ssh|dropbear|tinyssh|teleport|telnet|x?inetd|rsh)"
@@ -55,7 +58,7 @@ class Matched:
 
     ``rivals`` are the instances that share these candidates, in the order of the plan, this one included.
     ``of_users``: servers of its engine that are left out, as users may have made them look like it, or in another unit
-    than was planned for.
+    or of another user than was planned for.
     """
 
     server: Server | None = None
@@ -81,6 +84,7 @@ class _Seen:
     instance_id: str | None
     largest_bytes: int | None
     is_of_user: bool
+    owner_uid: int | None
     pod: str | None
     """Namespace and name of its pod; empty where the report does not say them, None where it is in no pod."""
 
@@ -104,6 +108,7 @@ class _Seen:
             instance_id=server.get("instance_id") or _place_of(key)[1],
             largest_bytes=largest_segment_bytes(server) if server.get("segments") else None,
             is_of_user=_is_of_user(_place_of(key)[0], paths) or _OF_A_USER.match(str(server.get("unit"))) is not None,
+            owner_uid=owner_of(server),
             pod=pod,
         )
 
@@ -147,7 +152,8 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
     out = {
         id(seen)
         for seen in left
-        if seen.is_of_user or (waiting and all(_is_of_another(instance, seen) for instance in waiting))
+        if seen.is_of_user
+        or (waiting and all(_has_other_owner(one, seen) or _is_of_another(one, seen) for one in waiting))
     }
     of_users = tuple(
         seen.server for seen in left if id(seen) in out or len(services) > (_service_of(seen.key) in services)
@@ -164,10 +170,11 @@ def _undecided(
     instances: Sequence[InstancePlan], servers: Sequence[_Seen], of_users: tuple[Server, ...]
 ) -> dict[str, Matched]:
     """The candidates of each instance: those that are not elsewhere. Instances with the same candidates share them."""
-    by_place: dict[tuple[str, str, str | None, str], list[InstancePlan]] = {}
+    by_place: dict[tuple[object, ...], list[InstancePlan]] = {}
     for instance in instances:
         key = instance.runs_as or ""
-        by_place.setdefault((_tail(key), *_place_of(key), _pod_of(instance)), []).append(instance)
+        place = (_tail(key), *_place_of(key), _pod_of(instance), instance.owner_uid)
+        by_place.setdefault(place, []).append(instance)
     sharing: dict[tuple[_Seen, ...], list[str]] = {}
     for own in by_place.values():
         possible = tuple(seen for seen in servers if _may_be(own[0], seen))
@@ -205,6 +212,15 @@ def _is_of_another(instance: InstancePlan, seen: _Seen) -> bool:
     if f"{planned}.".startswith(f"{namespace}.{name}."):
         return False
     return seen.pod != planned and _owner(seen.pod) not in (planned, _owner(planned))
+
+
+def _has_other_owner(instance: InstancePlan, seen: _Seen) -> bool:
+    """Whether a server runs as another user than the planned one did, so far as both are known."""
+    planned, now = instance.owner_uid, seen.owner_uid
+    if planned is None or now is None or planned == now:
+        return False
+    is_of_pods = _is_by_a_runtime(seen.key) and min(planned, now) >= _USERS_OF_A_POD
+    return not is_of_pods or (planned - now) % _USERS_OF_A_POD != 0
 
 
 def _owner(pod: str) -> str:
@@ -293,7 +309,7 @@ def _service_of(key: str) -> str | None:
 def _has_other_place(instance: InstancePlan, seen: _Seen) -> bool:
     planned = instance.runs_as
     unit, instance_id = _place_of(planned or "")
-    if unit != _place_of(seen.key)[0] and _is_of_another(instance, seen):
+    if _has_other_owner(instance, seen) or (unit != _place_of(seen.key)[0] and _is_of_another(instance, seen)):
         return True
     if planned and (_is_by_a_runtime(planned) != _is_by_a_runtime(seen.key) or _is_in_other_unit(planned, seen)):
         return True
@@ -327,6 +343,12 @@ def _has_size(instance: InstancePlan, seen: _Seen) -> bool:
     demand = instance.demand
     # The kernel rounds a mapping up to whole pages; on base pages it has its exact size.
     return abs(seen.largest_bytes - demand.segment_bytes) <= (demand.error_pages + 1) * demand.page_bytes
+
+
+def owner_of(server: Server) -> int | None:
+    """The user id that a server runs as; None where the report does not say it, or spells it as no number."""
+    uid = server.get("owner_uid")
+    return uid if isinstance(uid, int) else None
 
 
 def largest_segment_bytes(server: Server) -> int:

@@ -37,6 +37,7 @@ def database_node(number: int, *, pages: int, brand: str = "AMD EPYC", buffers: 
             "engine": "postgresql",
             "version": "17",
             "main_pid": 11,
+            "owner_uid": 100 + number,
             "client_count": 20,
             "settings": {"shared_buffers": {"value": buffers, "source": "command line"}},
             "memory": {"private_bytes": GIB, "hugetlb_bytes": 0},
@@ -96,6 +97,9 @@ async def test_a_group_is_one_machine_type_with_the_same_pools_now_and_then(
         assert kept["verdict"]["answer"] in figures["answers"]
     largest = found[0]
     assert (largest["nodes"], largest["figures"]["sizes"][0]["present_pages"]) == (2, 8000)
+    # Nodes number their users as they like, and the plan of a group is for all of its nodes.
+    detail = (await viewer.get(f"{job['url']}/groups/{largest['number']}")).json()
+    assert [instance["owner_uid"] for instance in detail["plan"]["instances"]] == [None]
 
 
 async def test_a_row_is_the_nodes_own_plan_as_it_runs(planner: httpx.AsyncClient, job: dict[str, Any]) -> None:
@@ -103,7 +107,9 @@ async def test_a_row_is_the_nodes_own_plan_as_it_runs(planner: httpx.AsyncClient
     for row in rows:
         plan = (await planner.post(f"{job['url']}/nodes/{row['node_id']}/plan")).json()
         assert plan["plan"]["net_memory"]["locked_bytes"] == row["locked_bytes"]
-        assert [instance["engine"] for instance in plan["plan"]["instances"]] == ["postgresql"]
+        (instance,) = plan["plan"]["instances"]
+        number = int(row["name"].removeprefix("node-"))
+        assert (instance["engine"], instance["owner_uid"]) == ("postgresql", 100 + number)
 
 
 async def test_one_group_is_decided_about_alone(

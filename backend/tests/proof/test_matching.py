@@ -9,7 +9,7 @@ import pytest
 from artifacts.samples import request_of
 from proof.test_checks import EXAMPLE
 
-from hugeplan.planner.model import MIB, Finding, NodeSample, ObservedUnit, OperatorObject, Plan, State
+from hugeplan.planner.model import MIB, Finding, NodeSample, ObservedDatabase, ObservedUnit, OperatorObject, Plan, State
 from hugeplan.planner.observation.pods import pods_of, unit_of_key
 from hugeplan.planner.plan import plan
 from hugeplan.proof import Observation, verify
@@ -266,6 +266,56 @@ def test_a_tenants_container_is_no_service_of_the_node() -> None:
             assert not match_servers(found, seen)[found.instances[0].name].possible
 
 
+def owned(found: Plan, *uids: int | None) -> Plan:
+    pairs = zip(found.instances, uids, strict=True)
+    return replace(found, instances=tuple(replace(one, owner_uid=uid) for one, uid in pairs))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [REAL, "postgresql@node:5432", f"postgresql@node:{ONE}", "postgresql@a.service", "postgresql@systemd:a.scope:6000"],
+)
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_a_server_of_another_user_is_none_that_was_planned(key: str, is_planned: bool) -> None:
+    """Found with a process of a user's own in the planned unit, with its port and size: the plan was in force."""
+    found, mine, hers = plan_of(a=key if is_planned else None), {"owner_uid": 112}, {"owner_uid": 1001}
+    for pages, huge in ((PAGES, True), (PAGES, False), (4, True)):
+        like = server(key, huge=huge, pages=pages)
+        # Of the plan or of the server it is not known, as with older ones: judged by all else.
+        for one, uid in ((like | hers, None), (like, 112), (like | {"owner_uid": "1001"}, 112), (like | mine, 112)):
+            assert said(owned(found, uid), one) == said(found, like)
+        planned = owned(found, 112)
+        assert said(planned, like | hers)[2:] == said(planned)[2:]
+        text = " ".join(f"{one.reason} {one.fix}" for one in verify(planned, observed(like | hers)).findings)
+        assert "The planned server ran as uid 112, those found run as 1001." in text, text
+        for own in (True, False):
+            real = server(f"{key}#112", huge=own) | mine
+            assert said(planned, like | {"key": f"{key}#1001"} | hers, real) == said(planned, real)
+
+
+def test_owners_tell_instances_apart_that_nothing_else_tells_apart() -> None:
+    found = owned(plan_of(x=None, y=None), 112, 113)
+    first, second = (server(f"postgresql@{unit}") | {"owner_uid": uid} for unit, uid in (("p", 113), ("q", 112)))
+    assert matched(found, first, second) == {"x": "postgresql@q", "y": "postgresql@p"}
+    assert matched(found, second | {"key": "postgresql@p"}) == {"x": "postgresql@p", "y": None}
+    third = server("postgresql@p") | {"owner_uid": 114}
+    assert not any(one.possible for one in match_servers(found, observed(third)).values())
+    # Of one of them it is not known: that one may be anybody's.
+    assert match_servers(owned(found, 112, None), observed(third, second))["x"].possible == (second,)
+
+
+@pytest.mark.parametrize(("unit", "is_it"), [("container:b0b0", True), ("systemd:a.service", False)])
+def test_a_pod_that_was_made_anew_has_a_range_of_users_of_its_own(unit: str, is_it: bool) -> None:
+    """With hostUsers: false a kubelet gives each pod 65,536 user ids; the same one in it is another on the node."""
+    planned, now = f"postgresql@{unit.replace('b0b0', 'a0a0')}:5432", server(f"postgresql@{unit}:5432")
+    uid, other = 7 * 65536 + 999, 3 * 65536 + 999
+    for owner, expected in ((uid, True), (other, is_it), (other + 1, False), (999, False)):
+        seen = observed(now | {"owner_uid": owner})
+        seen.sample["units"] = [{"key": unit, "cgroup_path": f"/kubepods.slice/{unit}"}]
+        one = match_servers(owned(plan_of(a=planned), uid), seen)["a"]
+        assert (one.server is not None) is expected
+
+
 def said(found: Plan, *servers: dict[str, Any], **pool: int) -> tuple[Any, ...]:
     seen = observed(*servers)
     seen.sample["global_pools"][0].update(pool)
@@ -348,6 +398,17 @@ def test_the_plan_says_in_which_pod_an_instance_is() -> None:
         asked = replace(request, databases=(replace(request.databases[0], **what),))
         assert plan(asked).instances[0].pod == pod
     assert unit_of_key("postgresql@container:2:5432") == "container:2"
+
+
+def test_the_plan_says_whose_server_an_instance_is() -> None:
+    request = request_of("postgresql", nodes=1)
+    assert plan(request).instances[0].owner_uid is None
+    for uid in (None, 0, 112):
+        sample = NodeSample(databases=(ObservedDatabase(key=REAL, engine="postgresql", owner_uid=uid),))
+        for key, expected in ((REAL, uid), (None, None)):
+            databases = (replace(request.databases[0], runs_as=key),)
+            asked = replace(request, databases=databases, sample=sample)
+            assert plan(asked).instances[0].owner_uid == expected
 
 
 def test_a_guest_of_the_planned_size_is_not_taken_where_no_container_was_planned() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import uuid
 
 import httpx
 from conftest import REPOSITORY
@@ -33,6 +35,17 @@ async def test_a_plan_is_verified_with_the_newest_report(planner: httpx.AsyncCli
     assert states["verify_engine"] in {"ok", "attention"}
     assert states["verify_pool"] in {"ok", "attention", "wrong"}
     assert states["verify_next_boot"] in {"ok", "attention"}
+
+    # The same server by all else, of another user: nobody knows that it is the planned one.
+    other = copy.deepcopy(EXAMPLE) | {"report_id": str(uuid.uuid4()), "created_at": "2026-11-22T08:01:00Z"}
+    other["sample"]["taken_at"] = other["created_at"]
+    assert other["sample"]["databases"][0].get("owner_uid") == saved["plan"]["instances"][0]["owner_uid"] == 999
+    other["sample"]["databases"][0]["owner_uid"] = 1001
+    assert (await agent.post("/api/v1/reports", json=other)).status_code == 201
+    verdict = (await planner.get(f"/api/v1/plans/{saved['id']}/verification")).json()
+    found = next(f for f in verdict["findings"] if f["code"] == "verify_engine")
+    assert (found["state"], found["title"]) == ("unknown", "PostgreSQL on port 5432 is not running")
+    assert "The planned server ran as uid 999, those found run as 1001." in found["reason"]
 
 
 async def test_a_plan_of_no_node_cannot_be_verified(planner: httpx.AsyncClient) -> None:

@@ -3902,6 +3902,7 @@ export interface components {
          *     ``why`` is the whole reason in sentences; ``why_besides_score`` leaves out the score that ``chosen`` holds.
          *     ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made. ``pod``: namespace
          *     and name of the pod that it is in, or of its StatefulSet; with a hyphen at the end, how an operator's pods begin.
+         *     ``owner_uid`` is the user that this server ran as.
          *     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
          */
         InstancePlan: {
@@ -3932,6 +3933,8 @@ export interface components {
             runs_as: string | null;
             /** Pod */
             pod: string | null;
+            /** Owner Uid */
+            owner_uid: number | null;
         };
         /**
          * Inventory
@@ -8213,6 +8216,11 @@ export interface components {
             version_source: string | null;
             /** Main Pid */
             main_pid: number;
+            /**
+             * Owner Uid
+             * @default null
+             */
+            owner_uid: number | null;
             /**
              * Start Time Ticks
              * @default null

@@ -152,7 +152,8 @@ class ObservedDatabase:
 
     ``private_bytes`` and ``shared_bytes`` lie in the ordinary memory of ``unit``, ``hugetlb_bytes`` in the pools.
     ``hugetlb_limits``: None is unknown, empty is known to be unlimited. ``port``, ``pid`` and ``place`` name it to
-    a person; its paths are known on its own node alone. ``sources``: where each setting was read.
+    a person; its paths are known on its own node alone. ``sources``: where each setting was read. ``owner_uid``: the
+    user that it runs as.
     """
 
     key: str
@@ -171,6 +172,7 @@ class ObservedDatabase:
     hugetlb_limits: tuple[ObservedHugetlbLimit, ...] | None = None
     port: int | None = None
     walks: WalkShare | None = None
+    owner_uid: int | None = None
     # Nodes that are alike but for these are alike: they are planned once.
     pid: int | None = field(default=None, compare=False)
     place: ServerPlace | None = field(default=None, compare=False)

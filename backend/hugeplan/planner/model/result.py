@@ -105,6 +105,7 @@ class InstancePlan:
     ``why`` is the whole reason in sentences; ``why_besides_score`` leaves out the score that ``chosen`` holds.
     ``runs_as`` is the key of the server that runs it, where one was observed when the plan was made. ``pod``: namespace
     and name of the pod that it is in, or of its StatefulSet; with a hyphen at the end, how an operator's pods begin.
+    ``owner_uid`` is the user that this server ran as.
     ``pool_benefit`` is None without a table of at least four sizes that a curve can be fitted to.
     """
 
@@ -122,6 +123,7 @@ class InstancePlan:
     why_besides_score: str = ""
     runs_as: str | None = None
     pod: str | None = None
+    owner_uid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

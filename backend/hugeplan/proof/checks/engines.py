@@ -16,7 +16,7 @@ from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
 from hugeplan.proof.holders import called, holders
-from hugeplan.proof.matching import Matched, Server, match_servers, port_of_key
+from hugeplan.proof.matching import Matched, Server, match_servers, owner_of, port_of_key
 from hugeplan.proof.observation import Observation
 
 BACKING = "verify_engine"
@@ -168,6 +168,10 @@ def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Se
     if of_users:
         reason += f" {_first_of([called(one) for one in of_users])}: a user of the node may have made it look so,"
         reason += " or it runs in another unit than was planned for."
+        planned = instance.owner_uid
+        others = sorted({uid for uid in map(owner_of, of_users) if uid is not None and uid != planned})
+        if planned is not None and others:
+            reason += f" The planned server ran as uid {planned}, those found run as {_first_of([*map(str, others)])}."
         fix += " If it is that one, plan again with its key as runs_as."
     evidence = (because(Cause.NOT_RUNNING),)
     return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
