@@ -287,7 +287,8 @@ def test_a_server_of_another_user_is_none_that_was_planned(key: str, is_planned:
         planned = owned(found, 112)
         assert said(planned, like | hers)[2:] == said(planned)[2:]
         text = " ".join(f"{one.reason} {one.fix}" for one in verify(planned, observed(like | hers)).findings)
-        assert "The planned server ran as uid 112, those found run as 1001." in text, text
+        assert "(PID 7) of uid 1001: a user" in text, text
+        assert "The planned server ran as uid 112." in text, text
         for own in (True, False):
             real = server(f"{key}#112", huge=own) | mine
             assert said(planned, like | {"key": f"{key}#1001"} | hers, real) == said(planned, real)

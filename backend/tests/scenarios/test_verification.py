@@ -45,7 +45,8 @@ async def test_a_plan_is_verified_with_the_newest_report(planner: httpx.AsyncCli
     verdict = (await planner.get(f"/api/v1/plans/{saved['id']}/verification")).json()
     found = next(f for f in verdict["findings"] if f["code"] == "verify_engine")
     assert (found["state"], found["title"]) == ("unknown", "PostgreSQL on port 5432 is not running")
-    assert "The planned server ran as uid 999, those found run as 1001." in found["reason"]
+    assert "PostgreSQL on port 5432 (PID 4711) of uid 1001: a user" in found["reason"]
+    assert "The planned server ran as uid 999." in found["reason"]
 
 
 async def test_a_plan_of_no_node_cannot_be_verified(planner: httpx.AsyncClient) -> None:

@@ -166,12 +166,13 @@ def _absent(instance: InstancePlan, observed: Observation, of_users: Sequence[Se
     reason = f"No server of {engine} was found that may be it."
     fix = "Install the plan's file for it and start it, then verify again."
     if of_users:
-        reason += f" {_first_of([called(one) for one in of_users])}: a user of the node may have made it look so,"
-        reason += " or it runs in another unit than was planned for."
         planned = instance.owner_uid
-        others = sorted({uid for uid in map(owner_of, of_users) if uid is not None and uid != planned})
-        if planned is not None and others:
-            reason += f" The planned server ran as uid {planned}, those found run as {_first_of([*map(str, others)])}."
+        uids = [None if planned in (None, uid) else uid for uid in map(owner_of, of_users)]
+        of_uids = ["" if uid is None else f" of uid {uid}" for uid in uids]
+        names = _first_of([called(one) + of_uid for one, of_uid in zip(of_users, of_uids, strict=True)])
+        reason += f" {names}: a user of the node may have made it look so,"
+        reason += " or it runs in another unit than was planned for."
+        reason += f" The planned server ran as uid {planned}." if any(of_uids) else ""
         fix += " If it is that one, plan again with its key as runs_as."
     evidence = (because(Cause.NOT_RUNNING),)
     return unknown(BACKING, instance.name, f"{which} is not running", reason, fix, evidence=evidence)
