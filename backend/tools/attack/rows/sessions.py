@@ -15,6 +15,7 @@ from tools.attack.warm import SCENARIO
 
 RACERS = 8
 COOKIES = "; ".join(f"c{number}={'x' * 20}" for number in range(900))
+QUOTED = 'c="' + r"\"" * 15_000 + '"'
 CHANGE = {"name": "of another site", "scenario": SCENARIO}
 FORMS = {
     "a form": {"content": b"name=x&scenario=y", "headers": {"Content-Type": "application/x-www-form-urlencoded"}},
@@ -95,6 +96,7 @@ ROWS = (
         for what, form in FORMS.items()
     ),
     Attack("session: 900 cookies", partial(_cookie, lambda _: COOKIES)),
+    Attack("session: a cookie of 15,000 quotes", partial(_cookie, lambda _: QUOTED)),
     Attack(
         "session: a bearer token as a cookie",
         partial(_cookie, lambda running: f"{SESSION_COOKIE}={running.tokens[Role.ADMIN]}"),
