@@ -21,7 +21,7 @@ from hugeplan.artifacts.base import (
     with_pool,
     yaml_text,
 )
-from hugeplan.artifacts.engines.common import asks_later
+from hugeplan.artifacts.engines.common import unsaid
 from hugeplan.artifacts.engines.in_pod import pod_names
 from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
 from hugeplan.planner.memory.kubernetes import pod_memory
@@ -40,46 +40,53 @@ _NO_MEMORY = "memory: left out, the connections of this engine are not known to 
 def resources(own: Needs, *, sets: bool = False) -> tuple[dict[str, Any], list[str]]:
     """``resources`` of the container, and comments: the old and new memory with the reason, or what is left out.
 
-    ``sets``: the same file sets what makes the engine ask for pages. Where a later one does, memory is not lowered:
-    until then the pool is ordinary memory, and the kernel ends a server that has less.
+    ``sets``: the same file sets what makes the engine ask for pages. Where nobody has read that it asks, memory is not
+    lowered: the pool may be ordinary memory, and the kernel ends a server that has less.
     """
     pages = {name: format_kubernetes_bytes(size) for name, size in own.pages.items()}
-    memory = own.memory
+    memory, stays = own.memory, ""
     amounts = {"requests": dict(pages), "limits": dict(pages)}
-    is_later = not sets and any(asks_later(*one) for one in own.pods)
-    requests = [instance.pod_memory_request_bytes or 0 for instance, _ in own.pods if is_later]
-    limits = [instance.pod_memory_limit_bytes or 0 for instance, _ in own.pods if is_later]
+    missing = [*dict.fromkeys(word for one in own.pods for word in unsaid(*one, sets=sets))]
+    requests = [instance.pod_memory_request_bytes or 0 for instance, _ in own.pods]
+    limits = [instance.pod_memory_limit_bytes or 0 for instance, _ in own.pods]
     for part, size, old in (("requests", memory.request_bytes, requests), ("limits", memory.limit_bytes, limits)):
         if size is not None:
-            amounts[part]["memory"] = format_kubernetes_bytes(max(size, *old) if old else size)
+            kept = max(size, *old) if missing else size
+            stays = stays if kept == size else f"stays as it is until the input says {_all(missing)}; then "
+            amounts[part]["memory"] = format_kubernetes_bytes(kept)
     if memory.request_bytes is None and memory.limit_bytes is None:
         return amounts, [_NO_MEMORY]
-    stays = "stays as it is until the engine asks for pages, in a later step; then " if any(requests + limits) else ""
     return amounts, [f"memory: {stays}{memory.why}."]
 
 
-def never_scheduled(plan: Plan, request: PlanRequest) -> str | None:
-    """Whose memory request stays until its engine asks for pages, where the node will not offer it; None: nobody's.
+def _all(words: Iterable[str]) -> str:
+    return one_line(" and ".join(words))
 
-    Its pod would wait for ever. Without a pool an engine that asks for pages runs on as it is: its settings go first.
+
+def never_scheduled(plan: Plan, request: PlanRequest) -> str | None:
+    """Whose memory request stays until the input says that its engine asks for pages, where the node will not offer it.
+
+    None: nobody's. Its pod would wait for ever. Without a pool an engine that only asks runs on: its settings go first.
     """
     asked = sum(_requested(one.request_bytes, one.limit_bytes) * one.count for one in request.tenants)
     staying = ""
     for instance, planned in zip(request.databases, plan.instances, strict=True):
         request_bytes = _requested(instance.pod_memory_request_bytes, instance.pod_memory_limit_bytes)
-        found = patched(instance)
-        if planned.page_bytes and not ((found is None or found[1].option_file) and asks_later(instance, planned)):
-            memory = pod_memory(plan, instance, planned)
-            request_bytes = _requested(memory.request_bytes, memory.limit_bytes)
-        elif planned.page_bytes and request_bytes:
-            staying = planned.name
+        if planned.page_bytes:
+            found, memory = patched(instance), pod_memory(plan, instance, planned)
+            lowered = _requested(memory.request_bytes, memory.limit_bytes)
+            missing = unsaid(instance, planned, sets=found is not None and not found[1].option_file)
+            if missing and lowered < request_bytes:
+                staying = f"{one_line(planned.name)} stays until the input says {_all(missing)}"
+            else:
+                request_bytes = lowered
         asked += request_bytes
     if not staying or plan.kubernetes is None or asked <= (offered := plan.kubernetes.allocatable["memory"]):
         return None
     return (
-        f"The memory request of {one_line(staying)} stays until its engine asks for huge pages, and"
-        f" {one_line(plan.node)} will offer {format_bytes(offered)} of the {format_bytes(asked)} requested: give the"
-        " engine the settings that ask for them first (without a pool it runs on as it is), then plan with them"
+        f"The memory request of {staying}, and {one_line(plan.node)} will offer {format_bytes(offered)} of the"
+        f" {format_bytes(asked)} requested: give the engine these settings first (a value that only asks starts without"
+        " a pool), then plan with them"
     )
 
 

@@ -18,8 +18,10 @@ from hugeplan.artifacts.owners import limits_field, settings_field
 from hugeplan.inventory.answer import NodeAnswer, answer
 from hugeplan.inventory.kubernetes import read_kubernetes
 from hugeplan.inventory.scenario import scenario_document
+from hugeplan.planner.demand import ENGINES
 from hugeplan.planner.model import (
     GIB,
+    MIB,
     DatabaseInstance,
     NodeFacts,
     NumaNode,
@@ -142,14 +144,14 @@ def test_a_label_that_charts_set_names_no_object_by_itself() -> None:
     assert "statefulset shop --namespace default" in patch.install
 
 
-#: Engines with a pool: their settings, and what makes them ask for pages where they do not by themselves.
+#: Engines with a pool: their settings, and what makes them ask for pages. A default that nobody read may not hold.
 ASKING: dict[str, tuple[Json, Json]] = {
-    "postgresql": ({"shared_buffers": "4GB", "max_connections": "100"}, {}),
+    "postgresql": ({"shared_buffers": "4GB", "max_connections": "100"}, {"huge_pages": "try"}),
     "mysql": ({"innodb_buffer_pool_size": "4G"}, {"large_pages": "ON"}),
     "mariadb": ({"innodb_buffer_pool_size": "4G"}, {"large_pages": "ON"}),
-    "oracle": ({"sga_max_size": "4G", "sga_target": "4G"}, {}),
+    "oracle": ({"sga_max_size": "4G", "sga_target": "4G"}, {"use_large_pages": "TRUE", "memory_target": "0"}),
     "db2": ({"database_memory": "4G"}, {"db2_large_page_mem": "DB"}),
-    "jvm": ({"Xmx": "4g"}, {"UseLargePages": "on"}),
+    "jvm": ({"Xmx": "4g"}, {"UseLargePages": "on", "LargePageSizeInBytes": "2m"}),
 }
 #: What makes the pods, by row of the operators' table: nothing that is known, a StatefulSet, an unknown operator.
 MAKERS: list[Json] = [
@@ -186,10 +188,14 @@ def test_no_file_lowers_memory_before_the_engine_asks_for_pages(engine: str, way
     """Between two steps its pool is ordinary memory, and the kernel ends what has less. Once it asks, it is lowered.
 
     Found: a JVM within the lowered limit without -XX:+UseLargePages was killed, and so was a MariaDB of an operator.
+    Found: a PostgreSQL's memory was lowered by its default huge_pages = try, which its ConfigMap, not in the input, had
+    as off.
     """
     settings, switch = ASKING[engine]
+    switch = {name: value for name, value in switch.items() if not (size and "Size" in name)}
     numa = (NumaNode(id=0, mem_total_bytes=64 * GIB),)
-    for given, asks in (settings, not switch), (settings | switch, True):
+    halves = [{name: value} for name, value in switch.items()] if len(switch) > 1 else []
+    for given, asks in *((settings | half, False) for half in ({}, *halves)), (settings | switch, True):
         database = DatabaseInstance(name="x", engine=engine, settings=given, pod_memory_limit_bytes=12 * GIB,
                                     pod_memory_request_bytes=12 * GIB, **way, **size)  # fmt: skip
         request = PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
@@ -207,6 +213,60 @@ def test_no_file_lowers_memory_before_the_engine_asks_for_pages(engine: str, way
             assert (set(amounts_of(document, "memory")) != {"12Gi"}) is ((asks and not size) or sets_it), file.kind
 
 
+@pytest.mark.parametrize(("engine", "way"), [(engine, way) for engine, way in WAYS if ENGINES[engine].has_default_size])
+def test_no_file_lowers_memory_by_a_size_that_nobody_read(engine: str, way: Json) -> None:
+    settings, switch = ASKING[engine]
+    given = {name: value for name, value in settings.items() if name not in ENGINES[engine].sized_by} | switch
+    numa = (NumaNode(id=0, mem_total_bytes=64 * GIB),)
+    database = DatabaseInstance(name="x", engine=engine, settings=given, pod_memory_limit_bytes=12 * GIB,
+                                page_bytes=2 * MIB, unread_settings=ENGINES[engine].sized_by[:1], **way)  # fmt: skip
+    request = PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
+                          reservations=Reservations(kubernetes=True))  # fmt: skip
+    found = render(plan(request), request, force=True)
+    own = of_kinds(found, *PATCHES, "pod", "statefulset_patch", "statefulset_snippet")
+    assert own
+    for file in own:
+        assert set(amounts_of(yaml.safe_load(file.content), "memory")) == {"12Gi"}, file.kind
+        assert f"memory: stays as it is until the input says {ENGINES[engine].sized_by[0]}; then" in file.content
+
+
+def configured(*more: Json) -> NodeAnswer:
+    """A StatefulSet's PostgreSQL whose postgresql.conf is a ConfigMap's."""
+    server = container("db", "postgres:17", args=["-c", "config_file=/etc/pg/postgresql.conf", "-c",
+                                                  "shared_buffers=4GB"], limits={"memory": "12Gi"})  # fmt: skip
+    server["volumeMounts"] = [{"name": "conf", "mountPath": "/etc/pg"}]
+    one = pod("pg-0", "worker-1", server, owner=("StatefulSet", "pg"))
+    one["spec"]["volumes"] = [{"name": "conf", "configMap": {"name": "pg-conf"}}]
+    return answered(one, *more)
+
+
+@pytest.mark.parametrize(
+    ("conf", "stays"), [(None, True), ("huge_pages = off", True), ("huge_pages = on", False), ("", True)]
+)
+def test_a_setting_in_a_config_map_that_is_not_in_the_input_lowers_nothing(conf: str | None, *, stays: bool) -> None:
+    own = {"kind": "ConfigMap", "metadata": {"name": "pg-conf", "namespace": "default"}}
+    maps = [] if conf is None else [own | {"data": {"postgresql.conf": conf}}]
+    found = configured(*maps)
+    patches = of_kinds(files(found), "statefulset_patch")
+    if conf == "huge_pages = off":  # no page is planned, so there is nothing to patch
+        assert patches == []
+        return
+    (patch,) = patches
+    assert (set(amounts_of(yaml.safe_load(patch.content), "memory")) == {"12Gi"}) is stays
+    assert ("memory: stays as it is until the input says huge_pages = try or on; then "
+            in patch.content) is stays  # fmt: skip
+
+
+def test_what_has_its_pages_already_is_not_said_to_wait() -> None:
+    database = DatabaseInstance(name="x", engine="postgresql", settings=ASKING["postgresql"][0], stateful_set="db/x",
+                                pod_memory_limit_bytes=4 * GIB, pod_hugepages_limit_bytes=8 * GIB)  # fmt: skip
+    numa = (NumaNode(id=0, mem_total_bytes=64 * GIB),)
+    request = PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
+                          reservations=Reservations(kubernetes=True))  # fmt: skip
+    (patch,) = of_kinds(render(plan(request), request), "statefulset_patch")
+    assert "stays" not in patch.content
+
+
 def test_no_pod_waits_because_its_request_is_lowered_later_than_its_pool_is_made() -> None:
     """Found: a request of 10Gi stayed on a node that offers 6.66 GiB beside the pool, and no step ever lowered it."""
     withheld_because = []
@@ -220,7 +280,7 @@ def test_no_pod_waits_because_its_request_is_lowered_later_than_its_pool_is_made
         assert found.plan.fits
         withheld_because.append(withheld(found.plan, found.request) or "")
         assert (render(found.plan, found.request) == ()) is bool(withheld_because[-1])
-    assert "The memory request of db-0 stays until its engine asks for huge pages" in withheld_because[0]
+    assert "The memory request of db-0 stays until the input says large_pages = ON, and" in withheld_because[0]
     assert withheld_because[1:] == ["", ""]
 
 

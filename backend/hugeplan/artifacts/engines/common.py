@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
@@ -12,7 +12,7 @@ from hugeplan.artifacts.engines.in_pod import in_pod
 from hugeplan.artifacts.outside import is_setting_value
 from hugeplan.artifacts.owners import patched
 from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
-from hugeplan.planner.demand import SettingKind, engine_named
+from hugeplan.planner.demand import SettingKind, engine_named, is_sized
 from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
 
@@ -89,25 +89,35 @@ def _change(now: str | None) -> str:
     return "The plan counts with it; " + ("the server has its default." if now is None else f"the server has {now}.")
 
 
-#: What makes an engine ask for the planned pages: the engine's own default, and whether only the plan's value does.
-_ASKS: Final = {
-    "huge_pages": ("try", False), "huge_page_size": ("", True), "shared_memory_type": ("mmap", True),
-    "large_pages": ("off", False), "uselargepages": ("off", False), "largepagesizeinbytes": ("2m", True),
-    "db2_large_page_mem": ("off", False), "use_large_pages": ("on", False), "memory_target": ("0", True),
+#: What makes an engine ask for the planned pages, and a value that does so and starts without a pool; "" is the plan's
+#: own. None: only the plan's value does.
+_ASKS: Final[Mapping[str, str | None]] = {
+    "huge_pages": "try", "huge_page_size": None, "shared_memory_type": None, "large_pages": "", "uselargepages": "",
+    "largepagesizeinbytes": None, "db2_large_page_mem": "", "use_large_pages": "TRUE", "memory_target": None,
 }  # fmt: skip
 
 
-def asks_later(instance: DatabaseInstance, planned: InstancePlan) -> bool:
-    """Whether its own file is what makes the engine ask for its pages: until then its pool is ordinary memory."""
+def unsaid(instance: DatabaseInstance, planned: InstancePlan, *, sets: bool) -> list[str]:
+    """What the input must say before a file lowers a pod's memory: the size of the engine, and what makes it ask.
+
+    Until then its pool may be ordinary memory. No default counts: the server may have another value where nobody reads
+    it. ``sets``: the same file sets what the plan advises.
+    """
     given = {_bare_name(name): value for name, value in instance.settings.items()}
-    for item in settings_to_write(instance, planned):
+    rule = engine_named(instance.engine)
+    is_sized_here = planned.demand.pool_bytes is not None and is_ranged(instance)
+    missing = [] if is_sized_here or is_sized(rule, instance) else [*rule.sized_by[:1]]
+    for item in () if sets else settings_to_write(instance, planned):
         name = _bare_name(item.name)
-        if name in _ASKS:
-            default, is_exact = _ASKS[name]
-            now = _plain(given.get(name, default))
-            if now != _plain(item.value) if is_exact else now in {"off", ""}:
-                return True
-    return planned.demand.pool_bytes is not None and is_ranged(instance)  # nor is the pool's size known before
+        milder, now = _ASKS.get(name), _plain(given.get(name, ""))
+        if name not in _ASKS:
+            is_said = not is_sized_here or item.name != rule.pool_setting
+        else:
+            is_said = now == _plain(item.value) if milder is None else now not in {"off", ""}
+        if not is_said:
+            values = dict.fromkeys(value for value in (milder, item.value) if value)
+            missing.append(" = ".join(filter(None, (item.name, " or ".join(values)))))
+    return missing
 
 
 def _bare_name(name: str) -> str:
