@@ -195,6 +195,7 @@ def _readme(
         "Use one way to reserve the pages: the alternatives do the same elsewhere, and two of them contradict each",
         "other as soon as one is changed.",
         "",
+        *_kept_before(recommended),
         *_left_to_you(artifacts),
         "## Recommended",
         "",
@@ -224,6 +225,17 @@ def _readme(
         for a in others:
             lines += ["", f"### {a.kind}", "", *_commands(a)]
     return "\n".join([*lines, ""])
+
+
+def _kept_before(recommended: Sequence[Artifact]) -> tuple[str, ...]:
+    if not any("-fields-before.yaml" in a.rollback for a in recommended):
+        return ()
+    return (
+        "The first install of a patch writes what stood in the object into `NAME-fields-before.yaml` beside this file,",
+        "which is the way back: keep it, also when you plan again. Where an earlier plan was installed from another",
+        "folder, copy its files of that name here first: the way back would else end at that plan's state.",
+        "",
+    )
 
 
 def _left_to_you(artifacts: Sequence[Artifact]) -> tuple[str, ...]:

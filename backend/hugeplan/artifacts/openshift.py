@@ -7,7 +7,7 @@ from typing import Any
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, object_name, pages_by_size, yaml_text
 from hugeplan.artifacts.kernel_command_line import has_pages, parameters
-from hugeplan.artifacts.owners import saved_once
+from hugeplan.artifacts.owners import fields_before, saved_once
 from hugeplan.artifacts.tuned_profile import profile_text
 from hugeplan.planner.model import KIB, Plan, PlanRequest
 from hugeplan.planner.pages import page_label
@@ -45,7 +45,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         return
     profile = _profile(plan, request)
     name = profile["metadata"]["name"]
-    verify, before = all_of(node_checks(plan)), "performance-profile-fields-before.yaml"
+    verify, before = all_of(node_checks(plan)), fields_before(name)
     yield Artifact(
         kind="performance_profile",
         filename="performance-profile-patch.yaml",

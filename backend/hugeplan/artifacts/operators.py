@@ -9,7 +9,7 @@ from hugeplan.artifacts import pod
 from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.artifacts.owners import Needs, Owner, made_once, patched, saved_once
+from hugeplan.artifacts.owners import Needs, Owner, fields_before, made_once, patched, saved_once
 from hugeplan.planner.model import OperatorObject, Plan, PlanRequest
 from hugeplan.recognition.base import CustomResource
 from hugeplan.recognition.operators import RESOURCES
@@ -129,7 +129,7 @@ def _artifact(
     manager = "-".join(filter(None, ("hugeplan", target.instance_set, "resources" if row.option_file else None)))
     apply = f"kubectl apply --server-side --force-conflicts --field-manager={manager}"
     more = " (its option file is edited by hand)" if by_hand else " and settings"
-    before = f"{slug(slug_of)}-fields-before.yaml"
+    before = fields_before(target.namespace, name, target.instance_set, f"{patch.plural}.{row.group}")
     return Artifact(
         kind=kind,
         filename=file,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from hugeplan.artifacts.base import Artifact, one_line, with_pool
+from hugeplan.artifacts.base import Artifact, one_line, slug, with_pool
 from hugeplan.planner.memory.kubernetes import PodMemory, huge_page_limits, pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, OperatorObject, Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name
@@ -63,6 +63,14 @@ _VALUE = (
     '{{else if eq $t "map[string]interface {}"}}{ {{range $k, $v := .}}{{printf "%q" $k}}: {{template "v" $v}},'
     '{{end}} }{{else}}{{printf "%#v" .}}{{end}}{{end}}# before the install{{"\\n"}}'
 )
+
+
+def fields_before(*names: str | None) -> str:
+    """The file that keeps what stood in an object before the first install.
+
+    It lies beside the folders of the steps: the next plan may give a step another folder.
+    """
+    return f"../{slug('/'.join(name or '' for name in names), is_apart=True)}-fields-before.yaml"
 
 
 def saved_once(get: str, ours: Mapping[str, Any], file: str, *, nulls: bool) -> str:

@@ -23,7 +23,17 @@ from hugeplan.artifacts.base import (
 )
 from hugeplan.artifacts.engines.common import unsaid
 from hugeplan.artifacts.engines.in_pod import pod_names
-from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
+from hugeplan.artifacts.owners import (
+    Needs,
+    Owner,
+    fields_before,
+    limits_field,
+    made_once,
+    needs,
+    owner,
+    patched,
+    saved_once,
+)
 from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import huge_page_sizes, kubernetes_resource_name
@@ -179,7 +189,7 @@ def _patch(
     document = {"spec": {"template": {"spec": {"containers": [{"name": container, "resources": amounts}]}}}}
     limit, amount = next(iter(amounts["limits"].items()))
     path = f'{{.spec.template.spec.containers[?(@.name=="{container}")].resources.limits.{limit}}}'
-    before = f"{name if is_known else slug(planned.name)}-fields-before.yaml"
+    before = fields_before(names.namespace, name if is_known else planned.name, container)
     comments = [f"Strategic merge patch for the StatefulSet {instance.stateful_set}."]
     summary = (
         f"Gives container {container} of StatefulSet {instance.stateful_set} its limits and starts its pods again."

@@ -242,12 +242,14 @@ def test_the_commands_of_a_patch_make_no_object(cluster: ControlPlane, kind: str
     target = replace(OBJECTS[kind], name="absent")
     request = replace(request, databases=(replace(request.databases[0], operator_object=target),))
     artifact = rendered(request)[1][kind]
-    (tmp_path / artifact.filename).write_text(artifact.content)
+    step = tmp_path / "1-step"
+    step.mkdir()
+    (step / artifact.filename).write_text(artifact.content)
     environment = {
         **os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": f"{cluster.programs}:{os.environ['PATH']}",
     }  # fmt: skip
     words = ["/bin/sh", "-c", artifact.install]
-    done = subprocess.run(words, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True)
+    done = subprocess.run(words, env=environment, cwd=step, check=False, capture_output=True, text=True)
     assert done.returncode != 0
     assert '"absent" not found' in done.stderr
     left = kubectl(cluster, "get", f"{target.kind}.{target.group}", "-n", "hugeplan", "-o", "name")
@@ -291,16 +293,19 @@ def test_the_way_back_after_two_installs(cluster: ControlPlane, kind: str, tmp_p
     artifact, standing = files()[kind], STANDING.get(kind, _STATEFUL_SET)
     if prior:
         standing = {**standing, "spec": {**standing["spec"], **BEFORE.get(kind, {})}}
-    (tmp_path / artifact.filename).write_text(artifact.content)
+    steps = [tmp_path / "1-step", tmp_path / "2-the-same-in-the-next-plan"]
+    for step in steps:
+        step.mkdir()
+        (step / artifact.filename).write_text(artifact.content)
     (tmp_path / "oc").symlink_to(cluster.programs / "kubectl")
     path = f"{tmp_path}:{cluster.programs}:{os.environ['PATH']}"
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PATH": path}
     for word in ("delete", "apply"):
         kubectl(cluster, word, "-n", "hugeplan", "-f", "-", text=yaml.safe_dump(standing))
 
-    def shell(text: str) -> None:
+    def shell(text: str, step: Path = steps[1]) -> None:
         words = ["/bin/sh", "-c", text]
-        done = subprocess.run(words, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True)
+        done = subprocess.run(words, env=environment, cwd=step, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
     def spec() -> Any:
@@ -308,7 +313,7 @@ def test_the_way_back_after_two_installs(cluster: ControlPlane, kind: str, tmp_p
         return yaml.safe_load(found.stdout)["items"][0]["spec"]
 
     before = spec()
-    shell(artifact.install)
+    shell(artifact.install, steps[0])
     patched = spec()
     assert patched != before
     shell(artifact.install)
@@ -319,7 +324,7 @@ def test_the_way_back_after_two_installs(cluster: ControlPlane, kind: str, tmp_p
     assert done.returncode == 0, done.stderr
     shell(artifact.rollback)
     assert spec() == _merged(before, changed)
-    assert not list(tmp_path.glob("*before.yaml"))
+    assert not list(tmp_path.rglob("*before.yaml"))
     assert kubectl(cluster, "replace", "-n", "hugeplan", "-f", "-", text=yaml.safe_dump(standing)).returncode == 0
     shell(artifact.install)
     assert spec() == patched

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -85,6 +86,19 @@ def test_long_names_that_begin_alike_share_no_config_map() -> None:
     assert all(len(name) <= 63 for name in maps)
     assert len({object_name(name) for name in names}) == 2
     assert slug("a" * 50) == "a" * 50
+
+
+def test_no_two_pods_share_a_config_map() -> None:
+    """Found: the settings of pg.a-0 and of pg-a-0 of one namespace took turns in one ConfigMap."""
+    asked = request_of("postgresql", kubernetes=True)
+    names = ["pg-a-0", "pg.a-0", "pg-a.0", "pg_a_0", "PG-A-0", "pg--a-0", "x" * 51, f"{'x' * 50}y"]
+    names += [f"pg-a-0-{sha256(b'pg.a-0').hexdigest()[:8]}"]
+    installs = [
+        files_of(replace(asked, databases=(instance("postgresql", name=name),)), "postgresql").install for name in names
+    ]
+    maps = [re.findall(r"create configmap ([a-z0-9-]{1,63}) ", install)[0] for install in installs]
+    assert maps[0] == "pg-a-0-hugepages"
+    assert len(set(maps)) == len(names)
 
 
 def test_the_content_is_the_same_in_a_pod_and_on_a_host() -> None:

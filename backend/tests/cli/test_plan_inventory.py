@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -141,6 +142,48 @@ def test_an_object_is_patched_where_all_nodes_with_its_pods_have_room(tmp_path: 
     )
 
 
+#: An object of one field: ``get`` prints it as a patch, ``patch`` sets it.
+_KUBECTL = """#!/bin/sh
+case " $* " in
+*" get "*) cat "$OBJECT" ;;
+*" patch "*) for last; do :; done; cp "$last" "$OBJECT" ;;
+esac
+"""
+
+
+def test_planning_again_with_one_more_database_keeps_the_way_back(tmp_path: Path) -> None:
+    """The step has another folder then. Found: its way back led to the patched object, whose pods ask for pages."""
+    (tmp_path / "kubectl").write_text(_KUBECTL)
+    (tmp_path / "kubectl").chmod(0o755)
+    standing = tmp_path / "object"
+    standing.write_text("as it was")
+    environment = {**os.environ, "OBJECT": str(standing), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    sizes = {"limits": {"memory": "8Gi"}}
+    pods = [postgres(name, "db-1", {"shared_buffers": "2GB", "huge_pages": "try"}, **sizes) for name in ("a-0", "b-0")]
+
+    def run(commands: str, folder: Path) -> None:
+        subprocess.run(["/bin/sh", "-c", commands], cwd=folder, env=environment, check=True, capture_output=True)
+
+    steps = []
+    for ours in (pods[:1], pods):
+        done = plan(listing(node("db-1"), *ours), "--artifacts", str(tmp_path / "out"))
+        assert "fields-before" not in done.stderr
+        readme = (tmp_path / "out/db-1/README.md").read_text()
+        (step,) = (one.parent for one in (tmp_path / "out/db-1").glob("*/a-0-statefulset-patch.yaml")
+                   if f"`{one.parent.name}/" in readme)  # fmt: skip
+        part = readme.partition(f"### {step.name.replace('-', '. ', 1)}\n")[2]
+        install, rollback = (
+            "\n".join(line[4:] for line in part.partition(f"{title}:\n\n")[2].partition("\n\n")[0].splitlines())
+            for title in ("Install", "Roll back")
+        )
+        run(install, step)
+        assert "hugepages-2Mi" in standing.read_text()
+        steps.append(step)
+    assert steps[0] != steps[1]
+    run(rollback, steps[1])
+    assert standing.read_text() == "as it was"
+
+
 def _patches(folder: Path) -> dict[str, dict[str, str]]:
     """The limits of each patch below a folder, by node."""
     found = {}
@@ -171,7 +214,7 @@ def test_all_patches_of_an_object_ask_for_the_same(tmp_path: Path) -> None:
         (asked,) = (limits["hugepages-2Mi"] for where, limits in patches.items() if where.startswith(own))
         assert places.count(own) * int(asked.removesuffix("Mi")) * 2**20 <= held
     first, other = ((tmp_path / f"alike/{own}/README.md").read_text() for own in ("db-1", "db-2"))
-    assert "# first the pools of db-2\n    test -s shop-fields-before.yaml" in first
+    assert "# first the pools of db-2\n    test -s ../default-shop-db-" in first
     assert "# from the folder of db-1, once for all nodes, after their pools" in other
     assert "kubectl patch" not in other
     assert "kubectl patch" not in (tmp_path / "alike/db-2/roll-back.sh").read_text()

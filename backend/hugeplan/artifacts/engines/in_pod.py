@@ -68,7 +68,7 @@ def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan
     elif artifact.install.startswith("#"):
         return artifact
     else:
-        config_map = f"{slug(planned.name)}-hugepages"
+        config_map = f"{slug(planned.name, is_apart=True)}-hugepages"
         where = artifact.path or "a path that its start command names"
         install = (
             f"kubectl create configmap {config_map}{names.in_namespace} --from-file={artifact.filename}"
