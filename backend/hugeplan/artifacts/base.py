@@ -143,19 +143,15 @@ def one_line(text: str) -> str:
 
 
 def slug(text: str, *, is_apart: bool = False) -> str:
-    """``text`` as part of a file name: at most 50 lower-case letters, digits and dashes. A longer one ends in its
-    digest: Helm's names are alike in their beginnings. ``is_apart``: so does one of other characters, as no other text
-    may have its name.
+    """``text`` as part of a file's or a cluster object's name: at most 50 lower-case letters, digits and dashes.
+
+    A longer one ends in its digest: Helm's names are alike in their beginnings. ``is_apart``: so does one of other
+    characters, as no other text may have its name.
     """
     own = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "instance"
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     is_whole = len(own) <= 50 and not (is_apart and (own != text or re.search(r"-[0-9a-f]{8}$", own)))
     return own if is_whole else f"{own[:41].strip('-')}-{digest}"
-
-
-def object_name(text: str) -> str:
-    """``text`` as the name of a cluster object: a DNS label of at most 50 characters."""
-    return slug(text)
 
 
 def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:

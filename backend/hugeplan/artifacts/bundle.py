@@ -23,12 +23,20 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
 from hugeplan.artifacts.outside import is_plain_host, markdown, quoted
 from hugeplan.artifacts.provenance import Provenance
 
+_KEPT_BEFORE: Final = (
+    "The first install of a patch writes what stood in the object into `NAME-fields-before.yaml` beside this file,",
+    "which is the way back: keep it, also when you plan again. Where an earlier plan was installed from another",
+    "folder, copy its files of that name here first: the way back would else end at that plan's state.",
+    "",
+)
+#: How a bundle's README begins.
+TITLE: Final = "# Huge pages of "
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _RESTARTS = {
     Restart.NOTHING: "nothing",
@@ -183,7 +191,7 @@ def _readme(
 ) -> str:
     recommended = [a for a in artifacts if a.recommended]
     lines = [
-        f"# Huge pages of {markdown(node)}",
+        f"{TITLE}{markdown(node)}",
         "",
         markdown(headline),
         *(_for_a_group(node, group) if group else ()),
@@ -195,7 +203,7 @@ def _readme(
         "Use one way to reserve the pages: the alternatives do the same elsewhere, and two of them contradict each",
         "other as soon as one is changed.",
         "",
-        *_kept_before(recommended),
+        *(_KEPT_BEFORE if any("-fields-before.yaml" in a.rollback for a in recommended) else ()),
         *_left_to_you(artifacts),
         "## Recommended",
         "",
@@ -227,14 +235,11 @@ def _readme(
     return "\n".join([*lines, ""])
 
 
-def _kept_before(recommended: Sequence[Artifact]) -> tuple[str, ...]:
-    if not any("-fields-before.yaml" in a.rollback for a in recommended):
-        return ()
+def readme_of_none(node: str, reason: str) -> str:
+    """The README of a folder whose files are of an earlier plan, where the newest has none."""
     return (
-        "The first install of a patch writes what stood in the object into `NAME-fields-before.yaml` beside this file,",
-        "which is the way back: keep it, also when you plan again. Where an earlier plan was installed from another",
-        "folder, copy its files of that name here first: the way back would else end at that plan's state.",
-        "",
+        f"{TITLE}{markdown(node)}\n\n**Install nothing from this folder.** {markdown(reason)}\n\nIts numbered folders,"
+        " `alternatives` and scripts are of an earlier plan. They stay for their ways back (`roll-back.sh`).\n"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, object_name, totals_by_size, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, totals_by_size, yaml_text
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_kubernetes_bytes
@@ -48,7 +48,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     rule = {
         "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
         "kind": "NodeFeatureRule",
-        "metadata": {"name": f"hugeplan-{object_name(plan.node)}"},
+        "metadata": {"name": f"hugeplan-{slug(plan.node)}"},
         "spec": {
             "rules": [
                 {

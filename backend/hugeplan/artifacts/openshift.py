@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, object_name, pages_by_size, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, pages_by_size, slug, yaml_text
 from hugeplan.artifacts.kernel_command_line import has_pages, parameters
-from hugeplan.artifacts.owners import fields_before, saved_once
+from hugeplan.artifacts.owners import saved_once
 from hugeplan.artifacts.tuned_profile import profile_text
 from hugeplan.planner.model import KIB, Plan, PlanRequest
 from hugeplan.planner.pages import page_label
@@ -34,7 +34,7 @@ def _profile(plan: Plan, request: PlanRequest) -> dict[str, Any]:
     return {
         "apiVersion": "performance.openshift.io/v2",
         "kind": "PerformanceProfile",
-        "metadata": {"name": f"hugeplan-{object_name(plan.node)}"},
+        "metadata": {"name": f"hugeplan-{slug(plan.node)}"},
         "spec": spec,
     }
 
@@ -45,7 +45,8 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         return
     profile = _profile(plan, request)
     name = profile["metadata"]["name"]
-    verify, before = all_of(node_checks(plan)), fields_before(name)
+    verify, ours = all_of(node_checks(plan)), {"spec": dict.fromkeys(profile["spec"])}
+    save, before = saved_once(f"oc get performanceprofile {name}", ours, name, nulls=True)
     yield Artifact(
         kind="performance_profile",
         filename="performance-profile-patch.yaml",
@@ -59,10 +60,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             profile,
         ),
         summary="Lets the Node Tuning Operator reserve the pools: units per NUMA node, the rest on the command line.",
-        install=saved_once(
-            f"oc get performanceprofile {name}", {"spec": dict.fromkeys(profile["spec"])}, before, nulls=True
-        )
-        + f"oc patch performanceprofile {name} --type merge --patch-file performance-profile-patch.yaml",
+        install=f"{save}oc patch performanceprofile {name} --type merge --patch-file performance-profile-patch.yaml",
         verify=verify,
         rollback=f"oc patch performanceprofile {name} --type merge --patch-file {before} && rm {before}",
         restart=Restart.REBOOT,

@@ -9,7 +9,7 @@ from hugeplan.artifacts import pod
 from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, unique_kinds, with_pool, yaml_text
 from hugeplan.artifacts.engines.common import settings_to_write
 from hugeplan.artifacts.outside import is_setting_value
-from hugeplan.artifacts.owners import Needs, Owner, fields_before, made_once, patched, saved_once
+from hugeplan.artifacts.owners import Needs, Owner, made_once, patched, saved_once
 from hugeplan.planner.model import OperatorObject, Plan, PlanRequest
 from hugeplan.recognition.base import CustomResource
 from hugeplan.recognition.operators import RESOURCES
@@ -129,7 +129,8 @@ def _artifact(
     manager = "-".join(filter(None, ("hugeplan", target.instance_set, "resources" if row.option_file else None)))
     apply = f"kubectl apply --server-side --force-conflicts --field-manager={manager}"
     more = " (its option file is edited by hand)" if by_hand else " and settings"
-    before = fields_before(target.namespace, name, target.instance_set, f"{patch.plural}.{row.group}")
+    names = target.namespace, name, target.instance_set, f"{patch.plural}.{row.group}"
+    save, before = saved_once(f"kubectl get {of_object}", document, *names, nulls=False)
     return Artifact(
         kind=kind,
         filename=file,
@@ -145,8 +146,7 @@ def _artifact(
         summary=f"Gives {target.words} its huge page limit{more}; its operator makes its pods anew.",
         # Without the object the first command fails, and the last would make one. The annotation goes, because kubectl
         # takes its fields over for whoever applies next, and drops all that our file does not hold.
-        install=saved_once(f"kubectl get {of_object}", document, before, nulls=False)
-        + f"kubectl annotate {of_object} kubectl.kubernetes.io/last-applied-configuration- &&\n"
+        install=f"{save}kubectl annotate {of_object} kubectl.kubernetes.io/last-applied-configuration- &&\n"
         + f"{apply} -f {file}"
         + "".join(f"\n# {line}" for line in by_hand),
         verify=all_of([f'test "$({query})" = {limit[1]}']),

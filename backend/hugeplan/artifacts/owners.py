@@ -65,22 +65,16 @@ _VALUE = (
 )
 
 
-def fields_before(*names: str | None) -> str:
-    """The file that keeps what stood in an object before the first install.
-
-    It lies beside the folders of the steps: the next plan may give a step another folder.
-    """
-    return f"../{slug('/'.join(name or '' for name in names), is_apart=True)}-fields-before.yaml"
-
-
-def saved_once(get: str, ours: Mapping[str, Any], file: str, *, nulls: bool) -> str:
-    """Commands up to the next one: what stood in the fields of ``ours`` before the first install, as a patch of them.
+def saved_once(get: str, ours: Mapping[str, Any], *names: str | None, nulls: bool) -> tuple[str, str]:
+    """Commands up to the next one, and their file: what stood in the fields of ``ours`` before the first install, as a
+    patch of them. It lies beside the folders of the steps, as the next plan may give a step another folder.
 
     All else of the object stays as it is then. A field that was not there is null, which takes it away, or left out,
     which does where the fields' owner applies it. Used, the file goes, so that the next install saves anew.
     """
     template = shlex.quote(_VALUE + _standing(ours, (), nulls=nulls))
-    return f"test -s {file} || {get} -o go-template={template} > {file} && test -s {file} &&\n"
+    file = f"../{slug('/'.join(name or '' for name in names), is_apart=True)}-fields-before.yaml"
+    return f"test -s {file} || {get} -o go-template={template} > {file} && test -s {file} &&\n", file
 
 
 def _standing(ours: Any, at: tuple[str, ...], *, nulls: bool) -> str:

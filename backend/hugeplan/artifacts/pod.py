@@ -23,17 +23,7 @@ from hugeplan.artifacts.base import (
 )
 from hugeplan.artifacts.engines.common import unsaid
 from hugeplan.artifacts.engines.in_pod import pod_names
-from hugeplan.artifacts.owners import (
-    Needs,
-    Owner,
-    fields_before,
-    limits_field,
-    made_once,
-    needs,
-    owner,
-    patched,
-    saved_once,
-)
+from hugeplan.artifacts.owners import Needs, Owner, limits_field, made_once, needs, owner, patched, saved_once
 from hugeplan.planner.memory.kubernetes import pod_memory
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest
 from hugeplan.planner.pages import huge_page_sizes, kubernetes_resource_name
@@ -189,7 +179,8 @@ def _patch(
     document = {"spec": {"template": {"spec": {"containers": [{"name": container, "resources": amounts}]}}}}
     limit, amount = next(iter(amounts["limits"].items()))
     path = f'{{.spec.template.spec.containers[?(@.name=="{container}")].resources.limits.{limit}}}'
-    before = fields_before(names.namespace, name if is_known else planned.name, container)
+    save, before = saved_once(f"kubectl get {of_set}", document, names.namespace, name if is_known else planned.name,
+                              container, nulls=True)  # fmt: skip
     comments = [f"Strategic merge patch for the StatefulSet {instance.stateful_set}."]
     summary = (
         f"Gives container {container} of StatefulSet {instance.stateful_set} its limits and starts its pods again."
@@ -211,8 +202,7 @@ def _patch(
         media_type="application/yaml",
         content=yaml_text([*comments, "Volumes: left out, MAP_HUGETLB needs none.", *left_out], document),
         summary=summary,
-        install=saved_once(f"kubectl get {of_set}", document, before, nulls=True)
-        + f"kubectl patch {of_set} --type strategic --patch-file {file}",
+        install=f"{save}kubectl patch {of_set} --type strategic --patch-file {file}",
         verify=all_of([f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"]),
         rollback=f"kubectl patch {of_set} --type strategic --patch-file {before} && rm {before}",
         restart=Restart.ENGINE,

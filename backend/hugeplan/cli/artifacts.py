@@ -13,7 +13,7 @@ from hugeplan.artifacts import Artifact, Platform, outside, refused, render, wit
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
-from hugeplan.cli.files import write_bundle
+from hugeplan.cli.files import write_bundle, write_none
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 
 EPILOG: Final = """\
@@ -44,13 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write or compare the bundle; without an option list the files."""
     document = read_plan(arguments.plan)
-    reason = withheld(document.plan, document.request)
-    if reason is not None and not arguments.force:
-        sys.stderr.write(f"hugeplan artifacts: {reason} --force writes them all the same.\n")
-        return EXIT_FAILED
-    reason = _refused(document)
-    if reason is not None:
-        sys.stderr.write(f"hugeplan artifacts: {reason}\n")
+    reason = None if arguments.force else withheld(document.plan, document.request)
+    why_not = _refused(document) if reason is None else f"{reason} --force writes them all the same."
+    if why_not is not None:
+        sys.stderr.write(f"hugeplan artifacts: {why_not}\n")
+        if arguments.out is not None:
+            write_none(Path(arguments.out), document.plan.node, why_not, "--out")
         return EXIT_FAILED
     artifacts = rendered(document, arguments.platform, force=arguments.force)
     files = bundle(document.plan.node, document.plan.headline, artifacts)

@@ -101,9 +101,28 @@ def write_bundle(files: Sequence[BundleFile], folder: Path, option: str) -> None
             if not path.exists() or path.read_bytes() != file.text.encode():
                 path.write_bytes(file.text.encode())
             path.chmod(0o755 if file.executable else 0o644)
-        for path in sorted(folder.rglob("*")):
-            is_of_a_step = re.match(r"alternatives/|\d+-", path.relative_to(folder).as_posix())
-            if is_of_a_step and path.is_file() and path not in known:
+        for path in _of_steps(folder):
+            if path not in known:
                 sys.stderr.write(f"hugeplan: {path}: not a file of this plan any more\n")
     except OSError as error:
         raise InputError(f"{option} {folder}: {error.strerror}") from error
+
+
+def write_none(folder: Path, node: str, reason: str, option: str) -> None:
+    """Where an earlier plan's files lie in the folder of one that has none: the README forbids to install them."""
+    from hugeplan.artifacts.bundle import TITLE, readme_of_none  # noqa: PLC0415
+
+    try:
+        readme, left = folder / "README.md", len(_of_steps(folder))
+        if left and readme.is_file() and to_write(readme).read_bytes().startswith(TITLE.encode()):
+            readme.write_bytes(readme_of_none(node, reason).encode())
+            sys.stderr.write(
+                f"hugeplan: {folder}: {left} files of an earlier plan stay for their ways back; install none of them\n"
+            )
+    except OSError as error:
+        raise InputError(f"{option} {folder}: {error.strerror}") from error
+
+
+def _of_steps(folder: Path) -> list[Path]:
+    is_of_one = re.compile(r"alternatives/|\d+-").match
+    return [p for p in sorted(folder.rglob("*")) if is_of_one(p.relative_to(folder).as_posix()) and p.is_file()]

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hugeplan.cli import InputError, status_of_plans
-from hugeplan.cli.files import to_write, write_bundle
+from hugeplan.cli.files import to_write, write_bundle, write_none
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
@@ -68,11 +68,13 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
     why_not = reasons(found, force=force)
     of_objects = needs_of_objects(node for node, reason in zip(found.nodes, why_not, strict=True) if reason is None)
     for node, reason in zip(found.nodes, why_not, strict=True):
+        name = node.node.facts.name
+        own = folder / folder_name(name, taken)
         if node.plan is None:
+            write_none(own, name, reason or "", "--artifacts")
             continue
         if reason is not None:
-            sys.stderr.write(f"hugeplan plan: {node.node.facts.name}: {reason}\n")
-        own = folder / folder_name(node.node.facts.name, taken)
+            sys.stderr.write(f"hugeplan plan: {name}: {reason}\n")
         try:
             own.mkdir(parents=True, exist_ok=True)
             to_write(own / "plan.json").write_text(
@@ -83,6 +85,8 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
         artifacts = () if reason else render(node.plan, node.request, force=force, of_objects=of_objects)
         if artifacts:
             write_bundle(bundle(node.plan.node, node.plan.headline, artifacts), own, "--artifacts")
+        else:
+            write_none(own, name, reason or "It has nothing to install.", "--artifacts")
 
 
 def plan_prometheus(arguments: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from typing import Final
 from hugeplan.artifacts import refused, render, withheld
 from hugeplan.artifacts.bundle import bundle
 from hugeplan.cli import EXIT_WRONG_INPUT, InputError, status_of_plans
-from hugeplan.cli.files import read_run, write_bundle
+from hugeplan.cli.files import read_run, write_bundle, write_none
 from hugeplan.cli.plan_answer import plan_answer
 from hugeplan.cli.plan_basis import basis_document, basis_lines
 from hugeplan.cli.plan_text import plan_text
@@ -47,6 +47,8 @@ def plan_scenario(arguments: argparse.Namespace, text: str | None) -> int:
     artifacts = render(found, request, force=arguments.force)
     if arguments.artifacts is not None and why_not is None:
         write_bundle(bundle(found.node, found.headline, artifacts), Path(arguments.artifacts), "--artifacts")
+    elif arguments.artifacts is not None:
+        write_none(Path(arguments.artifacts), found.node, why_not or "", "--artifacts")
     if arguments.json:
         document = {
             "schema_version": SCHEMA_VERSION,

@@ -16,7 +16,7 @@ from hugeplan.access.service import Actor
 from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.preconditions import etag
 from hugeplan.api.schemas import JsonObject
-from hugeplan.artifacts.base import object_name
+from hugeplan.artifacts.base import slug
 from hugeplan.db.alone import alone
 from hugeplan.db.models import FleetPlanNodeRow, PlanRow
 from hugeplan.db.session import ReadSession, WriteSession
@@ -88,7 +88,7 @@ async def zip_group(session: ReadSession, beside: RequestSandbox, job_id: UUID, 
     key = await fleet_plans.files_key_of_group(session, job_id, number)
     if (several or key) and key != await asyncio.to_thread(saved_plans.files_key_of, found):
         raise ConflictError(f"The files of {row.name} have changed since the fleet plan. Run the fleet plan again.")
-    return f"hugeplan-group-{number + 1}-{object_name(job.name)}.zip", content
+    return f"hugeplan-group-{number + 1}-{slug(job.name)}.zip", content
 
 
 async def _computed(

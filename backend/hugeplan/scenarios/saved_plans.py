@@ -18,7 +18,7 @@ from hugeplan.api.beside import RequestSandbox
 from hugeplan.api.pagination import Page, decode_time_cursor, page_within
 from hugeplan.api.schemas import JsonObject
 from hugeplan.artifacts import Artifact, Restart, files_key, outside, withheld
-from hugeplan.artifacts.base import flaw, object_name
+from hugeplan.artifacts.base import flaw, slug
 from hugeplan.artifacts.bundle import Change, as_zip, bundle, changes
 from hugeplan.artifacts.provenance import Provenance, with_provenance
 from hugeplan.db.models import PlanInForceRow, PlanRow
@@ -373,7 +373,7 @@ async def zip_artifacts(
     row = await stored_plan(session, plan_id)
     _require_fit(row, force=force)
     node = str(row.plan["node"])
-    name = f"hugeplan-{plan_id}.zip" if row.digest is None else f"hugeplan-{object_name(node)}-{short(row.digest)}.zip"
+    name = f"hugeplan-{plan_id}.zip" if row.digest is None else f"hugeplan-{slug(node)}-{short(row.digest)}.zip"
     return name, _zip(node, row.headline, _rendered(row), provenance=_provenance(row), group=group)
 
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 import pytest
 
 from hugeplan.artifacts import Artifact
-from hugeplan.artifacts.base import object_name, slug
+from hugeplan.artifacts.base import slug
 from hugeplan.planner.model import PlanRequest
 from tests.artifacts.samples import instance, rendered, request_of
 
@@ -84,7 +84,7 @@ def test_long_names_that_begin_alike_share_no_config_map() -> None:
     maps = [re.findall(r"configmap ([a-z0-9-]{1,63}) ", file.install)[0] for file in files]
     assert len(set(maps)) == len({file.filename for file in files}) == 2
     assert all(len(name) <= 63 for name in maps)
-    assert len({object_name(name) for name in names}) == 2
+    assert len({slug(name) for name in names}) == 2
     assert slug("a" * 50) == "a" * 50
 
 

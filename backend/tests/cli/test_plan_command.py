@@ -368,3 +368,21 @@ class TestOptions:
         left.write_text("of an earlier plan", encoding="utf-8")
         _, _, said = run(capsys, str(EXAMPLES[0]), "--artifacts", str(tmp_path / "out"))
         assert said == f"hugeplan: {left}: not a file of this plan any more\n"
+
+    @pytest.mark.parametrize("command", ["plan", "artifacts"])
+    def test_files_of_an_earlier_plan_are_marked_where_there_are_none_now(
+        self, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Found: they stayed beside a refusal, under a README that says to apply them."""
+        run(capsys, str(EXAMPLES[0]), "--artifacts", str(tmp_path / "out"))
+        large = next(path for path in EXAMPLES if path.stem == "does-not-fit")
+        if command == "plan":
+            _, _, said = run(capsys, str(large), "--artifacts", str(tmp_path / "out"))
+        else:
+            (tmp_path / "plan.json").write_text(run(capsys, str(large), "--json")[1], encoding="utf-8")
+            assert main(["artifacts", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out")]) == 1
+            said = capsys.readouterr().err
+        assert said.endswith("of an earlier plan stay for their ways back; install none of them\n")
+        readme = (tmp_path / "out/README.md").read_text(encoding="utf-8")
+        assert "**Install nothing from this folder.** The plan does not fit" in readme
+        assert "Apply the numbered folders" not in readme

@@ -243,6 +243,51 @@ def test_a_node_that_does_not_fit_has_files_by_force_alone(tmp_path: Path) -> No
     assert all("WARNING: Does not fit db-1" in one.read_text() for one in files)
 
 
+def test_files_of_an_earlier_plan_are_marked_where_a_node_gets_none_now(tmp_path: Path) -> None:
+    """Found: a refused node kept its old files, with a README that says to apply them, beside a new plan.json.
+
+    They stay, for their ways back need them.
+    """
+    fits = postgres("pg-0", "db-1", {"shared_buffers": "4GB"}, limits={"memory": "8Gi"})
+    too_large = postgres("pg-0", "db-1", {"shared_buffers": "200GB"})
+    out = tmp_path / "out"
+    own = out / "db-1"
+    for again, why in (
+        ([too_large], "no file is handed out without force"),
+        ([pod("web-1", "db-1")], "It is not planned."),
+        ([postgres("pg-0", "db-1", {"shared_buffers": "4GB", "huge_pages": "off"})], "It has nothing to install."),
+    ):
+        assert plan(listing(node("db-1"), fits), "--artifacts", str(out)).stderr == ""
+        made = [path for path in own.rglob("*") if path.is_file() and path.name not in {"plan.json", "README.md"}]
+        files = {path: path.read_bytes() for path in made}
+        steps = [path for path in files if path.parent != own]
+        assert "Apply the numbered folders" in (own / "README.md").read_text()
+        done = plan(listing(node("db-1"), *again), "--artifacts", str(out))
+        said = (
+            f"hugeplan: {own}: {len(steps)} files of an earlier plan stay for their ways back; install none of them\n"
+        )
+        assert done.stderr.endswith(said)
+        readme = (own / "README.md").read_text()
+        assert readme.startswith("# Huge pages of db-1\n\n**Install nothing from this folder.** ")
+        assert why in readme
+        assert "Apply the numbered folders" not in readme
+        assert {path: path.read_bytes() for path in files} == files
+        assert plan(listing(node("db-1"), *again), "--artifacts", str(out)).stderr.endswith(said)
+
+
+def test_the_readme_of_somebody_else_is_not_marked(tmp_path: Path) -> None:
+    text = listing(node("db-1"), postgres("pg-0", "db-1", {"shared_buffers": "200GB"}))
+    (tmp_path / "db-1/2026-notes").mkdir(parents=True)
+    (tmp_path / "db-1/2026-notes/a").write_text("")
+    for readme in (None, "# Ours"):
+        if readme is not None:
+            (tmp_path / "db-1/README.md").write_text(readme)
+        done = plan(text, "--artifacts", str(tmp_path))
+        assert "stay for their ways back" not in done.stderr
+        assert (tmp_path / "db-1/README.md").exists() is (readme is not None)
+    assert (tmp_path / "db-1/README.md").read_text() == "# Ours"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

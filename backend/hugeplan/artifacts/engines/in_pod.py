@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 
-from hugeplan.artifacts.base import Artifact, object_name, slug
+from hugeplan.artifacts.base import Artifact, slug
 from hugeplan.artifacts.owners import settings_field
 from hugeplan.planner.model import DatabaseInstance, InstancePlan
 
@@ -41,8 +41,8 @@ class PodNames:
 
 def pod_names(instance: DatabaseInstance, planned: InstancePlan) -> PodNames:
     """The Kubernetes objects that an instance runs in."""
-    namespace, _, name = (instance.stateful_set or f"/{object_name(planned.name)}").rpartition("/")
-    return PodNames(name, namespace, instance.container or object_name(planned.name))
+    namespace, _, name = (instance.stateful_set or f"/{slug(planned.name)}").rpartition("/")
+    return PodNames(name, namespace, instance.container or slug(planned.name))
 
 
 def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan) -> Artifact:
