@@ -124,5 +124,5 @@ def write_none(folder: Path, node: str, reason: str, option: str) -> None:
 
 
 def _of_steps(folder: Path) -> list[Path]:
-    is_of_one = re.compile(r"alternatives/|\d+-").match
-    return [p for p in sorted(folder.rglob("*")) if is_of_one(p.relative_to(folder).as_posix()) and p.is_file()]
+    found = sorted(folder.rglob("*"))
+    return [p for p in found if re.match(r"alternatives/|\d+-", p.relative_to(folder).as_posix()) and p.is_file()]
