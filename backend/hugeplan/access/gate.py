@@ -105,6 +105,7 @@ class Gate:
             raise
         state = request.state
         state.admitted, state.actor_id, state.line_id = known, known.token_id, known.line_id
+        state.is_agent = known.role is Role.AGENT
         return known
 
     async def admit(self, request: Request, allowed: frozenset[Role]) -> Admitted:

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from hugeplan.api.dependencies import Reads
 from hugeplan.db.session import ReadSession
 from hugeplan.sandbox.orders import Limits
-from hugeplan.sandbox.sandbox import LESS, Sandbox
+from hugeplan.sandbox.sandbox import LESS, Asker, Sandbox
 
 
 class RequestSandbox:
@@ -39,7 +39,8 @@ class RequestSandbox:
         leaves, and the work ends.
         """
         await self._session.release()
-        whose = str(self._request.state.line_id)
+        state = self._request.state
+        whose = Asker(str(state.line_id), is_agent=state.is_agent)
         work = asyncio.create_task(
             self._sandbox.work(
                 job, payload, whose=whose, what=what, instead=instead, limits=limits, keep=keep, spend=self._spend

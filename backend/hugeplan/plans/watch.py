@@ -8,7 +8,7 @@ from uuid import UUID
 from hugeplan.db.alone import alone
 from hugeplan.db.session import Database
 from hugeplan.plans import repository, service
-from hugeplan.sandbox.sandbox import Sandbox
+from hugeplan.sandbox.sandbox import Asker, Sandbox
 from hugeplan.scenarios import saved_plans
 
 LOOK_SECONDS: Final = 30.0
@@ -24,7 +24,7 @@ class _Beside:
         self._sandbox = sandbox
 
     async def work(self, job: str, payload: bytes, *, what: str) -> bytes:
-        return await self._sandbox.work(job, payload, whose="stale plans", what=what)
+        return await self._sandbox.work(job, payload, whose=Asker("stale plans"), what=what)
 
 
 async def check_plans(database: Database, sandbox: Sandbox) -> int:

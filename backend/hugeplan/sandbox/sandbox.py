@@ -14,7 +14,8 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -29,6 +30,8 @@ AT_ONCE_OF_ONE: Final = 2
 """Of one credential, so that others find room."""
 WAITING_OF_ONE: Final = 8
 WAITING: Final = 64
+WAITING_OF_AGENTS: Final = 32
+"""Of all agents, of whose work one piece at a time is done: who has an enrolment token has as many as it likes."""
 START_SECONDS: Final = 30.0
 LESS: Final = "send less of it"
 """What to do in place of what takes too much, where there is no other way."""
@@ -38,6 +41,14 @@ _RETRY: Final = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 _Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _Answer = tuple[int, bytes, float]
 """Outcome, answer, and seconds of processor time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who has work done: a credential's line, or the service itself."""
+
+    name: str
+    is_agent: bool = False
 
 
 class _Process:
@@ -99,8 +110,9 @@ class Sandbox:
     def __init__(self) -> None:
         self._process: _Process | None = None
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._rooms: dict[str, asyncio.Semaphore] = {}
-        self._asked: Counter[str] = Counter()
+        self._room_of_agents = asyncio.Semaphore()
+        self._rooms: dict[Asker, asyncio.Semaphore] = {}
+        self._asked: Counter[Asker] = Counter()
         self._kept: dict[Order, _Line] = {}
         # Whoever forgets `close` leaves no open socket behind.
         weakref.finalize(self, _abandon, self._kept).atexit = False
@@ -110,7 +122,7 @@ class Sandbox:
         job: str,
         payload: bytes,
         *,
-        whose: str,
+        whose: Asker,
         what: str,
         instead: str = LESS,
         limits: Limits | None = None,
@@ -119,7 +131,7 @@ class Sandbox:
     ) -> bytes:
         """What ``job`` (``package.module:function``) makes of the payload.
 
-        ``whose`` credential it is for; ``what`` it is about begins the sentence of a refusal, and what to do
+        ``whose`` work it is; ``what`` it is about begins the sentence of a refusal, and what to do
         ``instead`` of what takes too much ends it; with ``keep`` its process may stay for the next one. ``spend`` is
         told the seconds of processor time. Raises InvalidInputError for what the job refuses and for what takes more
         than ``limits``, RateLimitedError and UnavailableError when too much waits.
@@ -141,17 +153,19 @@ class Sandbox:
             self._process = None
 
     @asynccontextmanager
-    async def _place(self, whose: str) -> AsyncIterator[None]:
+    async def _place(self, whose: Asker) -> AsyncIterator[None]:
         if self._asked[whose] >= AT_ONCE_OF_ONE + WAITING_OF_ONE:
             raise RateLimitedError(
                 f"At most {AT_ONCE_OF_ONE + WAITING_OF_ONE} such requests of one credential at a time; wait for some.",
                 headers=_RETRY,
             )
-        if self._asked.total() >= AT_ONCE + WAITING:
+        of_agents = sum(asked for one, asked in self._asked.items() if one.is_agent)
+        if self._asked.total() >= AT_ONCE + WAITING or (whose.is_agent and of_agents > WAITING_OF_AGENTS):
             raise UnavailableError("Too many such requests wait; try again later.", headers=_RETRY)
         self._asked[whose] += 1
         try:
-            async with self._rooms.setdefault(whose, asyncio.Semaphore(AT_ONCE_OF_ONE)), self._room:
+            shared = self._room_of_agents if whose.is_agent else nullcontext()
+            async with self._rooms.setdefault(whose, asyncio.Semaphore(AT_ONCE_OF_ONE)), shared, self._room:
                 yield
         finally:
             self._asked[whose] -= 1

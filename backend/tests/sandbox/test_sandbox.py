@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 import hugeplan
-from hugeplan.errors import InvalidInputError, RateLimitedError
+from hugeplan.errors import InvalidInputError, RateLimitedError, UnavailableError
 from hugeplan.sandbox import sandbox as module
 from hugeplan.sandbox.orders import Limits
-from hugeplan.sandbox.sandbox import AT_ONCE_OF_ONE, WAITING_OF_ONE, Sandbox
+from hugeplan.sandbox.sandbox import AT_ONCE, AT_ONCE_OF_ONE, WAITING_OF_AGENTS, WAITING_OF_ONE, Asker, Sandbox
 from tools.attack.processes import cpu_seconds, family
 
 JOBS = "tests.support.jobs"
@@ -31,7 +31,8 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 
 async def work(sandbox: Sandbox, job: str, payload: bytes = b"", whose: str = "one", **more: object) -> bytes:
-    return await sandbox.work(f"{JOBS}:{job}", payload, whose=whose, what="This", **more)  # type: ignore[arg-type]
+    asker = Asker(whose, is_agent=bool(more.pop("is_agent", False)))
+    return await sandbox.work(f"{JOBS}:{job}", payload, whose=asker, what="This", **more)  # type: ignore[arg-type]
 
 
 def descendants(sandbox: Sandbox) -> list[int]:
@@ -191,6 +192,23 @@ async def test_one_credential_leaves_room_for_others(sandbox: Sandbox) -> None:
     await asyncio.gather(*slow, return_exceptions=True)
     assert await work(sandbox, "upper", b"a") == b"A"
     assert not sandbox._rooms
+
+
+async def test_agents_leave_room_for_people(sandbox: Sandbox) -> None:
+    """Forty agents of one enrolment token had all places, and previews were answered 503."""
+    of_agents = [
+        asyncio.create_task(work(sandbox, "sleep", whose=f"agent {number}", is_agent=True, limits=Limits(seconds=600)))
+        for number in range(WAITING_OF_AGENTS + 1)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(UnavailableError, match="Too many"):
+        await work(sandbox, "upper", whose="one more", is_agent=True)
+    people = [work(sandbox, "upper", b"a", whose=f"person {number}") for number in range(AT_ONCE)]
+    assert await asyncio.gather(*people) == [b"A"] * AT_ONCE
+    for each in of_agents:
+        each.cancel()
+    await asyncio.gather(*of_agents, return_exceptions=True)
+    assert await work(sandbox, "upper", b"a", whose="agent 1", is_agent=True) == b"A"
 
 
 async def test_what_does_not_start_is_unavailable(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from hugeplan.documents.report import Report
 from hugeplan.fleet.ingest.incoming import ReadLarge, read_large
 from hugeplan.hardware import catalogue
 from hugeplan.sandbox.orders import Limits
-from hugeplan.sandbox.sandbox import Sandbox
+from hugeplan.sandbox.sandbox import Asker, Sandbox
 
 READ: Final = f"{__name__}:read"
 MANY_VALUES: Final = 20_000
@@ -48,8 +48,8 @@ def _has_a_thousand_digits(raw: bytes) -> bool:
 
 async def read_beside(sandbox: Sandbox, raw: bytes, limits: JsonLimits, *, whose: str) -> ReadLarge:
     """What is read of a report. Errors as ``read_report``, and those of the sandbox where too much waits."""
-    payload = pickle.dumps((raw, limits))
-    return _decode(await sandbox.work(READ, payload, whose=whose, what="Reading this report", limits=LIMITS))
+    payload, agent = pickle.dumps((raw, limits)), Asker(whose, is_agent=True)
+    return _decode(await sandbox.work(READ, payload, whose=agent, what="Reading this report", limits=LIMITS))
 
 
 def prepare() -> None:
