@@ -186,19 +186,18 @@ async def _measured_on(session: ReadSession, node_id: UUID) -> tuple[MeasuredTri
 
 
 async def _differences(session: ReadSession, nodes: Collection[UUID]) -> dict[str, tuple[TrialDifference, ...]]:
-    """By machine type of these nodes, how far predictions were off. Of the trials of one node that measured the same,
-    the newest counts: a node is one witness, however often it is asked and whatever of."""
+    """By machine type of these nodes, how far predictions were off. Of the trials of one node the newest counts, with
+    its smallest page size: a node is one witness, however often it is asked and whatever of."""
     found: dict[str, dict[tuple[object, ...], TrialDifference]] = {}
     for machine_type, node, kept in await repository.predictions(session, nodes, most=MOST_OF_A_TYPE):
         read: dict[str, TrialPrediction] = {}
         with alone(f"a trial of {node}"):
             read = _PREDICTIONS.decode(kept)
-        for made in read.values():
-            one = made.off_by
-            if one is not None and made.model == MODEL:
-                of_type, what = found.setdefault(machine_type, {}), (node, one.engine, one.page_bytes, one.fractured)
-                is_newest = not any(each[:4] == what for each in of_type)
-                of_type.setdefault((*what, one.error_class), replace(one, speaks_for_any=is_newest))
+        told = [made.off_by for made in read.values() if made.off_by is not None and made.model == MODEL]
+        for one in sorted(told, key=lambda off_by: off_by.page_bytes):
+            of_type, what = found.setdefault(machine_type, {}), (node, one.engine)
+            is_newest = not any(each[:2] == what for each in of_type)
+            of_type.setdefault((*what, one.error_class), replace(one, speaks_for_any=is_newest))
     return {machine_type: tuple(of.values()) for machine_type, of in found.items()}
 
 

@@ -45,7 +45,7 @@ def trials(points: list[float], noise_sd: float = TRIAL_NOISE_SD, **changes: obj
 
 
 def after(error: ModelError, *points: float, noise_sd: float = TRIAL_NOISE_SD) -> ModelError:
-    return calibrated(error, trials(list(points), noise_sd), engine="postgresql", page_bytes=M2, fractured=True)
+    return calibrated(error, trials(list(points), noise_sd), engine="postgresql")
 
 
 def width(error: ModelError) -> float:
@@ -116,13 +116,10 @@ def test_one_odd_node_counts_as_no_farther_than_three_deviations() -> None:
     assert after(error, 190.0) == after(error, 60.0)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"engine": "mariadb"}, {"error_class": "rows_out_of_line"}, {"page_bytes": 1024 * MIB}, {"fractured": False}],
-)
+@pytest.mark.parametrize("changes", [{"engine": "mariadb"}, {"error_class": "rows_out_of_line"}])
 def test_trials_of_something_else_do_not_count(changes: dict[str, object]) -> None:
     error = published(cells_of(np.random.default_rng(7), 0.3, 4))
-    assert calibrated(error, trials([5.0], **changes), engine="postgresql", page_bytes=M2, fractured=True) is error
+    assert calibrated(error, trials([5.0], **changes), engine="postgresql") is error
 
 
 def test_both_parts_are_found_where_machines_are_many() -> None:

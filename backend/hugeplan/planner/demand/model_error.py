@@ -110,14 +110,16 @@ _FARTHEST_SDS: Final = 3.0
 """A difference farther than this from the bias counts as so far: one odd node does not move all others of its type."""
 
 
-def calibrated(
-    error: ModelError, trials: Sequence[TrialDifference], *, engine: str, page_bytes: int, fractured: bool
-) -> ModelError:
-    """The model's error on a node of the machine type that the trials are of; as it is where none counts."""
+def calibrated(error: ModelError, trials: Sequence[TrialDifference], *, engine: str) -> ModelError:
+    """The model's error on a node of the machine type that the trials are of; as it is where none counts.
+
+    Trials of any page size count for each: the part of the error that a machine type shares is one, and a page size
+    that nobody tried must not look better because another one disappointed.
+    """
     found = tuple(
         (trial.difference, trial.noise_sd)
         for trial in trials
-        if (trial.engine, trial.page_bytes, trial.fractured) == (engine, page_bytes, fractured)
+        if trial.engine == engine
         and (trial.speaks_for_any if error.name == ANY_ROWS else error.name == trial.error_class)
     )
     return _calibrated(error, found) if found else error

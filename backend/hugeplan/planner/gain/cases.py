@@ -11,10 +11,20 @@ from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand import access_profile
 from hugeplan.planner.demand.accesses import AccessProfile, accessed_bytes
-from hugeplan.planner.demand.model_error import ModelError, calibrated
+from hugeplan.planner.demand.model_error import calibrated
 from hugeplan.planner.gain.translation_saving import Machine, Saving, SavingProblem, l1_miss_ns, savings
 from hugeplan.planner.gain.walk_cost import Reach, WalkCost, granule_of, table_line_bytes, walk_cost
-from hugeplan.planner.model import GIB, MIB, DatabaseInstance, Demand, HardwareFacts, NodeFacts, Range, Source
+from hugeplan.planner.model import (
+    GIB,
+    MIB,
+    DatabaseInstance,
+    Demand,
+    HardwareFacts,
+    NodeFacts,
+    Range,
+    Source,
+    TrialDifference,
+)
 
 SHARED_TABLE_PAGE_BYTES, SHARED_TABLE_ARCHS = 2 * MIB, frozenset({"x86_64", "aarch64", "riscv64"})
 """Huge pages whose tables the kernel shares between processes, one level above base pages of 4K."""
@@ -159,34 +169,29 @@ def _machines(node: NodeFacts, case: Case, busy: float) -> tuple[Machine, ...]:
 def _cases(node: NodeFacts, instance: DatabaseInstance, demands: Mapping[int, Demand]) -> Iterable[list[Case]]:
     """The large page sizes of an instance; those with the same accesses stand together."""
     profiles: dict[int, AccessProfile] = {}
-    cases_of: dict[tuple[int, ModelError | None], list[Case]] = {}
+    trials = _alike(node)
+    cases_of: dict[int, list[Case]] = {}
     for page_bytes, demand in demands.items():
         if page_bytes > node.base_page_bytes:
             size = accessed_bytes(demand)
             if size not in profiles:
-                profiles[size] = access_profile(instance, demand)
+                made = access_profile(instance, demand)
+                error = made.model_error and calibrated(made.model_error, trials, engine=demand.engine)
+                profiles[size] = replace(made, model_error=error)
             scenarios = scenarios_of(node.hardware, node.base_page_bytes, page_bytes, node.arch)
-            profile = _on_machine_type(node, profiles[size], scenarios, demand)
-            alike = cases_of.setdefault((size, profile.model_error), [])
-            alike.append(Case(page_bytes, demand, profile, *active_processes(instance, demand), scenarios))
+            alike = cases_of.setdefault(size, [])
+            alike.append(Case(page_bytes, demand, profiles[size], *active_processes(instance, demand), scenarios))
     return cases_of.values()
 
 
-def _on_machine_type(
-    node: NodeFacts, profile: AccessProfile, scenarios: tuple[Scenario, ...], demand: Demand
-) -> AccessProfile:
-    """The profile with what trials on the node's machine type say of the model's error; as it is where none counts."""
-    if not node.type_trials or profile.model_error is None or len(scenarios) > 1:
-        return profile
-    fractured = scenarios[0].granule_bytes < demand.page_bytes
-    error = calibrated(
-        profile.model_error,
-        node.type_trials,
-        engine=demand.engine,
-        page_bytes=demand.page_bytes,
-        fractured=fractured,
-    )
-    return replace(profile, model_error=error)
+def _alike(node: NodeFacts) -> tuple[TrialDifference, ...]:
+    """The trials of the node's machine type where an entry covered less than the tried page, or all of it, as here."""
+    found = []
+    for trial in node.type_trials:
+        granule = granule_of(node.hardware, trial.page_bytes)
+        if granule is not None and trial.fractured == (max(granule, node.base_page_bytes) < trial.page_bytes):
+            found.append(trial)
+    return tuple(found)
 
 
 def not_above(saving: Saving, most: Saving) -> Saving:
