@@ -26,7 +26,7 @@ from itertools import takewhile
 from typing import Any, Final, Literal
 
 from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
-from hugeplan.artifacts.outside import is_plain_host, markdown, quoted
+from hugeplan.artifacts.outside import is_listed_host, markdown, quoted
 from hugeplan.artifacts.provenance import Provenance
 
 _KEPT_BEFORE: Final = (
@@ -87,7 +87,7 @@ def bundle(
         BundleFile("roll-back.sh", _named(_roll_back(recommended), provenance), executable=True),
     ]
     if group:
-        files.append(BundleFile("nodes.txt", "".join(f"{name}\n" for name in group if is_plain_host(name))))
+        files.append(BundleFile("nodes.txt", "".join(f"{name}\n" for name in group if is_listed_host(name))))
     return tuple(sorted(files, key=lambda file: file.path))
 
 
@@ -250,9 +250,11 @@ def _left_to_you(artifacts: Sequence[Artifact]) -> tuple[str, ...]:
 
 
 def _for_a_group(node: str, group: Sequence[str]) -> tuple[str, ...]:
-    others = [quoted(name) for name in group if not is_plain_host(name)]
+    others = [quoted(name) for name in group if not is_listed_host(name)]
     shown = ", ".join(others[:10]) + (", ..." if len(others) > 10 else "")
-    left_out = f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, silent or no host by its name: "
+    left_out = (
+        f"{len(others)} of the {len(group)} nodes are left out of `nodes.txt`, silent or not called by a host's name: "
+    )
     same = (
         "",
         f"The files are for {len(group)} nodes that get the same files; `nodes.txt` names them. They were made for"

@@ -56,6 +56,12 @@ def is_plain_host(name: str) -> bool:
     return not (address.is_loopback or address.is_unspecified)
 
 
+def is_listed_host(name: str) -> bool:
+    """Whether a list of hosts may have ``name``: a plain host that is no address. A report may say another's address,
+    under which nobody reports who could keep it."""
+    return is_plain_host(name) and _NUMBER.fullmatch(name.lower().rpartition(".")[2]) is None
+
+
 def _is_stateful_set(name: str) -> bool:
     namespace, separator, own = name.rpartition("/")
     right = _SUBDOMAIN.fullmatch(own) is not None and len(own) <= _MOST_OF_A_HOST

@@ -239,11 +239,11 @@ def test_a_changed_setting_is_written_as_the_engine_spells_it(value: str) -> Non
 def test_a_group_lists_hosts_and_nothing_else() -> None:
     request = request_of("postgresql")
     found = plan(request)
-    names = [*HOSTILE, "-oProxyCommand=x", "db-7", "db-8"]
+    names = [*HOSTILE, "-oProxyCommand=x", "10.0.0.5", "db-7", "db-8"]
     files = {f.path: f.text for f in bundle("db-7", found.headline, render(found, request), group=names)}
     assert files["nodes.txt"] == "db-7\ndb-8\n"
     readme = files["README.md"]
-    assert f"{len(HOSTILE) + 1} of the {len(names)} nodes are left out of `nodes.txt`" in readme
+    assert f"{len(HOSTILE) + 2} of the {len(names)} nodes are left out of `nodes.txt`" in readme
     assert all(line.isprintable() for line in readme.split("\n"))
     assert "<img" not in readme.replace("\\<img", "")
     assert "left out" not in bundle("db-7", "", render(found, request), group=["db-7", "db-8"])[0].text
