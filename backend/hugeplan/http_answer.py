@@ -16,7 +16,7 @@ class Answer:
 
     status: int
     headers: httpx.Headers
-    content: bytes
+    content: bytes | bytearray
 
 
 def whole_answer(client: httpx.Client, *what: str, seconds: float, most_bytes: int, **more: Any) -> Answer:
@@ -39,7 +39,7 @@ def whole_answer(client: httpx.Client, *what: str, seconds: float, most_bytes: i
                         return
                     if len(content) > most_bytes:
                         raise httpx.ReadError(f"it has more than {most_bytes} bytes")
-            found.append(Answer(answer.status_code, answer.headers, bytes(content)))
+            found.append(Answer(answer.status_code, answer.headers, content))
         except Exception as error:  # raised below
             found.append(error)
 

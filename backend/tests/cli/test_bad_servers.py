@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count, cycle
+from pathlib import Path
 
 import httpx
 import pytest
@@ -18,6 +20,8 @@ from hugeplan.cli import InputError, backtest, doctor, import_inventory, service
 from hugeplan.cli.service_client import ServiceClient
 from hugeplan.http_answer import Answer
 from hugeplan.inventory.model import InventoryError
+from hugeplan.inventory.prometheus import client as client_module
+from hugeplan.inventory.prometheus import clusters, queries
 from hugeplan.inventory.prometheus.client import PrometheusClient
 from hugeplan.settings import Settings
 
@@ -86,6 +90,41 @@ def test_an_answer_has_a_bound_of_bytes(coding: bytes) -> None:
             ServiceClient(url, option="--to").ask("trials")
         with PrometheusClient(url, body_max=100_000) as client, pytest.raises(InventoryError, match=words):
             client.query("up")
+
+
+@pytest.mark.parametrize(("one", "words"), [
+    (b"[" + b"[]," * 400_000 + b"[]]", "an answer with a series of more than 1048576 bytes"),
+    (b'{"metric":{"a":{' + b'"b":[],' * 200_000 + b'"c":0}},"value":[1,"2"]}', "of more than 1048576 bytes"),
+    (b",".join(b'{"metric":{"pod":"%d"},"value":[1,"2"]}' % pod for pod in range(30_000)), "take more than 10000000"),
+    (b",".join([b'{"metric":{"pod":"a"},"values":[%b]}' % b",".join([b'[1,"2"]'] * 10_000)] * 20), "than 10000000"),
+], ids=["lists", "labels", "series", "points"])  # fmt: skip
+def test_what_an_answer_of_prometheus_takes_once_read_is_bounded(
+    one: bytes, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte of JSON is up to 17 of Python."""
+    monkeypatch.setattr(client_module, "_KEPT_MAX", 10_000_000)
+    said = whole(b'{"status":"success","data":{"result":[%b]}}' % one)
+    with saying(said, b"") as url, PrometheusClient(url) as client, pytest.raises(InventoryError, match=words):
+        client.query("up")
+
+
+def test_an_answer_in_many_parts_is_whole() -> None:
+    """No part ends within a text, and labels that nobody reads are dropped."""
+    odd = {"pod": '},{"metric":', "uid": "x" * 300}
+    every = [{"metric": {**odd, "node": f"n{at}"}, "value": [7, str(at)]} for at in range(10_000)]
+    body = json.dumps({"status": "success", "data": {"result": every}}, separators=(",", ":")).encode()
+    with saying(whole(body), b"") as url, PrometheusClient(url) as client:
+        found = client.query("up")
+    assert [(one.labels, one.value) for one in found] == [
+        ({"pod": odd["pod"], "node": f"n{at}"}, at) for at in range(10_000)
+    ]
+
+
+def test_every_label_that_is_asked_for_is_read() -> None:
+    folder = Path(client_module.__file__).parent
+    text = "".join(path.read_text() for path in folder.glob("*.py"))
+    asked = set(re.findall(r"""labels(?:\.get\(|\[)"(\w+)\"""", text)) | {clusters.LABEL, *clusters._OF_ONE}
+    assert asked == set(queries.LABELS)
 
 
 @pytest.mark.parametrize("answer", [{}, [1], b"{not", b"[" * 50_000, b"\xff", {"items": 1, "next_cursor": None},

@@ -69,7 +69,7 @@ def host_of_prometheus(_: Path) -> FoundNode:
     values = {"MemTotal": 64 * GIB, "MemAvailable": 20 * GIB, "Hugepagesize": 2048 * KIB, "HugePages_Total": 0}
     host = Host(instance="a:9100", name="a", machine="x86_64", values=values)
     points = tuple((float(3600 * hour), 44.0 * GIB) for hour in range(48))
-    return host_node(host, Series(labels={}, points=points))
+    return host_node(host, Series({}, *zip(*points, strict=True)))
 
 
 @pytest.mark.parametrize("source", [facts_of_ansible, host_of_prometheus])

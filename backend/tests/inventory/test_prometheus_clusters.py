@@ -145,7 +145,7 @@ def test_settings_are_those_that_a_target_of_the_pods_namespace_says(own: dict[s
 @pytest.mark.parametrize("last", [False, True])
 def test_few_moments_of_a_pods_use_are_not_outnumbered_by_another_jobs(last: bool) -> None:
     def used(labels: dict[str, str], *points: tuple[float, float]) -> Series:
-        return Series({"namespace": "web", "pod": "shop-0", **labels}, points)
+        return Series({"namespace": "web", "pod": "shop-0", **labels}, *zip(*points, strict=True))
 
     own = used({"job": "kubelet"}, (6, 30), (7, 34))
     for said in (used({"job": "t"}, *((at, 1) for at in range(7))), used({"cluster": "t"}, (6, 20), (7, 34))):

@@ -200,7 +200,7 @@ class Recorded:
     def __init__(self, count: int) -> None:
         self.hosts = [Host(f"10.0.0.1:{i}", f"h{i}", "node-exporter", values={"MemTotal": 1}) for i in range(count)]
         lines = [(i, line) for i in range(count) for line in node(f"n{i}", "10.0.0.1", instance=str(i), cluster="A")]
-        self.series = [Series({"__name__": name, **labels}, ((0, value),)) for _, (name, labels, value) in lines]
+        self.series = [Series({"__name__": name, **labels}, (0,), (value,)) for _, (name, labels, value) in lines]
 
     def query(self, expression: str) -> list[Series]:
         return [one for one in self.series if selects(expression, one.labels["__name__"])]

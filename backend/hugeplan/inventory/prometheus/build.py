@@ -24,6 +24,8 @@ from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, re
 
 HISTORY_DAYS: Final = 7.0
 STEP_SECONDS: Final = 3600.0
+#: Of all pods: their histories stay below a quarter of a GiB. Of 14,800 pods that is a week.
+MOST_POINTS: Final = 2_500_000
 _POD_UNKNOWN: Final = (
     "command lines, variables and ConfigMaps of pods: kube-state-metrics has images alone, so engine settings are known"
     " only where a database exporter reports them, or who makes PodMonitors says that it does",
@@ -38,8 +40,14 @@ def read_prometheus(
     """The inventory that a Prometheus server holds. InventoryError where it cannot be asked or knows no node."""
     with PrometheusClient(url, token) as client:
         end = client.now()
-        span = _Span(end - days * 86_400, end, step_seconds)
         notes: list[str] = []
+        pods = len(client.query(queries.PODS))
+        asked = min(days, MOST_POINTS * step_seconds / 86_400 / max(1, pods))
+        if asked < days:
+            notes.append(
+                f"memory in use is that of {asked * 24:.0f} hours, not of {days:g} days: there are {pods} pods"
+            )
+        span = _Span(end - asked * 86_400, end, step_seconds)
         nodes: list[FoundNode] = []
         server = OwnSeries(client)
         clusters = clusters_of(server)

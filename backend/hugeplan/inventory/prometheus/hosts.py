@@ -203,8 +203,7 @@ def host_node(host: Host, history: Series | None) -> FoundNode:
 def history_of(series: Series) -> MemoryHistory:
     """A series of bytes as the planner takes it; differences may fall below zero for a moment and count as zero."""
     return MemoryHistory(
-        times_seconds=tuple(moment for moment, _ in series.points),
-        used_bytes=tuple(max(0, int(value)) for _, value in series.points),
+        times_seconds=tuple(series.times), used_bytes=tuple(max(0, int(value)) for value in series.values)
     )
 
 

@@ -48,12 +48,12 @@ def histories(series: Iterable[Series], notes: list[str]) -> dict[PodKey, Memory
         told.setdefault(key_of(one), []).append(one)
     found, differing = {}, []
     for key, jobs in told.items():
-        uses = [dict(one.points) for one in jobs] if len(jobs) > 1 else []
+        uses = [dict(zip(one.times, one.values, strict=True)) for one in jobs] if len(jobs) > 1 else []
         used = {at: max(use.get(at, 0) for use in uses) for at in sorted(set().union(*uses))}
         if any(use.get(at, 0) < most * 0.75 for use in uses for at, most in used.items()):
             differing.append("/".join(key))
             used = dict.fromkeys(used, max(used.values()))
-        found[key] = history_of(Series({}, tuple(used.items())) if uses else jobs[0])
+        found[key] = history_of(Series({}, tuple(used), tuple(used.values())) if uses else jobs[0])
     if differing:
         notes.append(f"memory in use of pods {named(sorted(differing))}: jobs of Prometheus differ, the largest counts")
     return found

@@ -49,3 +49,10 @@ SETTINGS: Final = (
     ("mysql_global_variables_large_pages", "mysql", "large_pages", ""),
     ("redis_config_maxmemory", "redis", "maxmemory", ""),
 )
+
+#: The labels that are read: of each series the others are dropped.
+_READ: Final = (
+    "__name__ cluster container exported_namespace exported_pod image image_spec instance internal_ip job"
+    " kernel_version kubelet_version machine namespace node nodename phase pod provider_id release resource system_uuid"
+)
+LABELS: Final = {label: label for label in _READ.split()}
