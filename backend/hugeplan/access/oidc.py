@@ -23,6 +23,7 @@ from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import OidcLogin, Token
 from hugeplan.db.session import Database, WriteSession
 from hugeplan.errors import ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError
+from hugeplan.planner.printable import printable
 from hugeplan.settings import Settings, is_loopback
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ METADATA_SECONDS = 3600.0
 TIMEOUT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 256 * 1024
 LEEWAY_SECONDS = 60
+MOST_SUBJECT = 255  # OpenID Connect Core 1.0, section 2
 _ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 # Signatures that need the provider's private key. "none" and the symmetric ones are never among them.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -235,9 +237,16 @@ def person_of(claims: dict[str, Any], settings: Settings) -> Person:
     if not roles:
         raise ForbiddenError("You are known to the OpenID provider, but none of your groups has a role here.")
     order = list(Role)
-    name = next((str(claims[key]) for key in ("email", "preferred_username", "name") if claims.get(key)), claims["sub"])
-    subject = f"{str(settings.oidc_issuer).rstrip('/')} {claims['sub']}"
-    return Person(subject=subject, name=str(name)[:253].replace("\0", ""), role=max(roles, key=order.index))
+    sub = claims.get("sub")
+    if (
+        not sub or not isinstance(sub, str) or printable(sub, MOST_SUBJECT) != sub
+    ):  # PostgreSQL takes no NUL and no surrogate
+        raise UnauthenticatedError(
+            f"The OpenID provider's ID token is not valid (sub: a text of at most {MOST_SUBJECT} printable characters)."
+        )
+    name = next((str(claims[key]) for key in ("email", "preferred_username", "name") if claims.get(key)), sub)
+    subject = f"{str(settings.oidc_issuer).rstrip('/')} {sub}"
+    return Person(subject=subject, name=printable(name)[:253], role=max(roles, key=order.index))
 
 
 async def row_of(session: WriteSession, person: Person) -> Token:

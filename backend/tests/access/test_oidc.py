@@ -23,7 +23,7 @@ from support.service import BASE_URL, Service, assert_problem
 from hugeplan.access import oidc
 from hugeplan.access.oidc import person_of
 from hugeplan.access.schemas import Role
-from hugeplan.errors import ForbiddenError
+from hugeplan.errors import ForbiddenError, UnauthenticatedError
 from hugeplan.main import create_app
 from hugeplan.settings import Settings
 
@@ -247,6 +247,15 @@ class TestProviderAtFault:
         chosen = settings.model_copy(update={"oidc_issuer": "http://x", "oidc_role_map": {"dba": "planner"}})
         with pytest.raises(ForbiddenError):
             person_of({"sub": "ann", "groups": groups}, chosen)
+
+    @pytest.mark.parametrize("sub", ["a\0b", "\ud800", "a\nb", "a" * 256, 7, None])
+    def test_a_subject_that_postgresql_cannot_hold_is_a_login_refused(self, settings: Settings, sub: object) -> None:
+        chosen = settings.model_copy(update={"oidc_issuer": "http://x", "oidc_role_map": {"dba": "planner"}})
+        with pytest.raises(UnauthenticatedError, match="sub: a text"):
+            person_of({"sub": sub, "groups": "dba", "email": "e"}, chosen)
+        name = person_of({"sub": "s", "groups": "dba", "email": "\ud800\0" * 200}, chosen).name
+        assert "\0" not in name.encode().decode()
+        assert len(name) <= 253
 
 
 class TestWithoutProvider:
