@@ -26,7 +26,7 @@ from hugeplan.access.schemas import (
     Role,
     TokenCreated,
 )
-from hugeplan.access.service import Actor, hash_secret, latest_end, mint
+from hugeplan.access.service import Actor, hash_secret, mint, require_lasting
 from hugeplan.api.pagination import Page, decode_time_cursor, page_of
 from hugeplan.db.locks import LockOfOne, lock_one
 from hugeplan.db.models import EnrolmentRequestRow, Machine
@@ -84,8 +84,8 @@ async def enrol(session: WriteSession, actor: Actor, body: EnrolmentRequest, sil
     A clone, whose hardware differs from every machine known under the id, is another machine.
     """
     now = datetime.now(UTC)
-    if actor.role is Role.ADMIN and latest_end(actor, now) is not None:
-        raise ForbiddenError("An agent's token has no end: log in again, or enrol with a token that has none either.")
+    if actor.role is Role.ADMIN:
+        require_lasting(actor)
     await lock_one(session, LockOfOne.MACHINE, body.machine_id)
     was_known = await repository.is_machine_known(session, body.machine_id)
     hints = _hints_of(body, now)
@@ -273,13 +273,12 @@ async def list_pending(session: ReadSession, *, limit: int, cursor: str | None) 
 async def decide(
     session: WriteSession, actor: Actor | str, request_id: UUID, decision: EnrolmentDecision
 ) -> PendingEnrolment:
-    """An administrator's word on a request. An approval lets exactly its asker in, for a day, and ends with the
-    credential that gives it; ``actor`` is a name where a command on the server does. NotFoundError, ConflictError.
+    """An administrator's word on a request. An approval lets exactly its asker in, for a day; ``actor`` is a name where
+    a command on the server does. NotFoundError, ConflictError, ForbiddenError.
     """
     at, name = datetime.now(UTC), actor if isinstance(actor, str) else actor.name
-    latest = None if isinstance(actor, str) else latest_end(actor, at)
-    if latest is not None and decision.decision == APPROVED:
-        at = min(at, latest - APPROVAL_HOLDS)
+    if isinstance(actor, Actor) and decision.decision == APPROVED:
+        require_lasting(actor)
     row = await asking.decide(session, request_id, decision.decision, name, at)
     if row is None:
         raise NotFoundError(f"There is no enrolment request {request_id}. See: hugeplan enrolment list")
@@ -292,9 +291,9 @@ async def decide(
 
 
 async def approve_machine(session: WriteSession, actor: Actor, body: EnrolmentApprovalCreate) -> EnrolmentApproval:
-    """An administrator's approval of one enrolment of a known machine. It ends with the credential that gives it."""
+    """An administrator's approval of one enrolment of a known machine. ForbiddenError."""
+    require_lasting(actor)
     now = datetime.now(UTC)
-    ends_at = now + timedelta(seconds=body.expires_in_seconds)
-    expires_at = min(ends_at, latest_end(actor, now) or ends_at)
+    expires_at = now + timedelta(seconds=body.expires_in_seconds)
     await repository.approve_enrolment(session, body.machine_id, actor.name, now, expires_at)
     return EnrolmentApproval(machine_id=body.machine_id, approved_by=actor.name, expires_at=expires_at)

@@ -190,6 +190,14 @@ def _refuse_longer(actor: Actor, role: Role, ends_at: datetime | None) -> None:
     )
 
 
+def require_lasting(actor: Actor) -> None:
+    """Raise ForbiddenError where ``actor`` may make no agent's token, as enrolling and approving an enrolment do."""
+    if latest_end(actor, datetime.now(UTC)) is not None:
+        raise ForbiddenError(
+            "An agent's token has no end: log in again, or use an administrator's token that has no end either."
+        )
+
+
 def describe(actor: Actor) -> Session:
     """The actor as it sees itself."""
     return Session(role=actor.role, name=actor.name, csrf_token=actor.csrf_token, expires_at=actor.expires_at)
