@@ -144,7 +144,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(closed), encoding="utf-8")
     if sys.stderr is None:
         sys.stderr = _nowhere()
-    sys.stdout, sys.stderr = cast(TextIO, TameText(sys.stdout)), cast(TextIO, TameText(sys.stderr))
+    tamed = TameText(sys.stdout), TameText(sys.stderr, by_line=True)
+    sys.stdout, sys.stderr = cast(tuple[TextIO, TextIO], tamed)
     try:
         try:
             status = _main(arguments)
@@ -203,7 +204,7 @@ def _failed(command: str, error: Exception) -> int:
         _drop_output()
         return _complain(command, f"the output could not be written: {error.strerror}", EXIT_OUTPUT)
     if os.environ.get("HUGEPLAN_DEBUG"):
-        traceback.print_exc()
+        sys.stderr.writelines(traceback.format_exc().splitlines(keepends=True))
     what = f"internal error: {type(error).__name__}: {error} (HUGEPLAN_DEBUG=1 shows where)"
     return _complain(command, what, EXIT_FAILED)
 

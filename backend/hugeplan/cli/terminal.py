@@ -26,14 +26,18 @@ def tame(text: str) -> str:
 
 
 class TameText:
-    """A text stream that tames what is written to it, and is the stream in everything else."""
+    """A text stream that tames what is written to it, and is the stream in everything else.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    ``by_line``: what is written at a time is one line, so that no name prints a line of its own.
+    """
+
+    def __init__(self, stream: TextIO, *, by_line: bool = False) -> None:
+        self._stream, self._by_line = stream, by_line
 
     def write(self, text: str) -> int:
         """Write ``text``, tamed."""
-        self._stream.write(tame(text))
+        line = text[:-1].replace("\n", escaped("\n")) + text[-1:] if self._by_line else text
+        self._stream.write(tame(line))
         return len(text)
 
     def writelines(self, lines: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hugeplan.planner.errors import shown_value
+from hugeplan.planner.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +33,5 @@ class ScenarioFileError(ValueError):
 
     def _line(self, problem: FieldProblem) -> str:
         place = self.path if problem.line is None else f"{self.path}:{problem.line}"
-        return f"{place}: {problem.text()}"
+        line = f"{place}: {problem.text()}"
+        return printable(line, len(line))
