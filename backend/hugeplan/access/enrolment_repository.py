@@ -15,6 +15,7 @@ from sqlalchemy.orm import aliased
 from hugeplan.access.recognition import Remembered
 from hugeplan.api.forwarded import limit_key
 from hugeplan.db.models import EnrolmentRequestRow, Machine, NodeRow, Token
+from hugeplan.db.models.access import IS_IN_FORCE
 from hugeplan.db.session import ReadSession, WriteSession
 
 MAX_REQUESTS_PER_MACHINE = 20
@@ -47,8 +48,7 @@ async def count_enrolment(session: WriteSession, token_id: UUID) -> bool:
 async def count_in_force(session: ReadSession, since: datetime) -> int:
     """Agents' tokens without an end, of which a line has one, that were made or used since then and not revoked."""
     is_heard = or_(Token.last_used_at > since, Token.created_at > since)
-    of_agents = and_(Token.role == "agent", Token.expires_at.is_(None), Token.revoked_at.is_(None))
-    return (await session.execute(select(func.count()).where(of_agents, is_heard))).scalar_one()
+    return (await session.execute(select(func.count()).select_from(Token).where(IS_IN_FORCE, is_heard))).scalar_one()
 
 
 async def is_own(session: ReadSession, secret_sha256: bytes, node_machine_id: str) -> bool:

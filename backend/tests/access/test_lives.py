@@ -9,11 +9,13 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import Select, select, text
+from sqlalchemy.dialects import postgresql
 from support.reports import MACHINE_ID, report
 from support.service import Service, assert_problem, fields_of
 
 from hugeplan.access import dependencies, logins
+from hugeplan.access.enrolment_repository import count_in_force
 from hugeplan.access.logins import BROWSER_ROLES, SESSIONS_PER_TOKEN
 from hugeplan.access.schemas import Role
 from hugeplan.access.service import Actor
@@ -253,6 +255,28 @@ async def test_one_token_keeps_so_many_sessions(service: Service) -> None:
     async with service.database.read() as session:
         assert await session.scalar(text("SELECT count(*) FROM browser_sessions")) == SESSIONS_PER_TOKEN
         assert await session.scalar(text("SELECT count(*) FROM browser_sessions WHERE logged_in_at IS NOT NULL")) == 1
+
+
+async def test_counting_machines_in_force_reads_no_token_that_has_ended(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that there ever were cost each enrolment 0.13 s beside 189,000."""
+    async with service.database.write() as session:
+        many = """INSERT INTO tokens (id, name, role, secret_sha256, created_at, revoked_at, line_id)
+            SELECT g, 'n', 'agent', sha256(g::text::bytea), now(), CASE WHEN i > 5 THEN now() END, g
+            FROM (SELECT gen_random_uuid() g, i FROM generate_series(1, 20000) i) q"""
+        await session.execute(text(many))
+        await session.execute(text("ANALYZE tokens"))
+        execute, plans = session.execute, list[str]()
+
+        async def explained(statement: Select[tuple[int]]) -> object:
+            spelled = statement.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})
+            plans.extend((await execute(text(f"EXPLAIN {spelled}"))).scalars())
+            return await execute(statement)
+
+        monkeypatch.setattr(session, "execute", explained)
+        assert await count_in_force(session, datetime.now(UTC) - timedelta(days=1)) >= 5
+    assert "ix_tokens_in_force" in " ".join(plans)
 
 
 @pytest.fixture

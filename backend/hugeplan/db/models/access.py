@@ -12,6 +12,9 @@ from sqlalchemy.schema import FetchedValue
 
 from hugeplan.db.base import Base, JsonbObject
 
+#: Agents' tokens without an end, of which a line has one.
+IS_IN_FORCE = text("role = 'agent' AND expires_at IS NULL AND revoked_at IS NULL")
+
 
 class Token(Base):
     """A credential. ``secret_sha256`` is the SHA-256 of a random 256-bit secret (docs/adr/0004)."""
@@ -24,6 +27,7 @@ class Token(Base):
         Index(None, "created_at", "id"),
         Index(None, "machine_id"),
         Index(None, "line_id", "created_at"),
+        Index("ix_tokens_in_force", "created_at", postgresql_where=IS_IN_FORCE),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
