@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hugeplan.cli import InputError
+from hugeplan.unprivileged import require_own
 
 if TYPE_CHECKING:
     from hugeplan.artifacts.bundle import BundleFile
@@ -91,13 +94,25 @@ def to_write(path: Path) -> Path:
     return path
 
 
+def make_folder(folder: Path) -> None:
+    """A folder and what is missing above it. Root judges each where everybody may make names (/tmp). InputError."""
+    there = (above for above in folder.resolve().parents if above.exists())
+    if os.geteuid() != 0 or not any(above.stat().st_mode & stat.S_IWOTH for above in there):
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    try:
+        require_own(folder, "Name another folder.", make=True)
+    except PermissionError as error:
+        raise InputError(str(error)) from error
+
+
 def write_bundle(files: Sequence[BundleFile], folder: Path, option: str) -> None:
     """Write what differs; a file of an earlier bundle that the plan no longer has is named, not deleted."""
     known = {folder / file.path for file in files}
     try:
         for file in files:
             path = to_write(folder / file.path)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             if not path.exists() or path.read_bytes() != file.text.encode():
                 path.write_bytes(file.text.encode())
             path.chmod(0o755 if file.executable else 0o644)

@@ -26,10 +26,7 @@ def tame(text: str) -> str:
 
 
 class TameText:
-    """A text stream that tames what is written to it, and is the stream in everything else.
-
-    ``by_line``: what is written at a time is one line, so that no name prints a line of its own.
-    """
+    """A text stream that tames what is written to it (``by_line``: one line at a time), and is the stream else."""
 
     def __init__(self, stream: TextIO, *, by_line: bool = False) -> None:
         self._stream, self._by_line = stream, by_line

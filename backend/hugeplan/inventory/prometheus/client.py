@@ -65,11 +65,10 @@ class PrometheusClient:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.url = url.rstrip("/")
         try:
-            parsed = httpx.URL(self.url)
-        except httpx.InvalidURL as error:
-            raise InventoryError(f"{url}: {error}; expected a URL such as http://prometheus.example:9090") from error
-        blank = any(letter.isspace() for letter in self.url)
-        if blank or parsed.scheme not in {"http", "https"} or not parsed.host:
+            parsed = httpx.URL("" if any(letter.isspace() for letter in self.url) else self.url)
+        except httpx.InvalidURL:
+            parsed = httpx.URL()
+        if parsed.scheme not in {"http", "https"} or not parsed.host:
             raise InventoryError(f"{url}: expected a URL such as http://prometheus.example:9090")
         self.shown = str(parsed.copy_with(username=None, password=None))
         self._client = httpx.Client(headers=headers, timeout=timeout_seconds, follow_redirects=False)
@@ -90,14 +89,10 @@ class PrometheusClient:
 
     def query_range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
         """Points of every series from ``start`` to ``end``, seconds since the epoch."""
-        known = f"{expression} from {start} to {end} by {step_seconds}"
-        if known not in self._known:
-            self._known[known] = self._range(expression, start, end, step_seconds)
+        asked = {"query": expression, "start": f"{start:.0f}", "end": f"{end:.0f}", "step": f"{step_seconds:g}"}
+        if (known := repr(asked)) not in self._known:
+            self._known[known] = self._ask("/api/v1/query_range", asked)
         return self._known[known]
-
-    def _range(self, expression: str, start: float, end: float, step_seconds: float) -> list[Series]:
-        parameters = {"query": expression, "start": f"{start:.0f}", "end": f"{end:.0f}", "step": f"{step_seconds:g}"}
-        return self._ask("/api/v1/query_range", parameters)
 
     def now(self) -> float:
         """The server's clock, so that a wrong clock here does not shift the history."""
@@ -190,9 +185,8 @@ class PrometheusClient:
             )
         except httpx.TimeoutException as error:
             query = " ".join(parameters["query"].split())[:120]
-            raise InventoryError(
-                f"{self.shown}: no answer within {self._timeout_seconds:g} s to the query {query}"
-            ) from error
+            seconds = f"{self._timeout_seconds:g} s"
+            raise InventoryError(f"{self.shown}: no answer within {seconds} to the query {query}") from error
         except httpx.HTTPError as error:
             raise InventoryError(f"{self.shown}: no answer: {error or type(error).__name__}") from error
 

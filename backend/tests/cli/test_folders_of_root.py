@@ -1,0 +1,48 @@
+"""Root's new folders where everybody may make names: who makes one first is not followed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hugeplan.artifacts.bundle import BundleFile
+from hugeplan.cli import InputError, import_inventory
+from hugeplan.cli.files import write_bundle
+from hugeplan.cli.plan_inventory import write_artifacts
+from hugeplan.inventory.answer import answer
+from hugeplan.inventory.csv_table import read_csv
+
+TABLE = "host,memory,engine,settings\nn,64GiB,postgresql,shared_buffers=4GB\n"
+WRITERS: tuple[Callable[[Path], None], ...] = (
+    lambda folder: write_bundle([BundleFile(path="f", text="x", executable=False)], folder, "--artifacts"),
+    lambda folder: import_inventory._write(folder, [("n", {})]),
+    lambda folder: write_artifacts(answer(read_csv(TABLE, "t")), folder, force=True),
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is led elsewhere by other users")
+@pytest.mark.parametrize("write", WRITERS, ids=["plan --artifacts", "import --out", "plan --inventory"])
+def test_a_folder_that_another_user_made_first_is_not_written_to(
+    write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everybodys = tmp_path / "tmp"
+    everybodys.mkdir()
+    everybodys.chmod(0o1777)
+    write(everybodys / "own" / "x")
+    assert list((everybodys / "own" / "x").rglob("*"))
+    make = os.mkdir
+
+    def first(path: str, mode: int = 0o777) -> None:
+        """Another user's folder is there just before."""
+        if Path(path) == everybodys / "new":
+            make(path, 0o777)
+            os.chown(path, 65534, 65534)
+        make(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", first)
+    with pytest.raises(InputError, match=r"can be changed by another user\. Name another folder"):
+        write(everybodys / "new" / "x")
+    assert not [path for path in (everybodys / "new").rglob("*") if path.is_file()]
