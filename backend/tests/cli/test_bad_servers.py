@@ -103,16 +103,18 @@ def test_what_an_answer_of_prometheus_takes_once_read_is_bounded(
 ) -> None:
     """A megabyte of JSON is up to 17 of Python."""
     monkeypatch.setattr(client_module, "_KEPT_MAX", 10_000_000)
+    monkeypatch.setattr(client_module, "_WHOLE_MAX", 2**20)
     said = whole(b'{"status":"success","data":{"result":[%b]}}' % one)
     with saying(said, b"") as url, PrometheusClient(url) as client, pytest.raises(InventoryError, match=words):
         client.query("up")
 
 
-def test_an_answer_in_many_parts_is_whole() -> None:
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["as Prometheus", "as a proxy"])
+def test_an_answer_in_many_parts_is_whole(separators: tuple[str, str]) -> None:
     """No part ends within a text, and labels that nobody reads are dropped."""
     odd = {"pod": '},{"metric":', "uid": "x" * 300}
     every = [{"metric": {**odd, "node": f"n{at}"}, "value": [7, str(at)]} for at in range(10_000)]
-    body = json.dumps({"status": "success", "data": {"result": every}}, separators=(",", ":")).encode()
+    body = json.dumps({"status": "success", "data": {"result": every}}, separators=separators).encode()
     with saying(whole(body), b"") as url, PrometheusClient(url) as client:
         found = client.query("up")
     assert [(one.labels, one.value) for one in found] == [

@@ -19,11 +19,12 @@ from hugeplan.inventory.prometheus.queries import LABELS
 
 #: Of one answer. The largest of 10,000 nodes with 100,000 pods has 120 MiB.
 _BODY_MAX = 256 * 2**20
-#: What is decoded at a time: of JSON a thousand values take the memory of 17 times their text.
-_PART_BYTES = 2**20
+#: What is decoded at a time, and where a proxy wrote it in another way: of JSON values take the memory of 17 times
+#: their text.
+_PART_BYTES, _WHOLE_MAX = 2**20, 2**25
 #: What all answers may take once they are read, by the estimate below. 10,000 nodes with 100,000 pods take 740 MiB,
 #: and their histories 225 MiB.
-_KEPT_MAX = 2**30
+_KEPT_MAX = 3 * 2**29
 _SERIES_BYTES, _LABEL_BYTES, _TEXT_BYTES, _POINT_BYTES = 300, 40, 150, 90
 #: Between two series of an answer; no text of JSON holds it, as a quote ends a text.
 _BETWEEN = b'},{"metric":'
@@ -115,6 +116,8 @@ class PrometheusClient:
         while len(content) - at > _PART_BYTES:
             end = content.rfind(_BETWEEN, at, at + _PART_BYTES)
             if end == -1:
+                if not at and len(content) <= _WHOLE_MAX:
+                    break
                 raise InventoryError(f"{self.shown}: an answer with a series of more than {_PART_BYTES} bytes")
             yield before + content[at : end + 1] + b"]}}"
             at, before = end + 2, b'{"status":"success","data":{"result":['
