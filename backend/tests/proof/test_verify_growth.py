@@ -11,6 +11,7 @@ from proof.test_matching import BASE, M2, observed, plan_of, server
 
 from hugeplan.planner.model import Plan
 from hugeplan.proof import Observation, verify
+from hugeplan.proof.holders import Holder, Holders
 
 MIB64 = 64 * 2**20
 
@@ -88,3 +89,13 @@ def test_many_equal_instances_are_still_judged() -> None:
     seen = observed(*(server(f"postgresql@u{i}") for i in range(30)))
     states = {finding.state.value for finding in verify(plan, seen).findings if finding.code == "verify_engine"}
     assert states == {"ok"}
+
+
+def test_many_servers_of_one_key_are_told_in_time() -> None:
+    """Each was compared with each, for every server that is short: a report cost 0.34 s."""
+    found = tuple(Holder("MySQL", 1, 2**21, is_server=True, key="one") for _ in range(2_000))
+    everyone = Holders(everyone=found, pages=2_000, all_known=True, of_server={"one": found})
+    start = time.process_time()
+    for _ in range(20):
+        assert everyone.said(besides=found) == ""
+    assert time.process_time() - start < 0.5
