@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from base64 import b32encode
 from collections.abc import Iterable
+from hashlib import sha256
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, planned_pools, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, object_name, planned_pools, yaml_text
 from hugeplan.artifacts.numa_files import script_text
 from hugeplan.planner.model import Plan, PlanRequest
 
-_NAME = "hugeplan-pools"
 #: Runs on the host through nsenter: /sys of the host is read-only in a container without it.
 _WRAPPER = """\
 before=$(cat /sys/devices/system/node/node*/hugepages/hugepages-*/nr_hugepages | tr '\\n' ' ')
@@ -27,12 +28,13 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if planned_pools(plan):
         yield _daemon_set(plan)
     if request.node.thp_enabled == "always" and any(i.page_bytes for i in plan.instances):
-        yield _node_config()
+        yield _node_config(plan)
 
 
 def _daemon_set(plan: Plan) -> Artifact:
     script = _WRAPPER.format(script=script_text(plan).replace("exit $failed\n", "").rstrip())
-    labels = {"app.kubernetes.io/name": _NAME}
+    name = object_name(plan.node)
+    labels = {"app.kubernetes.io/name": "hugeplan-pools", "app.kubernetes.io/instance": name}
     container = {
         "name": "reserve",
         "image": "busybox:1.37",
@@ -49,7 +51,7 @@ def _daemon_set(plan: Plan) -> Artifact:
     document = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": {"name": _NAME, "namespace": "kube-system", "labels": labels},
+        "metadata": {"name": name, "namespace": "kube-system", "labels": labels},
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {
@@ -76,26 +78,28 @@ def _daemon_set(plan: Plan) -> Artifact:
             document,
         ),
         summary="Writes the counts on each selected node and restarts its kubelet when they changed.",
-        install="kubectl apply -f aks-daemonset.yaml\nkubectl -n kube-system rollout status daemonset/" + _NAME,
+        install="kubectl apply -f aks-daemonset.yaml\nkubectl -n kube-system rollout status daemonset/" + name,
         verify=all_of(node_checks(plan)),
-        rollback=f"kubectl -n kube-system delete daemonset {_NAME}\n"
+        rollback=f"kubectl -n kube-system delete daemonset {name}\n"
         "# the counts stay until the node restarts, which sets them to 0",
         restart=Restart.KUBELET,
         avoid_when="Privileged pods are not allowed: build a node image with the command line instead.",
     )
 
 
-def _node_config() -> Artifact:
+def _node_config(plan: Plan) -> Artifact:
+    # AKS takes 12 lower-case letters and digits.
+    digest = b32encode(sha256(plan.node.lower().encode()).digest()).decode().lower()
+    of_pool = f"--cluster-name $CLUSTER --resource-group $GROUP --name h{digest[:11]}"
     return Artifact(
         kind="aks_node_config",
         filename="aks-linux-os-config.json",
         media_type="application/json",
         content=json.dumps({"transparentHugePageEnabled": "madvise"}, indent=2) + "\n",
         summary="Keeps transparent huge pages to programs that ask for them, on a new AKS node pool.",
-        install="az aks nodepool add --cluster-name $CLUSTER --resource-group $GROUP --name hugeplan "
-        "--linux-os-config aks-linux-os-config.json",
+        install=f"az aks nodepool add {of_pool} --linux-os-config aks-linux-os-config.json",
         verify="grep -q '\\[madvise\\]' /sys/kernel/mm/transparent_hugepage/enabled  # on the node",
-        rollback="az aks nodepool delete --cluster-name $CLUSTER --resource-group $GROUP --name hugeplan",
+        rollback=f"az aks nodepool delete {of_pool}",
         restart=Restart.NODES,
         avoid_when="The node pool exists: AKS takes this setting when a pool is made.",
     )

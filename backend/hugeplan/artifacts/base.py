@@ -142,16 +142,25 @@ def one_line(text: str) -> str:
     return printable(text, 2000)
 
 
-def slug(text: str, *, is_apart: bool = False) -> str:
-    """``text`` as part of a file's or a cluster object's name: at most 50 lower-case letters, digits and dashes.
+def slug(text: str, *, kept: str = "_", longest: int = 50) -> str:
+    """``text`` as part of a name, which no other text has: lower-case letters, digits, dashes and ``kept``.
 
-    A longer one ends in its digest: Helm's names are alike in their beginnings. ``is_apart``: so does one of other
-    characters, as no other text may have its name.
+    What is such a name already stays as it is; all else ends in its digest, of which nobody makes a second one.
     """
-    own = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "instance"
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    is_whole = len(own) <= 50 and not (is_apart and (own != text or re.search(r"-[0-9a-f]{8}$", own)))
-    return own if is_whole else f"{own[:41].strip('-')}-{digest}"
+    own = _readable(text, kept)
+    if own == text and len(own) <= longest and not re.search(r"-[0-9a-f]{16}$", own):
+        return own
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{own[: longest - 17].strip('-')}-{digest}"
+
+
+def object_name(text: str, *, longest: int = 59) -> str:
+    """``hugeplan-NAME`` for what one node, or one pool of nodes, has in a cluster: no other host has this name."""
+    return f"hugeplan-{slug(text.lower(), kept='', longest=longest - 9)}"
+
+
+def _readable(text: str, kept: str = "") -> str:
+    return re.sub(f"[^a-z0-9{kept}]+", "-", text.lower()).strip("-") or "instance"
 
 
 def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
@@ -161,10 +170,10 @@ def unique_kinds(kind: str, names: Iterable[str]) -> list[str]:
         return [kind]
     kinds: list[str] = []
     for name in given:
-        candidate = f"{kind}-{slug(name)}"
+        candidate = own = f"{kind}-{slug(_readable(name))}"
         number = 2
         while candidate in kinds:
-            candidate = f"{kind}-{slug(name)}-{number}"
+            candidate = f"{own}-{number}"
             number += 1
         kinds.append(candidate)
     return kinds

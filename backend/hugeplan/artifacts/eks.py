@@ -9,9 +9,9 @@ from hugeplan.artifacts.base import (
     Restart,
     all_of,
     node_checks,
+    object_name,
     one_line,
     planned_pools,
-    slug,
     totals_by_size,
     yaml_text,
 )
@@ -90,7 +90,7 @@ def _bottlerocket(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 
 def _overlay(plan: Plan) -> Iterable[Artifact]:
-    name = f"hugeplan-{slug(plan.node)}"
+    name = object_name(plan.node)
     capacity = {
         kubernetes_resource_name(size): format_kubernetes_bytes(size * pages)
         for size, pages in totals_by_size(plan).items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, slug, totals_by_size, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, object_name, totals_by_size, yaml_text
 from hugeplan.planner.memory.kubernetes import gke_huge_page_cap_bytes
 from hugeplan.planner.model import GIB, MIB, Plan, PlanRequest
 from hugeplan.planner.pages import page_label
@@ -39,7 +39,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if not reservations.kubernetes or reservations.provider not in {None, "gke"} or not fits:
         return
     comments = _comments(request, totals)
-    pool = slug(f"hugeplan-{plan.node}")
+    pool = object_name(plan.node, longest=40)  # GKE takes no longer one
     config = {_KEYS[size]: pages for size, pages in fits.items()}
     yield Artifact(
         kind="gke_system_config",

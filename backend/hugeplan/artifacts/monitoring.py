@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from hugeplan.artifacts.base import KEEP, Artifact, as_owner_of, planned_pools, totals_by_size, yaml_text
+from hugeplan.artifacts.base import KEEP, Artifact, as_owner_of, object_name, planned_pools, totals_by_size, yaml_text
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name, page_label
 
-RULES_PATH = "/etc/prometheus/rules/hugeplan.yaml"
 _AS_OWNER = as_owner_of("/etc/prometheus")
 
 
@@ -111,19 +110,22 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     if not totals_by_size(plan) or not planned_pools(plan):
         return
     rules, comments = _rules(plan, request)
+    # One Prometheus has the files of many nodes.
+    name = object_name(plan.node)
+    path = f"/etc/prometheus/rules/{name}.yaml"
     yield Artifact(
         kind="prometheus_rules",
         filename="hugeplan-alerts.yaml",
-        path=RULES_PATH,
+        path=path,
         media_type="application/yaml",
         content=yaml_text(
             [f"Alert rules for the plan of {plan.node}; instance and node are taken to be its name.", *comments],
-            {"groups": [{"name": "hugeplan", "rules": rules}]},
+            {"groups": [{"name": name, "rules": rules}]},
         ),
         summary="Alerts when the pool is short of the plan, idle, exceeded, or unknown to the cluster.",
-        install=f"{_AS_OWNER} {KEEP} {RULES_PATH} < hugeplan-alerts.yaml\nsystemctl kill --signal=HUP prometheus",
-        verify=f"promtool check rules {RULES_PATH}",
-        rollback=f"{_AS_OWNER} rm -f {RULES_PATH}\nsystemctl kill --signal=HUP prometheus",
+        install=f"{_AS_OWNER} {KEEP} {path} < hugeplan-alerts.yaml\nsystemctl kill --signal=HUP prometheus",
+        verify=f"promtool check rules {path}",
+        rollback=f"{_AS_OWNER} rm -f {path}\nsystemctl kill --signal=HUP prometheus",
         avoid_when="The Prometheus Operator is used: put the groups into a PrometheusRule.",
     )
     yield _dashboard(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, slug, totals_by_size, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, object_name, totals_by_size, yaml_text
 from hugeplan.planner.model import Plan, PlanRequest
 from hugeplan.planner.pages import kubernetes_resource_name
 from hugeplan.planner.units import format_kubernetes_bytes
@@ -48,7 +48,7 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     rule = {
         "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
         "kind": "NodeFeatureRule",
-        "metadata": {"name": f"hugeplan-{slug(plan.node)}"},
+        "metadata": {"name": object_name(plan.node)},
         "spec": {
             "rules": [
                 {
@@ -56,11 +56,15 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
                     "labels": {f"{LABEL}{format_kubernetes_bytes(size)}": str(pages)},
                     "matchFeatures": [
                         {
+                            "feature": "system.name",
+                            "matchExpressions": {"nodename": {"op": "In", "value": [plan.node]}},
+                        },
+                        {
                             "feature": "memory.hugepages",
                             "matchExpressions": {
                                 kubernetes_resource_name(size): {"op": "Gt", "value": [str(pages - 1)]}
                             },
-                        }
+                        },
                     ],
                 }
                 for size, pages in totals_by_size(plan).items()
@@ -72,9 +76,15 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         kind="node_feature_rule",
         filename="node-feature-rule.yaml",
         media_type="application/yaml",
-        content=yaml_text([f"Labels nodes that have at least the pools of {plan.node}."], rule),
-        summary="Labels every node whose pools are at least the planned ones, and takes "
-        "the label away from the others.",
+        content=yaml_text(
+            [
+                f"Labels {plan.node} while it has at least its planned pools.",
+                "Add the names of nodes whose plan has the same counts to each nodename: of several rules that match,",
+                "the last one says the label's value.",
+            ],
+            rule,
+        ),
+        summary="Labels the node while its pools are at least the planned ones.",
         install="kubectl apply -f node-feature-rule.yaml",
         verify=all_of(checks),
         rollback=f"kubectl delete nodefeaturerule {name}",

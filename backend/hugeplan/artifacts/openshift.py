@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, pages_by_size, slug, yaml_text
+from hugeplan.artifacts.base import Artifact, Restart, all_of, node_checks, object_name, pages_by_size, yaml_text
 from hugeplan.artifacts.kernel_command_line import has_pages, parameters
 from hugeplan.artifacts.owners import saved_once
 from hugeplan.artifacts.tuned_profile import profile_text
@@ -34,7 +34,7 @@ def _profile(plan: Plan, request: PlanRequest) -> dict[str, Any]:
     return {
         "apiVersion": "performance.openshift.io/v2",
         "kind": "PerformanceProfile",
-        "metadata": {"name": f"hugeplan-{slug(plan.node)}"},
+        "metadata": {"name": object_name(plan.node)},
         "spec": spec,
     }
 

@@ -73,7 +73,7 @@ def saved_once(get: str, ours: Mapping[str, Any], *names: str | None, nulls: boo
     which does where the fields' owner applies it. Used, the file goes, so that the next install saves anew.
     """
     template = shlex.quote(_VALUE + _standing(ours, (), nulls=nulls))
-    file = f"../{slug('/'.join(name or '' for name in names), is_apart=True)}-fields-before.yaml"
+    file = f"../{slug('/'.join(name or '' for name in names))}-fields-before.yaml"
     return f"test -s {file} || {get} -o go-template={template} > {file} && test -s {file} &&\n", file
 
 

@@ -41,8 +41,8 @@ class PodNames:
 
 def pod_names(instance: DatabaseInstance, planned: InstancePlan) -> PodNames:
     """The Kubernetes objects that an instance runs in."""
-    namespace, _, name = (instance.stateful_set or f"/{slug(planned.name)}").rpartition("/")
-    return PodNames(name, namespace, instance.container or slug(planned.name))
+    namespace, _, name = (instance.stateful_set or f"/{slug(planned.name, kept='')}").rpartition("/")
+    return PodNames(name, namespace, instance.container or slug(planned.name, kept=""))
 
 
 def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan) -> Artifact:
@@ -68,7 +68,7 @@ def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan
     elif artifact.install.startswith("#"):
         return artifact
     else:
-        config_map = f"{slug(planned.name, is_apart=True)}-hugepages"
+        config_map = f"{slug(planned.name, kept='')}-hugepages"
         where = artifact.path or "a path that its start command names"
         install = (
             f"kubectl create configmap {config_map}{names.in_namespace} --from-file={artifact.filename}"
