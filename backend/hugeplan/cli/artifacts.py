@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,7 @@ from hugeplan.artifacts import Artifact, Platform, outside, refused, render, wit
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
-from hugeplan.cli.files import write_bundle, write_none
+from hugeplan.cli.files import replace_file, write_bundle, write_none
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 
 EPILOG: Final = """\
@@ -90,20 +89,12 @@ def rendered(document: PlanDocument, platform: str | None, *, force: bool) -> tu
 
 def _write_zip(files: Sequence[BundleFile], path: Path) -> None:
     content = as_zip(files)
-    beside: Path | None = None
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(content)  # a pipe or a device stays what it is
         else:
-            # Beside and renamed: a full disk leaves the old archive or none, never half of one.
-            with tempfile.NamedTemporaryFile(dir=path.resolve().parent, delete=False) as file:
-                beside = Path(file.name)
-                file.write(content)
-            beside.chmod(0o644)
-            beside.replace(path.resolve())
+            replace_file(path, content)
     except OSError as error:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
         raise InputError(f"--zip {path}: {error.strerror}") from error
     print(f"{len(files)} files in {path}")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import stat
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from hugeplan.artifacts.bundle import BundleFile
     from hugeplan.documents.tlbbench import TlbbenchDocument
     from hugeplan.planner.model import HardwareFacts
+
+#: Rights of a program, and sums over a file's bytes: no new file has them.
+_OF_THE_BYTES = frozenset({"security.capability", "security.ima", "security.evm"})
 
 
 def read_bytes(path: str) -> bytes:
@@ -34,6 +40,8 @@ def read_bytes(path: str) -> bytes:
 
 def decode_text(data: bytes, path: str) -> str:
     """UTF-8 text with its line ends as the platform's text files have them; ``path`` is for the message."""
+    if (at := data.find(0)) >= 0:
+        raise InputError(f"{path}: byte {at} is NUL, which is in no text")
     try:
         return str(data, "utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
@@ -92,6 +100,77 @@ def to_write(path: Path) -> Path:
     if is_other:
         raise InputError(f"{path} is not a regular file; remove it, or give another folder")
     return path
+
+
+def replace_file(path: Path, data: bytes, was: bytes | None = None) -> None:
+    """Write beside and rename: whoever kills this leaves the old file or the new one. OSError.
+
+    Root writes as the user who could lead the path elsewhere, if there is one. ``was``: what the old file must hold.
+    The new one then has its owner, group, permissions (never set-uid) and attributes, such as access lists.
+    """
+    is_link = path.is_symlink()  # asked once: in a sticky folder it may become one
+    with ExitStack() as stack:
+        if os.geteuid() == 0:
+            stack.enter_context(_led_by(path if is_link else path.parent))
+        target = path.resolve() if is_link else path.parent.resolve() / path.name
+        old = None if was is None else stack.enter_context(open(target, "rb", opener=_not_led))
+        if old is not None and old.read(len(was or b"") + 1) != was:
+            raise OSError(errno.ESTALE, "it was changed meanwhile; run this again")
+        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file, ExitStack() as on_error:
+            on_error.callback(Path(file.name).unlink, missing_ok=True)
+            file.write(data)
+            file.flush()
+            if old is None:
+                os.fchmod(file.fileno(), 0o644)
+            else:
+                _make_alike(file.fileno(), old.fileno())
+            Path(file.name).replace(target)
+            on_error.pop_all()
+
+
+def _led_by(place: Path) -> AbstractContextManager[None]:
+    try:
+        from hugeplan_agent.ownership import as_owner_of  # noqa: PLC0415 - an optional distribution
+    except ImportError:
+        try:
+            require_own(place, "Write to a folder of your own.")
+        except PermissionError as error:
+            raise OSError(errno.EPERM, str(error)) from error
+        return nullcontext()
+    led: AbstractContextManager[None] = as_owner_of(place)
+    return led
+
+
+def _not_led(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _make_alike(new: int, old: int) -> None:
+    """Owner, group, permissions and attributes of another file, without what gives a program rights. OSError."""
+    state, made = os.fstat(old), os.fstat(new)
+    try:
+        if (made.st_uid, made.st_gid) != (state.st_uid, state.st_gid):
+            os.fchown(new, state.st_uid, state.st_gid)
+        os.fchmod(new, state.st_mode & 0o777)
+        for name in _attributes(old):
+            value = os.getxattr(old, name)
+            if name not in _attributes(new) or os.getxattr(new, name) != value:
+                os.setxattr(new, name, value)
+    except OSError as error:
+        kept = f"its owner {state.st_uid}, its group {state.st_gid} or its access list"
+        said = (
+            f"user {os.geteuid()}, who may rename it, cannot keep {kept} ({error.strerror}); edit it by hand (--diff)"
+        )
+        raise OSError(errno.EPERM, said) from error
+
+
+def _attributes(file: int) -> list[str]:
+    try:
+        return [name for name in os.listxattr(file) if name not in _OF_THE_BYTES]
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            return []
+        raise
 
 
 def make_folder(folder: Path) -> None:

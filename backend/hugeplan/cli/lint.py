@@ -6,7 +6,6 @@ import argparse
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Final
 
 from hugeplan.artifacts.bundle import hunks
 from hugeplan.cli import EXIT_FAILED, EXIT_WRONG_INPUT, InputError
-from hugeplan.cli.files import decode_text, read_text
+from hugeplan.cli.files import decode_text, read_bytes, read_text, replace_file
 from hugeplan.lint import Context, FileReport, Severity, Source, lint
 from hugeplan.lint.detect import UnknownKindError, read_source
 from hugeplan.lint.output import as_json, as_sarif, as_text
@@ -178,30 +177,13 @@ def _write_fixed(reports: Sequence[FileReport]) -> None:
         if report.source.name == "<stdin>":
             sys.stdout.write(report.fixed_text)
             continue
-        path = Path(report.source.name)
-        _replace(path, _with_line_ends_of(path, report.fixed_text))
-        sys.stderr.write(f"hugeplan lint: wrote {report.source.name}\n")
-
-
-def _with_line_ends_of(path: Path, text: str) -> str:
-    """``text`` with CR LF where every line of the file has it."""
-    old = path.read_bytes()
-    return text.replace("\n", "\r\n") if b"\r\n" in old and old.count(b"\r\n") == old.count(b"\n") else text
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside and rename, so that a killed linter leaves the old file or the new one."""
-    beside: Path | None = None
-    try:
-        mode = path.stat().st_mode
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="", dir=path.resolve().parent, delete=False
-        ) as file:
-            beside = Path(file.name)
-            file.write(text)
-        beside.chmod(mode & 0o7777)
-        beside.replace(path.resolve())
-    except OSError as error:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
-        raise InputError(f"{path}: {error.strerror}") from error
+        path = report.source.name
+        old = read_bytes(path)
+        if decode_text(old, path) != report.source.text:
+            raise InputError(f"{path} was changed while it was checked; run this again")
+        ends = "\r\n" if b"\r\n" in old and old.count(b"\r\n") == old.count(b"\n") else "\n"
+        try:
+            replace_file(Path(path), report.fixed_text.replace("\n", ends).encode(), old)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        sys.stderr.write(f"hugeplan lint: wrote {path}\n")

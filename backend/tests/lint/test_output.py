@@ -55,6 +55,15 @@ def test_fix_writes_the_file(capsys: pytest.CaptureFixture[str], wrong_file: Pat
     assert run(capsys, str(wrong_file))[0] == 0
 
 
+def test_fix_leaves_a_word_that_is_valid(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Without a pool a server with huge_pages = on does not start, and one with try does."""
+    path = tmp_path / "postgresql.conf"
+    path.write_text("shared_buffers = 8GB\nhuge_pages = try\n")
+    status, out, err = run(capsys, "--fix", "--diff", str(path))
+    assert (status, err, path.read_text()) == (0, "", "shared_buffers = 8GB\nhuge_pages = try\n")
+    assert "fix:  Write huge_pages = on in production.\n" in out
+
+
 def test_fix_keeps_the_line_ends_of_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "postgresql.conf"
     path.write_bytes(b"shared_buffers = 8GB\r\nhuge_pages = on\r\nhuge_page_size = 2M\r\n")

@@ -215,9 +215,7 @@ def _mode(setting: Setting | None, notes: Notes) -> str:
     if text == "try":
         said = "The server may run on base pages and nothing says so."
         fix = "Write huge_pages = on in production."
-        notes.problem(
-            TRY, setting.name_span[0], "huge_pages = try", said, fix, Edit(*setting.value_span, _as(setting, "on"))
-        )
+        notes.problem(TRY, setting.name_span[0], "huge_pages = try", said, fix)  # without a pool, "on" starts nothing
         return "try"
     notes.rewrite(
         VALUE,

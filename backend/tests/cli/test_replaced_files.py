@@ -1,0 +1,139 @@
+"""A file that root makes anew stays its owner's, has no right of root's, and lies where root was told to write."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hugeplan.cli import files, main
+from hugeplan.cli.postgres_programs import find
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root writes others' files")
+NOBODY = 65534
+WRONG = b"quiet hugepages=8 hugepagesz=1G\n"
+FIXED = b"quiet hugepagesz=1G hugepages=8\n"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of root's that everybody may enter, unlike those of pytest."""
+    made = Path(tempfile.mkdtemp(dir="/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+def of(path: Path, uid: int, gid: int, mode: int, data: bytes | None = WRONG) -> Path:
+    if data is None:
+        path.mkdir()
+    else:
+        path.write_bytes(data)
+    os.chown(path, uid, gid)
+    path.chmod(mode)
+    return path
+
+
+def facts(path: Path) -> tuple[int, int, int]:
+    state = path.lstat()
+    return state.st_uid, state.st_gid, state.st_mode & 0o7777
+
+
+def lint_fix(path: Path) -> int:
+    try:
+        return main(["lint", "--fix", str(path)])
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+
+
+@pytest.mark.parametrize(("owner", "gid"), [(NOBODY, NOBODY), (0, 12)], ids=["in its owner's folder", "in root's"])
+def test_a_fixed_file_is_its_owners_without_set_uid(folder: Path, owner: int, gid: int) -> None:
+    path = of(of(folder / "his", owner, owner, 0o755, None) / "cmdline", NOBODY, gid, 0o6750)
+    assert lint_fix(path) == 1
+    assert (path.read_bytes(), facts(path)) == (FIXED, (NOBODY, gid, 0o750))
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_access_lists_and_attributes_stay_and_capabilities_do_not(folder: Path) -> None:
+    path = of(folder / "cmdline", NOBODY, NOBODY, 0o640)
+    rights = {"user.note": b"x", "system.posix_acl_access": bytes.fromhex(
+        "02000000" "01000600ffffffff" "020004000c000000" "04000400ffffffff" "10000400ffffffff" "20000000ffffffff"
+    )}  # fmt: skip
+    try:
+        for name, value in rights.items():
+            os.setxattr(path, name, value)
+    except OSError:
+        pytest.skip("a file system without access lists")
+    os.setxattr(path, "security.capability", bytes.fromhex("0000000200200000000000000000000000000000"))
+    assert lint_fix(path) == 1
+    assert {name: os.getxattr(path, name) for name in os.listxattr(path)} == rights
+    assert facts(path) == (NOBODY, NOBODY, 0o640)
+
+
+def test_what_cannot_be_kept_is_one_sentence(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = of(of(folder / "his", NOBODY, NOBODY, 0o755, None) / "cmdline", 0, 0, 0o644)
+    assert lint_fix(path) == 2
+    assert "user 65534, who may rename it, cannot keep its owner 0, its group 0" in capfd.readouterr().err
+    assert (path.read_bytes(), facts(path), list(path.parent.iterdir())) == (WRONG, (0, 0, 0o644), [path])
+
+
+@pytest.mark.parametrize("way", ["file", "folder", "sticky"])
+@pytest.mark.parametrize("with_agent", [True, False])
+def test_a_users_link_leads_root_nowhere(
+    folder: Path, way: str, with_agent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = of(of(folder / "roots", 0, 0, 0o755, None) / "cmdline", 0, 0, 0o644)
+    his = of(folder / "his", *((0, 0, 0o1777) if way == "sticky" else (NOBODY, NOBODY, 0o755)), None)
+    link = his / "link"
+    link.symlink_to(roots.parent if way == "folder" else roots)
+    os.lchown(link, NOBODY, NOBODY)
+    if not with_agent:
+        monkeypatch.setitem(sys.modules, "hugeplan_agent.ownership", None)
+    path = link / "cmdline" if way == "folder" else link
+    assert lint_fix(path) == 2
+    with pytest.raises(OSError, match=r"Permission denied|another user"):
+        files.replace_file(path, b"of artifacts --zip")
+    assert (roots.read_bytes(), list(roots.parent.iterdir())) == (WRONG, [roots])
+
+
+def test_roots_link_is_followed(folder: Path) -> None:
+    path = of(of(folder / "his", NOBODY, NOBODY, 0o755, None) / "cmdline", NOBODY, NOBODY, 0o600)
+    (folder / "link").symlink_to(path)
+    assert lint_fix(folder / "link") == 1
+    assert (path.read_bytes(), facts(path)) == (FIXED, (NOBODY, NOBODY, 0o600))
+
+
+def test_bytes_of_a_program_are_no_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = of(folder / "cmdline", 0, 0, 0o644, b"\x7fELF\0 " + WRONG)
+    assert lint_fix(path) == 2
+    assert "byte 4 is NUL" in capfd.readouterr().err
+
+
+def test_a_file_that_changes_meanwhile_is_left(folder: Path) -> None:
+    """A link of the owner's led to what only root may read, and leads to the owner's own file now."""
+    path = of(folder / "cmdline", NOBODY, NOBODY, 0o644)
+    with pytest.raises(OSError, match="changed meanwhile"):
+        files.replace_file(path, b"secret", b"what was read")
+    assert path.read_bytes() == WRONG
+
+
+def test_a_server_reads_its_fixed_settings(folder: Path) -> None:
+    """PostgreSQL's own file has mode 0600 and is of the server's user."""
+    data = of(folder / "data", NOBODY, NOBODY, 0o700, None)
+    user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    subprocess.run([*user, str(find("initdb")), "-D", str(data), "-A", "trust"], check=True, capture_output=True)
+    path = data / "postgresql.conf"
+    with path.open("a") as file:
+        file.write("work_mem = 4M\n")
+    before = facts(path)
+    assert before == (NOBODY, NOBODY, 0o600)
+    assert lint_fix(path) == 1
+    assert facts(path) == before
+    shown = [*user, str(find("postgres")), "-D", str(data), "-C", "work_mem"]
+    assert subprocess.run(shown, check=True, capture_output=True, text=True).stdout == "4096\n"
