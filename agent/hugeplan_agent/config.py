@@ -354,6 +354,8 @@ def _remedy(path: Path, flag: str, error: Exception) -> str:
         return "; enrol this node: hugeplan-agent enrol --enrolment-token-file FILE"
     if isinstance(error, PermissionError) and not os.access(path.parent, os.X_OK):
         return f"; nothing in {path.parent} can be seen by this user: put the file elsewhere, such as /etc/hugeplan"
+    if isinstance(error, PermissionError) and os.geteuid() == 0:
+        return "; the user who can lead root elsewhere there may not read it: put it into root's folder /etc/hugeplan"
     if isinstance(error, PermissionError):
         return f"; let its group read it: chgrp hugeplan-agent {path} && chmod 640 {path}"
     return ""

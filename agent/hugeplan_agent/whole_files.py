@@ -12,7 +12,7 @@ import fcntl
 import os
 import secrets
 import stat
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,9 +26,11 @@ def read_file(path: Path, max_bytes: int = MAX_SMALL_BYTES, *, follow: bool = Fa
 
     Raises OSError, also for a file of more than ``max_bytes``.
     """
+    # Asked once: where everybody makes names, it may become a link.
+    is_link = follow and path.is_symlink()
     # Not waiting for the other end of a FIFO.
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
-    with nullcontext() if follow else as_owner_of(path.parent):
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | (0 if is_link else os.O_NOFOLLOW)
+    with as_owner_of(path if is_link else path.parent):
         descriptor = os.open(path, flags)
     try:
         state = os.fstat(descriptor)
@@ -43,7 +45,10 @@ def read_file(path: Path, max_bytes: int = MAX_SMALL_BYTES, *, follow: bool = Fa
 
 
 def replace_file(target: Path, data: bytes) -> None:
-    """Replace ``target``, readable by its owner alone; on the disk when this returns. Raises OSError."""
+    """Replace ``target``, on the disk when this returns. Raises OSError.
+
+    Its owner can read it, and in a folder of root's the owner and group that could read the old one.
+    """
     hold_file(target, data).close()
 
 
@@ -53,6 +58,7 @@ def hold_file(target: Path, data: bytes) -> BinaryIO:
     with as_owner_of(target.parent), ExitStack() as on_error:
         on_error.callback(temporary.unlink, missing_ok=True)
         file = on_error.enter_context(os.fdopen(_open_locked(temporary), "wb"))
+        _let_the_same_read(file.fileno(), target)
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -60,6 +66,17 @@ def hold_file(target: Path, data: bytes) -> BinaryIO:
         sync_folder(target.parent)
         on_error.pop_all()
     return file
+
+
+def _let_the_same_read(descriptor: int, target: Path) -> None:
+    """A service whose token an administrator gave to it, or to its group, reads the next one. Raises OSError."""
+    if os.geteuid() != 0 or target.parent.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return  # a folder's owner makes all in it; where others make names, an old file may be anybody's
+    with suppress(FileNotFoundError):
+        old = target.lstat()
+        if stat.S_ISREG(old.st_mode):
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+            os.fchmod(descriptor, 0o600 | old.st_mode & 0o040)
 
 
 def remove_leftovers(folder: Path, of: str = "*") -> None:

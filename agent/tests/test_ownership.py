@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from hugeplan_agent import enrolment, machine, ownership, privileges
-from hugeplan_agent.config import Config, resolve, unknown_variables, with_system_settings
-from hugeplan_agent.errors import AgentError, SpoolError
+from hugeplan_agent.config import Config, read_token, resolve, unknown_variables, with_system_settings
+from hugeplan_agent.errors import AgentError, ConfigurationError, SpoolError
 from hugeplan_agent.host import Host
 from hugeplan_agent.spool import Spool, read_small_json
 from tests.factories import add, make_spool
@@ -124,6 +124,63 @@ def test_who_may_lead_a_path_is_the_first_on_the_way_that_is_not_root(open_path:
     assert found == {name: her if "hers" in name or "there" in name else root for name in found}
     with pytest.raises(OSError, match="symbolic links"), ownership.as_owner_of(links / "round"):
         pass
+
+
+@AS_ROOT
+@pytest.mark.parametrize("way", ["file", "folder", "sticky"])
+def test_a_users_link_gives_the_service_no_file_of_roots(open_path: Path, way: str) -> None:
+    (open_path / "roots").mkdir()
+    secret = open_path / "roots" / "token"
+    secret.write_text("secret\n")
+    secret.chmod(0o600)
+    hers = open_path / "hers"
+    hers.mkdir()
+    hers.chmod(0o1777 if way == "sticky" else 0o755)
+    os.chown(hers, 0 if way == "sticky" else NOBODY.pw_uid, 0)
+    link = hers / "link"
+    link.symlink_to(secret.parent if way == "folder" else secret)
+    os.chown(link, NOBODY.pw_uid, NOBODY.pw_gid, follow_symlinks=False)
+    secret.parent.chmod(0o755)
+    with pytest.raises(ConfigurationError, match="Permission denied; the user who can lead root elsewhere there"):
+        read_token(link / "token" if way == "folder" else link)
+
+
+@AS_ROOT
+def test_tokens_of_kubernetes_systemd_and_users_are_read(open_path: Path) -> None:
+    mount = open_path / "mount"  # a secret's volume: everybody may make names, the kernel's links are root's
+    (mount / "..2026").mkdir(parents=True)
+    mount.chmod(0o1777)
+    (mount / "..data").symlink_to("..2026")
+    (mount / "token").symlink_to("..data/token")
+    hers, credentials = open_path / "hers", open_path / "credentials"
+    for folder in (hers, credentials):
+        folder.mkdir()
+    for path in (mount / "..2026/token", hers / "token", credentials / "token", open_path / "token"):
+        path.write_text("hp_x\n")
+        path.chmod(0o440)
+    for path in (hers, hers / "token", open_path / "token"):
+        os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
+    credentials.chmod(0o500)
+    (open_path / "link").symlink_to(hers / "token")
+    for path in (mount / "token", hers / "token", credentials / "token", open_path / "token", open_path / "link"):
+        assert read_token(path) == "hp_x", path
+
+
+@AS_ROOT
+@pytest.mark.parametrize(("folder_mode", "found"), [(0o755, (65534, 12, 0o640)), (0o1777, (0, 0, 0o600))])
+def test_a_new_token_is_read_by_who_read_the_old_one(
+    open_path: Path, folder_mode: int, found: tuple[int, int, int]
+) -> None:
+    """In a folder of root's; where everybody makes names, whoever made the old file gets nothing."""
+    open_path.chmod(folder_mode)
+    path = open_path / "token"
+    path.write_text("hp_old\n")
+    os.chown(path, 65534, 12)
+    path.chmod(0o4647)
+    enrolment.write_token(path, "hp_new")
+    state = path.stat()
+    assert (state.st_uid, state.st_gid, stat.S_IMODE(state.st_mode)) == found
+    assert read_token(path) == "hp_new"
 
 
 @AS_ROOT
