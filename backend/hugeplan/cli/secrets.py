@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.cli import InputError
+from hugeplan.cli.files import led_by
 
 RANDOM_BYTES: Final = 32
 SHORTEST_TOKEN_CHARACTERS: Final = 32
@@ -92,10 +93,11 @@ def write_secret(path: Path, text: str) -> None:
     """Write a file that only its owner can read, whole or not at all."""
     fresh = path.with_name(path.name + ".new")
     try:
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text + "\n")
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        with led_by(path.parent):
+            fresh.unlink(missing_ok=True)
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(text + "\n")
+                os.fsync(file.fileno())
+            fresh.replace(path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error

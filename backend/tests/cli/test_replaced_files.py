@@ -14,6 +14,7 @@ import pytest
 
 from hugeplan.cli import files, main
 from hugeplan.cli.postgres_programs import find
+from hugeplan.cli.secrets import write_secret
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root writes others' files")
 NOBODY = 65534
@@ -137,3 +138,10 @@ def test_a_server_reads_its_fixed_settings(folder: Path) -> None:
     assert facts(path) == before
     shown = [*user, str(find("postgres")), "-D", str(data), "-C", "work_mem"]
     assert subprocess.run(shown, check=True, capture_output=True, text=True).stdout == "4096\n"
+
+
+def test_a_secret_that_root_replaces_is_its_folders_owners(folder: Path) -> None:
+    """The service, a user of its own, could not read the next password."""
+    path = of(of(folder / "his", NOBODY, NOBODY, 0o700, None) / "password", NOBODY, NOBODY, 0o600)
+    write_secret(path, "next")
+    assert (path.read_text(), facts(path)) == ("next\n", (NOBODY, NOBODY, 0o600))
