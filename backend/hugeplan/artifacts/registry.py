@@ -75,7 +75,7 @@ ROWS: Final = (
     Row(oracle.render, ("oracle_parameters",)),
     Row(db2.render, ("db2_settings",)),
     Row(jvm.render, ("jvm_options",)),
-    Row(redis_conf.render, ("redis_conf",)),
+    Row(redis_conf.render, ("redis_conf", "redis_conf_snippet")),
     Row(other.render, ("engine_settings",)),
     *(Row(render, (kind,), patches=True) for kind, render in operators.renderers().items()),
 )

@@ -23,6 +23,7 @@ from hugeplan.planner.observation.databases import (
     pool_bytes_of,
     server_name,
 )
+from hugeplan.planner.observation.server_owners import ServerOwners
 
 _SWITCHES: Final = {
     "postgresql": "huge_pages",
@@ -50,13 +51,11 @@ class Choice:
 
     def fits(self, database: ObservedDatabase) -> bool:
         """Whether all that was given is true of a server; a folder may be written with a slash at its end."""
+        own, folder = database.place, self.data_directory
         return (
-            (self.port is None or self.port == database.port)
-            and (self.pid is None or self.pid == database.pid)
-            and (
-                self.data_directory is None
-                or (database.place is not None and _same_path(database.place.data_directory, self.data_directory))
-            )
+            self.port in (None, database.port)
+            and self.pid in (None, database.pid)
+            and (folder is None or (own is not None and _same_path(own.data_directory, folder)))
         )
 
 
@@ -102,7 +101,7 @@ def over_running(
             demand_of(one.instance, context.base_page_bytes, context)
     running = [d for d in sample.databases or () if canonical_engine(d.engine) in ENGINES]
     names = instance_names(running)
-    chosen = _chosen(described, running, context)
+    chosen = _chosen(described, running, context, ServerOwners.of(sample))
     instances: list[DatabaseInstance] = []
     basis: dict[str, Basis] = {}
     for one, server in zip(described, chosen, strict=True):
@@ -194,7 +193,7 @@ def _merged(instance: DatabaseInstance, found: DatabaseInstance, server: Observe
 
 
 def _chosen(
-    described: Sequence[Described], running: Sequence[ObservedDatabase], context: DemandContext
+    described: Sequence[Described], running: Sequence[ObservedDatabase], context: DemandContext, owners: ServerOwners
 ) -> list[ObservedDatabase | None]:
     """The server of each instance, None where it is a new one."""
     found = _chosen_by_words(described, running)
@@ -202,10 +201,14 @@ def _chosen(
     for index, one in enumerate(described):
         if index in found:
             continue
-        left = [d for d in _of_engine(running, one.instance.engine) if d.key not in taken]
-        rivals = [i for i, d in enumerate(described) if i not in found and d.instance.engine == one.instance.engine]
+        known = [d for d in _of_engine(running, one.instance.engine) if d.key not in taken]
+        # What who asks started is his own. Not root's: anybody starts a program that becomes root.
+        left = [d for d in known if d.owner_uid == os.geteuid() != 0 or owners.may_be(one.instance, d)]
+        if known and not left:
+            raise _cannot_tell(one, known, ", of a user of this machine")
+        rivals = [d for i, d in enumerate(described) if i not in found and d.instance.engine == one.instance.engine]
         if left and not len(left) == len(rivals) == 1:
-            left = _same_pool(one, left, described, rivals, context)
+            left = _same_pool(one, left, rivals, context)
         found[index] = left[0] if left else None
         taken |= {d.key for d in left}
     return [found[index] for index in range(len(described))]
@@ -240,34 +243,26 @@ def _named(one: Described, own: Sequence[ObservedDatabase]) -> ObservedDatabase:
 
 
 def _same_pool(
-    one: Described,
-    left: Sequence[ObservedDatabase],
-    described: Sequence[Described],
-    rivals: Sequence[int],
-    context: DemandContext,
+    one: Described, left: Sequence[ObservedDatabase], rivals: Sequence[Described], context: DemandContext
 ) -> list[ObservedDatabase]:
     """The one server with the buffer pool of the flags, where no other option has it. InputError: the user chooses."""
     size = pool_bytes_of(one.instance, context)
     same = [d for d in left if pool_bytes_of(as_instance(d, d.key, context), context) == size]
-    alike = [i for i in rivals if pool_bytes_of(described[i].instance, context) == size]
+    alike = [rival for rival in rivals if pool_bytes_of(rival.instance, context) == size]
     if size is not None and len(same) == len(alike) == 1:
         return same
     raise _cannot_tell(one, left)
 
 
-def _cannot_tell(one: Described, servers: Sequence[ObservedDatabase]) -> InputError:
+def _cannot_tell(one: Described, servers: Sequence[ObservedDatabase], why: str = "") -> InputError:
     """Several servers fit: the words that tell these apart. A port is no such word where several have the same."""
-    folders = [d.place.data_directory for d in servers if d.place is not None]
-    values: dict[str, Sequence[object]] = {
-        "port": [d.port for d in servers],
-        "pid": [d.pid for d in servers],
-        "data_directory": folders,
-    }
+    values: dict[str, Sequence[object]] = {"port": [d.port for d in servers], "pid": [d.pid for d in servers]}
+    values["data_directory"] = [d.place.data_directory for d in servers if d.place is not None]
     words = [f"{n}=" for n, own in values.items() if len({v for v in own if v is not None}) == len(servers)] or ["pid="]
     listed = ", ".join(words[:-1]) + " or " + words[-1] if len(words) > 1 else words[0]
     each = "; ".join(server_name(d) for d in servers)
     return InputError(
-        f"--{one.instance.engine}: which server is meant cannot be told ({each}): add {listed} to the option,"
+        f"--{one.instance.engine}: which server is meant cannot be told ({each}{why}): add {listed} to the option,"
         " or server=new for one that does not run yet"
     )
 

@@ -147,6 +147,7 @@ def _unit(unit: observed.Unit) -> planner.ObservedUnit:
         source=memory.source,
         ordinary_bytes=_ordinary_bytes(memory),
         limit_bytes=memory.limit_bytes,
+        cgroup_path=unit.cgroup_path,
     )
 
 

@@ -40,7 +40,7 @@ from hugeplan.planner.model import (
     PoolPlan,
     Tenant,
 )
-from hugeplan.planner.observation.pods import made_by, pods_of, unit_of_key
+from hugeplan.planner.observation.server_owners import ServerOwners, made_by
 from hugeplan.planner.observation.sizes_unread import not_read, sizes_not_read
 from hugeplan.planner.observation.start import started
 from hugeplan.planner.observation.told_apart import perhaps_twice
@@ -200,7 +200,7 @@ def _room_by_node(node: NodeFacts, pools: Sequence[PoolPlan], claims: Iterable[C
 
 
 def _instance_plan(
-    item: _Chosen, placement: NumaPlacement, request: PlanRequest, running: Mapping[str, str], pods: Mapping[str, str]
+    item: _Chosen, placement: NumaPlacement, request: PlanRequest, running: Mapping[str, str], owners: ServerOwners
 ) -> InstancePlan:
     p, candidate = item.instance_candidates, item.candidate
     others = [c for c in p.candidates if c is not candidate and c.obstacle is None]
@@ -224,7 +224,7 @@ def _instance_plan(
         pool_benefit=table_says(p.instance.workload.benefit_points, candidate.demand.pool_bytes),
         why_besides_score=why_besides_score,
         runs_as=runs_as,
-        pod=pods.get(unit_of_key(runs_as or "")) or made_by(p.instance),
+        pod=owners.pod_of(runs_as or "", server.unit if server else None) or made_by(p.instance),
         owner_uid=None if server is None else server.owner_uid,
     )
 
@@ -242,9 +242,9 @@ def _assemble(inputs: ChoiceInputs, placed: _Placed, selection: Selection, sized
     pools = placed.pools
     matched = () if inputs.start is None else inputs.start.matched
     running = {match.instance: match.database.key for match in matched}
-    pods = pods_of(request.sample)
+    owners = ServerOwners.of(request.sample)
     instances = tuple(
-        _instance_plan(item, placement, request, running, pods)
+        _instance_plan(item, placement, request, running, owners)
         for item, placement in zip(chosen, placed.placements, strict=True)
     )
     ledger, cache_demands = _ledger(inputs, placed)

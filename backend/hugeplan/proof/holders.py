@@ -10,9 +10,10 @@ from itertools import islice
 from typing import Any
 
 from hugeplan.planner.demand import ENGINES
+from hugeplan.planner.observation.server_owners import port_of_key
 from hugeplan.planner.pages import counted_pages
 from hugeplan.planner.printable import printable
-from hugeplan.proof.matching import Server, port_of_key
+from hugeplan.proof.matching import Server
 from hugeplan.proof.observation import Observation
 
 

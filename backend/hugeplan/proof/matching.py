@@ -30,26 +30,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from hugeplan.planner.model import InstancePlan, Plan
+from hugeplan.planner.observation import server_owners
+from hugeplan.planner.observation.server_owners import place_of, port_of_key, tail_of
 from hugeplan.proof.observation import Observation
 
 Server = Mapping[str, Any]
-_PORT_DIGITS: Final = 5
 _USERS_OF_A_POD: Final = 65536
 """User ids that a pod with users of its own gets on the node, its first a multiple of it; another pod, other ones."""
-_WORDS = re.compile(r"[^a-z0-9]+")
-_OF_A_USER = re.compile(
-    r"systemd:(?:session-|user@|.*/|(?:[\w-]*cron|atd?[.@]|(?:open)?ssh|dropbear|tinyssh|teleport|telnet|x?inetd|rsh)"
-    # Terminals and desktops; batch systems, notebooks and builds; mail's filters and web's scripts.
-    r"|[\w-]*(?:getty|vnc)|xrdp|x2go|cockpit|webmin|shellinabox|ttyd|gdm|sddm|lxdm|xdm|lightdm|greetd|display-manager"
-    r"|slurm|pbs|condor|sge_?execd|gridengine|lsf|jupyter|rstudio|code-server|[\w.-]*(?:runner|buildkite)|jenkins"
-    r"|postfix|exim|sendmail|opensmtpd|dovecot|courier|apache2?[.@]|httpd|lighttpd|php|uwsgi|fcgi|machine-|systemd-nspawn)"
-    r"|cgroup:/user\.slice/|.*#"
-)
-_OF_A_SERVICE = re.compile(r"\w+@systemd:[^/#]+?\.service(?=[:#]|$)")
-_BY_A_RUNTIME = re.compile(r"\w+@(?:container|pod):")
-_QUALIFIED = re.compile(r"[a-z0-9-]+[/.][a-z0-9]")
-_OF_ONE_OWNER = re.compile(r"-\d+$|(?:-[bcdf-hj-np-tv-xz2456789]{6,10})?-[bcdf-hj-np-tv-xz2456789]{5}$")
-_TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#([0-9a-f]{12}))?(?:#\d+)?$")
+_OF_A_UNIT = re.compile(r"\w+@(?:systemd:[^/#]+?\.service(?=[:#]|$)|cgroup:/[^/:#]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +66,6 @@ class _Seen:
 
     server: Server
     key: str
-    tail: str
-    words: str
     port: int | None
     instance_id: str | None
     largest_bytes: int | None
@@ -89,52 +75,31 @@ class _Seen:
     """Namespace and name of its pod; empty where the report does not say them, None where it is in no pod."""
 
     @classmethod
-    def of(cls, server: Server, paths: Mapping[object, object], pods: Mapping[object, str]) -> _Seen:
-        """What tells this server apart; ``largest_bytes`` None where its segments are not known.
-
-        ``paths``: the cgroups of the units by their keys; ``pods``: the pods of those that are in one.
-        """
-        key = str(server.get("key") or "")
-        unit = _place_of(key)[0].partition("@")[2]
-        pod = pods.get(unit, pods.get(str(server.get("unit")), "" if unit.startswith("pod:") else None))
-        port = server.get("port")
+    def of(cls, server: Server, owners: server_owners.ServerOwners) -> _Seen:
+        """What tells this server apart; ``largest_bytes`` None where its segments are not known."""
+        key, own_unit = str(server.get("key") or ""), str(server.get("unit"))
+        pod, port = owners.pod_of(key, own_unit), server.get("port")
         return cls(
             server=server,
             key=key,
-            tail=_tail(key),
-            # The engine's own name is in every key of its servers.
-            words=f" {_WORDS.sub(' ', (pod or key.partition('@')[2]).lower())} ",
             port=port_of_key(key) if port is None else port,
-            instance_id=server.get("instance_id") or _place_of(key)[1],
+            instance_id=server.get("instance_id") or place_of(key)[1],
             largest_bytes=largest_segment_bytes(server) if server.get("segments") else None,
-            is_of_user=_is_of_user(_place_of(key)[0], paths) or _OF_A_USER.match(str(server.get("unit"))) is not None,
+            is_of_user=owners.is_of_user(key, own_unit),
             owner_uid=owner_of(server),
             pod=pod,
         )
 
 
-def _is_of_user(place: str, paths: Mapping[object, object]) -> bool:
-    """Whether a user of the node may have made the unit. A container's key says its name alone: its cgroup tells."""
-    unit = place.partition("@")[2]
-    path = str(paths.get(unit) or "/user.slice/")
-    return _OF_A_USER.match(unit) is not None or (_is_by_a_runtime(place) and path.startswith("/user.slice/"))
-
-
-def _is_by_a_runtime(key: str) -> bool:
-    """Whether it runs in a container, where ports and settings are the choice of who is root there."""
-    return _BY_A_RUNTIME.match(key) is not None
-
-
 def match_servers(plan: Plan, observed: Observation) -> dict[str, Matched]:
     """Each instance of the plan, by its name."""
     found: dict[str, Matched] = {}
-    listed = list(observed.listed("databases"))
-    paths = {unit.get("key"): unit.get("cgroup_path") for unit in observed.listed("units")}
-    units = observed.listed("units")
+    listed, units = list(observed.listed("databases")), list(observed.listed("units"))
     pods = {unit.get("key"): _named(unit["pod"]) for unit in units if isinstance(unit.get("pod"), Mapping)}
+    owners = server_owners.ServerOwners({unit.get("key"): unit.get("cgroup_path") for unit in units}, pods)
     for engine in dict.fromkeys(instance.engine for instance in plan.instances):
         instances = [i for i in plan.instances if i.engine == engine]
-        found |= _of_engine(instances, [_Seen.of(one, paths, pods) for one in listed if one.get("engine") == engine])
+        found |= _of_engine(instances, [_Seen.of(one, owners) for one in listed if one.get("engine") == engine])
     return found
 
 
@@ -148,15 +113,10 @@ def _of_engine(instances: Sequence[InstancePlan], servers: Sequence[_Seen]) -> d
             found[instance.name] = Matched(seen.server)
             left = [other for other in left if other is not seen]
     waiting = [i for i in instances if i.name not in found]
-    services = {_service_of(i.runs_as or "") for i in waiting} - {None}
-    out = {
-        id(seen)
-        for seen in left
-        if seen.is_of_user
-        or (waiting and all(_has_other_owner(one, seen) or _is_of_another(one, seen) for one in waiting))
-    }
+    services = {_unit_of(i.runs_as or "") for i in waiting} - {None}
+    out = {id(seen) for seen in left if seen.is_of_user or (waiting and all(_is_apart(one, seen) for one in waiting))}
     of_users = tuple(
-        seen.server for seen in left if id(seen) in out or len(services) > (_service_of(seen.key) in services)
+        seen.server for seen in left if id(seen) in out or len(services) > (_unit_of(seen.key) in services)
     )
     left = [seen for seen in left if id(seen) not in out]
     if len(waiting) == len(left) == 1 and _may_be(waiting[0], left[0]):
@@ -173,7 +133,12 @@ def _undecided(
     by_place: dict[tuple[object, ...], list[InstancePlan]] = {}
     for instance in instances:
         key = instance.runs_as or ""
-        place = (_tail(key), *_place_of(key), _pod_of(instance), instance.owner_uid)
+        place = (
+            tail_of(key),
+            *place_of(key),
+            server_owners.planned_pod(instance.name, instance.pod),
+            instance.owner_uid,
+        )
         by_place.setdefault(place, []).append(instance)
     sharing: dict[tuple[_Seen, ...], list[str]] = {}
     for own in by_place.values():
@@ -192,26 +157,9 @@ def _named(pod: Mapping[str, Any]) -> str:
     return f"{pod['namespace']}/{pod['name']}" if pod.get("namespace") and pod.get("name") else ""
 
 
-def _pod_of(instance: InstancePlan) -> str:
-    """What the plan says of its pod: by its name where that says the namespace, as inventories write it."""
-    return instance.pod or (instance.name if _QUALIFIED.match(instance.name) else "")
-
-
-def _is_of_another(instance: InstancePlan, seen: _Seen) -> bool:
-    """Whether a server is in a pod that is not the planned one's, nor of its owner, or a guest that nobody planned."""
-    planned = _pod_of(instance)
-    if seen.pod is None:
-        is_guest = seen.key.partition("@")[2].startswith("container:lxc/") and not instance.runs_as
-        return instance.pod is not None or (is_guest and not _has_name(instance, seen))
-    if not seen.pod or not planned:
-        return False  # nobody said it, as the chart's agent without the Kubernetes API
-    namespace, _, name = seen.pod.partition("/")
-    if planned.endswith("-"):
-        return not seen.pod.startswith(planned)
-    # An inventory's name: NAMESPACE.POD or NAMESPACE.POD.CONTAINER.
-    if f"{planned}.".startswith(f"{namespace}.{name}."):
-        return False
-    return seen.pod != planned and _owner(seen.pod) not in (planned, _owner(planned))
+def _is_apart(instance: InstancePlan, seen: _Seen) -> bool:
+    is_another = server_owners.is_of_another(instance, instance.pod, seen.key, seen.pod)
+    return is_another or _has_other_owner(instance, seen)
 
 
 def _has_other_owner(instance: InstancePlan, seen: _Seen) -> bool:
@@ -219,13 +167,8 @@ def _has_other_owner(instance: InstancePlan, seen: _Seen) -> bool:
     planned, now = instance.owner_uid, seen.owner_uid
     if planned is None or now is None or planned == now:
         return False
-    is_of_pods = _is_by_a_runtime(seen.key) and min(planned, now) >= _USERS_OF_A_POD
+    is_of_pods = server_owners.is_by_a_runtime(seen.key) and min(planned, now) >= _USERS_OF_A_POD
     return not is_of_pods or (planned - now) % _USERS_OF_A_POD != 0
-
-
-def _owner(pod: str) -> str:
-    """A pod's name without what tells the pods of one owner apart."""
-    return _OF_ONE_OWNER.sub("", pod)
 
 
 def _is_elsewhere(instance: InstancePlan, seen: _Seen) -> bool:
@@ -240,20 +183,10 @@ def _may_be(instance: InstancePlan, seen: _Seen) -> bool:
     A server of another unit that shows neither port nor data directory may be anybody's.
     """
     key = instance.runs_as or ""
-    if not _tail(key):
+    if not tail_of(key):
         return not _has_other_place(instance, seen)
-    is_near = _place_of(key)[0] == _place_of(seen.key)[0] or _has_tail(instance, seen)
+    is_near = place_of(key)[0] == place_of(seen.key)[0] or _has_tail(instance, seen)
     return is_near and not _is_elsewhere(instance, seen)
-
-
-@lru_cache(maxsize=1024)
-def _place_of(key: str) -> tuple[str, str | None]:
-    """Engine and unit of a key, and the checksum of the data directory where it holds one."""
-    found = _TAIL.search(key)
-    if found is None:
-        return key, None
-    own = found[2] or (found[1] if len(found[1]) > _PORT_DIGITS else None)
-    return key[: found.start()], own
 
 
 def _pairs(
@@ -277,44 +210,27 @@ def _has_key(instance: InstancePlan, seen: _Seen) -> bool:
 
 
 def _has_place(instance: InstancePlan, seen: _Seen) -> bool:
-    unit, instance_id = _place_of(instance.runs_as or "")
-    return instance_id is not None and (unit, instance_id) == (_place_of(seen.key)[0], seen.instance_id)
+    unit, instance_id = place_of(instance.runs_as or "")
+    return instance_id is not None and (unit, instance_id) == (place_of(seen.key)[0], seen.instance_id)
 
 
 @lru_cache(maxsize=1024)
-def _tail(key: str) -> str:
-    """The port or the data directory's checksum at the end of a key; what follows ``#`` tells equal ones apart."""
-    found = _TAIL.search(key)
-    return "" if found is None else found[1]
-
-
-def port_of_key(key: str) -> int | None:
-    """The port that a server's key ends with; None where it ends with something else."""
-    tail = _tail(key)
-    return int(tail) if tail.isdigit() and len(tail) <= _PORT_DIGITS else None
-
-
-def _is_in_other_unit(planned: str, seen: _Seen) -> bool:
-    """Whether the planned server ran in a service, in which nobody but root starts one, and this one does not."""
-    return _service_of(planned) not in (None, _service_of(seen.key))
-
-
-@lru_cache(maxsize=1024)
-def _service_of(key: str) -> str | None:
-    """Engine and service of the system in a key."""
-    found = _OF_A_SERVICE.match(key)
+def _unit_of(key: str) -> str | None:
+    """Engine and unit of a key in which root alone starts a server: a service; without systemd the top cgroup."""
+    found = _OF_A_UNIT.match(key)
     return found and found[0]
 
 
 def _has_other_place(instance: InstancePlan, seen: _Seen) -> bool:
     planned = instance.runs_as
-    unit, instance_id = _place_of(planned or "")
-    if _has_other_owner(instance, seen) or (unit != _place_of(seen.key)[0] and _is_of_another(instance, seen)):
+    unit, instance_id = place_of(planned or "")
+    if _has_other_owner(instance, seen) or (unit != place_of(seen.key)[0] and _is_apart(instance, seen)):
         return True
-    if planned and (_is_by_a_runtime(planned) != _is_by_a_runtime(seen.key) or _is_in_other_unit(planned, seen)):
+    is_inside = server_owners.is_by_a_runtime
+    if planned and (is_inside(planned) != is_inside(seen.key) or _unit_of(planned) not in (None, _unit_of(seen.key))):
         return True
     known = instance_id is not None and seen.instance_id is not None
-    return known and unit == _place_of(seen.key)[0] and instance_id != seen.instance_id
+    return known and unit == place_of(seen.key)[0] and instance_id != seen.instance_id
 
 
 def _has_pod(instance: InstancePlan, seen: _Seen) -> bool:
@@ -322,17 +238,11 @@ def _has_pod(instance: InstancePlan, seen: _Seen) -> bool:
 
 
 def _has_tail(instance: InstancePlan, seen: _Seen) -> bool:
-    return bool(seen.tail) and _tail(instance.runs_as or "") == seen.tail
+    return tail_of(instance.runs_as or "") == tail_of(seen.key) != ""
 
 
 def _has_name(instance: InstancePlan, seen: _Seen) -> bool:
-    name = _words_of(instance.name)
-    return bool(name) and f" {name} " in seen.words
-
-
-@lru_cache(maxsize=1024)
-def _words_of(name: str) -> str:
-    return _WORDS.sub(" ", name.lower()).strip()
+    return server_owners.has_name(instance.name, seen.key, seen.pod)
 
 
 def _has_size(instance: InstancePlan, seen: _Seen) -> bool:

@@ -102,6 +102,16 @@ def of_patroni() -> PlanRequest:
     return replace(request_of("postgresql"), databases=own, sample=NodeSample(databases=(running,)))
 
 
+def of_two_redis() -> PlanRequest:
+    """A Redis of the usual service, and one of a service of its own."""
+    running = tuple(
+        ObservedDatabase(key=name, engine="redis", unit=f"systemd:{name}.service", port=port)
+        for name, port in (("redis-server", 6379), ("queue", 6380))
+    )
+    own = tuple(instance("redis", name=one.key, runs_as=one.key) for one in running)
+    return replace(request_of("redis"), databases=own, sample=NodeSample(databases=running))
+
+
 EVERYTHING = (
     request_of("postgresql", "oracle", "db2", "jvm", "redis", "sqlserver", "generic", kubernetes=False),
     request_of(
@@ -112,6 +122,7 @@ EVERYTHING = (
     request_of("mariadb", kubernetes=True, provider="gke"),
     request_of("mysql", "mariadb", nodes=1, reserve_at="runtime"),
     of_patroni(),
+    of_two_redis(),
     *(operated(kind) for kind in OBJECTS),
 )  # fmt: skip
 

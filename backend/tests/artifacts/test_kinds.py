@@ -32,7 +32,7 @@ from hugeplan.planner.units import parse_kubernetes_bytes
 from hugeplan.scenario_file import ScenarioDocument, to_request
 
 GOLDEN = Path(__file__).parent / "golden"
-NAMES = ("bare", "kubernetes", "eks", "gke", "runtime", "postgresql_conf_snippet", *OBJECTS)
+NAMES = ("bare", "kubernetes", "eks", "gke", "runtime", "postgresql_conf_snippet", "redis_conf_snippet", *OBJECTS)
 #: Kinds that the linter has no rules for: programs and files of other tools.
 NOT_LINTED = {
     "numa_script", "node_label", "terraform_gke", "eks_user_data", "prometheus_rules", "grafana_dashboard",

@@ -70,6 +70,7 @@ READ_BY = {
     "db2_settings": "sh -n; db2set and a database under licence",
     "jvm_options": "java -XX:+PrintFlagsFinal",
     "redis_conf": "redis-server where it is installed",
+    "redis_conf_snippet": "redis-server takes the same lines",
     "engine_settings": "nothing: it is text for a person",
     "cloudnative_pg": "kube-apiserver with the published definition",
     "crunchy_cluster": "kube-apiserver with the published definition",

@@ -389,3 +389,65 @@ def test_each_oracle_has_a_way_back_of_its_own() -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     back = "CREATE SPFILE FROM PFILE='before-hugeplan-@.ora';"
     assert done.stdout.splitlines() == ["SHUTDOWN IMMEDIATE", back, "STARTUP"]
+
+
+def redis_files(*units: str | None) -> dict[str, Artifact]:
+    """Redis servers on the ports from 6379 on; None runs nowhere yet."""
+    seen = [f"redis@systemd:{unit}:{6379 + at}" if unit else None for at, unit in enumerate(units)]
+    running = tuple(
+        ObservedDatabase(key=key, engine="redis", unit=key.partition("@")[2].rpartition(":")[0], port=int(key[-4:]))
+        for key in seen
+        if key
+    )
+    databases = [
+        DatabaseInstance(name=f"r{at}", engine="redis", runs_as=key, settings={"maxmemory": "1gb"})
+        for at, key in enumerate(seen)
+    ]
+    return rendered(request_of(*databases, sample=NodeSample(databases=running)))[1]
+
+
+def test_a_redis_of_another_service_does_not_restart_the_usual_one() -> None:
+    """The file of a user's server, or of a second one, wrote into the first one's file and restarted that."""
+    for unit, service in (("redis.service", "redis"), ("redis-server.service", "redis-server")):
+        files = redis_files("queue.service", unit)
+        usual, form = files["redis_conf-r1"], files["redis_conf_snippet-r0"]
+        for text in (usual.install, usual.rollback):
+            assert text.endswith(f"systemctl restart {service}")
+        assert "redis-cli -p 6380 config get" in usual.verify
+        assert "systemctl restart queue.service" in form.install
+    for unit in ("session-3.scope", "queue.service", "redis-server@b.service", "user@1000.service/redis.service"):
+        form = redis_files(unit)["redis_conf_snippet"]
+        assert (form.path, form.recommended) == (None, False)
+        for text in (form.install, form.verify, form.rollback):
+            assert text.startswith("#")
+            assert "\n" not in text
+        assert "disable-thp yes" in form.content
+
+
+def test_redis_servers_of_unknown_services_are_left_to_a_person() -> None:
+    """Two of them cannot both be the usual one."""
+    assert redis_files(None)["redis_conf"].install.endswith("systemctl restart redis")
+    assert {kind for kind in redis_files(None, None) if kind.startswith("redis")} == {
+        "redis_conf_snippet-r0", "redis_conf_snippet-r1",
+    }  # fmt: skip
+    assert "redis_conf_snippet-r0" in redis_files(None, "redis.service")
+
+
+@pytest.mark.parametrize(("engine", "kind", "unit"), [
+    ("mysql", "my_cnf", "systemd:mysql.service"), ("jvm", "jvm_options", "systemd:app.service"),
+    ("redis", "redis_conf", "systemd:redis.service"), ("postgresql", "postgresql_conf", "systemd:pg.service"),
+])  # fmt: skip
+def test_a_users_server_does_not_change_the_file_of_the_planned_one(engine: str, kind: str, unit: str) -> None:
+    settings = {"mysql": {"innodb_buffer_pool_size": "1G"}, "jvm": {"Xmx": "1g"}, "redis": {"maxmemory": "1gb"},
+                "postgresql": {"shared_buffers": "4GB"}}  # fmt: skip
+    own = ObservedDatabase(key="own", engine=engine, unit=unit, owner_uid=112)
+    hers = ObservedDatabase(key="hers", engine=engine, unit="systemd:session-3.scope", owner_uid=1001)
+    one = DatabaseInstance(name="db", engine=engine, runs_as="own", settings=settings[engine])
+
+    def file(*running: ObservedDatabase) -> Artifact | None:
+        return rendered(request_of(one, sample=NodeSample(databases=running)))[1].get(kind)
+
+    assert file(own, hers) == file(own) is not None
+    # With the planned server's own rights it reads the same files.
+    for other in (replace(hers, owner_uid=112), replace(hers, owner_uid=None), replace(hers, unit="systemd:b.service")):
+        assert (file(own, other) == file(own)) is (engine == "redis")

@@ -120,6 +120,39 @@ def test_a_port_that_several_have_is_no_choice(words: str) -> None:
     assert instance.settings["max_connections"] == "50"
 
 
+OF_A_USER = replace(
+    OTHER, key="postgresql@systemd:session-3.scope:5433", unit="systemd:session-3.scope", owner_uid=1001
+)
+
+
+@pytest.mark.parametrize("uid", [0, 999])
+def test_a_users_server_is_planned_where_it_is_named(uid: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found with a process of a user's own called postgres: root planned for it, and got its commands to run."""
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    for hers in (OF_A_USER, replace(OF_A_USER, owner_uid=0), replace(OF_A_USER, owner_uid=None)):
+        with pytest.raises(InputError) as refused:
+            merged("shared_buffers=512MB", hers)
+        for needle in (
+            "port 5433 (PID 900",
+            "of a user of this machine",
+            "port=, pid= or data_directory=",
+            "server=new",
+        ):
+            assert needle in str(refused.value)
+        for words in ("port=5433", "pid=900", "data_directory=/srv/pg-5433"):
+            assert merged(words, hers)[0].runs_as == hers.key
+        assert merged("server=new,shared_buffers=512MB", hers)[0].runs_as is None
+        assert merged("shared_buffers=512MB", hers, BUSY)[0].runs_as == BUSY.key
+
+
+def test_who_started_a_server_himself_plans_it_without_naming_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1001)
+    assert merged("shared_buffers=2GB", OF_A_USER)[0].runs_as == OF_A_USER.key
+    with pytest.raises(InputError, match="cannot be told"):
+        merged("shared_buffers=2GB", OF_A_USER, BUSY)
+    assert merged("shared_buffers=512MB", OF_A_USER, BUSY)[0].runs_as == OF_A_USER.key
+
+
 def test_a_choice_that_fits_none() -> None:
     with pytest.raises(InputError, match="no such server; these of PostgreSQL run here: PostgreSQL on port 5432"):
         merged("port=1", BUSY)

@@ -10,7 +10,7 @@ from artifacts.samples import request_of
 from proof.test_checks import EXAMPLE
 
 from hugeplan.planner.model import MIB, Finding, NodeSample, ObservedDatabase, ObservedUnit, OperatorObject, Plan, State
-from hugeplan.planner.observation.pods import pods_of, unit_of_key
+from hugeplan.planner.observation.server_owners import ServerOwners
 from hugeplan.planner.plan import plan
 from hugeplan.proof import Observation, verify
 from hugeplan.proof.matching import match_servers
@@ -219,7 +219,7 @@ OF_USERS = (
     "cgroup:/alice/a#0a1b2c3d4e5f", "systemd:cron.service", "systemd:crond.service", "systemd:anacron.service",
     "systemd:cron-alice-0.service", "systemd:atd.service", "systemd:ssh@1-10.0.0.1:22-10.0.0.2:1.service",
     "systemd:sshd.service", "systemd:serial-getty@ttyS0.service", "systemd:slurmd.service",
-    "systemd:php8.4-fpm.service",
+    "systemd:php8.4-fpm.service", "cgroup:/3", "cgroup:/c2", "cgroup:/elogind/c2", "cgroup:/user.slice/a",
 )  # fmt: skip
 
 
@@ -255,6 +255,16 @@ def test_a_server_in_another_unit_is_none_that_was_planned_in_a_service(unit: st
     for tail in (":6000", f":{ONE}", f":5432#{ONE}", f":5432#{TWO}", "#77", ""):
         key = REAL.removesuffix(":5432") + tail
         assert matched(plan_of(a=key), server(f"postgresql@{unit}{tail}")) == {"a": None}
+
+
+@pytest.mark.parametrize("unit", ["cgroup:/3", "cgroup:/openrc.cron", "cgroup:/given/a", "node"])
+def test_a_server_in_another_top_cgroup_is_none_that_was_planned_in_one(unit: str) -> None:
+    """Without systemd a service is OpenRC's cgroup; found with a session of elogind's, on the same port: in force."""
+    key = "postgresql@cgroup:/openrc.postgresql:5432"
+    found, other = plan_of(a=key), server(f"postgresql@{unit}:5432")
+    assert said(found, other) == said(found)
+    assert matched(found, other, server(f"{key}#{ONE}")) == {"a": f"{key}#{ONE}"}
+    assert matched(found, server("postgresql@cgroup:/openrc.postgresql/below:5432"))["a"]
 
 
 def test_a_tenants_container_is_no_service_of_the_node() -> None:
@@ -392,13 +402,14 @@ def test_the_plan_says_in_which_pod_an_instance_is() -> None:
     inner = ObservedUnit(key="container:2", kind="container", name="prod/pg-0/postgres", parent="pod:1")
     units = (unit, inner, replace(unit, key="pod:3", name="pod 3"), replace(inner, name="a/b", key="c:4", parent=None))
     sample = NodeSample(units=units)
-    assert pods_of(sample) == {"pod:1": "prod/pg-0", "container:2": "prod/pg-0"}
+    owners = ServerOwners.of(sample)
+    assert owners.pods == {"pod:1": "prod/pg-0", "container:2": "prod/pg-0", "pod:3": ""}
     request = request_of("postgresql", nodes=1)
     for what, pod in (({"stateful_set": SET}, SET), ({"operator_object": OperatorObject(
         group="g", kind="Cluster", namespace="prod", name="pg")}, "prod/pg-")):  # fmt: skip
         asked = replace(request, databases=(replace(request.databases[0], **what),))
         assert plan(asked).instances[0].pod == pod
-    assert unit_of_key("postgresql@container:2:5432") == "container:2"
+    assert owners.pod_of("postgresql@container:2:5432", None) == "prod/pg-0"
 
 
 def test_the_plan_says_whose_server_an_instance_is() -> None:

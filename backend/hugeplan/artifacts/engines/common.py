@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hugeplan.artifacts.base import Artifact, is_kernel_setting, one_line, unique_kinds
@@ -15,6 +16,7 @@ from hugeplan.planner.choice.pool_sizes import is_ranged, setting_text
 from hugeplan.planner.demand import SettingKind, engine_named, is_sized
 from hugeplan.planner.demand.settings import underscored
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
+from hugeplan.planner.observation.server_owners import ServerOwners
 
 Write = Callable[[str, DatabaseInstance, InstancePlan, tuple[SettingAdvice, ...]], Artifact]
 FREE_FALLS = "grep -E '^HugePages_(Total|Free|Rsvd)' /proc/meminfo  # free must fall when the server starts"
@@ -37,14 +39,27 @@ def per_instance(
             yield in_pod(artifact, instance, planned) if request.reservations.kubernetes else artifact
 
 
+def servers_on_host(plan: Plan, request: PlanRequest, *engines: str) -> int:
+    """How many servers of these engines the host has, without those of its users that run none of the plan's."""
+    planned = [one for one in plan.instances if one.engine in engines]
+    uids, owners = {one.owner_uid for one in planned}, ServerOwners.of(request.sample)
+
+    def counts(server: ObservedDatabase) -> bool:
+        is_apart = server.owner_uid is not None and uids.isdisjoint({None, server.owner_uid})
+        return server.engine in engines and not (is_apart and owners.is_of_user(server.key, server.unit))
+
+    running = () if request.sample is None else request.sample.databases or ()
+    return len(planned) + len({one.key for one in running if counts(one)} - {one.runs_as for one in planned})
+
+
 def service_of(unit: str) -> str | None:
     """The system's service of a unit's key; a unit of a user's own manager is none, whatever its name."""
     found = re.fullmatch(r"systemd:(?!user@)([^/]+\.service)", unit)
     return found[1] if found else None
 
 
-def by_hand(unit: str) -> tuple[str, str]:
-    """Install and rollback of lines that are left to a person, for a server of this unit."""
+def left_to_a_person(file: Artifact, unit: str, summary: str, verify: str) -> Artifact:
+    """The file as lines that a person copies, for a server of this unit."""
     where, restart = "where this one server reads them", "its own service"
     if "patroni" in unit:  # which starts the server, and writes its files
         where = "into postgresql.parameters of its own patroni.yml (max_connections: patronictl edit-config)"
@@ -53,7 +68,17 @@ def by_hand(unit: str) -> tuple[str, str]:
         restart += f": systemctl restart {shlex.quote(service)}"
     elif unit:  # some shells have no comments
         restart = f"it in {shlex.quote(one_line(unit))}"
-    return f"# write the lines {where}, then restart {restart}", f"# set the previous values and restart {restart}"
+    kind, dash, name = file.kind.partition("-")
+    return replace(
+        file,
+        kind=f"{kind}_snippet{dash}{name}",
+        path=None,
+        summary=summary,
+        install=f"# write the lines {where}, then restart {restart}",
+        verify=f"# ask that server, by its own {verify}",
+        rollback=f"# set the previous values and restart {restart}",
+        avoid_when="Another server reads the same lines.",
+    )
 
 
 #: Engines whose files take settings by name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, one_line, slug
-from hugeplan.artifacts.engines.common import commented, per_instance
+from hugeplan.artifacts.engines.common import commented, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 from hugeplan.planner.units import format_mysql_bytes
 
@@ -14,9 +14,7 @@ _USER = "${JVM_USER:?the user that the program runs as}"
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One options file per JVM."""
-    running = () if request.sample is None else request.sample.databases or ()
-    here = {one.runs_as or f"/{one.name}" for one in plan.instances if one.engine == "jvm"}
-    several = len(here | {one.key for one in running if one.engine == "jvm"}) > 1
+    several = servers_on_host(plan, request, "jvm") > 1
 
     def write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
         # A process of any user may be called java; a container has its own alone.

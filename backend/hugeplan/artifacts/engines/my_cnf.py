@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import Artifact, Restart, all_of, one_line, slug
-from hugeplan.artifacts.engines.common import by_hand, commented, per_instance
+from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
 
 #: engine -> kind, section and service, what stands before a name in a section of its own, folder, client.
@@ -35,12 +35,8 @@ def render_mariadb(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 
 def _files(engine: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
-    running = () if request.sample is None else request.sample.databases or ()
-    described = {planned.runs_as for planned in plan.instances}
-    on_host = [planned.engine for planned in plan.instances]
-    on_host += [server.engine for server in running if server.key not in described]
     # MariaDB reads [mysqld], too.
-    shares = not request.reservations.kubernetes and sum(name in _DIALECTS for name in on_host) > 1
+    shares = not request.reservations.kubernetes and servers_on_host(plan, request, *_DIALECTS) > 1
 
     def write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
         server = None if request.reservations.kubernetes else request.server(planned.runs_as)
@@ -50,7 +46,7 @@ def _files(engine: str, plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 
 def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], unit: str, *, shares: bool) -> Artifact:
-    own_kind, common, mark, folder, client = _DIALECTS[planned.engine]
+    _, common, mark, folder, client = _DIALECTS[planned.engine]
     name, whose = f"{slug(planned.name)}-hugepages.cnf", one_line(planned.name)
     on = any(item.name == "large_pages" and item.value == "ON" for item in advice)
     checks = [f'test "$({client} -BNe "SELECT @@GLOBAL.large_pages")" = {int(on)}']
@@ -72,33 +68,26 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
     if on or its_own is not None:
         checks.append(f"test \"$(awk '/^HugetlbPages/ {{print $2}}' /proc/{pid}/status)\" {'-gt' if on else '-eq'} 0")
     content = "\n".join([head, f"[{section}]", *lines, ""])
-    if not is_form:
-        return Artifact(
-            kind=kind,
-            filename=name,
-            path=f"{folder}/{name}",
-            content=content,
-            summary=f"Puts the buffer pool of {whose} on its planned pages."
-            if planned.page_bytes is not None
-            else f"Keeps {whose} on base pages, as planned.",
-            install=f"install -D -m 0644 {name} {folder}/{name}\nsystemctl restart {service}",
-            verify=all_of(checks),
-            rollback=f"rm -f {folder}/{name}\nsystemctl restart {service}",
-            restart=Restart.ENGINE,
-            avoid_when="An operator writes the option file: set the values there.",
-        )
-    install, rollback = by_hand(unit)
-    return Artifact(
-        kind=kind.replace(own_kind, f"{own_kind}_snippet", 1),
+    file = Artifact(
+        kind=kind,
         filename=name,
+        path=f"{folder}/{name}",
         content=content,
-        # Who insists on pages does not start while this one has them.
-        summary=f"{'Lines' if planned.page_bytes is not None else 'Before the numbered steps: lines'} for the option"
-        f" file or section that {whose} alone reads, as another MySQL or MariaDB of this host may read [{common}]"
-        f" in {folder}.",
-        install=install,
-        verify=f"# ask that server, by its own socket: SELECT @@GLOBAL.large_pages is {int(on)}",
-        rollback=rollback,
+        summary=f"Puts the buffer pool of {whose} on its planned pages."
+        if planned.page_bytes is not None
+        else f"Keeps {whose} on base pages, as planned.",
+        install=f"install -D -m 0644 {name} {folder}/{name}\nsystemctl restart {service}",
+        verify=all_of(checks),
+        rollback=f"rm -f {folder}/{name}\nsystemctl restart {service}",
         restart=Restart.ENGINE,
-        avoid_when="Another server reads the same file and section.",
+        avoid_when="An operator writes the option file: set the values there.",
+    )
+    # Who insists on pages does not start while this one has them.
+    lines_of = "Lines" if planned.page_bytes is not None else "Before the numbered steps: lines"
+    summary = (
+        f"{lines_of} for the option file or section that {whose} alone reads, as another MySQL or MariaDB of this host"
+        f" may read [{common}] in {folder}."
+    )
+    return (
+        left_to_a_person(file, unit, summary, f"socket: SELECT @@GLOBAL.large_pages is {int(on)}") if is_form else file
     )

@@ -16,11 +16,12 @@ from pathlib import PurePosixPath
 
 from hugeplan.artifacts.base import APART, KEEP, Artifact, Restart, all_of, as_user, one_line, slug
 from hugeplan.artifacts.engines.common import (
-    by_hand,
     changed_settings,
     commented,
     counted_settings,
+    left_to_a_person,
     per_instance,
+    servers_on_host,
     service_of,
 )
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, ObservedDatabase, Plan, PlanRequest, SettingAdvice
@@ -47,9 +48,7 @@ _BACK = shlex.quote('rm -f "$1"; test ! -e "$1.before" || { cat "$1.before" >> "
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One file per PostgreSQL."""
     servers = {planned.name: request.server(planned.runs_as) for planned in plan.instances}
-    running = () if request.sample is None else request.sample.databases or ()
-    here = {one.runs_as or f"/{one.name}" for one in plan.instances if one.engine == "postgresql"}
-    several = len(here | {one.key for one in running if one.engine == "postgresql"}) > 1
+    several = servers_on_host(plan, request, "postgresql") > 1
 
     def write(
         kind: str, instance: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]
@@ -59,7 +58,13 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         commands = _Commands() if request.reservations.kubernetes else _Commands.of(servers[planned.name], variable)
         file = _write(kind, instance, planned, advice, servers[planned.name], commands=commands)
         unit = getattr(servers[planned.name], "unit", None) or ""
-        return _form(file, planned, unit) if _APART.fullmatch(unit) and not request.reservations.kubernetes else file
+        if request.reservations.kubernetes or not _APART.fullmatch(unit):
+            return file
+        lines = "Lines" if planned.page_bytes is not None else "Before the numbered steps: lines"
+        whose = f"{one_line(planned.name)}, which Patroni, a container or a user's own manager starts."
+        return left_to_a_person(
+            file, unit, f"{lines} for the configuration of {whose}", "socket, for what the lines say"
+        )
 
     return per_instance("postgresql_conf", ("postgresql",), plan, request, write)
 
@@ -251,22 +256,6 @@ def _write(
         + f"\n{commands.restart}",
         restart=Restart.ENGINE,
         avoid_when="An operator or Patroni writes the configuration: set the parameters there.",
-    )
-
-
-def _form(file: Artifact, planned: InstancePlan, unit: str) -> Artifact:
-    install, rollback = by_hand(unit)
-    return Artifact(
-        kind=file.kind.replace("postgresql_conf", "postgresql_conf_snippet", 1),
-        filename=file.filename,
-        content=file.content,
-        summary=f"{'Lines' if planned.page_bytes is not None else 'Before the numbered steps: lines'} for the"
-        f" configuration of {one_line(planned.name)}, which Patroni, a container or a user's own manager starts.",
-        install=install,
-        verify="# ask that server, by its own socket, for what the lines say",
-        rollback=rollback,
-        restart=Restart.ENGINE,
-        avoid_when="Another server reads the same file.",
     )
 
 

@@ -1,20 +1,35 @@
-"""redis.conf: THP kept away from a server that forks to save."""
+"""redis.conf: THP kept away from a server that forks to save. The usual service alone reads the usual file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from hugeplan.artifacts.base import KEEP, Artifact, Restart, as_owner_of, one_line, slug
-from hugeplan.artifacts.engines.common import commented, per_instance
+from hugeplan.artifacts.engines.common import commented, left_to_a_person, per_instance, servers_on_host
 from hugeplan.planner.model import DatabaseInstance, InstancePlan, Plan, PlanRequest, SettingAdvice
+
+_USUAL = re.compile(r"systemd:(redis(?:-server)?)\.service")
 
 
 def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
     """One file per Redis."""
-    return per_instance("redis_conf", ("redis",), plan, request, _write)
+    several = servers_on_host(plan, request, "redis") > 1
+
+    def write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
+        server = None if request.reservations.kubernetes else request.server(planned.runs_as)
+        unit, port = ("", None) if server is None else (server.unit or "", server.port)
+        usual = _USUAL.fullmatch(unit)
+        file = _write(kind, planned, advice, usual[1] if usual else "redis", "" if port is None else f" -p {port}")
+        # Another service reads a file of its own; where its service is not known, the usual one may be another's.
+        is_form = not request.reservations.kubernetes and usual is None and (several or server is not None)
+        whose = f"Lines for the redis.conf that {one_line(planned.name)} alone reads: they keep THP away from it."
+        return left_to_a_person(file, unit, whose, "port or socket: CONFIG GET disable-thp is yes") if is_form else file
+
+    return per_instance("redis_conf", ("redis",), plan, request, write)
 
 
-def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[SettingAdvice, ...]) -> Artifact:
+def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], service: str, port: str) -> Artifact:
     name, owner = f"{slug(planned.name)}-redis.conf", as_owner_of("/etc/redis")  # redis itself on Debian
     include = f"grep -q {name} /etc/redis/redis.conf || echo include /etc/redis/{name} >> /etc/redis/redis.conf"
     return Artifact(
@@ -23,10 +38,10 @@ def _write(kind: str, _: DatabaseInstance, planned: InstancePlan, advice: tuple[
         path=f"/etc/redis/{name}",
         content="\n".join([*commented(planned, advice, lambda i: f"{i.name} {one_line(i.value)}"), ""]),
         summary=f"Keeps transparent huge pages away from {one_line(planned.name)}.",
-        install=f"{owner} {KEEP} /etc/redis/{name} < {name}\n{owner} sh -c '{include}'\nsystemctl restart redis",
-        verify='test "$(redis-cli config get disable-thp | tail -n 1)" = yes',
+        install=f"{owner} {KEEP} /etc/redis/{name} < {name}\n{owner} sh -c '{include}'\nsystemctl restart {service}",
+        verify=f'test "$(redis-cli{port} config get disable-thp | tail -n 1)" = yes',
         rollback=f"{owner} rm -f /etc/redis/{name}\n"
-        f"{owner} sed -i '\\|{name}|d' /etc/redis/redis.conf\nsystemctl restart redis",
+        f"{owner} sed -i '\\|{name}|d' /etc/redis/redis.conf\nsystemctl restart {service}",
         restart=Restart.ENGINE,
         avoid_when="Redis is older than 6.2, which has no disable-thp: set THP to madvise on the node.",
     )

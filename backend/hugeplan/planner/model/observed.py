@@ -83,6 +83,7 @@ class ObservedUnit:
 
     ``ordinary_bytes`` is anonymous plus shared memory: its claim on memory outside pools and page cache.
     ``source`` says how it was measured: cgroup_v2, cgroup_v1, pss, or rss (shared pages counted once per process).
+    ``cgroup_path`` says whose a container is.
     """
 
     key: str
@@ -92,6 +93,7 @@ class ObservedUnit:
     source: str = ""
     ordinary_bytes: int | None = None
     limit_bytes: int | None = None
+    cgroup_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

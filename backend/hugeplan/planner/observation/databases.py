@@ -10,6 +10,7 @@ from typing import Final
 from hugeplan.planner.demand import ENGINES, DemandContext, demand_of, engine_named, is_sized, lacks_size
 from hugeplan.planner.errors import PlannerError
 from hugeplan.planner.model import MIB, DatabaseInstance, NodeSample, ObservedDatabase, Workload, named
+from hugeplan.planner.observation.server_owners import ServerOwners
 from hugeplan.planner.pages import ceil_pages
 from hugeplan.planner.units import format_bytes
 
@@ -45,14 +46,14 @@ def canonical_engine(name: str) -> str:
         return name
 
 
-def match_databases(
-    instances: Sequence[DatabaseInstance], databases: Sequence[ObservedDatabase], context: DemandContext
-) -> Matches:
+def match_databases(instances: Sequence[DatabaseInstance], sample: NodeSample, context: DemandContext) -> Matches:
     """By ``runs_as`` or by name, then the only one of its engine, then the only one with the same buffer pool.
 
+    One that a user of the node, or another pod, may have made look so is matched where it is named.
     A database whose size is not known is matched with none: nothing is planned for it, so what its server holds stays
     among what others hold.
     """
+    databases, owners = sample.databases or (), ServerOwners.of(sample)
     unsized = {i.name for i in instances if lacks_size(engine_named(i.engine), i)}
     found: dict[str, Match] = {}
     left = {database.key: database for database in databases}
@@ -73,7 +74,7 @@ def match_databases(
         running = [d for d in left.values() if canonical_engine(d.engine) == engine]
         if not running:
             continue
-        for match in _pairs(described, running, context):
+        for match in _pairs(described, running, context, owners):
             found[match.instance] = match
             del left[match.database.key]
         unclear = [i.name for i in described if i.name not in found]
@@ -90,19 +91,26 @@ def match_databases(
 
 
 def _pairs(
-    described: Sequence[DatabaseInstance], running: Sequence[ObservedDatabase], context: DemandContext
+    described: Sequence[DatabaseInstance],
+    running: Sequence[ObservedDatabase],
+    context: DemandContext,
+    owners: ServerOwners,
 ) -> Iterator[Match]:
+    running = [d for d in running if any(owners.may_be(instance, d) for instance in described)]
     if len(described) == len(running) == 1:
-        why = f"the only {canonical_engine(running[0].engine)} that runs"
+        why = f"the only {canonical_engine(running[0].engine)} that it may be"
         yield Match(instance=described[0].name, database=running[0], why=why)
         return
     pools = {d.key: pool_bytes_of(as_instance(d, d.key, context), context) for d in running}
     sizes = [pool_bytes_of(instance, context) for instance in described]
-    rivals = Counter(sizes)
-    for instance, size in zip(described, sizes, strict=True):
-        same = [d for d in running if size is not None and pools[d.key] == size]
-        if len(same) == rivals[size] == 1:
-            yield Match(instance=instance.name, database=same[0], why="the only one with this buffer pool")
+    same = [
+        [d for d in running if size is not None and pools[d.key] == size and owners.may_be(instance, d)]
+        for instance, size in zip(described, sizes, strict=True)
+    ]
+    rivals = Counter(d.key for fitting in same for d in fitting)
+    for instance, fitting in zip(described, same, strict=True):
+        if len(fitting) == 1 == rivals[fitting[0].key]:
+            yield Match(instance=instance.name, database=fitting[0], why="the only one with this buffer pool")
 
 
 def pool_bytes_of(instance: DatabaseInstance, context: DemandContext) -> int | None:

@@ -154,7 +154,7 @@ def _with_instances(sample: NodeSample, matched: Sequence[Match]) -> NodeSample:
 
 def _matches(request: PlanRequest, sample: NodeSample) -> Matches:
     context = DemandContext.of_node(request.node)
-    matches = match_databases(request.databases, sample.databases or (), context)
+    matches = match_databases(request.databases, sample, context)
     require_size_known(request.databases, matches.matched, context)
     return matches
 

@@ -12,11 +12,12 @@ from hugeplan.planner.demand import ENGINES, engine_named
 from hugeplan.planner.findings import findings_by, pod_limit
 from hugeplan.planner.findings.base import Claim, Facts, attention, measured, ok, unknown, wrong
 from hugeplan.planner.model import Finding, InstancePlan, Plan, State
+from hugeplan.planner.observation.server_owners import port_of_key
 from hugeplan.planner.pages import counted_pages, kubernetes_resource_name, page_label
 from hugeplan.planner.units import format_bytes
 from hugeplan.proof.causes import Cause, because
 from hugeplan.proof.holders import called, holders
-from hugeplan.proof.matching import Matched, Server, match_servers, owner_of, port_of_key
+from hugeplan.proof.matching import Matched, Server, match_servers, owner_of
 from hugeplan.proof.observation import Observation
 
 BACKING = "verify_engine"

@@ -34,6 +34,7 @@ const TITLES: Readonly<Record<string, string>> = {
   postgresql_conf_snippet: "PostgreSQL's lines for a configuration of its own",
   prometheus_rules: "Prometheus rules",
   redis_conf: "redis.conf",
+  redis_conf_snippet: "Redis' lines for a file of its own",
   statefulset_patch: "StatefulSet patch",
   statefulset_snippet: "StatefulSet form with placeholders",
   sysctl: "sysctl",
