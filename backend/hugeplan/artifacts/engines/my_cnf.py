@@ -83,10 +83,9 @@ def _file(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], u
         avoid_when="An operator writes the option file: set the values there.",
     )
     # Who insists on pages does not start while this one has them.
-    lines_of = "Lines" if planned.page_bytes is not None else "Before the numbered steps: lines"
     summary = (
-        f"{lines_of} for the option file or section that {whose} alone reads, as another MySQL or MariaDB of this host"
-        f" may read [{common}] in {folder}."
+        f"{'Lines' if planned.page_bytes is not None else 'Before the numbered steps: lines'} for the option file or"
+        f" section that {whose} alone reads, as another MySQL or MariaDB of this host may read [{common}] in {folder}."
     )
     return (
         left_to_a_person(file, unit, summary, f"socket: SELECT @@GLOBAL.large_pages is {int(on)}") if is_form else file

@@ -60,11 +60,11 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         unit = getattr(servers[planned.name], "unit", None) or ""
         if request.reservations.kubernetes or not _APART.fullmatch(unit):
             return file
-        lines = "Lines" if planned.page_bytes is not None else "Before the numbered steps: lines"
-        whose = f"{one_line(planned.name)}, which Patroni, a container or a user's own manager starts."
-        return left_to_a_person(
-            file, unit, f"{lines} for the configuration of {whose}", "socket, for what the lines say"
+        lines = (
+            f"{'Lines' if planned.page_bytes is not None else 'Before the numbered steps: lines'} for the configuration"
+            f" of {one_line(planned.name)}, which Patroni, a container or a user's own manager starts."
         )
+        return left_to_a_person(file, unit, lines, "socket, for what the lines say")
 
     return per_instance("postgresql_conf", ("postgresql",), plan, request, write)
 
