@@ -31,7 +31,8 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
 
 def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], service: str, port: str) -> Artifact:
     name, owner = f"{slug(planned.name)}-redis.conf", as_owner_of("/etc/redis")  # redis itself on Debian
-    include = f"grep -q {name} /etc/redis/redis.conf || echo include /etc/redis/{name} >> /etc/redis/redis.conf"
+    line, conf = f"include /etc/redis/{name}", "/etc/redis/redis.conf"
+    include = f'grep -qxF "{line}" {conf} || echo "{line}" >> {conf}'
     return Artifact(
         kind=kind,
         filename=name,
@@ -40,8 +41,7 @@ def _write(kind: str, planned: InstancePlan, advice: tuple[SettingAdvice, ...], 
         summary=f"Keeps transparent huge pages away from {one_line(planned.name)}.",
         install=f"{owner} {KEEP} /etc/redis/{name} < {name}\n{owner} sh -c '{include}'\nsystemctl restart {service}",
         verify=f'test "$(redis-cli{port} config get disable-thp | tail -n 1)" = yes',
-        rollback=f"{owner} rm -f /etc/redis/{name}\n"
-        f"{owner} sed -i '\\|{name}|d' /etc/redis/redis.conf\nsystemctl restart {service}",
+        rollback=f"{owner} rm -f /etc/redis/{name}\n{owner} sed -i '\\|^{line}$|d' {conf}\nsystemctl restart {service}",
         restart=Restart.ENGINE,
         avoid_when="Redis is older than 6.2, which has no disable-thp: set THP to madvise on the node.",
     )
