@@ -36,6 +36,10 @@ SMALL_PARTS_BYTES = 64 * 1024
 PART_COST_BYTES: a chunk of one byte costs as much as one of some thousands.
 """
 PART_COST_BYTES = 32
+PIECE_BYTES = 16 * 1024
+"""How much is parsed before what it held is counted. A piece of the network may have 256 kB."""
+MAX_FIELDS = 128
+"""Headers and trailers of a request. Browsers and proxies send some thirty."""
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -43,7 +47,7 @@ _TOO_LARGE = (
 )
 
 
-class _TooFarAheadError(Exception):
+class _TooManyError(Exception):
     """Ends the parser in the middle of a piece; the client is answered 400 and the connection closed."""
 
 
@@ -77,8 +81,9 @@ class Connection(HttpToolsProtocol):
         self._is_in_head = True
         self._is_body_complete = True
         self._discarded_bytes = 0
-        self._between_bytes = self._body_bytes = 0
+        self._between_bytes = self._body_bytes = self._fields = 0
         self._is_dropped = False
+        self._parts: list[bytes] = []
         self._counts: dict[str, int] = {}
         self._last_cycle: object = None
 
@@ -135,6 +140,12 @@ class Connection(HttpToolsProtocol):
             self._expect_reading()
 
     def data_received(self, data: bytes) -> None:
+        """Parse a piece at a time, and none after the connection is to close."""
+        for at in range(0, len(data), PIECE_BYTES):
+            if not self.transport.is_closing():
+                self._parse(data[at : at + PIECE_BYTES])
+
+    def _parse(self, data: bytes) -> None:
         """Count what belongs to a head, or to a body that nobody reads any more."""
         if self._is_dropped and not self.cycle.response_complete:
             self.flow.pause_reading()
@@ -157,6 +168,7 @@ class Connection(HttpToolsProtocol):
         if not self._is_in_head:
             self._between_bytes += len(data) + PART_COST_BYTES
         super().data_received(data)
+        self._pass_on()
         between = self._between_bytes - self._body_bytes
         is_in_body = not self._is_in_head and not self._is_body_complete
         if is_in_body and between > SMALL_PARTS_BYTES + self._body_bytes // 16:
@@ -172,10 +184,23 @@ class Connection(HttpToolsProtocol):
         end = (self._head_tail + data[: MAX_HEAD_BYTES + 4]).find(b"\r\n\r\n")
         return end < 0 or self._head_bytes + end > MAX_HEAD_BYTES
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer: those are no headers (RFC 9110, 6.5.1), no proxy's word, and nobody reads them."""
+        self._fields += 1
+        if self._fields > MAX_FIELDS:
+            raise _TooManyError
+        if self._is_in_head:
+            super().on_header(name, value)
+
     def on_body(self, body: bytes) -> None:
-        """A part of the body."""
-        self._body_bytes += len(body)
-        super().on_body(body)
+        """A part of the body. Adding each to what waits to be read would copy that each time."""
+        self._parts.append(body)
+
+    def _pass_on(self) -> None:
+        if self._parts:
+            body, self._parts = b"".join(self._parts), []
+            self._body_bytes += len(body)
+            super().on_body(body)
 
     def _drop_the_rest(self) -> None:
         """Parse no more of a body that is mostly what tells its parts apart; who reads it refuses it."""
@@ -192,10 +217,10 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A head begins."""
         if len(self.pipeline) >= MAX_AHEAD:
-            raise _TooFarAheadError
+            raise _TooManyError
         super().on_message_begin()
         self._is_in_head, self._is_body_complete = True, False
-        self._head_bytes = self._discarded_bytes = self._between_bytes = self._body_bytes = 0
+        self._head_bytes = self._discarded_bytes = self._between_bytes = self._body_bytes = self._fields = 0
         self._head_tail = b""
         self._close_after(self.header_timeout_seconds)
 
@@ -213,6 +238,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The body is whole."""
         self._is_body_complete = True
+        self._pass_on()
         super().on_message_complete()
         if self.cycle is not None and self.cycle.response_complete:
             self._cancel_deadline()

@@ -21,7 +21,7 @@ from hugeplan.api.logs import request_id_context
 from hugeplan.api.metrics import Metrics
 from hugeplan.api.problems import response_for
 from hugeplan.api.ratelimit import RateLimiter
-from hugeplan.errors import ProblemError, RateLimitedError
+from hugeplan.errors import FieldProblem, ProblemError, RateLimitedError, invalid_input
 from hugeplan.settings import Settings
 
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -42,6 +42,9 @@ KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 
 CLIENT_CLOSED = 499
 """The status of a log line when the client went away before its answer; nobody receives it."""
+
+MAX_PARAMETERS = 128
+"""Of a query: FastAPI takes it apart for every route, also those that have none."""
 
 MAX_DELAYED = 2000
 """Refusals that wait at a time; more of them are answered at once, on a connection that then closes."""
@@ -129,6 +132,9 @@ class RequestContext:
             await _send_in_parts(send, message)
 
         try:
+            if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
+                expected = f"at most {MAX_PARAMETERS} parameters"
+                raise invalid_input([FieldProblem(field="query", value=None, expected=expected)])
             await self._app(scope, receive, send_with_headers)
         except ClientDisconnect:
             # An upload that was cut short is the client's affair.
@@ -157,6 +163,12 @@ class RequestContext:
                 },
             )
             request_id_context.reset(reset)
+
+    async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
+            expected = f"at most {MAX_PARAMETERS} parameters"
+            raise invalid_input([FieldProblem(field="query", value=None, expected=expected)])
+        await self._app(scope, receive, send)
 
     def _counted(self, state: dict[str, Any], headers: Headers) -> Callable[[], None]:
         """Count an answer to a credential; the result ends that. A problem, also as ``state.refusal``: too many are."""

@@ -32,6 +32,8 @@ WAITING_OF_ONE: Final = 8
 WAITING: Final = 64
 WAITING_OF_AGENTS: Final = 32
 """Of all agents, of whose work one piece at a time is done: who has an enrolment token has as many as it likes."""
+OF_ONE_AGENT: Final = 2
+"""Running and waiting: an agent sends one after the other."""
 START_SECONDS: Final = 30.0
 LESS: Final = "send less of it"
 """What to do in place of what takes too much, where there is no other way."""
@@ -154,10 +156,10 @@ class Sandbox:
 
     @asynccontextmanager
     async def _place(self, whose: Asker) -> AsyncIterator[None]:
-        if self._asked[whose] >= AT_ONCE_OF_ONE + WAITING_OF_ONE:
+        most = OF_ONE_AGENT if whose.is_agent else AT_ONCE_OF_ONE + WAITING_OF_ONE
+        if self._asked[whose] >= most:
             raise RateLimitedError(
-                f"At most {AT_ONCE_OF_ONE + WAITING_OF_ONE} such requests of one credential at a time; wait for some.",
-                headers=_RETRY,
+                f"At most {most} such requests of one credential at a time; wait for some.", headers=_RETRY
             )
         of_agents = sum(asked for one, asked in self._asked.items() if one.is_agent)
         if self._asked.total() >= AT_ONCE + WAITING or (whose.is_agent and of_agents > WAITING_OF_AGENTS):

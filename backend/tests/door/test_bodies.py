@@ -139,6 +139,45 @@ class TestStrangers:
                 for _ in range(8 * 1024):
                     connection.sendall(b"x" * 1024)
 
+    def test_trailers_are_no_headers_and_only_a_few(self, server: Server) -> None:
+        """A proxy that passes them on had them taken for its own word; each cost memory while its connection stayed."""
+        head = b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+        before = server.status_bytes("VmHWM")
+        for trailers, status in ((b"X-Request-ID: forged\r\n", 200), (b"A:b\r\n" * 40_000, 400)):
+            for part in (1, 1 << 20):  # with the head, and after it
+                with server.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    connection.sendall((head + trailers + b"\r\n")[: len(head) * part])
+                    connection.sendall((head + trailers + b"\r\n")[len(head) * part :])
+                    text = connection.recv(65_536)
+                    assert text.split()[1] == str(status).encode()
+                    assert b"forged" not in text
+        held = []
+        for _ in range(40):
+            held.append(server.connect())
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                held[-1].sendall(head + b"A:b\r\n" * 12_000)  # without an end
+        assert httpx.get(server.url + "/healthz", trust_env=False).status_code == 200
+        for each in held:
+            each.close()
+        assert server.status_bytes("VmHWM") - before < 16 * MIB
+
+    @pytest.mark.parametrize(
+        "parts", [b"1\r\n \r\n" * 40_000, b"0\r\n" + b"A:b\r\n" * 50_000], ids=["chunks", "trailers"]
+    )
+    def test_a_body_of_tiny_parts_costs_no_more_than_another(self, server: Server, parts: bytes) -> None:
+        head = b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+        def cost(body: bytes) -> float:
+            before = server.cpu_seconds()
+            for _ in range(100):
+                with server.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    connection.sendall(head + body)
+                    connection.recv(100)
+            return server.cpu_seconds() - before
+
+        plain = b"%x\r\n%b\r\n" % (len(parts), b" " * len(parts))
+        assert min(cost(parts) - 2 * cost(plain) for _ in range(3)) < 0.35
+
 
 class TestKnownClients:
     def test_a_bomb_is_refused_cheaply_and_its_field_is_named(self, server: Server, admin: httpx.Client) -> None:

@@ -249,6 +249,16 @@ class TestRefusing:
         assert_problem(answer, 429, "rate-limited")
         assert int(answer.headers["Retry-After"]) > 0
 
+    async def test_a_long_one_that_packs_well_counts_as_it_is_long(
+        self, service: Service, agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Sealing 1.1 MB costs the same, however small they are kept."""
+        few = service.app.state.settings.model_copy(update={"report_bytes_per_day": 40_000})
+        monkeypatch.setitem(service.app.state._state, "settings", few)
+        answer = await agent.post("/api/v1/reports", json=report() | {"pad": ["a" * 60_000] * 18})
+        assert_problem(answer, 429, "rate-limited")
+        assert (await agent.post("/api/v1/reports", json=report())).status_code == 201
+
     @pytest.mark.parametrize(("path", "value", "field"), WRONG, ids=lambda part: str(part)[:40])
     async def test_wrong_field_is_named_and_nothing_is_stored(
         self, service: Service, agent: httpx.AsyncClient, path: str, value: Any, field: str

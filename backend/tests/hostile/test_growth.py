@@ -73,10 +73,18 @@ def test_a_file_takes_time_in_proportion_to_its_text(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "unit"),
-    [("hugepages=", "1:"), ("", "hugepages=8 "), ("[mysqld]\n", "large_pages\n"), ("-Xmx8g ", "-XX:+UseLargePages ")],
+    [
+        *[
+            ("hugepages=", "1:"),
+            ("", "hugepages=8 "),
+            ("[mysqld]\n", "large_pages\n"),
+            ("-Xmx8g ", "-XX:+UseLargePages "),
+        ],
+        *[("hugepages=512 hugepagesz=2M ", "\t"), ("[Service]\n", "innodb_buffer_pool_size=1G\n")],
+    ],
 )
 def test_what_took_time_by_the_square_does_no_more(text: str, unit: str) -> None:
-    assert seconds(text + unit * (64_000 // len(unit)), 3) < 1.0
+    assert seconds(text + unit * (64_000 // len(unit)) + '"', 3) < 1.0
 
 
 POOL = Source("90.conf", "vm.nr_hugepages = 100\n")

@@ -16,7 +16,15 @@ import hugeplan
 from hugeplan.errors import InvalidInputError, RateLimitedError, UnavailableError
 from hugeplan.sandbox import sandbox as module
 from hugeplan.sandbox.orders import Limits
-from hugeplan.sandbox.sandbox import AT_ONCE, AT_ONCE_OF_ONE, WAITING_OF_AGENTS, WAITING_OF_ONE, Asker, Sandbox
+from hugeplan.sandbox.sandbox import (
+    AT_ONCE,
+    AT_ONCE_OF_ONE,
+    OF_ONE_AGENT,
+    WAITING_OF_AGENTS,
+    WAITING_OF_ONE,
+    Asker,
+    Sandbox,
+)
 from tools.attack.processes import cpu_seconds, family
 
 JOBS = "tests.support.jobs"
@@ -192,6 +200,19 @@ async def test_one_credential_leaves_room_for_others(sandbox: Sandbox) -> None:
     await asyncio.gather(*slow, return_exceptions=True)
     assert await work(sandbox, "upper", b"a") == b"A"
     assert not sandbox._rooms
+
+
+async def test_an_agent_leaves_room_for_other_agents(sandbox: Sandbox) -> None:
+    slow = [
+        asyncio.create_task(work(sandbox, "sleep", is_agent=True, limits=Limits(seconds=600)))
+        for _ in range(OF_ONE_AGENT)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(RateLimitedError, match=f"At most {OF_ONE_AGENT}"):
+        await work(sandbox, "upper", is_agent=True)
+    for each in slow:
+        each.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
 
 
 async def test_agents_leave_room_for_people(sandbox: Sandbox) -> None:

@@ -39,6 +39,8 @@ from hugeplan.settings import Settings
 _AGENTS = frozenset({Role.AGENT})
 LEAST_BYTES: Final = 3072
 """What a small report counts as in a day's worth, for its rows: by default that is one per second."""
+MOST_PACKED: Final = 16
+"""A report counts as at least this part of its length, however well it packs: sealing it costs what it is long."""
 
 
 async def answer_report(request: Request) -> Response:
@@ -52,8 +54,9 @@ async def answer_report(request: Request) -> Response:
         async with intake.report_turns.turn(known.line_id):
             async with body.turn():
                 incoming = await _read(request.app.state, raw, known)
+            kept_bytes = max(LEAST_BYTES, len(incoming.document), len(raw) // MOST_PACKED)
             del raw  # its node may be locked for seconds: neither its bytes nor its turn are kept
-            return await _store(request, incoming, known.line_id)
+            return await _store(request, incoming, known.line_id, kept_bytes)
 
 
 async def _read(state: State, raw: bytes, known: Admitted) -> Incoming:
@@ -73,13 +76,12 @@ async def _read(state: State, raw: bytes, known: Admitted) -> Incoming:
     return await beside_loop(len(raw), limits, read)
 
 
-async def _store(request: Request, incoming: Incoming, whose: str) -> Response:
+async def _store(request: Request, incoming: Incoming, whose: str, kept_bytes: int) -> Response:
     state = request.app.state
     writer: ReportWriter = state.report_writer
     metrics: Metrics = state.metrics
     settings: Settings = state.settings
     limiter: RateLimiter = state.rate_limiter
-    kept_bytes = max(LEAST_BYTES, len(incoming.document))
     limiter.spend_bytes(whose, kept_bytes, settings.report_bytes_per_day)
 
     def owe(size: int) -> None:

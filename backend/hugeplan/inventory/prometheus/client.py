@@ -113,11 +113,12 @@ class PrometheusClient:
     def _parts(self, content: bytes | bytearray) -> Iterator[bytes | bytearray]:
         """The answer as answers of fewer series. One in which no series ends for long is none of Prometheus."""
         at, before = 0, b""
+        has_status = b'"status"' in content[:64]
         while len(content) - at > _PART_BYTES:
-            end = content.rfind(_BETWEEN, at, at + _PART_BYTES)
+            end = content.rfind(_BETWEEN, at, at + _PART_BYTES) if has_status else -1
+            if end == -1 and len(content) - at <= _WHOLE_MAX:
+                break
             if end == -1:
-                if not at and len(content) <= _WHOLE_MAX:
-                    break
                 raise InventoryError(f"{self.shown}: an answer with a series of more than {_PART_BYTES} bytes")
             yield before + content[at : end + 1] + b"]}}"
             at, before = end + 2, b'{"status":"success","data":{"result":['

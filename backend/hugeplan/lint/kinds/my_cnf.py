@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from hugeplan.formats import option_files
@@ -155,9 +156,15 @@ def _relevant(name: str) -> bool:
     )
 
 
+@lru_cache(1)
+def _header(text: str) -> re.Match[str] | None:
+    """The first header of a section that a server reads; asked of one text for each of its problems."""
+    return re.search(r"^[ \t]*+\[(?:mysqld|mariadb|mariadbd|server)\][^\n]*+\n", text, re.M)
+
+
 def _moved(text: str, pair: Option, offset: int) -> tuple[Edit, ...]:
     """The line taken out and put behind the server section's header, where there is one."""
-    header = re.search(r"^[ \t]*+\[(?:mysqld|mariadb|mariadbd|server)\][^\n]*+\n", text, re.M)
+    header = _header(text)
     end = pair.line_end + (1 if text[pair.line_end : pair.line_end + 1] == "\n" else 0)
     gone = Edit(offset + pair.line_start, offset + end, "")
     if header is None:

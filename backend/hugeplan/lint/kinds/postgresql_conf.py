@@ -65,7 +65,7 @@ FOREIGN: Final = {
 }
 #: A name with something behind it that is no one value.
 _MALFORMED: Final = re.compile(
-    r"^[ \t]*(?P<name>[A-Za-z_][\w.-]*)(?:[ \t]*=[ \t]*|[ \t]+)(?P<value>[^#]*?)[ \t]*(?:#.*)?$"
+    r"^[ \t]*(?P<name>[A-Za-z_][\w.-]*)(?:[ \t]*=[ \t]*|[ \t]+)(?P<value>(?:[^# \t]+|[ \t]+(?=[^# \t]))*+)"
 )
 _NAMES: Final = frozenset(
     [

@@ -64,6 +64,15 @@ def _many_headers(running: Target) -> str:
     return "closed"
 
 
+def _many_trailers(running: Target) -> str:
+    """After the last chunk of a request that needs no body."""
+    with running.connect() as opened, suppress(OSError):
+        head = b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+        opened.sendall(head + b"A:b\r\n" * 50_000 + b"\r\n")
+        return opened.recv(1024)[9:12].decode() or "closed"
+    return "closed"
+
+
 def _heads_at_once(running: Target) -> str:
     """Thousands of requests in one piece on each of some connections, whose answers nobody reads."""
     held = [running.connect(2048) for _ in range(UNREAD)]
@@ -122,6 +131,7 @@ ROWS = (
     Attack("connections: the OpenAPI document", _openapi, requests=2),
     Attack("connections: a head without an end", _endless_head),
     Attack("connections: 60,000 headers", _many_headers),
+    Attack("connections: 50,000 trailers", _many_trailers),
     Attack("connections: 280,000 heads at once", _heads_at_once, requests=UNREAD),
     Attack("connections: a report of 130,000 objects", _wrong_bodies),
     *(
