@@ -104,7 +104,6 @@ class RequestContext:
             return
         if self._proxies and scope.get("client"):
             scope["client"] = (self._proxies.client_of(scope["client"][0], scope["headers"]), 0)
-        scope["headers"] = [_without_quotes(*header) for header in scope["headers"]]
         request = Request(scope, receive)
         given = request.headers.get(REQUEST_ID_HEADER, "")
         request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
@@ -132,10 +131,7 @@ class RequestContext:
             await _send_in_parts(send, message)
 
         try:
-            if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
-                expected = f"at most {MAX_PARAMETERS} parameters"
-                raise invalid_input([FieldProblem(field="query", value=None, expected=expected)])
-            await self._app(scope, receive, send_with_headers)
+            await self._ask(scope, receive, send_with_headers)
         except ClientDisconnect:
             # An upload that was cut short is the client's affair.
             status = CLIENT_CLOSED
@@ -168,6 +164,7 @@ class RequestContext:
         if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
             expected = f"at most {MAX_PARAMETERS} parameters"
             raise invalid_input([FieldProblem(field="query", value=None, expected=expected)])
+        scope["headers"] = [_without_quotes(*header) for header in scope["headers"]]
         await self._app(scope, receive, send)
 
     def _counted(self, state: dict[str, Any], headers: Headers) -> Callable[[], None]:
