@@ -200,10 +200,10 @@ class TestLimits:
         limit(max_open_plans=2)
         assert await statuses([kept(planner) for _ in range(6)]) == {201: 2, 409: 4}
 
-    async def test_of_trials(self, agent: httpx.AsyncClient, limit: Limit) -> None:
+    async def test_of_trials(self, agent: httpx.AsyncClient, planner: httpx.AsyncClient, limit: Limit) -> None:
         await known_node(agent)
         limit(max_trials_per_node=2)
-        assert await statuses([agent.post(f"{API}/trials", json=trial()) for _ in range(6)]) == {201: 2, 409: 4}
+        assert await statuses([planner.post(f"{API}/trials", json=trial()) for _ in range(6)]) == {201: 2, 409: 4}
 
     async def test_of_sessions(self, service: Service) -> None:
         token = await service.token(Role.VIEWER)
