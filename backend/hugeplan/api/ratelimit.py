@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 
 from hugeplan.errors import RateLimitedError
 
 MAX_BUCKETS = 50_000
+"""Of each kind: addresses, which anybody can have many of, push out no credential's."""
 
 
 class RateLimiter:
@@ -21,10 +22,10 @@ class RateLimiter:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+        self._buckets: defaultdict[str, OrderedDict[str, tuple[float, float]]] = defaultdict(OrderedDict)
 
     def _level(self, kind: str, key: str, per_minute: int, most: int) -> float:
-        level, at = self._buckets.get((kind, key), (float(most), self._clock()))
+        level, at = self._buckets[kind].get(key, (float(most), self._clock()))
         return min(float(most), level + (self._clock() - at) * per_minute / 60)
 
     def refuse_exhausted(self, kind: str, key: str, per_minute: int, most: int = 0) -> float:
@@ -39,10 +40,14 @@ class RateLimiter:
 
     def spend(self, kind: str, key: str, per_minute: int, most: int = 0) -> None:
         """Take one request from the bucket, or raise RateLimitedError."""
-        self._buckets[kind, key] = (self.refuse_exhausted(kind, key, per_minute, most) - 1, self._clock())
-        self._buckets.move_to_end((kind, key))
-        while len(self._buckets) > MAX_BUCKETS:
-            self._buckets.popitem(last=False)
+        self._set(kind, key, self.refuse_exhausted(kind, key, per_minute, most) - 1)
+
+    def _set(self, kind: str, key: str, level: float) -> None:
+        buckets = self._buckets[kind]
+        buckets[key] = (level, self._clock())
+        buckets.move_to_end(key)
+        while len(buckets) > MAX_BUCKETS:
+            buckets.popitem(last=False)
 
     def spend_bytes(self, key: str, size: int, per_day: int) -> None:
         """Take bytes that stay from a day's worth, or raise RateLimitedError: who sends them keeps them and waits."""
@@ -56,10 +61,9 @@ class RateLimiter:
         self.owe_bytes(key, size, per_day)
 
     def _bytes_left(self, key: str, per_day: int) -> float:
-        level, at = self._buckets.get(("bytes", key), (float(per_day), self._clock()))
+        level, at = self._buckets["bytes"].get(key, (float(per_day), self._clock()))
         return min(float(per_day), level + (self._clock() - at) * per_day / 86400)
 
     def owe_bytes(self, key: str, size: int, per_day: int) -> None:
         """Take bytes that are kept already, also where nothing is left: what comes next waits for them."""
-        self._buckets["bytes", key] = (self._bytes_left(key, per_day) - size, self._clock())
-        self._buckets.move_to_end(("bytes", key))
+        self._set("bytes", key, self._bytes_left(key, per_day) - size)

@@ -5,6 +5,7 @@ processes work on the lines of one job.
 from __future__ import annotations
 
 import logging
+import math
 import time
 import zlib
 from collections import Counter
@@ -30,10 +31,9 @@ from hugeplan.signals import TimeOverError, ended_at
 
 FINE, ATTENTION, WRONG = 0, 1, 2
 MOST_NODE_SECONDS: Final = 3.0
-LEAST_NODE_SECONDS: Final = 0.3
-"""Of processor time for one node, which others of the same agent may follow. A usual node takes 5 ms."""
-DEAR_SECONDS: Final = 8.0
-"""Of all nodes that took longer than the least, after which each may take half as long."""
+"""Of processor time for one node. A usual node takes 5 ms."""
+SAVED_PART: Final = 1 / 12
+"""Of what is saved, that one node may take: many that take long leave something for one that comes after them."""
 MOST_EXCEPTIONS: Final = 20
 MOST_JSON_BYTES: Final = 6 * 1024**2
 MOST_PLAN_BYTES: Final = 384 * 1024
@@ -102,10 +102,14 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Rows of some nodes, with the group of each in place of its number, and a plan for each of these groups."""
+    """Rows of some nodes, with the group of each in place of its number, and a plan for each of these groups.
+
+    ``cut_nodes``: how many took longer than they may.
+    """
 
     rows: list[dict[str, Any]]
     plans: dict[Hashable, GroupPlan]
+    cut_nodes: int = 0
 
 
 class LinePlanner:
@@ -113,27 +117,32 @@ class LinePlanner:
     hardware's facts, nodes that ask the same question their answer.
     """
 
-    def __init__(self, scenario: ScenarioDocument | None) -> None:
+    def __init__(
+        self, scenario: ScenarioDocument | None, *, saved_seconds: float = math.inf, seconds_per_node: float = 0.0
+    ) -> None:
+        """``saved_seconds``: of processor time, for nodes that take more than ``seconds_per_node``, which each has. A
+        node that takes less adds to it. So nodes that take long use up their own time alone, however many they are.
+        """
         self._scenario = scenario
         self._hardware = SharedHardware()
         self._plans = SharedPlans()
         self._read_measured = lru_cache(KEPT_ANSWERS)(read_measured)
-        self._dear_seconds = 0.0
-
-    def _seconds(self) -> float:
-        """Of a node: the less, the more time dear ones have had, so that many use up nobody else's."""
-        return max(LEAST_NODE_SECONDS, MOST_NODE_SECONDS / (1 + self._dear_seconds / DEAR_SECONDS))
+        self._saved_seconds = saved_seconds
+        self._seconds_per_node = seconds_per_node
 
     def lines(self, nodes: Sequence[StoredNode]) -> Lines:
         """The lines of some nodes. A node that cannot be planned has a line that says why."""
-        found = Lines([], {})
+        found, cut_nodes = Lines([], {}), 0
         for node in nodes:
-            seconds, began = self._seconds(), time.process_time()
+            self._saved_seconds += self._seconds_per_node
+            seconds = min(MOST_NODE_SECONDS, max(self._seconds_per_node, SAVED_PART * self._saved_seconds))
+            began = time.process_time()
             try:
-                with ended_at(time.process_time() + seconds):
+                with ended_at(began + seconds):
                     row = self._add(node, found.plans)
             except TimeOverError:
-                row = _odd_row(node, f"takes more than {seconds:.1f} s of processor time to plan; plan it by itself.")
+                cut_nodes += 1
+                row = _odd_row(node, f"takes more than {seconds:.2g} s of processor time to plan; plan it by itself.")
             except (IncompleteReportError, PlannerError) as error:
                 row = _odd_row(node, str(error))
             except MemoryError:  # the job's limit, whichever node is at hand
@@ -141,10 +150,9 @@ class LinePlanner:
             except Exception:  # whatever is odd about one node, the others get their plans
                 _logger.exception("a node of a fleet plan could not be planned", extra={"node": node.name})
                 row = _odd_row(node, "Internal error: the service's log says more.")
-            took = time.process_time() - began
-            self._dear_seconds += took if took > LEAST_NODE_SECONDS else 0.0
+            self._saved_seconds -= time.process_time() - began
             found.rows.append(row)
-        return found
+        return replace(found, cut_nodes=cut_nodes)
 
     def _add(self, node: StoredNode, plans: dict[Hashable, GroupPlan]) -> dict[str, Any]:
         """The line and the group of a node, whose plan stands for the group where it has the least memory so far.

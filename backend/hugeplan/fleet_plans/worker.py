@@ -55,7 +55,7 @@ LESS_URGENT: Final = 5
 """Niceness: requests of the service come first."""
 PR_SET_PDEATHSIG: Final = 1
 """prctl(2): no process that plans outlives its job."""
-_TOO_LONG: Final = "It took more than {:g} s of processor time (HUGEPLAN_FLEET_PLAN_CPU_SECONDS)."
+_TOO_LONG: Final = "It takes more than {:g} s of processor time (HUGEPLAN_FLEET_PLAN_CPU_SECONDS)."
 _TOO_LARGE: Final = "A process needed more than {} MiB of memory (HUGEPLAN_FLEET_PLAN_MEMORY_BYTES), or was killed."
 _LESS: Final = " Select fewer nodes, or plan fewer databases at a time."
 
@@ -69,16 +69,19 @@ class _Planners:
 
     _own: LinePlanner
 
-    def __init__(self, scenario: ScenarioDocument | None, processes: int) -> None:
-        self.processes = processes
+    def __init__(self, scenario: ScenarioDocument | None, nodes: int, seconds: float) -> None:
+        """``seconds``: of processor time that the job has. A half is for each node's share, a quarter for those that
+        take more, and the rest for reading and storing."""
+        self.processes = max(1, min(os.cpu_count() or 1, -(-nodes // NODES_AT_A_TIME)))
+        shares = seconds / 4 / self.processes, seconds / 2 / max(1, nodes)
         self._pool = ProcessPoolExecutor(
-            processes, multiprocessing.get_context("fork"), initializer=self._begin, initargs=(scenario,)
+            self.processes, multiprocessing.get_context("fork"), initializer=self._begin, initargs=(scenario, *shares)
         )
 
     @classmethod
-    def _begin(cls, scenario: ScenarioDocument | None) -> None:
+    def _begin(cls, scenario: ScenarioDocument | None, saved_seconds: float, seconds_per_node: float) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        cls._own = LinePlanner(scenario)
+        cls._own = LinePlanner(scenario, saved_seconds=saved_seconds, seconds_per_node=seconds_per_node)
 
     @classmethod
     def _lines(cls, nodes: list[StoredNode]) -> Lines:
@@ -109,6 +112,7 @@ class Job:
         self._rows: list[dict[str, Any]] = []
         self._numbers: dict[Hashable, int] = {}
         self._plans: list[GroupPlan] = []
+        self._cut_nodes = 0
 
     async def run(self, limit: Callable[[float], None] = lambda _: None) -> None:
         """Plan, and store the results or why there are none. ``limit`` learns how much processor time there is."""
@@ -148,13 +152,14 @@ class Job:
             raise CancelledError
 
     async def _plan(self, row: FleetPlanRow) -> None:
-        processes = max(1, min(os.cpu_count() or 1, -(-row.nodes_total // NODES_AT_A_TIME)))
         scenario = None if row.scenario is None else ScenarioDocument.model_validate(row.scenario)
-        planners = _Planners(scenario, processes)
+        planners = _Planners(scenario, row.nodes_total, self._most_seconds)
         try:
             await self._add_lines(planners, NodeSelector.model_validate(row.selector))
         finally:
             planners.close()
+        if scenario is not None and 2 * self._cut_nodes > len(self._rows):  # what takes long is what was asked for
+            raise ValueError(_TOO_LONG.format(self._most_seconds) + _LESS)
         await self._say(now=True)
         await self._store(row.name, row.author_id)
 
@@ -188,6 +193,7 @@ class Job:
             after = (nodes[-1].name, nodes[-1].id)
 
     def _add(self, lines: Lines) -> None:
+        self._cut_nodes += lines.cut_nodes
         for group, plan in lines.plans.items():
             number = self._numbers.setdefault(group, len(self._plans))
             if number == len(self._plans):

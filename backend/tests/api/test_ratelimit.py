@@ -68,6 +68,18 @@ def test_buckets_are_bounded_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) 
     assert passed(limiter, 1, per_minute=1, key="a") == 1
 
 
+def test_many_addresses_push_out_no_credential(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ratelimit, "MAX_BUCKETS", 3)
+    limiter = RateLimiter(Clock())
+    limiter.spend("token", "mine", 1)
+    limiter.spend_bytes("mine", 1000, 1000)
+    for key in "abcd":
+        limiter.spend("address", key, 1)
+    assert passed(limiter, 1, per_minute=1, key="mine") == 0
+    with pytest.raises(RateLimitedError):
+        limiter.spend_bytes("mine", 1, 1000)
+
+
 def test_bytes_that_stay_have_a_day_to_refill() -> None:
     clock = Clock()
     limiter = RateLimiter(clock)

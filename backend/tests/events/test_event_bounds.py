@@ -108,7 +108,7 @@ async def test_the_bytes_of_events_count_as_the_tokens(service: Service, agent: 
     limiter = service.app.state.rate_limiter
 
     def left() -> float:
-        ((level, _),) = [value for (kind, _), value in limiter._buckets.items() if kind == "bytes"]
+        ((level, _),) = limiter._buckets["bytes"].values()
         return float(level)
 
     before = left()

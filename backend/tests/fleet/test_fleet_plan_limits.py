@@ -7,8 +7,8 @@ import itertools
 import os
 import random
 import string
-from collections.abc import AsyncIterator, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -28,6 +28,7 @@ from hugeplan.fleet_plans.lines import LinePlanner
 from hugeplan.fleet_plans.runner import FleetPlanRunner
 from hugeplan.planner.model import Plan
 from hugeplan.settings import Settings
+from hugeplan.signals import TimeOverError
 from tools.attack import processes
 from tools.seed.writer import SeedOptions, seed_fleet
 
@@ -258,11 +259,8 @@ def test_a_node_that_takes_long_is_a_row_that_says_so(monkeypatch: pytest.Monkey
     assert other == {"name": "db-7"}
 
 
-async def test_a_node_of_many_databases_that_fit_nowhere_is_planned(
-    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
-) -> None:
-    """One agent may have 256 machines: a plan that fits nowhere took 12 s each, and has 3 s."""
-    sizes = [64 * 1024, 2 * MIB, 32 * MIB, GIB]
+def many_databases() -> dict[str, Any]:
+    """A report of 256 databases that fit nowhere, with four page sizes."""
     settings = {"large_pages": {"value": "on", "source": "file"}}
     databases = [
         observed(number) | {"key": f"mariadb@u{number}.service", "engine": "mariadb", "version": None,
@@ -270,33 +268,66 @@ async def test_a_node_of_many_databases_that_fit_nowhere_is_planned(
                                                                                  "source": "file"}}}
         for number in range(256)
     ]  # fmt: skip
-    inventory = {"architecture": "aarch64", "huge_page_sizes_bytes": sizes}
+    inventory = {"architecture": "aarch64", "huge_page_sizes_bytes": [64 * 1024, 2 * MIB, 32 * MIB, GIB]}
+    return {"inventory": inventory, "sample": {"databases": databases}}
+
+
+async def test_a_node_of_many_databases_that_fit_nowhere_is_planned(
+    service: Service, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """One agent may have 256 machines: a plan that fits nowhere took 12 s each, and has 3 s."""
     await agent.post("/api/v1/reports", json=report())
     other = await service.client_as(Role.AGENT, machine_id="b" * 32)
-    slow = report(machine_id="b" * 32, node_name="slow", inventory=inventory, sample={"databases": databases})
+    slow = report(machine_id="b" * 32, node_name="slow", **many_databases())
     assert (await other.post("/api/v1/reports", json=slow)).status_code == 201
     rows = await rows_of(planner, await ended(planner, None))
     assert rows["slow"]["exceptions"][0].startswith("Does not fit slow: 57 TiB short.")
     assert rows["db-7"]["locked_bytes"] is not None
 
 
-@pytest.mark.parametrize("each", [3.0, 1.1, 0.5])
-def test_the_more_nodes_take_long_the_less_each_gets(monkeypatch: pytest.MonkeyPatch, each: float) -> None:
-    """Also where each stays below what it may take: of 300 s two processes use up not all with 256 such nodes each."""
-    clock, planner, seconds = [0.0], LinePlanner(None), list[float]()
-    monkeypatch.setattr(lines.time, "process_time", lambda: clock[0])
-    monkeypatch.setattr(lines, "ended_at", lambda _: nullcontext())
+async def test_machines_of_many_databases_end_nobody_elses_plan(
+    service: Service, limits: Limits, agent: httpx.AsyncClient, planner: httpx.AsyncClient
+) -> None:
+    """Whoever has an enrolment token has thousands of machines; 800 of them ended every fleet plan at its limit."""
+    limits(cpu_seconds=5)
+    await agent.post("/api/v1/reports", json=report())
+    for number in range(10, 40):
+        other = await service.client_as(Role.AGENT, machine_id=f"{number}" * 16)
+        slow = report(machine_id=f"{number}" * 16, node_name=f"a{number}", **many_databases())
+        assert (await other.post("/api/v1/reports", json=slow)).status_code == 201
+    rows = await rows_of(planner, await ended(planner, None))
+    assert rows["db-7"]["locked_bytes"] is not None
+    cut = [row for row in rows.values() if "of processor time to plan; plan it by itself." in str(row["exceptions"])]
+    assert cut
 
-    def add(_self: LinePlanner, _node: StoredNode, _plans: object) -> dict[str, Any]:
-        seconds.append(min(each, planner._seconds()))
-        clock[0] += seconds[-1]
+
+@pytest.mark.parametrize("each", [3.0, 1.1, 0.5, 0.1])
+def test_nodes_that_take_long_leave_the_others_their_time(monkeypatch: pytest.MonkeyPatch, each: float) -> None:
+    """Whoever has an enrolment token has thousands of machines: their names come first, and they take what they may."""
+    clock, given = [0.0], 0.0
+    planner = LinePlanner(None, saved_seconds=37.5, seconds_per_node=0.015)
+    monkeypatch.setattr(lines.time, "process_time", lambda: clock[0])
+    monkeypatch.setattr(lines, "_row", lambda node: {"name": node.name})
+
+    @contextmanager
+    def ended_at(until: float) -> Iterator[None]:
+        nonlocal given
+        given = until - clock[0]
+        yield
+
+    def add(_self: LinePlanner, node: StoredNode, _plans: object) -> dict[str, Any]:
+        takes = 0.005 if node.name == "usual" else each
+        clock[0] += min(takes, given)
+        if takes > given:
+            raise TimeOverError
         return {}
 
+    monkeypatch.setattr(lines, "ended_at", ended_at)
     monkeypatch.setattr(LinePlanner, "_add", add)
-    planner.lines([cast(StoredNode, SimpleNamespace(name="dear"))] * 256)
-    assert seconds[0] == each
-    assert seconds[-1] < 0.5
-    assert sum(seconds) < 110
+    dear, usual = ([cast(StoredNode, SimpleNamespace(name=name))] * 5_000 for name in ("dear", "usual"))
+    assert 0 < planner.lines(dear).cut_nodes < 5_000
+    assert clock[0] < 37.5 + 5_000 * 0.015
+    assert planner.lines(usual).cut_nodes == 0
 
 
 async def test_a_groups_plan_is_answered_as_it_is_kept(

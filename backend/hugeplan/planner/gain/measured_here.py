@@ -4,11 +4,14 @@ The rule of a match (docs/trial.md has it in words). Same node; same engine; sam
 same page size and backing; key lookups of any key alike on both sides; rows and active connections within a factor of
 two of what the plan counts with, data within a factor of four. The newest that matches counts. A user's own script
 matches nothing by itself: what it does is not known.
+
+What was measured moves the likely gains of the page sizes that nobody tried alike (docs/adr/0049): the reason why this
+node is not as predicted is mostly one for all, and a size must not win because another one was measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hugeplan.planner.demand.accesses import data_set
@@ -68,10 +71,9 @@ def measured_in_place(gain: Gain, trials: Sequence[MeasuredTrial], shape: Shape,
     predicted = gain.speedup
     before = "" if predicted is None else f" Predicted were {_percent(predicted.likely)} %"
     before += "" if predicted is None else f" ({_percent(predicted.low)} to {_percent(predicted.high)})."
-    saving = Range(*(cost_ns * (1.0 - 1.0 / x) for x in (measured.low, measured.likely, measured.high)))
     return replace(
         gain,
-        saving_ns_per_operation=saving,
+        saving_ns_per_operation=_saving(measured, cost_ns),
         speedup=measured,
         one_measurement=None,
         measured_here=MeasuredHere(trial_id=trial.trial_id, text=trial.text, predicted=predicted),
@@ -79,6 +81,42 @@ def measured_in_place(gain: Gain, trials: Sequence[MeasuredTrial], shape: Shape,
         inputs=(*gain.inputs, Term("trial on this node", trial.text, Source.MEASURED, trial.trial_id)),
         statement=f"{gain.backing} pages, {trial.text}.{before}",
     )
+
+
+def moved_alike(gains: Sequence[Gain], cost_ns: float) -> Iterator[Gain]:
+    """The gains, where the smallest measured pool moves those that were not tried: its share over what was predicted.
+
+    Their ranges reach over what was predicted and what it became. A gain that was predicted as none stays none.
+    """
+    tried = next((gain for gain in gains if gain.measured_here and gain.backing_kind == "hugetlb"), None)
+    if tried is None or tried.measured_here is None or tried.measured_here.predicted is None or tried.speedup is None:
+        yield from gains
+        return
+    here, measured, predicted = tried.measured_here, tried.speedup.likely, tried.measured_here.predicted.likely
+    factor = measured / predicted
+    why = (
+        f" On this node {tried.backing} pages gained {_percent(measured)} % where {_percent(predicted)} % were"
+        " predicted, which moves the likely gain of pages that were not tried alike."
+    )
+    for gain in gains:
+        now = gain.speedup
+        if gain.measured_here or now is None or now.likely == 1.0:
+            yield gain
+            continue
+        speedup = Range(min(now.low, factor * now.low), factor * now.likely, max(now.high, factor * now.high))
+        yield replace(
+            gain,
+            saving_ns_per_operation=_saving(speedup, cost_ns),
+            speedup=speedup,
+            one_measurement=None,
+            inputs=(*gain.inputs, Term("trial on this node", here.text, Source.MEASURED, here.trial_id)),
+            statement=gain.statement + why,
+        )
+
+
+def _saving(speedup: Range, cost_ns: float) -> Range:
+    """Nanoseconds of an operation that the ratio of throughput says."""
+    return Range(*(cost_ns * (1.0 - 1.0 / x) for x in (speedup.low, speedup.likely, speedup.high)))
 
 
 def matches(trial: MeasuredTrial, gain: Gain, shape: Shape) -> bool:

@@ -16,7 +16,7 @@ from hugeplan.planner.demand.accesses import AccessProfile
 from hugeplan.planner.demand.model_error import ModelError
 from hugeplan.planner.demand.published_bands import band_of
 from hugeplan.planner.gain.cases import Case, Scenario, is_described, savings_of
-from hugeplan.planner.gain.measured_here import measured_in_place, shape_of
+from hugeplan.planner.gain.measured_here import measured_in_place, moved_alike, shape_of
 from hugeplan.planner.gain.translation_saving import NATIVE_BOUND, NESTED_BOUND, Saving, l1_miss_ns
 from hugeplan.planner.gain.walk_bound import bounded_by_walks
 from hugeplan.planner.gain.walk_cost import ASSUMED_MEMORY_NS
@@ -72,8 +72,8 @@ def _gains(
     case, _ = next(iter(weighed.values()))
     clients = case.processes if case.demand.process_per_connection else instance.workload.active_connections
     shape, cost = shape_of(instance, case.demand, clients), case.profile.operation_ns.likely
-    trialled = (measured_in_place(gain, node.trials, shape, cost) for gain in results)
-    return tuple(bounded_by_walks(gain, instance.walks_now, cost) for gain in trialled)
+    tried = [measured_in_place(gain, node.trials, shape, cost) for gain in results]
+    return tuple(bounded_by_walks(gain, instance.walks_now, cost) for gain in moved_alike(tried, cost))
 
 
 def _base_gain(node: NodeFacts, instance: DatabaseInstance, demand: Demand) -> Gain:

@@ -76,11 +76,29 @@ def test_a_matching_trial_takes_the_predictions_place() -> None:
     # Nanoseconds and percentage are one calculation: the operation's cost is assumed to be 20 us.
     assert saving.likely == pytest.approx(20_000 * (1 - 1 / 1.075))
     assert saving.low < saving.likely < saving.high
-    # A page size that was not tried keeps its prediction.
-    assert gain_in(planned(TRIAL, page_bytes=None)[1], GIB).measured_here is None
-    assert gain_in(found, kind="thp").speedup == gain_in(planned()[1], kind="thp").speedup
     assert any(TEXT in line for line in verdict(found, request).gains)
     assert biggest_question(found, request) is None, "nothing narrows what was measured"
+
+
+@pytest.mark.parametrize("share", [0.8, 0.98, 1.0, 1.1])
+def test_a_size_that_was_not_tried_moves_alike(share: float) -> None:
+    """One page size does not win because the trial of another disappointed, nor lose because it did well."""
+    before = planned(page_bytes=None)[1]
+    predicted = gain_in(before).speedup
+    assert predicted is not None
+    speedup = Range(*(share * predicted.likely * x for x in (0.99, 1.0, 1.01)))
+    after = planned(replace(TRIAL, speedup=speedup), page_bytes=None)[1]
+    assert after.instances[0].page_bytes in (before.instances[0].page_bytes, None)
+    for page_bytes, kind in ((GIB, "hugetlb"), (M2, "thp")):
+        was, now = gain_in(before, page_bytes, kind), gain_in(after, page_bytes, kind)
+        assert now.measured_here is None
+        assert was.speedup is not None
+        assert now.speedup is not None
+        assert now.speedup.likely == pytest.approx(was.speedup.likely * (share if was.speedup.likely != 1.0 else 1.0))
+        assert now.speedup.low <= min(was.speedup.low, now.speedup.likely)
+        assert now.speedup.high >= max(was.speedup.high, now.speedup.likely)
+        assert (now.saving_ns_per_operation.likely < 0.0) is (now.speedup.likely < 1.0)
+    assert "On this node 2M pages gained" in gain_in(after, GIB).statement
 
 
 @pytest.mark.parametrize(
