@@ -157,7 +157,7 @@ class Spool:
     def reject(self, entry: Entry, problem: Mapping[str, Any]) -> None:
         """The server refused it for good: keep it aside with the server's words."""
         try:
-            words = json.dumps(problem, indent=2)
+            words = json.dumps(problem)  # indented, 256 KiB of brackets become 250 MB
         except RecursionError:
             words = json.dumps({"detail": "the server's answer is nested too deeply to be kept"})
         with as_owner_of(self.folder):

@@ -88,6 +88,17 @@ def test_a_refused_report_is_kept_with_the_servers_words(spool: Spool) -> None:
     assert spool.summary()["rejected"] == 1
 
 
+def test_a_servers_words_take_no_more_room_than_on_the_way(spool: Spool) -> None:
+    """Brackets in brackets became 250 MB of blanks, which pushed the report out with them."""
+    problem = json.loads('{"a":' + "[" * 900 + ",".join("0" * 100_000) + "]" * 900 + "}")
+    entry = add(spool, NOW)
+    spool.reject(entry, problem)
+    (words,) = spool.rejected.glob("*.problem.json")
+    assert words.stat().st_size < 400_000
+    assert json.loads(words.read_text()) == problem
+    assert spool.summary()["rejected"] == 1
+
+
 def test_refused_reports_are_bounded_and_counted(spool: Spool) -> None:
     entries = [add(spool, NOW + number) for number in range(MAX_REJECTED + 2)]
     for entry in entries:

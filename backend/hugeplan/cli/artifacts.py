@@ -12,7 +12,7 @@ from hugeplan.artifacts import Artifact, Platform, outside, refused, render, wit
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
-from hugeplan.cli.files import replace_file, write_bundle, write_none
+from hugeplan.cli.files import write_bundle, write_file, write_none
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 
 EPILOG: Final = """\
@@ -88,12 +88,8 @@ def rendered(document: PlanDocument, platform: str | None, *, force: bool) -> tu
 
 
 def _write_zip(files: Sequence[BundleFile], path: Path) -> None:
-    content = as_zip(files)
     try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(content)  # a pipe or a device stays what it is
-        else:
-            replace_file(path, content)
+        write_file(path, as_zip(files))
     except OSError as error:
         raise InputError(f"--zip {path}: {error.strerror}") from error
     print(f"{len(files)} files in {path}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from hugeplan.cli import InputError, postgres_programs
+from hugeplan.cli.files import require_not_led
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.settings import Settings
 
@@ -42,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if target.exists():
         raise InputError(f"{target} is there already; give another name")
     try:
+        require_not_led(target.parent)
         _remove_what_kills_left(target.parent)
         with _unfinished(target) as path:
             # By its name: through its standard output pg_dump writes a file twice over.

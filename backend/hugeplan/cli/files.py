@@ -9,8 +9,8 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,45 +102,84 @@ def to_write(path: Path) -> Path:
     return path
 
 
-def replace_file(path: Path, data: bytes, was: bytes | None = None) -> None:
+def write_file(path: Path, data: bytes, mode: int = 0o644, *, secret: bool = False) -> None:
+    """Write a file into a folder that a user named, which is made where it is missing. OSError, InputError.
+
+    Root does it all as the user who could lead the folder elsewhere, if there is one. A file that is so already stays.
+    ``secret``: its folder is there, and it is on the disk before the old one goes.
+    """
+    with led_by(path.parent, make=not secret):
+        if not _is_so(to_write(path), data, mode):
+            _put(path, data, lambda file: os.fchmod(file, mode), durable=secret)
+
+
+def read_there(path: Path) -> bytes | None:
+    """What a file holds that :func:`write_file` wrote; None without one. Root reads as it writes. OSError."""
+    with led_by(path.parent), suppress(FileNotFoundError), open(to_write(path), "rb", opener=_not_led) as file:
+        return file.read()
+    return None
+
+
+def replace_file(path: Path, data: bytes, was: bytes) -> None:
     """Write beside and rename: whoever kills this leaves the old file or the new one. OSError.
 
     Root writes as the user who could lead the path elsewhere, if there is one. ``was``: what the old file must hold.
     The new one then has its owner, group, permissions (never set-uid) and attributes, such as access lists.
     """
     is_link = path.is_symlink()  # asked once: in a sticky folder it may become one
-    with ExitStack() as stack:
-        stack.enter_context(led_by(path if is_link else path.parent))
+    with led_by(path if is_link else path.parent):
         target = path.resolve() if is_link else path.parent.resolve() / path.name
-        old = None if was is None else stack.enter_context(open(target, "rb", opener=_not_led))
-        if old is not None and old.read(len(was or b"") + 1) != was:
-            raise OSError(errno.ESTALE, "it was changed meanwhile; run this again")
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file, ExitStack() as on_error:
-            on_error.callback(Path(file.name).unlink, missing_ok=True)
-            file.write(data)
-            file.flush()
-            if old is None:
-                os.fchmod(file.fileno(), 0o644)
-            else:
-                _make_alike(file.fileno(), old.fileno())
-            Path(file.name).replace(target)
-            on_error.pop_all()
+        with open(target, "rb", opener=_not_led) as old:
+            if old.read(len(was) + 1) != was:
+                raise OSError(errno.ESTALE, "it was changed meanwhile; run this again")
+            _put(target, data, lambda file: _make_alike(file, old.fileno()))
 
 
-def led_by(place: Path) -> AbstractContextManager[None]:
-    """For the time of the block root is the user who could lead this path elsewhere, if there is one. OSError."""
+def _is_so(path: Path, data: bytes, mode: int) -> bool:
+    with suppress(FileNotFoundError, PermissionError), open(path, "rb", opener=_not_led) as file:
+        return stat.S_IMODE(os.fstat(file.fileno()).st_mode) == mode and file.read(len(data) + 1) == data
+    return False
+
+
+def _put(target: Path, data: bytes, make_ready: Callable[[int], None], *, durable: bool = False) -> None:
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file, ExitStack() as on_error:
+        on_error.callback(Path(file.name).unlink, missing_ok=True)
+        file.write(data)
+        file.flush()
+        make_ready(file.fileno())
+        if durable:
+            os.fsync(file.fileno())
+        Path(file.name).replace(target)
+        on_error.pop_all()
+
+
+def led_by(place: Path, *, make: bool = False) -> AbstractContextManager[None]:
+    """For the time of the block root is the user who could lead this path elsewhere, if there is one. OSError.
+
+    ``make``: the folders that are missing.
+    """
     if os.geteuid() != 0:
+        if make:
+            place.mkdir(parents=True, exist_ok=True)
         return nullcontext()
     try:
         from hugeplan_agent.ownership import as_owner_of  # noqa: PLC0415 - an optional distribution
     except ImportError:
         try:
-            require_own(place, "Write to a folder of your own.")
+            require_own(place, "Name a folder of your own.", make=make)
         except PermissionError as error:
             raise OSError(errno.EPERM, str(error)) from error
         return nullcontext()
-    led: AbstractContextManager[None] = as_owner_of(place)
+    led: AbstractContextManager[None] = as_owner_of(place, make=0o755 if make else None)
     return led
+
+
+def require_not_led(place: Path) -> None:
+    """For what no other user may read or replace. OSError where root's path could be led elsewhere by one."""
+    me = os.geteuid()
+    with led_by(place):
+        if os.geteuid() != me:
+            raise OSError(errno.EPERM, f"user {os.geteuid()} could lead {place} elsewhere; name a folder of your own")
 
 
 def _not_led(path: str, flags: int) -> int:
@@ -175,28 +214,12 @@ def _attributes(file: int) -> list[str]:
         raise
 
 
-def make_folder(folder: Path) -> None:
-    """A folder and what is missing above it. Root judges each where everybody may make names (/tmp). InputError."""
-    there = (above for above in folder.resolve().parents if above.exists())
-    if os.geteuid() != 0 or not any(above.stat().st_mode & stat.S_IWOTH for above in there):
-        folder.mkdir(parents=True, exist_ok=True)
-        return
-    try:
-        require_own(folder, "Name another folder.", make=True)
-    except PermissionError as error:
-        raise InputError(str(error)) from error
-
-
 def write_bundle(files: Sequence[BundleFile], folder: Path, option: str) -> None:
     """Write what differs; a file of an earlier bundle that the plan no longer has is named, not deleted."""
     known = {folder / file.path for file in files}
     try:
         for file in files:
-            path = to_write(folder / file.path)
-            make_folder(path.parent)
-            if not path.exists() or path.read_bytes() != file.text.encode():
-                path.write_bytes(file.text.encode())
-            path.chmod(0o755 if file.executable else 0o644)
+            write_file(folder / file.path, file.text.encode(), 0o755 if file.executable else 0o644)
         for path in _of_steps(folder):
             if path not in known:
                 sys.stderr.write(f"hugeplan: {path}: not a file of this plan any more\n")
@@ -208,13 +231,17 @@ def write_none(folder: Path, node: str, reason: str, option: str) -> None:
     """Where an earlier plan's files lie in the folder of one that has none: the README forbids to install them."""
     from hugeplan.artifacts.bundle import TITLE, readme_of_none  # noqa: PLC0415
 
+    if not folder.is_dir():
+        return
     try:
-        readme, left = folder / "README.md", len(_of_steps(folder))
-        if left and readme.is_file() and to_write(readme).read_bytes().startswith(TITLE.encode()):
-            readme.write_bytes(readme_of_none(node, reason).encode())
-            sys.stderr.write(
-                f"hugeplan: {folder}: {left} files of an earlier plan stay for their ways back; install none of them\n"
-            )
+        with led_by(folder):
+            readme, left = folder / "README.md", len(_of_steps(folder))
+            if left and (read_there(readme) or b"").startswith(TITLE.encode()):
+                write_file(readme, readme_of_none(node, reason).encode())
+                sys.stderr.write(
+                    f"hugeplan: {folder}: {left} files of an earlier plan stay for their ways back;"
+                    " install none of them\n"
+                )
     except OSError as error:
         raise InputError(f"{option} {folder}: {error.strerror}") from error
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hugeplan.artifacts.outside import folder_name
 from hugeplan.cli import EXIT_FAILED, InputError
-from hugeplan.cli.files import decode_text, make_folder, read_bytes, to_write
+from hugeplan.cli.files import decode_text, read_bytes, write_file
 from hugeplan.cli.plan_inventory import prometheus_inventory
 from hugeplan.inventory.ansible import read_ansible
 from hugeplan.inventory.answer import answer
@@ -97,10 +97,9 @@ _READERS: Final[dict[str, Callable[[str], Inventory]]] = {
 def _write(folder: Path, scenarios: list[tuple[str, dict[str, Any]]]) -> None:
     taken: set[str] = set()
     try:
-        make_folder(folder)
         for name, document in scenarios:
-            path = to_write(folder / f"{folder_name(name, taken)}.json")
-            path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+            path = folder / f"{folder_name(name, taken)}.json"
+            write_file(path, f"{json.dumps(document, indent=2)}\n".encode())
             print(path)
     except OSError as error:
         raise InputError(f"--out {folder}: {error.strerror}") from error

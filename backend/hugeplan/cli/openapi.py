@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from hugeplan.api.openapi import dump
+from hugeplan.cli import InputError
+from hugeplan.cli.files import write_file
 from hugeplan.cli.service_settings import load_settings
 from hugeplan.main import create_app
 
@@ -22,5 +24,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         sys.stdout.write(text)
     else:
-        arguments.output.write_text(text, encoding="utf-8")
+        try:
+            write_file(arguments.output, text.encode())
+        except OSError as error:
+            raise InputError(f"--output {arguments.output}: {error.strerror}") from error
     return 0

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hugeplan.cli import InputError, status_of_plans
-from hugeplan.cli.files import make_folder, to_write, write_bundle, write_none
+from hugeplan.cli.files import write_bundle, write_file, write_none
 from hugeplan.inventory.answer import FleetAnswer, answer
 from hugeplan.inventory.document import inventory_document
 from hugeplan.inventory.kubernetes import read_kubernetes
@@ -76,10 +76,7 @@ def write_artifacts(found: FleetAnswer, folder: Path, *, force: bool) -> None:
         if reason is not None:
             sys.stderr.write(f"hugeplan plan: {name}: {reason}\n")
         try:
-            make_folder(own)
-            to_write(own / "plan.json").write_text(
-                json.dumps(asdict(node.plan), indent=2, ensure_ascii=False), encoding="utf-8"
-            )
+            write_file(own / "plan.json", json.dumps(asdict(node.plan), indent=2, ensure_ascii=False).encode())
         except OSError as error:
             raise InputError(f"--artifacts {own}: {error.strerror}") from error
         artifacts = () if reason else render(node.plan, node.request, force=force, of_objects=of_objects)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hugeplan.cli import InputError
-from hugeplan.cli.files import led_by
+from hugeplan.cli.files import read_there, write_file
 
 RANDOM_BYTES: Final = 32
 SHORTEST_TOKEN_CHARACTERS: Final = 32
@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.service_dir is not None:
         _password(Path(arguments.service_dir), SERVICE_PASSWORD_VARIABLE)
     token = Path(arguments.enrolment_dir) / ENROLMENT_TOKEN_FILE
-    _kept_or_made(token, _given(ENROLMENT_TOKEN_VARIABLE, SHORTEST_TOKEN_CHARACTERS))
-    _let_group_read(token)
+    # The agent's user is another than the server's, and reads this one file by the server's group.
+    _kept_or_made(token, _given(ENROLMENT_TOKEN_VARIABLE, SHORTEST_TOKEN_CHARACTERS), 0o640)
     return 0
 
 
@@ -52,14 +52,6 @@ def _password(folder: Path, variable: str) -> None:
     password = _kept_or_made(folder / DATABASE_PASSWORD_FILE, _given(variable, 1))
     escaped = password.replace("\\", "\\\\").replace(":", "\\:")
     write_secret(folder / PASSFILE, f"*:*:*:*:{escaped}")
-
-
-def _let_group_read(path: Path) -> None:
-    """The agent's user is another than the server's, and reads this one file by the server's group."""
-    try:
-        path.chmod(0o640)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
 
 
 def _given(variable: str, at_least_characters: int) -> str | None:
@@ -72,32 +64,25 @@ def _given(variable: str, at_least_characters: int) -> str | None:
 def _found(path: Path) -> str | None:
     """The secret of a file; None without one."""
     try:
-        return path.read_text().strip() or None if path.exists() else None
+        return (read_there(path) or b"").decode().strip() or None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8 text") from error
 
 
-def _kept_or_made(path: Path, given: str | None) -> str:
+def _kept_or_made(path: Path, given: str | None, mode: int = 0o600) -> str:
     """The secret of a file; written when there is none, or when the environment gives another."""
     found = _found(path)
-    if found and given in (None, found):
-        print(f"kept {path}")
-        return found
-    value = given or secrets.token_urlsafe(RANDOM_BYTES)
-    write_secret(path, value)
-    print(f"{'replaced' if found else 'made'} {path}")
+    value = given or found or secrets.token_urlsafe(RANDOM_BYTES)
+    write_secret(path, value, mode)
+    print(f"{'made' if found is None else 'kept' if value == found else 'replaced'} {path}")
     return value
 
 
-def write_secret(path: Path, text: str) -> None:
+def write_secret(path: Path, text: str, mode: int = 0o600) -> None:
     """Write a file that only its owner can read, whole or not at all."""
-    fresh = path.with_name(path.name + ".new")
     try:
-        with led_by(path.parent):
-            fresh.unlink(missing_ok=True)
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(text + "\n")
-                os.fsync(file.fileno())
-            fresh.replace(path)
+        write_file(path, f"{text}\n".encode(), mode, secret=True)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error

@@ -105,7 +105,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """A folder on a disk of its own of 192 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    words = ["/bin/mount", "-t", "tmpfs", "-o", "size=192m,mode=0777", "hugeplan-test", str(folder)]
+    words = ["/bin/mount", "-t", "tmpfs", "-o", "size=192m,mode=1777", "hugeplan-test", str(folder)]
     mounted = subprocess.run(words, capture_output=True, check=False)
     if mounted.returncode:
         pytest.skip("SKIP: no file system can be mounted here, so no disk is full")

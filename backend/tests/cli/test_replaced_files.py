@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from hugeplan.cli import files, main
+from hugeplan.artifacts.bundle import BundleFile
+from hugeplan.cli import InputError, files, main
 from hugeplan.cli.postgres_programs import find
-from hugeplan.cli.secrets import write_secret
+from hugeplan.cli.secrets import ENROLMENT_TOKEN_FILE, write_secret
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root writes others' files")
 NOBODY = 65534
@@ -99,7 +101,7 @@ def test_a_users_link_leads_root_nowhere(
     path = link / "cmdline" if way == "folder" else link
     assert lint_fix(path) == 2
     with pytest.raises(OSError, match=r"Permission denied|another user"):
-        files.replace_file(path, b"of artifacts --zip")
+        files.replace_file(path, b"fixed", WRONG)
     assert (roots.read_bytes(), list(roots.parent.iterdir())) == (WRONG, [roots])
 
 
@@ -145,3 +147,64 @@ def test_a_secret_that_root_replaces_is_its_folders_owners(folder: Path) -> None
     path = of(of(folder / "his", NOBODY, NOBODY, 0o700, None) / "password", NOBODY, NOBODY, 0o600)
     write_secret(path, "next")
     assert (path.read_text(), facts(path)) == ("next\n", (NOBODY, NOBODY, 0o600))
+
+
+def test_a_secret_is_read_and_its_mode_is_set_as_its_folders_owner(folder: Path) -> None:
+    """A user's links made root copy /etc/shadow into a file of that user's, and take set-uid from a program."""
+    roots = of(of(folder / "roots", 0, 0, 0o755, None) / "shadow", 0, 0, 0o600)
+    program = of(folder / "roots" / "su", 0, 0, 0o4755)
+    his = of(folder / "his", NOBODY, NOBODY, 0o755, None)
+    (his / "database-password").symlink_to(roots)
+    arguments = ["secrets", "--database-dir", str(his), "--enrolment-dir", str(his)]
+    assert main(arguments) == 2
+    (his / "database-password").unlink()
+    (his / ENROLMENT_TOKEN_FILE).symlink_to(program)
+    assert main(arguments) == 2
+    assert not [path for path in his.iterdir() if WRONG.strip() in path.resolve().read_bytes() and path.is_file()
+                and not path.is_symlink()]  # fmt: skip
+    assert (facts(roots)[2], facts(program)[2]) == (0o600, 0o4755)
+    (his / ENROLMENT_TOKEN_FILE).unlink()
+    assert main(arguments) == 0
+    assert facts(his / ENROLMENT_TOKEN_FILE) == (NOBODY, NOBODY, 0o640)
+    assert facts(his / "passfile") == (NOBODY, NOBODY, 0o600)
+
+
+def test_a_bundle_lies_where_its_user_may_write(folder: Path) -> None:
+    roots = of(folder / "roots", 0, 0, 0o755, None)
+    his = of(folder / "his", NOBODY, NOBODY, 0o755, None)
+    (his / "1-sysctl").symlink_to(roots)
+    made = [BundleFile("1-sysctl/60-hugeplan.conf", "x"), BundleFile("README.md", "y")]
+    with pytest.raises(InputError, match="Permission denied"):
+        files.write_bundle(made, his, "--out")
+    (his / "1-sysctl").unlink()
+    files.write_bundle(made, his, "--out")
+    assert facts(his / "1-sysctl" / "60-hugeplan.conf") == (NOBODY, NOBODY, 0o644)
+    assert list(roots.iterdir()) == []
+
+
+@pytest.mark.parametrize("to", ["/dev/null", "fifo", "link"])
+def test_what_is_no_file_is_not_written_to(folder: Path, to: str) -> None:
+    path = Path(to) if to.startswith("/") else folder / to
+    if to == "fifo":
+        os.mkfifo(path)
+    elif to == "link":
+        path.symlink_to("/dev/null")
+    with pytest.raises(InputError, match="is not a regular file"):
+        files.write_file(path, b"x")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_backup_lies_where_no_other_user_can_read_it(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """pg_dump opens its file by name: a user put one of that user's in its place, and had all hashes."""
+    his = of(folder / "his", NOBODY, NOBODY, 0o755, None)
+    assert main(["backup", str(his / "all.dump")]) == 2
+    assert "user 65534 could lead" in capfd.readouterr().err
+    assert list(his.iterdir()) == []
+
+
+def test_no_command_writes_by_a_name_alone() -> None:
+    """But to files of the kernel. All else goes by hugeplan.cli.files."""
+    folder = Path(files.__file__).parent
+    written = re.compile(r"\.(write_text|write_bytes|chmod)\(")
+    found = {path.name for path in folder.rglob("*.py") if written.search(path.read_text())}
+    assert found == {"pool_files.py", "demo.py"}  # demo.py closes a folder that it has judged
