@@ -6,6 +6,7 @@ of the object waits at that pod for ever.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -32,22 +33,31 @@ def reasons(found: FleetAnswer, *, force: bool) -> list[str | None]:
     first = [node.node.facts.name for node in found.nodes]  # the node whose own reason is the reason for all in a row
     of_objects = needs_of_objects(found.nodes)
     reasons = [_own_reason(node, of_objects, force=force) for node in found.nodes]
-    nowhere = {name: (node, node) for name, node in _nowhere(found).items()}
-    is_new = not force
-    while is_new:
-        with_pages: list[set[_Container]] = []
-        lacking = dict(nowhere)
-        for index, (node, reason) in enumerate(zip(found.nodes, reasons, strict=True)):
-            pods = [(name, size) for name, _, size in _pods(node, reason)]
-            with_pages.append({name for name, size in pods if size is not None})
-            lacking |= {name: (node.node.facts.name, first[index]) for name, size in pods if size is None}
-        held = [(index, name) for index, names in enumerate(with_pages) for name in sorted(names & lacking.keys())]
-        for index, name in held:
-            other, first[index] = lacking[name]
-            why = "" if other == first[index] else f" (see {first[index]})"
+    if force:
+        return reasons
+    lacking = {name: (node, node) for name, node in _nowhere(found).items()}
+    with_pages: dict[_Container, list[int]] = {}
+    for index, (node, reason) in enumerate(zip(found.nodes, reasons, strict=True)):
+        for name, _, size in _pods(node, reason):
+            if size is None:
+                lacking[name] = (node.node.facts.name, first[index])
+            else:
+                with_pages.setdefault(name, []).append(index)
+    waiting = deque(sorted(lacking, key=str))
+    while waiting:  # each pod is looked at once
+        name = waiting.popleft()
+        other, source = lacking[name]
+        for index in with_pages.pop(name, ()):
+            if reasons[index] is not None:
+                continue
+            node, first[index] = found.nodes[index], source
+            why = "" if other == source else f" (see {source})"
             where = f"{name[0]} has a pod on {other}, too, which gets no file or no pool for it{why}"
             reasons[index] = f"{where}, so no file is handed out without force."
-        is_new = bool(held)
+            for held, _, _ in _pods(node, reasons[index]):
+                if held not in lacking:
+                    lacking[held] = (node.node.facts.name, source)
+                    waiting.append(held)
     return reasons
 
 

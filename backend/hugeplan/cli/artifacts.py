@@ -12,7 +12,7 @@ from hugeplan.artifacts import Artifact, Platform, outside, refused, render, wit
 from hugeplan.artifacts.bundle import BundleFile, as_zip, bundle, changes
 from hugeplan.cli import EXIT_FAILED, InputError
 from hugeplan.cli.apply_journal import IN_FORCE
-from hugeplan.cli.files import write_bundle, write_file, write_none
+from hugeplan.cli.files import read_found, write_bundle, write_file, write_none
 from hugeplan.cli.plan_document import PlanDocument, read_plan
 
 EPILOG: Final = """\
@@ -101,9 +101,9 @@ def _print_diff(arguments: argparse.Namespace, files: Sequence[BundleFile]) -> i
     old = Path("/") / IN_FORCE if arguments.diff == "in-force" else Path(arguments.diff)
     if old.is_dir():
         before = [
-            BundleFile(p.relative_to(old).as_posix(), p.read_text(encoding="utf-8", errors="replace"))
+            BundleFile(p.relative_to(old).as_posix(), data.decode(errors="replace"))
             for p in sorted(old.rglob("*"))
-            if p.is_file()
+            if p.is_file() and (data := read_found(p)) is not None
         ]
     else:
         document = read_plan(str(old))

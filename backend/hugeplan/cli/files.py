@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from hugeplan.documents.tlbbench import TlbbenchDocument
     from hugeplan.planner.model import HardwareFacts
 
+MIB = 1024**2
+MOST_BYTES = 1024 * MIB
+"""Of a file: more is no input of ours, or has no end."""
 #: Rights of a program, and sums over a file's bytes: no new file has them.
 _OF_THE_BYTES = frozenset({"security.capability", "security.ima", "security.evm"})
 
@@ -33,7 +37,27 @@ def read_bytes(path: str) -> bytes:
     SIGBUS. 200 MB are read in 0.13 s.
     """
     try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        if path == "-":
+            return sys.stdin.buffer.read()
+        with Path(path).open("rb") as file:
+            data = b"".join(islice(iter(lambda: file.read(MIB), b""), MOST_BYTES // MIB + 1))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{path} has more than {MOST_BYTES} bytes")
+    return data
+
+
+def read_found(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
+    """A file that nobody named: it was found in a folder. InputError.
+
+    None for what is no regular file with a size: the reader of a FIFO waits, and of /proc/kmsg, which is such a file.
+    """
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            state = os.fstat(file.fileno())
+            is_one = stat.S_ISREG(state.st_mode) and 0 < state.st_size <= most_bytes
+            return file.read(state.st_size) if is_one else None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

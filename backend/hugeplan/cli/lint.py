@@ -13,7 +13,7 @@ from typing import Final
 
 from hugeplan.artifacts.bundle import hunks
 from hugeplan.cli import EXIT_FAILED, EXIT_WRONG_INPUT, InputError
-from hugeplan.cli.files import decode_text, read_bytes, read_text, replace_file
+from hugeplan.cli.files import decode_text, read_bytes, read_found, read_text, replace_file
 from hugeplan.lint import Context, FileReport, Severity, Source, lint
 from hugeplan.lint.detect import UnknownKindError, read_source
 from hugeplan.lint.output import as_json, as_sarif, as_text
@@ -138,11 +138,8 @@ def _sources(name: str, context: Context) -> list[Source]:
 
 def _known(path: Path, context: Context) -> Source | None:
     """A file of a folder; None where it is of no kind that the linter knows, or is no text of a few MiB."""
-    try:
-        data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b"\0"
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if b"\0" in data:
+    data = read_found(path, MAX_BYTES)
+    if data is None or b"\0" in data:
         return None
     try:
         source = Source(str(path), decode_text(data, str(path)))

@@ -22,7 +22,7 @@ from hugeplan.cli.this_node import observe
 from hugeplan.documents.plans import SCHEMA_VERSION
 from hugeplan.planner.demand import ENGINES, DemandContext, engine_named
 from hugeplan.planner.errors import PlannerError
-from hugeplan.planner.model import DatabaseInstance, Plan, PlanRequest, State, Tenant
+from hugeplan.planner.model import DatabaseInstance, HardwareFacts, Plan, PlanRequest, State, Tenant
 from hugeplan.planner.observation.databases import as_it_runs
 from hugeplan.planner.plan import plan
 from hugeplan.planner.units import parse_whole_number
@@ -98,12 +98,18 @@ def _from_file(path: str, text: str, run: str | None) -> PlanRequest:
     document = load(text, path)
     folder = Path() if path == "-" else Path(path).parent
     try:
-        request = to_request(document, read_run=lambda name: read_run(str(folder / name)))
+        request = to_request(document, read_run=lambda name: _run_beside(folder / name))
     except PlannerError as error:
         raise InputError(_with_line(path, text, error)) from error
     if run is not None:
         request = replace(request, node=replace(request.node, hardware=read_run(run)))
     return request
+
+
+def _run_beside(path: Path) -> HardwareFacts:
+    if path.exists() and not path.is_file():  # whoever wrote the scenario may have named a FIFO
+        raise InputError(f"{path} is not a regular file")
+    return read_run(str(path))
 
 
 def _plan_of_file(path: str, text: str, request: PlanRequest) -> Plan:
