@@ -34,6 +34,7 @@ SESSION_COOKIE = "hugeplan_session"
 LOOKUPS_AT_A_TIME = 2
 MAX_REMEMBERED = 50_000
 NEWCOMERS_PER_MINUTE = 60
+ENROLS = "enrolments_create"
 UNKNOWN_COOKIE_SECONDS = 30.0
 """How long a cookie without a session is answered without a database query: a browser asks on after its session."""
 
@@ -98,6 +99,8 @@ class Gate:
         known = self._known.get(key)
         if known is None:
             known = await self._look_up(request, credential, key)
+        else:
+            self._known.move_to_end(key)
         try:
             self._limiter().spend("token", known.line_id, self._settings.requests_per_minute)
         except RateLimitedError:
@@ -162,7 +165,7 @@ class Gate:
 
     async def load(self, since: datetime | None = None) -> None:
         """Remember usable tokens and sessions (those made after ``since``), so that a flood keeps none of them out."""
-        now, most = datetime.now(UTC), MAX_REMEMBERED // 4
+        now, most = datetime.now(UTC), MAX_REMEMBERED // 2
         async with self._database.read() as session:
             tokens = await repository.usable_tokens(session, now, most, since)
             sessions = await repository.usable_sessions(session, now, most, since)
@@ -174,7 +177,8 @@ class Gate:
     def count_change(self, request: Request) -> None:
         """Take one change from the credential's bucket, or raise RateLimitedError: each leaves a line for good."""
         admitted: Admitted = request.state.admitted
-        if admitted.role is not Role.ENROLMENT:  # a fleet comes at once: counted where it leaves a line
+        # A fleet enrols at once: counted where it leaves a line.
+        if admitted.role is not Role.ENROLMENT or getattr(request.scope.get("route"), "name", "") != ENROLS:
             self._limiter().spend("change", admitted.line_id, self._settings.changes_per_minute)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -21,10 +22,11 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hugeplan.access.gate import Gate
+from hugeplan.access.gate import Gate, address_key
 from hugeplan.access.gated_route import GatedRoute
 from hugeplan.access.schemas import Role
 from hugeplan.api.allow import Methods
+from hugeplan.api.bodies_in_flight import StrangersTurns
 from hugeplan.api.problems import response_for
 
 Address = tuple[str, str]
@@ -67,6 +69,7 @@ class GateApp:
         app: ASGIApp,
         *,
         gate: Gate,
+        strangers: StrangersTurns,
         pages: Callable[[Scope], Awaitable[Response]],
         prefix: str,
         routers: Iterable[APIRouter],
@@ -78,6 +81,7 @@ class GateApp:
     ) -> None:
         self._app, self._pages, self._gate, self._methods, self._prefix = app, pages, gate, methods, prefix
         self._other = tuple(other)
+        self._strangers = strangers
         self._gated, self._direct_only = gated, direct_only
         self._direct = dict(direct)
         # A path without parameters is found at once; the others are few.
@@ -97,21 +101,34 @@ class GateApp:
                 self._plain[method, route.path] = known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Judge, and pass on or answer."""
+        """Judge, and pass on or answer; one after the other where no credential is asked for."""
         request = Request(scope, receive)
         app: ASGIApp | None
-        try:
-            if len(request.headers.getlist("host")) > 1:
-                # Proxies and we may each believe another one (RFC 9112, section 3.2).
-                raise HTTPException(400, "The request has two Host headers.")
-            app = await self._answer(request)
-            if app is None and not self._is_known(scope["path"]):
-                app = await self._pages(scope)
-        except ClientDisconnect:
-            raise
-        except Exception as error:  # the table of problems knows them all
-            app = response_for(request, error)
-        await (app or self._app)(scope, receive, send)
+        async with AsyncExitStack() as stack:
+            try:
+                if len(request.headers.getlist("host")) > 1:
+                    # Proxies and we may each believe another one (RFC 9112, section 3.2).
+                    raise HTTPException(400, "The request has two Host headers.")
+                if self._is_open(scope["method"], scope["path"]):
+                    await stack.enter_async_context(self._strangers.brief_turn(address_key(request)))
+                app = await self._answer(request)
+                if app is None and not self._is_known(scope["path"]):
+                    app = await self._pages(scope)
+            except ClientDisconnect:
+                raise
+            except Exception as error:  # the table of problems knows them all
+                app = response_for(request, error)
+            await (app or self._app)(scope, receive, send)
+
+    def _is_open(self, method: str, path: str) -> bool:
+        """Whether no credential is asked for. What is no route is refused by its head."""
+        direct = self._direct.get((method, path))
+        if direct is not None:
+            return not direct.needs_credential
+        if path.startswith(self._prefix):
+            known = self._find(method, path)
+            return known is not None and known.allowed is None
+        return path not in self._gated
 
     async def _answer(self, request: Request) -> Response | None:
         """The answer to a request that goes no further; None for the others. Refusals are raised."""

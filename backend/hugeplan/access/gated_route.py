@@ -6,7 +6,8 @@ its signature when the route is made, and judged here before the body is touched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,9 +17,16 @@ from fastapi.dependencies.models import Dependant
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from hugeplan.access.gate import Gate
+from hugeplan.access.gate import Admitted, Gate
 from hugeplan.access.schemas import Role
-from hugeplan.api.bodies_in_flight import PART_BYTES, REPORTS_OF_ONE, AnswersInFlight, BodiesInFlight, Turns
+from hugeplan.api.bodies_in_flight import (
+    PART_BYTES,
+    REPORTS_OF_ONE,
+    AnswersInFlight,
+    BodiesInFlight,
+    StrangersTurns,
+    Turns,
+)
 from hugeplan.api.body import BodyLimits, UnreadBody, read_body, read_json
 from hugeplan.api.dependencies import SAFE_METHODS, get_write_session
 from hugeplan.api.openapi import API_PREFIX, operation_id
@@ -42,9 +50,22 @@ class Intake:
     gate: Gate
     limits: BodyLimits
     bodies: BodiesInFlight = field(default_factory=BodiesInFlight)
+    bodies_of_agents: BodiesInFlight = field(default_factory=partial(BodiesInFlight, of_agents=True))
+    strangers: StrangersTurns = field(default_factory=StrangersTurns)
     answers: AnswersInFlight = field(default_factory=AnswersInFlight)
     turns: Turns = field(default_factory=Turns)
+    turns_of_agents: Turns = field(default_factory=Turns)
+    """Of all agents and enrolment tokens: who has one of these has as many agents as it likes."""
     report_turns: Turns = field(default_factory=partial(Turns, REPORTS_OF_ONE))
+
+    @asynccontextmanager
+    async def turn_of(self, known: Admitted) -> AsyncIterator[None]:
+        """The time in which a handler may run for a credential."""
+        async with AsyncExitStack() as stack:
+            if known.role in {Role.AGENT, Role.ENROLMENT}:
+                await stack.enter_async_context(self.turns_of_agents.turn("agents"))
+            await stack.enter_async_context(self.turns.turn(known.line_id))
+            yield
 
 
 def refuse_nul(request: Request, parameters: frozenset[str]) -> None:
@@ -114,9 +135,10 @@ class GatedRoute(APIRoute):
             if not reads_body and allowed is None:
                 return await handle(request)
             if not reads_body:
-                async with intake.turns.turn(request.state.line_id):
+                async with intake.turn_of(request.state.admitted):
                     return await handle(request)
-            with intake.bodies.body(getattr(request.state, "line_id", ""), PART_BYTES) as counted:
+            bodies = intake.bodies_of_agents if getattr(request.state, "is_agent", False) else intake.bodies
+            with bodies.body(getattr(request.state, "line_id", ""), PART_BYTES) as counted:
                 try:
                     if unread:
                         limits = replace(limits, max_bytes=min(limits.max_bytes, UNREAD_BODY_BYTES), instead=instead)
@@ -129,7 +151,7 @@ class GatedRoute(APIRoute):
                     if allowed is None:
                         return await handle(request)
                     # Else all wait for one lock, each with a connection that others need.
-                    async with intake.turns.turn(request.state.line_id):
+                    async with intake.turn_of(request.state.admitted):
                         return await handle(request)
                 finally:
                     request.state.json_body = b""  # a connection that waits keeps the state of its last request

@@ -11,7 +11,7 @@ from fastapi import Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hugeplan.access import audit, enrolments, logins, oidc, service
-from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller
+from hugeplan.access.dependencies import SESSION_COOKIE, Admin, CurrentActor, Enroller, Viewer
 from hugeplan.access.gate import address_key, client_address
 from hugeplan.access.gated_route import api_router
 from hugeplan.access.schemas import (
@@ -163,7 +163,7 @@ async def session_get(actor: CurrentActor) -> Session:
 
 
 @router.delete("/session", status_code=204)
-async def session_delete(request: Request, actor: CurrentActor, session: Writes, response: Response) -> None:
+async def session_delete(request: Request, actor: Viewer, session: Writes, response: Response) -> None:
     """Log the browser out."""
     await logins.close_session(session, actor)
     audit.note(request, kind="session", subject=actor.session_id)
@@ -171,9 +171,7 @@ async def session_delete(request: Request, actor: CurrentActor, session: Writes,
 
 
 @router.post("/login-links", status_code=201)
-async def login_links_create(
-    request: Request, actor: CurrentActor, session: Writes, settings: CurrentSettings
-) -> LoginLink:
+async def login_links_create(request: Request, actor: Viewer, session: Writes, settings: CurrentSettings) -> LoginLink:
     """Make a login for a browser with the rights of whoever asks. It works once, for a quarter of an hour."""
     audit.note(request, kind="login_link")
     return await logins.link_for(session, actor, login_limit(request, settings))
@@ -181,14 +179,14 @@ async def login_links_create(
 
 @router.get("/sessions")
 async def sessions_list(
-    actor: CurrentActor, session: Reads, limit: Limit = 50, cursor: Cursor = None
+    actor: Viewer, session: Reads, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[BrowserSessionItem]:
     """Browsers that are logged in: everybody's for an administrator, one's own for others."""
     return await logins.list_sessions(session, actor, limit=limit, cursor=cursor)
 
 
 @router.delete("/sessions/{session_id}", status_code=204)
-async def sessions_end(actor: CurrentActor, session: Writes, session_id: UUID) -> None:
+async def sessions_end(actor: Viewer, session: Writes, session_id: UUID) -> None:
     """Log a browser out from afar."""
     await logins.end_session(session, actor, session_id)
 

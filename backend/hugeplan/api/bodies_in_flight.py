@@ -24,6 +24,9 @@ LARGE_BYTES: Final = 1024**2
 BYTES_OF_ONE: Final = 16 * 1024**2
 """Of one credential: two of the largest."""
 BYTES: Final = 48 * 1024**2
+BYTES_OF_AGENTS: Final = BYTES // 2
+"""Of all agents, beside those of others: who has an enrolment token has as many as it likes, whose bodies may come
+slowly."""
 TURN_SECONDS: Final = 10.0
 """A large body waits so long for its turn."""
 PART_BYTES: Final = 64 * 1024
@@ -34,6 +37,10 @@ HANDLERS_OF_ONE: Final = 8
 """More of them wait. What the sandbox does for one has bounds of its own."""
 REPORTS_OF_ONE: Final = 4
 """That are read and stored at a time. Those of all others wait behind them; an agent sends one after the other."""
+STRANGERS_OF_ONE: Final = 2
+"""Requests without a credential that are answered at a time, of one address."""
+WAITING_STRANGERS_OF_ONE: Final = 256
+TURN_SECONDS_OF_STRANGERS: Final = 0.05
 STREAMS_OF_ONE: Final = 32
 """Streams of events that one credential listens to."""
 STREAMS: Final = 400
@@ -114,9 +121,39 @@ class Turns:
         self._most = most
         self._rooms: dict[str, _Room] = {}
 
-    def turn(self, whose: str) -> AbstractAsyncContextManager[None]:
-        """The time in which a handler may run."""
+    def turn(self, whose: str) -> _Room:
+        """The time in which a handler may run, as a context."""
         return self._rooms.get(whose) or _Room(self._rooms, whose, self._most)
+
+
+class StrangersTurns(Turns):
+    """So many requests without a credential of one address at a time: hundreds that are ready in one round of the event
+    loop held up all others. A turn that waits for something else ends: it takes no processor time."""
+
+    def __init__(self) -> None:
+        super().__init__(STRANGERS_OF_ONE)
+
+    @asynccontextmanager
+    async def brief_turn(self, whose: str) -> AsyncIterator[None]:
+        """The time in which a request is answered. RateLimitedError where too many of the address wait."""
+        room = self.turn(whose)
+        if room.asked >= WAITING_STRANGERS_OF_ONE:
+            raise RateLimitedError("Too many requests of this address wait; try again later.", headers=_RETRY)
+        await room.__aenter__()
+        held = [room]
+
+        def end() -> None:
+            if held:
+                held.pop().end()
+
+        over = asyncio.get_running_loop().call_later(TURN_SECONDS_OF_STRANGERS, end)
+        try:
+            # Those that are ready in this round see that the turns are taken, and everybody else comes between.
+            await asyncio.sleep(0)
+            yield
+        finally:
+            over.cancel()
+            end()
 
 
 class _Room(asyncio.Semaphore):
@@ -124,11 +161,11 @@ class _Room(asyncio.Semaphore):
 
     def __init__(self, rooms: dict[str, _Room], whose: str, most: int) -> None:
         super().__init__(most)
-        self._rooms, self._whose, self._asked = rooms, whose, 0
+        self._rooms, self._whose, self.asked = rooms, whose, 0
 
     async def __aenter__(self) -> None:
         self._rooms[self._whose] = self
-        self._asked += 1
+        self.asked += 1
         try:
             await self.acquire()
         except BaseException:
@@ -136,20 +173,25 @@ class _Room(asyncio.Semaphore):
             raise
 
     async def __aexit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """The turn is over."""
         self.release()
         self._leave()
 
     def _leave(self) -> None:
-        self._asked -= 1
-        if not self._asked:
+        self.asked -= 1
+        if not self.asked:
             del self._rooms[self._whose]
 
 
 class BodiesInFlight(InFlight):
     """The large bodies of one process of the service."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_agents: bool = False) -> None:
         super().__init__("large bodies")
+        self._of_agents = of_agents
         self.one_at_a_time = asyncio.Lock()
 
     def body(self, whose: str, least_bytes: int) -> LargeBody:
@@ -158,7 +200,7 @@ class BodiesInFlight(InFlight):
 
     def take(self, whose: str, count: int) -> None:
         """Count so many more bytes, or refuse them."""
-        self.take_of(whose, count, BYTES_OF_ONE, BYTES)
+        self.take_of(whose, count, BYTES_OF_ONE, BYTES_OF_AGENTS if self._of_agents else BYTES)
 
 
 class AnswersInFlight:

@@ -78,12 +78,12 @@ async def read_json(request: Request, limits: BodyLimits, taken: Callable[[int],
     """
     body = await read_body(request, limits, taken)
     request.state.json_body = body
-    if not body:
-        return
-    document = await beside_loop(len(body), limits, partial(parse_json, body, limits.json))
-    # FastAPI reads the body again through these two; they are where Starlette keeps what was read.
+    # FastAPI reads the body again through these two; they are where Starlette keeps what was read. Without the first it
+    # would wait for what has come.
     setattr(request, "_body", body)  # noqa: B010
-    setattr(request, "_json", document)  # noqa: B010
+    if body:
+        document = await beside_loop(len(body), limits, partial(parse_json, body, limits.json))
+        setattr(request, "_json", document)  # noqa: B010
 
 
 async def read_body(request: Request, limits: BodyLimits, taken: Callable[[int], None] | None = None) -> bytes:

@@ -36,14 +36,14 @@ def large(number: int = 0) -> dict[str, Any]:
 
 def bodies(service: Service) -> BodiesInFlight:
     intake: Intake = service.app.state.intake
-    return intake.bodies
+    return intake.bodies_of_agents
 
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for two such reports of one credential, and for three in all."""
     monkeypatch.setattr(bodies_in_flight, "BYTES_OF_ONE", 6 * MIB)
-    monkeypatch.setattr(bodies_in_flight, "BYTES", 9 * MIB)
+    monkeypatch.setattr(bodies_in_flight, "BYTES_OF_AGENTS", 9 * MIB)
 
 
 @pytest.mark.usefixtures("narrow")
@@ -171,3 +171,15 @@ def test_a_body_alone_is_taken_however_large() -> None:
         found.take("a", 1)
     with pytest.raises(UnavailableError):
         found.take("b", 1)
+
+
+@pytest.mark.usefixtures("narrow")
+async def test_agents_leave_room_for_the_bodies_of_others(service: Service, planner: httpx.AsyncClient) -> None:
+    """Who has an enrolment token has as many agents as it likes, and may send their bodies slowly."""
+    agent = await service.client_as(Role.AGENT)
+    for whose in ("a", "b"):
+        bodies(service).take(whose, 4 * MIB)
+    assert (await agent.post(URL, json=large())).status_code == 503
+    assert (await agent.post(URL, json=report())).status_code == 201
+    text = "vm.nr_hugepages = 8\n" * 10_000
+    assert (await planner.post("/api/v1/lint", json={"files": [{"name": "a.conf", "text": text}]})).status_code != 503

@@ -47,7 +47,7 @@ async def answer_report(request: Request) -> Response:
     """``reports_create`` without FastAPI, for a request whose credential is known."""
     intake: Intake = request.app.state.intake
     known = await intake.gate.admit(request, _AGENTS)
-    with intake.bodies.body(known.line_id, LARGE_BYTES) as body:
+    with intake.bodies_of_agents.body(known.line_id, LARGE_BYTES) as body:
         raw = await read_body(request, intake.limits, body.add)
         if not raw:
             raise no_body()

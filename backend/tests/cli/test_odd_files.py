@@ -1,0 +1,37 @@
+"""Files that wait for a writer or have no end, where somebody else put them: one sentence, or none of ours."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hugeplan.cli import InputError, files, main
+
+KERNEL_LINE = "quiet hugepagesz=1G hugepages=8\n"
+
+
+def test_what_was_found_in_a_folder_is_a_file_with_a_size(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The reader of /proc/kmsg waits for the kernel's next line."""
+    (tmp_path / "cmdline").write_text(KERNEL_LINE)
+    (tmp_path / "waits").symlink_to("/proc/kmsg")
+    os.mkfifo(tmp_path / "fifo")
+    assert files.read_found(tmp_path / "fifo") is None
+    assert files.read_found(Path("/proc/self/status")) is None
+    assert files.read_found(tmp_path / "cmdline") == KERNEL_LINE.encode()
+    assert main(["lint", str(tmp_path)]) in {0, 1}
+    assert "1 of 2 files are of no kind" in capfd.readouterr().err
+
+
+def test_a_file_without_an_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 3 * files.MIB)
+    with pytest.raises(InputError, match="/dev/zero has more than 3145728 bytes"):
+        files.read_bytes("/dev/zero")
+
+
+def test_a_scenario_names_a_run_that_is_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    (tmp_path / "scenario.yaml").write_text("node: {memory: 64GiB, hardware: {run: run.json}}\n")
+    assert main(["plan", str(tmp_path / "scenario.yaml")]) == 2
+    assert "run.json is not a regular file" in capfd.readouterr().err

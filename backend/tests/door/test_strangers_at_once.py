@@ -1,0 +1,137 @@
+"""Hundreds of requests without a credential, of one address: they come one after the other, all others in between."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from support.service import Service
+
+from hugeplan.access import service as access
+from hugeplan.access.gate import LOOKUPS_AT_A_TIME
+from hugeplan.access.schemas import Role
+from hugeplan.api import bodies_in_flight
+from hugeplan.api.bodies_in_flight import HANDLERS_OF_ONE, STRANGERS_OF_ONE, StrangersTurns
+from hugeplan.errors import RateLimitedError
+
+MANY = 200
+"""Fewer than may wait."""
+
+
+def scope_of(path: str, method: str = "GET", *headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
+        "raw_path": path.encode(), "query_string": b"", "root_path": "", "scheme": "http", "server": ("t", 80),
+        "client": ("203.0.113.7", 1), "headers": [(b"host", b"t"), *headers],
+    }  # fmt: skip
+
+
+async def asked(service: Service, scope: dict[str, Any], body: bytes = b"") -> int:
+    """The status of an answer. What is read a second time never comes, as on a connection that stays open."""
+    found: list[int] = []
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            found.append(message["status"])
+
+    await service.app(scope, receive, send)
+    return found[0]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/login-methods", "/healthz", "/api/openapi.json", "/somewhere"])
+async def test_few_are_answered_in_one_round_of_the_loop(service: Service, path: str) -> None:
+    """500 connections of one address asked again with each answer: all others waited for 10 s, probes in vain."""
+    await asked(service, scope_of(path))  # what is made for the first
+    tasks = [asyncio.create_task(asked(service, scope_of(path))) for _ in range(MANY)]
+    most = before = 0
+    while before < MANY:
+        await asyncio.sleep(0)
+        done = sum(task.done() for task in tasks)
+        most, before = max(most, done - before), done
+    assert {task.result() for task in tasks} <= {200, 404}
+    assert most <= 2 * STRANGERS_OF_ONE
+
+
+async def test_a_turn_that_waits_for_something_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies_in_flight, "TURN_SECONDS_OF_STRANGERS", 0.001)
+    turns, ends = StrangersTurns(), asyncio.Event()
+
+    async def wait() -> None:
+        async with turns.brief_turn("a"):
+            await ends.wait()
+
+    waiting = [asyncio.create_task(wait()) for _ in range(3 * STRANGERS_OF_ONE)]
+    async with asyncio.timeout(5), turns.brief_turn("a"):
+        ends.set()
+    await asyncio.gather(*waiting)
+    assert not turns._rooms
+
+
+async def test_too_many_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies_in_flight, "WAITING_STRANGERS_OF_ONE", 1)
+    turns = StrangersTurns()
+    async with turns.brief_turn("a"), turns.brief_turn("b"):
+        with pytest.raises(RateLimitedError):
+            await turns.brief_turn("a").__aenter__()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/session", "/api/v1/plans", "/api/v1/fleet/plan"])
+async def test_an_empty_body_in_parts_is_not_waited_for(
+    service: Service, planner: httpx.AsyncClient, path: str
+) -> None:
+    """It was read twice: the request stayed for as long as its connection, and eight took all turns of a credential."""
+    headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
+    headers.append((b"authorization", planner.headers["Authorization"].encode()))
+    async with asyncio.timeout(5):
+        assert await asked(service, scope_of(path, "POST", *headers)) in {401, 422}
+
+
+async def test_changes_of_an_enrolment_token_are_counted_but_for_enrolments(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each leaves a line for good in the audit log."""
+    gate = service.app.state.intake.gate
+    monkeypatch.setattr(gate, "_settings", gate._settings.model_copy(update={"changes_per_minute": 3}))
+    token = await service.client_as(Role.ENROLMENT)
+    found = [await token.post("/api/v1/token/rotate", json={}) for _ in range(6)]
+    assert [one.status_code for one in found[3:]] == [429] * 3
+    asked = [
+        await token.post("/api/v1/enrolments", json={"machine_id": f"{n}" * 32, "node_name": f"n{n}"}) for n in range(6)
+    ]
+    assert {one.status_code for one in asked} == {201}, asked[0].text
+
+
+@pytest.mark.parametrize("role", [Role.AGENT, Role.ENROLMENT])
+async def test_who_cannot_log_in_has_no_sessions(service: Service, role: Role) -> None:
+    machine = await service.client_as(role)
+    assert (await machine.get("/api/v1/session")).status_code == 200
+    for method, path in (("GET", "sessions"), ("DELETE", "session"), ("POST", "login-links"),
+                         ("DELETE", f"sessions/{'0' * 8}-0000-4000-8000-{'0' * 12}")):  # fmt: skip
+        assert (await machine.request(method, f"/api/v1/{path}")).status_code == 403
+
+
+async def test_all_agents_together_have_some_turns(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,500 agents of one enrolment token had all connections of the database."""
+    under_way, most, real = 0, 0, access.authenticate
+
+    async def slow(*arguments: Any) -> Any:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.01)
+        under_way -= 1
+        return await real(*arguments)
+
+    monkeypatch.setattr(access, "authenticate", slow)
+    agents = [await service.client_as(Role.AGENT) for _ in range(3 * HANDLERS_OF_ONE)]
+    await asyncio.gather(*(agent.get("/api/v1/session") for agent in agents))
+    assert 1 < most <= HANDLERS_OF_ONE + LOOKUPS_AT_A_TIME
