@@ -207,6 +207,11 @@ def as_owner_of(folder: str) -> str:
     return as_user(f'"$(stat -Lc %U {folder})"')
 
 
+def left_as_comments(commands: str) -> str:
+    """Commands that a person runs once the placeholders in them are filled in, or reads first."""
+    return "\n".join(f"#   {line}" for line in commands.splitlines())
+
+
 def all_of(commands: Sequence[str]) -> str:
     """Commands as one that fails with the first of them: joined by ``&&``, one per line."""
     return " &&\n".join(commands)

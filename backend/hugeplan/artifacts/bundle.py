@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from hugeplan.artifacts.base import Artifact, Restart, require_sound, with_first_line
+from hugeplan.artifacts.base import Artifact, Restart, left_as_comments, require_sound, with_first_line
 from hugeplan.artifacts.outside import is_listed_host, markdown, quoted
 from hugeplan.artifacts.provenance import Provenance
 
@@ -324,6 +324,6 @@ def _roll_back(recommended: Sequence[Artifact]) -> str:
         lines += [
             "",
             f"# {a.step}. {a.kind}: restarts {_RESTARTS[a.restart]}",
-            *(f"#   {x}" for x in a.rollback.splitlines()),
+            left_as_comments(a.rollback),
         ]
     return "\n".join([*lines, ""])

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hugeplan.artifacts.base import Artifact, Restart, one_line
+from hugeplan.artifacts.base import Artifact, Restart, left_as_comments, one_line
 from hugeplan.planner.demand import engine_named
 from hugeplan.planner.model import GIB, KIB, InstancePlan, Plan, PlanRequest, named
 from hugeplan.planner.pages import ceil_pages
 from hugeplan.planner.units import format_bytes
 
 LIMITS_PATH = "/etc/security/limits.d/60-hugeplan.conf"
-_UNITS = {"oracle": "oracle-database.service", "db2": "db2.service"}
+_DROP_IN = "/etc/systemd/system/UNIT.service.d/60-hugeplan.conf"
+_RESTART = "systemctl daemon-reload\nsystemctl restart UNIT.service"
+_FOR_ITS_UNIT = "# with the unit that starts the server in place of UNIT:\n"
 
 
 def _locking(plan: Plan) -> list[InstancePlan]:
@@ -62,15 +64,12 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
         restart=Restart.ENGINE,
         avoid_when="The server is started by systemd, which does not read limits.d: use the drop-in.",
     )
-    unit = next((_UNITS[i.engine] for i in locking if i.engine in _UNITS), "database.service")
-    path = f"/etc/systemd/system/{unit}.d/60-hugeplan.conf"
     yield Artifact(
         kind="memlock_dropin",
         filename="60-hugeplan-memlock.conf",
-        path=path,
         content="\n".join(
             [
-                f"# {path}: locked memory for {names}",
+                f"# Locked memory for {names}",
                 "# The unit's name is not in the plan: put the file beside the unit that starts the server.",
                 "[Service]",
                 "LimitMEMLOCK=infinity",
@@ -78,10 +77,9 @@ def render(plan: Plan, request: PlanRequest) -> Iterable[Artifact]:
             ]
         ),
         summary="Lets a server that systemd starts lock its segments.",
-        install=f"install -D -m 0644 60-hugeplan-memlock.conf {path}\nsystemctl daemon-reload\n"
-        f"systemctl restart {unit}",
-        verify=f'test "$(systemctl show -P LimitMEMLOCK {unit})" = infinity',
-        rollback=f"rm -f {path}\nsystemctl daemon-reload\nsystemctl restart {unit}",
+        install=_FOR_ITS_UNIT + left_as_comments(f"install -D -m 0644 60-hugeplan-memlock.conf {_DROP_IN}\n{_RESTART}"),
+        verify=_FOR_ITS_UNIT + left_as_comments('test "$(systemctl show -P LimitMEMLOCK UNIT.service)" = infinity'),
+        rollback=_FOR_ITS_UNIT + left_as_comments(f"rm -f {_DROP_IN}\n{_RESTART}"),
         restart=Restart.ENGINE,
         avoid_when="The server is started from a login: use limits.d.",
     )

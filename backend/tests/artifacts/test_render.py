@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from artifacts.samples import EVERYTHING, loaded
+from artifacts.samples import EVERYTHING, instance, loaded
 from artifacts.test_kinds import needs, run
 
 from hugeplan.artifacts import Artifact, render
@@ -378,6 +378,16 @@ def test_each_jvm_of_a_host_is_asked_itself() -> None:
         files = [a for a in rendered(request_of(*databases))[1].values() if a.kind.startswith("jvm_options")]
         for file, word in zip(files, words, strict=True):
             assert word in file.verify
+
+
+@pytest.mark.parametrize("engine", ["oracle", "db2", "generic"])
+def test_the_unit_of_a_server_is_not_guessed_from_its_engine(engine: str) -> None:
+    """Found: the drop-in of one Db2 was of db2.service, which it restarts, whatever that runs."""
+    file = rendered(request_of(instance(engine)))[1]["memlock_dropin"]
+    assert file.path is None
+    lines = "\n".join((file.install, file.verify, file.rollback)).splitlines()
+    assert [line for line in lines if not line.startswith("#")] == []
+    assert "systemctl restart UNIT.service" in file.install
 
 
 def test_each_oracle_has_a_way_back_of_its_own() -> None:
