@@ -1,7 +1,8 @@
 """Which object of the cluster makes an instance's pods, and so which one a patch is written for.
 
-Exactly one file patches: the operator's object where one is known, else the StatefulSet where that is known. Where
-neither is, nothing is written that could be applied: an object named by a guess would be made anew.
+Exactly one file patches: the operator's object where one is known, else the StatefulSet where that and its container
+are known. Where neither is, nothing is written that could be applied: an object named by a guess would be made anew,
+or is another's.
 
 A patch changes the pods of its object on every node, so all files that patch it say the same: :class:`Needs`.
 """
@@ -102,7 +103,7 @@ def owner(instance: DatabaseInstance) -> Owner | None:
     """What the patch for an instance changes; None where none is written."""
     if instance.operator_object is not None:
         return instance.operator_object if patched(instance) else None
-    return None if instance.stateful_set is None else (instance.stateful_set, instance.container or instance.name)
+    return (instance.stateful_set, instance.container) if instance.stateful_set and instance.container else None
 
 
 def maker(instance: DatabaseInstance) -> str | None:

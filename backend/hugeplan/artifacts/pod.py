@@ -14,6 +14,7 @@ from hugeplan.artifacts.base import (
     Artifact,
     Restart,
     all_of,
+    left_as_comments,
     node_checks,
     one_line,
     slug,
@@ -31,9 +32,6 @@ from hugeplan.planner.units import format_bytes, format_kubernetes_bytes
 
 #: Kind of the form that stands where no patch can be written.
 SNIPPET: Final = "statefulset_snippet"
-#: No object and no container can have these names: the API server refuses them.
-UNKNOWN_SET: Final = "STATEFULSET_NAME"
-UNKNOWN_CONTAINER: Final = "CONTAINER_NAME"
 _NO_MEMORY = "memory: left out, the connections of this engine are not known to the plan; a pod needs cpu or memory."
 
 
@@ -127,8 +125,8 @@ def render(plan: Plan, request: PlanRequest, of_objects: Mapping[Owner, Needs]) 
         )
     own = [(i, planned) for i, planned in found if i.operator_object is None]
     # A container of a set is patched once, however many of its pods run here.
-    known = {owner(i): (i, planned) for i, planned in reversed(own) if i.stateful_set is not None}
-    forms = [(i, planned) for i, planned in own if i.stateful_set is None]
+    known = {owner(i): (i, planned) for i, planned in reversed(own) if owner(i) is not None}
+    forms = [(i, planned) for i, planned in own if owner(i) is None]
     for kind, pairs in (("statefulset_patch", [*reversed(known.values())]), (SNIPPET, forms)):
         for own_kind, (instance, planned) in zip(unique_kinds(kind, _names(pairs)), pairs, strict=True):
             of_all = _needs(plan, instance, planned, of_objects)
@@ -170,10 +168,8 @@ def _patch(
     instance: DatabaseInstance, planned: InstancePlan, kind: str, amounts: dict[str, Any], left_out: list[str]
 ) -> Artifact:
     """A strategic merge patch: the container is found by its name, everything else of the template stays."""
-    names = pod_names(instance, planned)
-    is_known = instance.stateful_set is not None
-    name = names.stateful_set if is_known else UNKNOWN_SET
-    container = names.container if is_known or instance.container is not None else UNKNOWN_CONTAINER
+    names, is_known = pod_names(instance), owner(instance) is not None
+    name, container = names.stateful_set, names.container
     of_set = f"statefulset {shlex.quote(name)}{names.in_namespace}"
     file = f"{slug(planned.name)}-{'statefulset-patch' if is_known else 'statefulset-snippet'}.yaml"
     document = {"spec": {"template": {"spec": {"containers": [{"name": container, "resources": amounts}]}}}}
@@ -187,24 +183,23 @@ def _patch(
     )
     if not is_known:
         summary = (
-            f"What makes the pods of {planned.name} is not known, so no object is patched: a form for its StatefulSet,"
-            " or for an operator's object, with placeholders to fill in."
+            f"What makes the pods of {planned.name} is not known, or which container, so no object is patched: a form"
+            " for its StatefulSet, or for an operator's object, with placeholders to fill in."
         )
         comments = [
             f"NOT TO BE APPLIED AS IT IS. {summary}",
-            "Write the limits into what makes the pods; STATEFULSET_NAME and CONTAINER_NAME are placeholders.",
+            "Write the limits into what makes the pods; NAMESPACE and other names in capitals are placeholders.",
         ]
-    elif instance.container is None:
-        comments.append(f"The name of the container is not in the plan: {container} is the database's name in it.")
+    run = str if is_known else left_as_comments
     return Artifact(
         kind=kind,
         filename=file,
         media_type="application/yaml",
         content=yaml_text([*comments, "Volumes: left out, MAP_HUGETLB needs none.", *left_out], document),
         summary=summary,
-        install=f"{save}kubectl patch {of_set} --type strategic --patch-file {file}",
-        verify=all_of([f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"]),
-        rollback=f"kubectl patch {of_set} --type strategic --patch-file {before} && rm {before}",
+        install=run(f"{save}kubectl patch {of_set} --type strategic --patch-file {file}"),
+        verify=run(f"test \"$(kubectl get {of_set} -o jsonpath='{path}')\" = {amount}"),
+        rollback=run(f"kubectl patch {of_set} --type strategic --patch-file {before} && rm {before}"),
         restart=Restart.ENGINE,
         avoid_when="An operator owns the StatefulSet: it would undo the patch. Or another node with a pod of it lacks"
         " the pages: that pod would wait."

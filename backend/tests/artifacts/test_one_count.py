@@ -118,6 +118,7 @@ def request_of(rng: random.Random) -> PlanRequest:
                 page_bytes=size,
                 numa_node=bound,
                 stateful_set=rng.choice((None, f"shop/d{index}")),
+                container="db",
             )
         )
     kubernetes = rng.random() < 0.6

@@ -259,7 +259,8 @@ def test_a_setting_in_a_config_map_that_is_not_in_the_input_lowers_nothing(conf:
 
 def test_what_has_its_pages_already_is_not_said_to_wait() -> None:
     database = DatabaseInstance(name="x", engine="postgresql", settings=ASKING["postgresql"][0], stateful_set="db/x",
-                                pod_memory_limit_bytes=4 * GIB, pod_hugepages_limit_bytes=8 * GIB)  # fmt: skip
+                                pod_memory_limit_bytes=4 * GIB, pod_hugepages_limit_bytes=8 * GIB,
+                                container="x")  # fmt: skip
     numa = (NumaNode(id=0, mem_total_bytes=64 * GIB),)
     request = PlanRequest(node=NodeFacts(name="n", numa=numa, kernel_used_bytes=GIB), databases=(database,),
                           reservations=Reservations(kubernetes=True))  # fmt: skip
@@ -330,8 +331,22 @@ class TestUnknownOwner:
         (named,) = yaml.safe_load(form.content)["spec"]["template"]["spec"]["containers"]
         assert named["name"] == "CONTAINER_NAME"
         for line in form.install.splitlines():
-            words = shlex.split(line)
-            assert words[words.index("statefulset") + 1] == "STATEFULSET_NAME"
+            assert line.startswith("#   ")
+            words = shlex.split(line[1:])
+            assert words[words.index("statefulset") + 1 :][:3] == ["STATEFULSET_NAME", "--namespace", "NAMESPACE"]
+
+    def test_a_container_is_not_named_by_a_guess(self, request_of_nobody: PlanRequest) -> None:
+        """Found: its name was taken for the database's."""
+        (database,) = request_of_nobody.databases
+        known = replace(request_of_nobody, databases=(replace(database, stateful_set="shop/pg"),))
+        artifacts = render(plan(known), known)
+        assert of_kinds(artifacts, "statefulset_patch") == []
+        (form,) = of_kinds(artifacts, "statefulset_snippet")
+        (named,) = yaml.safe_load(form.content)["spec"]["template"]["spec"]["containers"]
+        assert named["name"] == "CONTAINER_NAME"
+        assert "\n#   kubectl patch statefulset pg --namespace shop " in form.install
+        assert all(line.startswith("#") for text in (form.install, form.verify, form.rollback)
+                   for line in text.splitlines())  # fmt: skip
 
     def test_the_readme_says_so(self, request_of_nobody: PlanRequest) -> None:
         found = plan(request_of_nobody)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 
-from hugeplan.artifacts.base import Artifact, slug
-from hugeplan.artifacts.owners import settings_field
+from hugeplan.artifacts.base import Artifact, left_as_comments, object_name, slug
+from hugeplan.artifacts.owners import owner, settings_field
 from hugeplan.planner.model import DatabaseInstance, InstancePlan
 
 #: Files that the engine does not read when it starts: a program in the container takes them once.
@@ -22,7 +22,7 @@ _BEFORE = {"postgresql_conf": 'export PGUSER="${PGUSER:-postgres}"; ', "db2_sett
 
 @dataclass(frozen=True, slots=True)
 class PodNames:
-    """How kubectl names the StatefulSet and the container of an instance; assumed from its name where not given."""
+    """How kubectl names the StatefulSet and the container of an instance."""
 
     stateful_set: str
     namespace: str
@@ -39,26 +39,27 @@ class PodNames:
         return f"kubectl exec{self.in_namespace} statefulset/{self.stateful_set} --container {self.container}"
 
 
-def pod_names(instance: DatabaseInstance, planned: InstancePlan) -> PodNames:
-    """The Kubernetes objects that an instance runs in."""
-    namespace, _, name = (instance.stateful_set or f"/{slug(planned.name, kept='')}").rpartition("/")
-    return PodNames(name, namespace, instance.container or slug(planned.name, kept=""))
+def pod_names(instance: DatabaseInstance) -> PodNames:
+    """The Kubernetes objects that an instance runs in, or placeholders that no object and no container can be named."""
+    namespace, _, name = (instance.stateful_set or "NAMESPACE/STATEFULSET_NAME").rpartition("/")
+    return PodNames(name, namespace, instance.container or "CONTAINER_NAME")
 
 
 def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan) -> Artifact:
     """The same file with commands that act on the pod; nothing is written to the node."""
-    owner = instance.operator_object
-    if owner is not None:
+    found = instance.operator_object
+    if found is not None:
         return replace(
             artifact,
             path=None,
-            install=f"# write its settings into {settings_field(owner)}: its operator undoes what is changed in a pod",
-            verify=f"# in a pod of {owner.words}, container {instance.container or 'of the database'}:\n"
-            + "\n".join(f"#   {line}" for line in artifact.verify.splitlines()),
-            rollback=f"# take the settings out of {settings_field(owner)} again",
+            install=f"# write its settings into {settings_field(found)}: its operator undoes what is changed in a pod",
+            verify=f"# in a pod of {found.words}, container {instance.container or 'of the database'}:\n"
+            + left_as_comments(artifact.verify),
+            rollback=f"# take the settings out of {settings_field(found)} again",
             avoid_when="The operator's version has another field for them.",
         )
-    names = pod_names(instance, planned)
+    names, is_known = pod_names(instance), owner(instance) is not None
+    avoid_when = "An operator makes the pod: use its custom resource."
     restart = f"kubectl rollout restart{names.in_namespace} statefulset/{names.stateful_set}"
     before = next((text for kind, text in _BEFORE.items() if artifact.kind.startswith(kind)), "")
     program = next((run for kind, run in _TAKEN_BY.items() if artifact.kind.startswith(kind)), None)
@@ -67,24 +68,21 @@ def in_pod(artifact: Artifact, instance: DatabaseInstance, planned: InstancePlan
         rollback = f"{names.exec} -- sh -c {shlex.quote(before + artifact.rollback)}\n{restart}"
     elif artifact.install.startswith("#"):
         return artifact
-    else:
-        config_map = f"{slug(planned.name, kept='')}-hugepages"
-        where = artifact.path or "a path that its start command names"
+    else:  # one ConfigMap for all pods of the set, whatever the plan of each calls it
+        key = artifact.filename.replace(slug(planned.name), "hugeplan", 1)
+        own = "/".join((names.namespace, names.stateful_set, names.container, key))
+        config_map = f"configmap {object_name(own) if is_known else 'CONFIGMAP_NAME'}{names.in_namespace}"
+        where = (artifact.path or "a path that its start command names").replace(artifact.filename, key)
         install = (
-            f"kubectl create configmap {config_map}{names.in_namespace} --from-file={artifact.filename}"
+            f"kubectl create {config_map} --from-file={key}={artifact.filename}"
             " --dry-run=client --output yaml | kubectl apply --filename -\n"
             f"# mount it into container {names.container} ({where}), or add its lines to the file that is mounted"
             f" there; then:\n{restart}"
         )
-        rollback = (
-            f"# take the mount or the lines away again; then:\n{restart}\n"
-            f"kubectl delete configmap {config_map}{names.in_namespace}"
-        )
-    return replace(
-        artifact,
-        path=None,
-        install=install,
-        verify=f"{names.exec} -- sh -c {shlex.quote(before + artifact.verify)}",
-        rollback=rollback,
-        avoid_when="An operator makes the pod: use its custom resource.",
-    )
+        rollback = f"# take the mount or the lines away again; then:\n{restart}\nkubectl delete {config_map}"
+        avoid_when += " Or a pod of the same StatefulSet is planned with other settings: the last file counts for all."
+    verify = f"{names.exec} -- sh -c {shlex.quote(before + artifact.verify)}"
+    if not is_known:
+        said = "# what makes its pods is not known, or which container: put the names in, then run these lines\n"
+        install, verify, rollback = (said + left_as_comments(each) for each in (install, verify, rollback))
+    return replace(artifact, path=None, install=install, verify=verify, rollback=rollback, avoid_when=avoid_when)
