@@ -174,7 +174,7 @@ def once(config: Config, given: argparse.Namespace) -> int:
     for result in failed:
         print(f"hugeplan-agent: {result['name']} failed: {result['reason']}", file=sys.stderr)
     was_asked_for_run = measure != "none"
-    delivered = any(answer.document.get("report_id") == entry.report_id for answer in done.delivered)
+    delivered = entry.report_id in done.delivered
     if delivered:
         what = "a sample and a run" if made["run"] else "a sample"
         print(f"report {entry.report_id} with {what} of {made['node_name']} is at {config.server}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hugeplan_agent.sender import Answer, Outcome
-from hugeplan_agent.spool import Entry, Spool
+from hugeplan_agent.spool import Spool
 from hugeplan_agent.whole_files import read_file
 
 MAX_FAULTS = 3
@@ -20,10 +20,13 @@ Send = Callable[[bytes, str], Answer]
 
 @dataclass
 class Pass:
-    """What one pass over the spool did. ``stopped_by`` is the answer that ended it early, or the last fault."""
+    """What one pass over the spool did: ids of reports, and words of refusals. Whole answers are megabytes each.
 
-    delivered: list[Answer] = field(default_factory=list)
-    rejected: list[tuple[Entry, Answer]] = field(default_factory=list)
+    ``stopped_by`` is the answer that ended it early, or the last fault.
+    """
+
+    delivered: list[str] = field(default_factory=list)
+    rejected: list[tuple[str, str]] = field(default_factory=list)
     stopped_by: Answer | None = None
     busy: bool = False
 
@@ -51,10 +54,10 @@ def deliver(spool: Spool, send: Send, should_stop: Callable[[], bool] = lambda: 
             answer = send(body, entry.report_id)
             if answer.outcome is Outcome.DELIVERED:
                 spool.delivered(entry)
-                done.delivered.append(answer)
+                done.delivered.append(entry.report_id)
             elif answer.outcome is Outcome.REJECTED:
                 spool.reject(entry, answer.document or {"status": answer.status, "detail": answer.detail})
-                done.rejected.append((entry, answer))
+                done.rejected.append((entry.report_id, answer.detail))
             else:
                 done.stopped_by = answer
                 faults += 1

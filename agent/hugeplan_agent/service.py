@@ -152,10 +152,8 @@ class Agent:
             done = deliver(self.spool, sender.send_report, should_stop)
         finally:
             sender.close()  # ten thousand agents must not hold ten thousand idle connections
-        for entry, answer in done.rejected:
-            self.log.line(
-                f"the server refused report {entry.report_id} ({answer.detail}); it is kept in {self.spool.rejected}"
-            )
+        for report_id, why in done.rejected:
+            self.log.line(f"the server refused report {report_id} ({why}); it is kept in {self.spool.rejected}")
         if done.stopped_by is not None:
             words = f"{explain(done.stopped_by.outcome)} ({done.stopped_by.detail})"
             self.log.line(f"{words}; {self.waiting()} reports wait")

@@ -38,7 +38,7 @@ def test_everything_is_delivered_oldest_first_with_the_token(spool: Spool, serve
     assert server.attempts == [entry.report_id for entry in entries]
     assert server.tokens == ["Bearer secret"] * 3
     assert done.is_complete
-    assert len(done.delivered) == 3
+    assert done.delivered == server.attempts
     assert waiting_ids(spool) == []
 
 
@@ -89,7 +89,7 @@ def test_an_invalid_report_is_set_aside_and_the_next_is_sent(
     server.script.append(problem(status, "Refused", "body.sample.memory: 7 is not bytes"))
     done = send(spool, server)
     assert done.is_complete
-    assert [entry.report_id for entry, _ in done.rejected] == [bad.report_id]
+    assert [report_id for report_id, _ in done.rejected] == [bad.report_id]
     assert list(server.stored) == [good.report_id]
     assert waiting_ids(spool) == []
     words = json.loads(next(spool.rejected.glob("*.problem.json")).read_text())

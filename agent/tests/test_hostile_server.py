@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import pickle
 import re
 import signal
 import socket
@@ -225,6 +226,21 @@ def test_a_deep_answer_is_an_answer_without_words(
     assert spool.rejected_count() + len(waiting_ids(spool)) == 1
 
 
+@pytest.mark.parametrize("status", [201, 422])
+def test_a_pass_holds_no_more_than_its_reports_ids_and_the_words(
+    tmp_path: Path, server: MisbehavingServer, status: int
+) -> None:
+    """An answer of 256 KiB is 6 MB in memory: an agent with 13 waiting reports had more than its unit may take."""
+    spool = make_spool(tmp_path / "spool")
+    for number in range(5):
+        own = add(spool, NOW + number).report_id
+        server.script.append(Behaviour(status, {"report_id": own, "detail": "x" * 9000, "more": [[]] * 50_000}))
+    with Sender(server.url, "secret", 5.0) as sender:
+        done = deliver(spool, sender.send_report)
+    assert len(done.delivered) + len(done.rejected) == 5
+    assert len(pickle.dumps(done)) < 5000
+
+
 def test_a_problem_that_is_nested_is_kept(tmp_path: Path, server: MisbehavingServer) -> None:
     """Deep enough for a reader that is quick, too deep for a writer that indents."""
     spool = make_spool(tmp_path / "spool")
@@ -250,7 +266,7 @@ def test_no_terminal_code_of_an_answer_is_said(tmp_path: Path, server: Misbehavi
     server.script.append(behaviour)
     with Sender(server.url, "secret", 5.0) as sender:
         done = deliver(spool, sender.send_report)
-    said = [answer.detail for _, answer in done.rejected] + ([done.stopped_by.detail] if done.stopped_by else [])
+    said = [why for _, why in done.rejected] + ([done.stopped_by.detail] if done.stopped_by else [])
     assert said
     for text in said:
         assert text.isprintable()
