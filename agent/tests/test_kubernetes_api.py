@@ -192,17 +192,28 @@ def test_rubbish_is_one_sentence(api: KubernetesApi, server: ApiServer, body: by
         api.get("/x", {})
 
 
+UID, HASH = "6f0f6c1e-5a0e-4b5e-9a3e-0d5f3c7a9b11", "0f" * 16
+
+
+def named(uid: str, namespace: str, name: str, mirrored: str | None = None) -> dict[str, Any]:
+    annotations = {} if mirrored is None else {"annotations": {"kubernetes.io/config.hash": mirrored}}
+    return {"metadata": {"uid": uid, "namespace": namespace, "name": name, **annotations}}
+
+
 def test_names_of_pods_and_of_static_ones_by_their_mirror() -> None:
-    mirror = {
-        "uid": "u2",
-        "namespace": "kube-system",
-        "name": "etcd-n1",
-        "annotations": {"kubernetes.io/config.hash": "h"},
-    }
-    found = kubernetes_node.names_of(
-        [{"metadata": {"uid": "u1", "namespace": "shop", "name": "pg-0"}}, {"metadata": mirror}, {"metadata": None}, 3]
-    )
-    assert found == {"u1": ("shop", "pg-0"), "u2": ("kube-system", "etcd-n1"), "h": ("kube-system", "etcd-n1")}
+    mirror = named("u2", "kube-system", "etcd-n1", HASH)
+    found = kubernetes_node.names_of([named("u1", "shop", "pg-0"), mirror, {"metadata": None}, 3])
+    assert found == {"u1": ("shop", "pg-0"), "u2": ("kube-system", "etcd-n1"), HASH: ("kube-system", "etcd-n1")}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("uid", [UID, HASH])
+def test_no_annotation_gives_a_pod_the_name_of_another(uid: str, turned: bool) -> None:
+    """Found with a pod of another namespace: the report called a database by its name, and the plan kept that."""
+    real, evil = named(uid, "prod", "orders-0"), named("u2", "evil", "x", uid)
+    assert kubernetes_node.names_of([evil, real] if turned else [real, evil])[uid] == ("prod", "orders-0")
+    static = [named("u1", "prod", "orders-n1", uid), evil]
+    assert uid not in kubernetes_node.names_of(reversed(static) if turned else static)
 
 
 def test_pods_are_listed_when_a_new_one_appears_and_not_more_often(

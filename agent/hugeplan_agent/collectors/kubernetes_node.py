@@ -28,6 +28,7 @@ PODS_SECONDS = 60.0
 #: The kubelet reads its configuration when it starts; a drop-in or a restart shows after this.
 CONFIGZ_SECONDS = 600.0
 MIRRORED = "kubernetes.io/config.hash"
+HASH = re.compile(r"[0-9a-f]{32}")
 
 
 def quantity_bytes(text: object) -> int | None:
@@ -79,8 +80,12 @@ def configz(api: KubernetesApi) -> dict[str, Any]:
 
 
 def names_of(items: Iterable[Any]) -> dict[str, tuple[str, str]]:
-    """uid -> namespace and name. A static pod's cgroup has the hash of its file, which its mirror carries."""
-    names = {}
+    """uid -> namespace and name. A static pod's cgroup has the hash of its file, which its mirror carries.
+
+    Whoever creates a pod may write that annotation: it is no listed pod's uid, and of several that say it none is it.
+    """
+    names: dict[str, tuple[str, str]] = {}
+    mirrors: dict[str, set[tuple[str, str]]] = {}
     for item in items:
         meta = item.get("metadata") if isinstance(item, dict) else None
         if not isinstance(meta, dict):
@@ -88,10 +93,12 @@ def names_of(items: Iterable[Any]) -> dict[str, tuple[str, str]]:
         name = (str(meta.get("namespace") or "default"), str(meta.get("name") or ""))
         annotations = meta.get("annotations")
         mirrored = annotations.get(MIRRORED) if isinstance(annotations, dict) else None
-        for uid in (meta.get("uid"), mirrored):
-            if isinstance(uid, str) and name[1]:
-                names[uid] = name
-    return names
+        uid = meta.get("uid")
+        if isinstance(uid, str) and name[1]:
+            names[uid] = name
+        if isinstance(mirrored, str) and HASH.fullmatch(mirrored) and name[1]:
+            mirrors.setdefault(mirrored, set()).add(name)
+    return {**{one: min(said) for one, said in mirrors.items() if len(said) == 1}, **names}
 
 
 @dataclass

@@ -192,7 +192,8 @@ def collect(host: Host) -> Fragment:
     told = None
     if kubernetes_node.is_offered(os.environ):
         uids = {unit.name.pod_uid for unit in placed.units if unit.name.pod_uid is not None}
-        names.pods.update(kubernetes_node.pod_names(host, os.environ, uids - names.pods.keys()))
+        told_names = kubernetes_node.pod_names(host, os.environ, uids - names.pods.keys())
+        names.pods = {**told_names, **names.pods}  # the kubelet's own word first
         told = kubernetes_node.pods_note(host)
     belongs = servers.server_of_pid(host)
     siblings: dict[str, int] = {}
