@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hugeplan_agent.collectors import collect_all
+from hugeplan_agent.collectors import collect_all, kubernetes_node
 from hugeplan_agent.collectors.cgroup_owners import Hierarchy
 from hugeplan_agent.collectors.cgroup_tree import PathIndex, parse_membership
 from hugeplan_agent.collectors.unit_names import name_of
@@ -38,6 +38,16 @@ class TestVersion2:
             "qos_class": "Burstable",
         }  # fmt: skip
         assert units["stream/kafka-1"]["pod"]["qos_class"] == "Guaranteed"
+
+    def test_the_kubelets_name_of_a_pod_goes_before_what_the_api_server_says(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        own = "6f0f6c1e-5a0e-4b5e-9a3e-0d5f3c7a9b11"
+        monkeypatch.setattr(kubernetes_node, "is_offered", lambda _: True)
+        monkeypatch.setattr(kubernetes_node, "pod_names", lambda *_: {own: ("evil", "x")})
+        names = by_name(machine("kubernetes-v2"))
+        assert "shop/orders-db-0" in names
+        assert "evil/x" not in names
 
     def test_a_container_is_part_of_its_pod(self, units: dict[str, dict[str, Any]]) -> None:
         container = units["shop/orders-db-0/postgres"]
