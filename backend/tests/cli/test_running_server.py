@@ -501,18 +501,27 @@ def test_a_service_of_any_name_restarts_its_server(place: ServerPlace | None) ->
 
 
 def test_a_service_of_another_program_is_not_restarted(tmp_path: Path) -> None:
-    """What a crontab or a supervisor started is not its service's: no file is written, and a person is told."""
-    (tmp_path / "postmaster.pid").write_text("77\n/d\n")
-    said = tmp_path / "systemctl"
+    """What a crontab or a supervisor started is not its service's: no file is written, and a person is told.
+
+    Found with the service's main process written into the user's own postmaster.pid: root restarted that service.
+    """
     own = _Commands(data=shlex.quote(str(tmp_path)), user="env", service="cron.service")
-    for pid, is_right in (("77", True), ("5", False)):
-        said.write_text(f"#!/bin/sh\necho {pid}\n")
-        said.chmod(0o755)
-        words = ["/bin/sh", "-c", own.is_main[0]]
-        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
-        assert (done.returncode == 0) is is_right
-        assert ("cron.service is not this server's alone" in done.stderr) is not is_right
+    words = ["/bin/sh", "-c", own.is_main[0]]
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with contextlib.ExitStack() as ends:
+        for place, uid, is_right in ((tmp_path, None, True), (Path("/"), None, False), (tmp_path, 1234, False)):
+            main = subprocess.Popen(["/bin/sleep", "60"], cwd=place)
+            ends.callback(main.wait)
+            ends.callback(main.kill)
+            (tmp_path / "postmaster.pid").write_text(f"{main.pid}\n/d\n")
+            for name, answer in (("systemctl", main.pid), ("id", uid or os.geteuid())):
+                (tmp_path / name).write_text(f"#!/bin/sh\necho {answer}\n")
+                (tmp_path / name).chmod(0o755)
+            done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+            assert (done.returncode == 0) is is_right, (place, uid)
+            assert ("cron.service is not this server's alone" in done.stderr) is not is_right
+        (tmp_path / "systemctl").write_text("#!/bin/sh\necho 0\n")  # no main process
+        assert subprocess.run(words, capture_output=True, check=False, env=env).returncode != 0
 
 
 @pytest.mark.parametrize("place", [None, ServerPlace(data_directory="/d", uid=1001, user="eve")])

@@ -37,6 +37,8 @@ _ASK = shlex.quote(
 )
 #: Whether the server of the folder $1 runs in the service $2, which would else be another's to restart.
 _OF_SERVICE = shlex.quote('read -r pid < "$1/postmaster.pid" && grep -qF "/$2" "/proc/$pid/cgroup"')
+#: Whether the process $1, a service's main one, is the user $2's and works in the folder $3, as a postmaster does.
+_IS_MAIN = shlex.quote('test "$(stat -c %u "/proc/$1")" = "$2" && test "/proc/$1/cwd" -ef "$3"')
 #: Services that run one PostgreSQL and nothing else; another may run a server only among others.
 _USUAL = re.compile(r"edb|.*(?:postgres|pgsql)")
 #: What runs a server that is neither the system's nor a login's: Patroni, a container, a user's own manager.
@@ -146,10 +148,10 @@ class _Commands:
         if self.service is None or _USUAL.match(self.service):
             return []
         service = shlex.quote(self.service)
-        first = f'"$({self.user} head -n 1 {self.data}/postmaster.pid)"'
         said = shlex.quote(f"{self.service} is not this server's alone: restart it by what starts it")
         main = f'"$(systemctl show --property MainPID --value {service})"'
-        return [f"{{ test {first} = {main} || {{ echo {said} >&2; false; }}; }}"]
+        check = f'sh -c {_IS_MAIN} sh {main} "$({self.user} id -u)" {self.data}'
+        return [f"{{ {check} || {{ echo {said} >&2; false; }}; }}"]
 
     @property
     def auto_file(self) -> str:
