@@ -205,7 +205,7 @@ def _chosen(
         # What who asks started is his own. Not root's: anybody starts a program that becomes root.
         left = [d for d in known if d.owner_uid == os.geteuid() != 0 or owners.may_be(one.instance, d)]
         if known and not left:
-            raise _cannot_tell(one, known, ", of a user of this machine")
+            raise _cannot_tell(one, known, ", of a user of this machine or in a pod")
         rivals = [d for i, d in enumerate(described) if i not in found and d.instance.engine == one.instance.engine]
         if left and not len(left) == len(rivals) == 1:
             left = _same_pool(one, left, rivals, context)

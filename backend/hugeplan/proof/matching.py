@@ -11,13 +11,14 @@
 A server of the same unit with another data directory is another server, whatever else fits; so is one in a container
 where the planned one was in none, or the other way round, and one in another unit than the service of the planned one.
 So is one of another user id, where report and plan say it: nobody starts a server as another user without root. So is
-one in a pod of another namespace or owner, where they say its name: whoever may create a pod chooses what is in it. A
-guest of LXC where no container was planned is an instance by rules 1, 2 and 4 alone.
+one in a pod of another namespace or owner, or in any pod where none was planned, where they say names of pods: whoever
+may create one chooses what is in it. A guest of LXC where no container was planned is one by rules 1, 2 and 4 alone.
 What is left after that stays open: the servers are candidates, and the checks say so.
 
-A server where a user of the node gives the names (a session, a service or container of a user's own) or has programs
-started (by cron, at, sshd, a batch system, a web or mail server) is an instance by rules 1 and 2 alone: port, name and
-size are what anybody chooses who wants to be taken for it.
+A server where a user of the node gives the names (a session, a service or container of a user's own), has programs
+started (by cron, at, sshd, a batch system, a web or mail server) or is who it runs as (a uid from 1000 on, outside of
+containers and of services called after the engine) is an instance by rules 1 and 2 alone: port, name and size are what
+anybody chooses who wants to be taken for it.
 """
 
 from __future__ import annotations
@@ -78,14 +79,14 @@ class _Seen:
     def of(cls, server: Server, owners: server_owners.ServerOwners) -> _Seen:
         """What tells this server apart; ``largest_bytes`` None where its segments are not known."""
         key, own_unit = str(server.get("key") or ""), str(server.get("unit"))
-        pod, port = owners.pod_of(key, own_unit), server.get("port")
+        pod, port = owners.seen_in(key, own_unit), server.get("port")
         return cls(
             server=server,
             key=key,
             port=port_of_key(key) if port is None else port,
             instance_id=server.get("instance_id") or place_of(key)[1],
             largest_bytes=largest_segment_bytes(server) if server.get("segments") else None,
-            is_of_user=owners.is_of_user(key, own_unit),
+            is_of_user=owners.is_of_user(key, own_unit, owner_of(server)),
             owner_uid=owner_of(server),
             pod=pod,
         )

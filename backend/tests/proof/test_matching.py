@@ -288,7 +288,7 @@ def owned(found: Plan, *uids: int | None) -> Plan:
 @pytest.mark.parametrize("is_planned", [False, True])
 def test_a_server_of_another_user_is_none_that_was_planned(key: str, is_planned: bool) -> None:
     """Found with a process of a user's own in the planned unit, with its port and size: the plan was in force."""
-    found, mine, hers = plan_of(a=key if is_planned else None), {"owner_uid": 112}, {"owner_uid": 1001}
+    found, mine, hers = plan_of(a=key if is_planned else None), {"owner_uid": 112}, {"owner_uid": 113}
     for pages, huge in ((PAGES, True), (PAGES, False), (4, True)):
         like = server(key, huge=huge, pages=pages)
         # Of the plan or of the server it is not known, as with older ones: judged by all else.
@@ -297,11 +297,25 @@ def test_a_server_of_another_user_is_none_that_was_planned(key: str, is_planned:
         planned = owned(found, 112)
         assert said(planned, like | hers)[2:] == said(planned)[2:]
         text = " ".join(f"{one.reason} {one.fix}" for one in verify(planned, observed(like | hers)).findings)
-        assert "(PID 7) of uid 1001: a user" in text, text
+        assert "(PID 7) of uid 113: a user" in text, text
         assert "The planned server ran as uid 112." in text, text
         for own in (True, False):
             real = server(f"{key}#112", huge=own) | mine
-            assert said(planned, like | {"key": f"{key}#1001"} | hers, real) == said(planned, real)
+            assert said(planned, like | {"key": f"{key}#113"} | hers, real) == said(planned, real)
+
+
+@pytest.mark.parametrize("planned", [None, "postgresql@node:5432", "postgresql@systemd:a.scope:5432"])
+def test_a_login_users_server_decides_nothing_whatever_runs_it(planned: str | None) -> None:
+    """Found in Session Manager's service: in force, while the planned server was not started."""
+    found = plan_of(a=planned)
+    hers = server("postgresql@systemd:amazon-ssm-agent.service:5432") | {"owner_uid": 1001}
+    assert said(found, hers) == said(found)
+    assert said(found, hers, server(str(planned or REAL), huge=False)) == said(
+        found, server(str(planned or REAL), huge=False)
+    )
+    own = server(REAL) | {"owner_uid": 1001}
+    assert matched(plan_of(a=None), own) == matched(plan_of(a=REAL), own) == {"a": REAL}
+    assert matched(plan_of(a=str(hers["key"])), hers) == {"a": hers["key"]}
 
 
 def test_owners_tell_instances_apart_that_nothing_else_tells_apart() -> None:
@@ -395,6 +409,23 @@ def test_a_pod_of_another_namespace_or_owner_decides_nothing(
     assert in_pods(found, (server(B_POD), None)) == (Outcome.IN_FORCE, B_POD)
     # A service of the node is no pod.
     assert pod is None or in_pods(found, (server(REAL), None))[0] is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize(("name", "pod"), [("orders", None), ("orders", SET), ("prod.pg-0", None), ("pg", None)])
+@pytest.mark.parametrize("planned", [None, "postgresql@pod:99999999-1111-1111-1111-111111111111:5432"])
+def test_a_pod_that_nobody_named_decides_nothing_where_the_report_names_pods(
+    name: str, pod: str | None, planned: str | None
+) -> None:
+    """Found with a pod that was made within the minute before the report: in force by a stranger's."""
+    found = plan_of(a=planned)
+    found = replace(found, instances=(replace(found.instances[0], name=name, pod=pod),))
+    other, new = (server("redis@pod:2:6379") | {"engine": "redis"}, "shop/web-0"), server(B_POD)
+    assert in_pods(found, (new, None), other) == (Outcome.UNDECIDED, None)
+    assert in_pods(found, (new, None))[1] == B_POD, "nobody says the names"
+    if pod is None and "." not in name:  # it named no pod: whose is any of them?
+        assert in_pods(found, (new, "team-b/pg-0")) == (Outcome.UNDECIDED, None)
+    by_key = replace(found, instances=(replace(found.instances[0], runs_as=B_POD),))
+    assert in_pods(by_key, (new, None), other)[1] == in_pods(by_key, (new, "team-b/x-0"))[1] == B_POD
 
 
 def test_the_plan_says_in_which_pod_an_instance_is() -> None:

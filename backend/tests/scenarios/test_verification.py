@@ -18,6 +18,7 @@ async def test_a_plan_is_verified_with_the_newest_report(planner: httpx.AsyncCli
     node_id = posted.json()["node_id"]
     database = {
         "name": "main", "engine": "postgresql", "version": "17", "page_size": "2MiB",
+        "runs_as": EXAMPLE["sample"]["databases"][0]["key"],
         "settings": {"shared_buffers": "16GB", "max_connections": "200", "huge_pages": "try"},
     }  # fmt: skip
     scenario = {"databases": [database], "policy": {"slack": 0, "slack_min_pages": 0}}

@@ -44,9 +44,9 @@ def servers_on_host(plan: Plan, request: PlanRequest, *engines: str) -> int:
     planned = [one for one in plan.instances if one.engine in engines]
     uids, owners = {one.owner_uid for one in planned}, ServerOwners.of(request.sample)
 
-    def counts(server: ObservedDatabase) -> bool:
+    def counts(server: ObservedDatabase) -> bool:  # of any uid in a service of root's, which reads the host's files
         is_apart = server.owner_uid is not None and uids.isdisjoint({None, server.owner_uid})
-        return server.engine in engines and not (is_apart and owners.is_of_user(server.key, server.unit))
+        return server.engine in engines and not (is_apart and owners.is_of_user(server.key, server.unit, None))
 
     running = () if request.sample is None else request.sample.databases or ()
     return len(planned) + len({one.key for one in running if counts(one)} - {one.runs_as for one in planned})

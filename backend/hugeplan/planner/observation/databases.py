@@ -79,10 +79,10 @@ def match_databases(instances: Sequence[DatabaseInstance], sample: NodeSample, c
             del left[match.database.key]
         unclear = [i.name for i in described if i.name not in found]
         if unclear and any(d.key in left for d in running):
-            names = named(unclear)
+            beside = [f"{d.key}: {server_name(d, owners.pod_of(d.key, d.unit))}" for d in running if d.key in left]
             notes.append(
-                f"{names}: counted beside the {engine} that runs; if one of them is it, say so with runs_as"
-                f" ({named(f'{d.key}: {server_name(d)}' for d in running if d.key in left)})"
+                f"{named(unclear)}: counted beside the {engine} that runs; if one of them is it, say so with runs_as"
+                f" ({named(beside)})"
             )
     return Matches(
         matched=tuple(found[i.name] for i in instances if i.name in found),
@@ -198,7 +198,7 @@ def pages_as_set(database: ObservedDatabase, context: DemandContext) -> Mapping[
     return {size: demand.pages} if demand.wants_pool and demand.pages else {}
 
 
-def server_name(database: ObservedDatabase) -> str:
+def server_name(database: ObservedDatabase, pod: str | None = None) -> str:
     """A running server as a person calls it: ``PostgreSQL on port 5432 (PID 812, data directory /srv/pg)``."""
     engine = canonical_engine(database.engine)
     title = ENGINES[engine].title if engine in ENGINES else database.engine
@@ -208,7 +208,7 @@ def server_name(database: ObservedDatabase) -> str:
         "" if database.place is None else f"data directory {database.place.data_directory}",
     ]
     rest = ", ".join(part for part in known if part)
-    return f"{title}{on_port}{f' ({rest})' if rest else ''}"
+    return f"{title}{on_port}{f' ({rest})' if rest else ''}{f' in {pod}' if pod else ''}"
 
 
 def as_it_runs(sample: NodeSample, context: DemandContext) -> tuple[DatabaseInstance, ...]:

@@ -15,14 +15,20 @@ from hugeplan.planner.remembered import remembered
 _PORT_DIGITS: Final = 5
 _TAIL = re.compile(r":(\d{1,5}|[0-9a-f]{12})(?:#([0-9a-f]{12}))?(?:#\d+)?$")
 _WORDS = re.compile(r"[^a-z0-9]+")
+# Logins, timers, terminals and desktops; batch systems, notebooks and builds; mail's filters and web's scripts.
 _OF_A_USER = re.compile(
     r"systemd:(?:session-|user@|.*/|(?:[\w-]*cron|atd?[.@]|(?:open)?ssh|dropbear|tinyssh|teleport|telnet|x?inetd|rsh)"
-    # Terminals and desktops; batch systems, notebooks and builds; mail's filters and web's scripts.
     r"|[\w-]*(?:getty|vnc)|xrdp|x2go|cockpit|webmin|shellinabox|ttyd|gdm|sddm|lxdm|xdm|lightdm|greetd|display-manager"
     r"|slurm|pbs|condor|sge_?execd|gridengine|lsf|jupyter|rstudio|code-server|[\w.-]*(?:runner|buildkite)|jenkins"
     r"|postfix|exim|sendmail|opensmtpd|dovecot|courier|apache2?[.@]|httpd|lighttpd|php|uwsgi|fcgi|machine-|systemd-nspawn)"
     # Sessions have systemd's slice, else elogind's number.
     r"|cgroup:/(?:user\.slice/|(?:elogind/)?c?\d+(?:/|$))|.*#"
+)
+_FIRST_USER: Final = 1000
+_OF_ITS_ENGINE = re.compile(  # services that root called after it; agents run anybody's programs
+    r"(?=\w+@(?:systemd:[^/]+\.service|cgroup:/openrc\.[^/]+)$)(?!.*agent)"
+    r"(?:postgresql@.*(?:postgres|pgsql|edb-)|(?:mysql|mariadb)@.*(?:mysql|maria|percona)|oracle@.*(?:oracle|dbora)"
+    r"|db2@.*db2|redis@.*(?:redis|valkey)|mongodb@.*mongo|sqlserver@.*mssql|hana@.*SAP)"
 )
 _BY_A_RUNTIME = re.compile(r"\w+@(?:container|pod):")
 _QUALIFIED = re.compile(r"[a-z0-9-]+[/.][a-z0-9]")
@@ -49,23 +55,31 @@ class ServerOwners:
             {unit.key: "/".join(unit.name.split("/")[:2]) if unit.key in named else "" for unit in pods},
         )
 
-    def is_of_user(self, key: str, unit: str | None) -> bool:
-        """Whether a user of the node may have made its unit. A container's key says its name alone: its cgroup does."""
+    def is_of_user(self, key: str, unit: str | None, uid: int | None) -> bool:
+        """Whether a user of the node may have made its unit, or started it in one that root did not call after it.
+        A container's key says its name alone: its cgroup does. A user id in it is its image's choice."""
         place = place_of(key)[0]
         own = place.partition("@")[2]
-        path = str(self.paths.get(own) or "/user.slice/")
-        is_named = any(map(_OF_A_USER.match, (own, str(unit))))
-        return is_named or (is_by_a_runtime(place) and path.startswith("/user.slice/"))
+        if any(map(_OF_A_USER.match, (own, str(unit)))):
+            return True
+        if is_by_a_runtime(place):
+            return str(self.paths.get(own) or "/user.slice/").startswith("/user.slice/")
+        return (uid or 0) >= _FIRST_USER and not _OF_ITS_ENGINE.match(place.replace("@node", f"@{unit}"))
 
     def pod_of(self, key: str, unit: str | None) -> str | None:
         """Namespace and name of its pod; empty where the report does not say them, None where it is in no pod."""
         own = place_of(key)[0].partition("@")[2]
         return self.pods.get(own, self.pods.get(unit, "" if own.startswith("pod:") else None))
 
+    def seen_in(self, key: str, unit: str | None) -> str | None:
+        """Its pod, to compare: where others have names, one that has none yet may be anybody's."""
+        pod = self.pod_of(key, unit)
+        return "?" if pod == "" and any(self.pods.values()) else pod
+
     def may_be(self, instance: DatabaseInstance, server: ObservedDatabase) -> bool:
         """Whether a server may be taken for an instance that does not name it."""
-        is_another = is_of_another(instance, made_by(instance), server.key, self.pod_of(server.key, server.unit))
-        return not is_another and not self.is_of_user(server.key, server.unit)
+        is_another = is_of_another(instance, made_by(instance), server.key, self.seen_in(server.key, server.unit))
+        return not is_another and not self.is_of_user(server.key, server.unit, server.owner_uid)
 
 
 @remembered(1024)
@@ -110,12 +124,13 @@ def planned_pod(name: str, pod: str | None) -> str:
 
 
 def is_of_another(instance: DatabaseInstance | InstancePlan, made: str | None, key: str, pod: str | None) -> bool:
-    """Whether it is in a pod that is not the planned one ``made`` nor of its owner, or in a guest that nobody named."""
+    """Whether it is in a pod other than the planned one ``made`` and its owner's, in any pod where none was planned, or
+    in a guest that nobody named."""
     if pod is None:
         is_guest = key.partition("@")[2].startswith("container:lxc/") and not instance.runs_as
         return made is not None or (is_guest and not has_name(instance.name, key, pod))
     planned = planned_pod(instance.name, made)
-    if not pod or not planned:
+    if not pod:
         return False  # nobody said it, as the chart's agent without the Kubernetes API
     # An inventory's name: NAMESPACE.POD or NAMESPACE.POD.CONTAINER.
     if planned.endswith("-") or f"{planned}.".startswith(f"{pod.replace('/', '.', 1)}."):

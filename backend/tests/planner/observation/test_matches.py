@@ -92,6 +92,32 @@ def test_a_users_server_is_matched_where_it_is_named_alone(key: str) -> None:
     assert found_of([replace(wanted, name=key)], [hers, real], unit)[0] == {key: key}
 
 
+@pytest.mark.parametrize(("unit", "is_his"), [
+    ("amazon-ssm-agent.service", True), ("snap.amazon-ssm-agent.amazon-ssm-agent.service", True),
+    ("tailscaled.service", True), ("a.service", True), ("mysql.service", True), ("postgres.scope", True),
+    ("user@1001.service/postgresql.service", True), ("postgresql.service", False), ("edb-as-17.service", False),
+    ("postgresql@17-main.service", False), ("rh-postgresql13-postgresql.service", False),
+])  # fmt: skip
+def test_a_server_of_a_login_user_is_his_whatever_runs_it(unit: str, is_his: bool) -> None:
+    """Found in Session Manager's service, which a list of services that start users' programs did not have.
+
+    A service that root called after its engine is root's word: a hand-made user may be any, as Oracle's 54321.
+    """
+    own = running(f"postgresql@systemd:{unit}:5432", "4GB")
+    by_tree = replace(own, key="postgresql@node:5432", unit=f"systemd:{unit}")
+    wanted = described("orders", "4GB")
+    for one in (own, by_tree):
+        assert bool(found_of([wanted], [replace(one, owner_uid=1001)])[0]) is not is_his
+        assert bool(found_of([replace(wanted, runs_as=one.key)], [replace(one, owner_uid=1001)])[0])
+    is_users_own = unit.startswith("user@")
+    for uid in (None, 0, 112, 999):
+        assert bool(found_of([wanted], [replace(own, owner_uid=uid)])[0]) is not is_users_own
+    # In a container a user id is its image's choice.
+    inside = running("postgresql@container:abc:5432", "4GB")
+    where = ObservedUnit(key="container:abc", kind="container", name="a", cgroup_path="/system.slice/docker-abc.scope")
+    assert found_of([wanted], [replace(inside, owner_uid=1001)], where)[0] == {"orders": inside.key}
+
+
 def pod(uid: str, name: str) -> ObservedUnit:
     return ObservedUnit(key=f"pod:{uid}", kind="pod", name=name, cgroup_path=f"/kubepods/pod{uid}")
 
@@ -113,6 +139,26 @@ def test_a_stateful_set_is_matched_with_pods_of_its_own() -> None:
     assert found_of(two, both, *units, pod("3", "prod/shop-0"))[0] == {"pg": real.key, "shop": both[0].key}
     # A service of the node is no pod.
     assert found_of([two[0]], [running(REAL, "4GB")])[0] == {}
+
+
+def test_a_pod_is_taken_for_an_instance_that_names_no_pod_by_runs_as_alone() -> None:
+    """Found with another team's pod: half of its memory was not counted, and the plan fitted where it did not."""
+    theirs, wanted = running("postgresql@pod:1:5432", "4GB"), described("orders", "4GB")
+    for name in ("team-b/pg-0", "team-b/orders-0"):
+        matched, notes = found_of([wanted], [theirs], pod("1", name))
+        assert matched == {}
+        assert f"say so with runs_as ({theirs.key}: PostgreSQL in {name})" in notes
+    assert found_of([replace(wanted, runs_as=theirs.key)], [theirs], pod("1", "team-b/pg-0"))[0]
+    assert found_of([wanted], [theirs], pod("1", "pod 1"))[0], "no names of pods, as without the Kubernetes API"
+
+
+def test_a_pod_without_a_name_yet_is_nobodys_where_others_have_one() -> None:
+    """Found with a pod that was made after the last list of pods, a minute ago."""
+    new = running("postgresql@pod:1:5432", "4GB")
+    units = (pod("1", "pod 1"), pod("2", "shop/web-0"))
+    for wanted in (described("orders", "4GB"), replace(described("a", "4GB"), stateful_set="prod/pg")):
+        assert found_of([wanted], [new], *units)[0] == {}
+        assert found_of([replace(wanted, runs_as=new.key)], [new], *units)[0] == {wanted.name: new.key}
 
 
 def test_a_guest_is_matched_by_a_name_that_is_in_its_own() -> None:
