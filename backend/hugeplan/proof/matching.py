@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from hugeplan.planner.model import InstancePlan, Plan
 from hugeplan.planner.observation import server_owners
-from hugeplan.planner.observation.server_owners import place_of, port_of_key, tail_of
+from hugeplan.planner.observation.server_owners import place_of, planned_pod, port_of_key, tail_of
 from hugeplan.proof.observation import Observation
 
 Server = Mapping[str, Any]
@@ -134,12 +134,7 @@ def _undecided(
     by_place: dict[tuple[object, ...], list[InstancePlan]] = {}
     for instance in instances:
         key = instance.runs_as or ""
-        place = (
-            tail_of(key),
-            *place_of(key),
-            server_owners.planned_pod(instance.name, instance.pod),
-            instance.owner_uid,
-        )
+        place = tail_of(key), *place_of(key), planned_pod(instance.name, instance.pod), instance.owner_uid
         by_place.setdefault(place, []).append(instance)
     sharing: dict[tuple[_Seen, ...], list[str]] = {}
     for own in by_place.values():
