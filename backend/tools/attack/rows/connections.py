@@ -11,6 +11,7 @@ from hugeplan.access.schemas import Role
 from tools.attack.rig import Attack, Target, WrongAnswerError, expect
 
 UNREAD = 20
+STRANGERS = 100
 ENDLESS_BYTES = 100 << 20
 SMALL_CHUNKS = b"1\r\n \r\n" * 20_000
 
@@ -87,6 +88,22 @@ def _heads_at_once(running: Target) -> str:
             each.close()
 
 
+def _strangers_at_once(running: Target) -> str:
+    """A request with a large cookie on each of many connections of one address, as soon as all are open."""
+    held = [running.connect() for _ in range(STRANGERS)]
+    try:
+        head = b"GET /api/v1/login-methods HTTP/1.1\r\nHost: x\r\nCookie: " + b"a;" * 15_000 + b"\r\n\r\n"
+        for each in held:
+            each.sendall(head)
+        found = {each.recv(1024)[9:12].decode() for each in held}
+    finally:
+        for each in held:
+            each.close()
+    if found != {"200"}:
+        raise WrongAnswerError(f"answered {sorted(found)}, expected 200")
+    return "200"
+
+
 def _wrong_bodies(running: Target) -> str:
     body = b"[" + b"{}," * 130_000 + b"{}]"
     headers = {"Content-Type": "application/json"}
@@ -133,6 +150,7 @@ ROWS = (
     Attack("connections: 60,000 headers", _many_headers),
     Attack("connections: 50,000 trailers", _many_trailers),
     Attack("connections: 280,000 heads at once", _heads_at_once, requests=UNREAD),
+    Attack("connections: 100 strangers at once", _strangers_at_once, requests=STRANGERS, at_once=True),
     Attack("connections: a report of 130,000 objects", _wrong_bodies),
     *(
         Attack(
