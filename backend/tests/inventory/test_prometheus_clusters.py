@@ -267,7 +267,11 @@ def test_a_node_of_which_two_things_are_said_is_left_out(
 ) -> None:
     own = [(metric, {**told, **({"kubelet_version": "v1.34.2"} if metric == "kube_node_info" else {})}, held)
            for metric, told, held in cluster({}, address="10.0.0.1")]  # fmt: skip
-    lines = both(own, [(name, {"node": "worker-1", **labels, **STRANGER}, value)], last)
+    said: Lines = [
+        ("kube_node_status_capacity", {"node": "worker-1", "resource": "memory", **STRANGER}, 64 * GIB),
+        (name, {"node": "worker-1", **labels, **STRANGER}, value),
+    ]
+    lines = both(own, said, last)
     with serving([*lines, *of_node(own, "worker-2", "10.0.0.2")], []) as url:
         found = read_prometheus(url)
     assert [node.facts.name for node in found.nodes] == ["worker-2"]
@@ -302,7 +306,7 @@ def test_a_pod_of_which_two_things_are_said_is_a_workload_with_the_larger_sizes(
         ("kube_pod_container_resource_limits", {**MEMORY, "resource": "hugepages_2Mi"}, 2 * GIB),
         ("kube_pod_status_phase", {**PG, "phase": "Running"}, 1),
     ]
-    lines = [*node, *of_node(node, "worker-2", "10.0.0.2"), *both(pod, [(name, {**labels, "job": "odd"}, value)], last)]
+    lines = [*node, *of_node(node, "worker-2", "10.0.0.2"), *both(pod, [(name, {**labels, "uid": "odd"}, value)], last)]
     with serving(lines, []) as url:
         found = read_prometheus(url)
     assert [one.facts.name for one in found.nodes if one.tenants] == nodes
@@ -314,10 +318,10 @@ def test_a_pod_of_which_two_things_are_said_is_a_workload_with_the_larger_sizes(
 
 
 def test_a_node_is_left_out_where_a_pods_larger_size_would_leave_the_pod_out() -> None:
-    """Else a stranger takes a pod's memory away by saying more of it than the node has."""
+    """Else who says more of a pod than the node has takes the pod's memory away."""
     node = cluster({}, address="10.0.0.1")
     web = {"namespace": "web", "pod": "shop-0", "container": "app", "resource": "memory"}
-    said: Lines = [("kube_pod_container_resource_requests", {**web, "job": str(size)}, size) for size in (GIB, 2**50)]
+    said: Lines = [("kube_pod_container_resource_requests", {**web, "uid": str(size)}, size) for size in (GIB, 2**50)]
     with serving([*node, *of_node(node, "worker-2", "10.0.0.2"), *said], []) as url:
         found = read_prometheus(url)
     assert [one.facts.name for one in found.nodes] == ["worker-2"]

@@ -13,11 +13,12 @@ from hugeplan.inventory.kubernetes.nodes import facts_of_resources, pools_of
 from hugeplan.inventory.kubernetes.pods import MAX_CONTAINERS
 from hugeplan.inventory.model import FoundDatabase, FoundNode, HugePageUser, Inventory, InventoryError, alone
 from hugeplan.inventory.prometheus import queries
+from hugeplan.inventory.prometheus.believed import Believed, PodKey
 from hugeplan.inventory.prometheus.client import PrometheusClient, Series
-from hugeplan.inventory.prometheus.clusters import OwnSeries, Tables, clusters_of, mixed_nodes
+from hugeplan.inventory.prometheus.clusters import Tables, clusters_of
 from hugeplan.inventory.prometheus.hosts import Host, host_node, read_hosts
 from hugeplan.inventory.prometheus.machines import machines_of, not_in_clusters
-from hugeplan.inventory.prometheus.pods import Pod, PodKey, exported_settings, histories, read_pods, resource_of
+from hugeplan.inventory.prometheus.pods import Pod, exported_settings, histories, read_pods, resource_of
 from hugeplan.planner.demand import DemandContext
 from hugeplan.planner.model import MemoryHistory, NodeFacts, NumaNode, Tenant, named
 from hugeplan.recognition import ContainerView, Objects, PodView, Recognised, recognise
@@ -49,13 +50,12 @@ def read_prometheus(
             )
         span = _Span(end - asked * 86_400, end, step_seconds)
         nodes: list[FoundNode] = []
-        server = OwnSeries(client)
-        clusters = clusters_of(server)
+        clusters = clusters_of(client)
         if len(clusters) > 1:
             told = named(cluster for cluster, _ in clusters if cluster)
             notes.append(f"the series are of clusters {told}, as any scraped program may say: names begin with them")
         for cluster, tables in clusters:
-            found = _nodes_of(tables, span, None if cluster or len(clusters) == 1 else server, notes)
+            found = _nodes_of(tables, span, None if cluster or len(clusters) == 1 else client, notes)
             nodes += [_in_cluster(node, cluster) for node in found] if cluster else found
         nodes = _of_one_name(nodes, notes)
         if not nodes:
@@ -89,17 +89,19 @@ class _Span:
 
 def _nodes_of(tables: Tables, span: _Span, server: Tables | None, notes: list[str]) -> list[FoundNode]:
     """The nodes of one cluster, and hosts beside it. ``server``: all clusters, of whose nodes these may be hosts."""
-    twice = mixed_nodes(tables, notes)
+    believed = Believed(tables)
+    twice = believed.contradicted(notes)
     machines = machines_of(read_hosts(tables, notes), tables, twice, notes, is_rest=server is not None)
     capacity = {
         name: held
-        for name, held in _by_node(tables.query(queries.CAPACITY)).items()
+        for name, held in _by_node(believed.query(queries.CAPACITY)).items()
         if name not in twice and name not in machines.out
     }
     nodes: list[FoundNode] = []
     if capacity:
         history = histories(span.of(tables, queries.POD_USE), notes)
-        nodes += _kubernetes_nodes(tables, capacity, machines.of, history, notes)
+        nodes += _kubernetes_nodes(believed, capacity, machines.of, history, notes)
+        believed.note(notes)
     beside = machines.beside if server is None else not_in_clusters(machines.beside, server, notes)
     if beside:
         found = sorted(span.of(tables, queries.HOST_USE), key=attrgetter("value"))
@@ -135,7 +137,7 @@ def _by_node(series: Iterable[Series]) -> dict[str, dict[str, int]]:
 
 
 def _kubernetes_nodes(
-    tables: Tables,
+    tables: Believed,
     capacity: Mapping[str, Mapping[str, int]],
     machines: Mapping[str, Host | None],
     history: Mapping[PodKey, MemoryHistory],
@@ -144,15 +146,16 @@ def _kubernetes_nodes(
     allocatable = _by_node(tables.query(queries.ALLOCATABLE))
     infos = {one.labels.get("node", ""): one.labels for one in tables.query(queries.NODE_INFO)}
     pods = read_pods(tables)
-    doubtful = sorted("/".join(key) for key, pod in pods.items() if pod.doubtful)
+    doubtful = sorted({"/".join(key) for (_, key), pod in pods.items() if pod.doubtful})
     if doubtful:
         notes.append(f"pods {named(doubtful)} count with their larger sizes: the series say different things of them")
-    settings = exported_settings(tables)
-    refused = sorted(f"{'/'.join(key)} ({of})" for (key, of), said in settings.items() if key in pods and not said)
+    settings = exported_settings(tables.all)
+    known = {key for _, key in pods}
+    refused = sorted(f"{'/'.join(key)} ({of})" for (key, of), said in settings.items() if key in known and not said)
     if refused:
         notes.append(f"settings of {named(refused)} are not used: two differ, or no target (up) there says them")
     by_node: dict[str, dict[PodKey, Pod]] = {}
-    for key, pod in pods.items():
+    for (_, key), pod in pods.items():
         for name in pod.nodes:
             by_node.setdefault(name, {})[key] = pod
     found: list[FoundNode] = []

@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from hugeplan.inventory.prometheus import queries
+from hugeplan.inventory.prometheus.believed import EXPORTER, Teller, ranks, sizes_told, teller_of
 from hugeplan.inventory.prometheus.client import Series
-from hugeplan.inventory.prometheus.clusters import EXPORTER, LABEL, Tables
+from hugeplan.inventory.prometheus.clusters import LABEL, Tables
 from hugeplan.inventory.prometheus.hosts import Host
 from hugeplan.planner.model import named
 from hugeplan.planner.units import format_bytes
@@ -26,7 +27,7 @@ class _Told:
     leads: bool = False
     sizes: set[int] = field(default_factory=set)
     #: Jobs and instances that tell of it.
-    tellers: set[tuple[str, str]] = field(default_factory=set)
+    tellers: set[Teller] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ class _Nodes:
     #: Names of those that lead and have one size, by it and by name or address.
     sized: dict[tuple[str, int], str] = field(default_factory=dict)
     #: Jobs and instances that tell of the most.
-    tellers: set[tuple[str, str]] = field(default_factory=set)
+    tellers: set[Teller] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -56,23 +57,18 @@ def _told(tables: Tables, *, apart: bool = False) -> _Nodes:
     def key(one: Series) -> tuple[str, str]:
         return one.labels.get(LABEL, "") if apart else "", one.labels.get("node", "")
 
-    jobs: dict[str, set[tuple[str | None, ...]]] = {}
-    capacity = [one for one in tables.query(queries.CAPACITY) if one.labels.get("resource") == "memory"]
-    capacity = [one for one in capacity if one.value > 0]
-    for one in capacity:
-        jobs.setdefault(one.labels.get("job", ""), set()).add((one.labels.get(LABEL), one.labels.get("node")))
-    ranks = {job: (len(told), EXPORTER in job, "/" not in job) for job, told in jobs.items()}
-    most = max(ranks.values(), default=None)
-    leading = {job for job, rank in ranks.items() if rank == most}
+    rank = ranks(tables)
+    most = max(rank.values(), default=None)
+    leading = {job for job in rank if rank[job] == most}
     nodes, told = _Nodes(), dict[tuple[str, str], _Told]()
-    for one in capacity:
+    for one in sizes_told(tables):
         cluster, name = key(one)
         if apart and not cluster:
             continue
         if (cluster, name) not in told:
             told[cluster, name] = _Told(f"{cluster}/{name}" if cluster else name)
             nodes.names[name] = told[cluster, name]
-        teller = one.labels.get("job", ""), one.labels.get("instance", "")
+        teller = teller_of(one)
         told[cluster, name].tellers.add(teller)
         told[cluster, name].leads |= teller[0] in leading
         told[cluster, name].sizes.add(int(one.value))

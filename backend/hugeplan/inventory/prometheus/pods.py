@@ -8,12 +8,11 @@ from typing import Any
 
 from hugeplan.inventory.kubernetes.nodes import pools_of
 from hugeplan.inventory.prometheus import queries
+from hugeplan.inventory.prometheus.believed import Believed, PodKey, has_ended, key_of, teller_of
 from hugeplan.inventory.prometheus.client import Series
 from hugeplan.inventory.prometheus.clusters import Tables
 from hugeplan.inventory.prometheus.hosts import history_of
 from hugeplan.planner.model import MemoryHistory, named
-
-PodKey = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -59,26 +58,26 @@ def histories(series: Iterable[Series], notes: list[str]) -> dict[PodKey, Memory
     return found
 
 
-def read_pods(tables: Tables) -> dict[PodKey, Pod]:
-    """Pods that hold memory, with what their containers ask for."""
-    phases: dict[PodKey, set[bool]] = {}
+def read_pods(tables: Believed) -> dict[tuple[str, PodKey], Pod]:
+    """Pods that hold memory, with what their containers ask for, by the job that tells of them and their names."""
+    phases: dict[tuple[str, PodKey], set[bool]] = {}
     for one in tables.query(queries.PHASES):
-        phases.setdefault(key_of(one), set()).add(one.labels.get("phase") in {"Succeeded", "Failed"})
-    pods: dict[PodKey, Pod] = {}
+        phases.setdefault(_told(one), set()).add(has_ended(one))
+    pods: dict[tuple[str, PodKey], Pod] = {}
     for one in tables.query(queries.PODS):
-        ended = phases.get(key_of(one), set())
-        if one.labels.get("node") and ended != {True}:
-            there = pods.setdefault(key_of(one), Pod())
+        ended = phases.get(_told(one), set())
+        if ended != {True}:
+            there = pods.setdefault(_told(one), Pod())
             there.nodes.add(one.labels["node"])
             there.doubtful = len(there.nodes) > 1 or len(ended) > 1
     for one in tables.query(queries.CONTAINERS):
-        pod = pods.get(key_of(one))
+        pod = pods.get(_told(one))
         if pod is not None:
             image = one.labels.get("image_spec") or one.labels.get("image", "")
             pod.keep(pod.images, one.labels.get("container", ""), image)
     for expression, field_name in ((queries.REQUESTS, "requests"), (queries.LIMITS, "limits")):
         for one in tables.query(expression):
-            pod = pods.get(key_of(one))
+            pod = pods.get(_told(one))
             if pod is None or one.value < 0:
                 continue
             container, resource = one.labels.get("container", ""), resource_of(one.labels.get("resource", ""))
@@ -89,8 +88,8 @@ def read_pods(tables: Tables) -> dict[PodKey, Pod]:
     return pods
 
 
-def key_of(one: Series) -> PodKey:
-    return one.labels.get("namespace", ""), one.labels.get("pod", "")
+def _told(one: Series) -> tuple[str, PodKey]:
+    return teller_of(one)[0], key_of(one)
 
 
 def exported_settings(tables: Tables) -> dict[tuple[PodKey, str], dict[str, str]]:
